@@ -173,7 +173,7 @@ impl Comparison {
     /// analysis of the later ones.
     pub fn decided(&self) -> impl Iterator<Item = String> {
         let is_decided = |row: &&Row| {
-            let confirmed = row.base_samples.len().saturating_sub(self.screened);
+            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
             row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
         };
         self.rows

@@ -44,6 +44,8 @@ pub(super) struct Judged {
     pub(super) estimate: Estimate,
     /// Error of the interval.
     pub(super) error: f64,
+    /// Pairs in all that were run to test it.
+    pub(super) confirmed: usize,
     /// What the resolution is of: all pairs, to be asked with this error and of so many pairs.
     /// `None` where no change is called.
     resolving: Option<(Estimate, f64, usize)>,
@@ -153,6 +155,7 @@ pub(super) fn judge(
                 verdict,
                 estimate: shown.map_or(all, |change| &change.estimate).clone(),
                 error: shown.map_or(2.0 * SAME_ERROR, |change| change.share * error_of(number)),
+                confirmed: change.as_ref().map_or(0, |change| change.pairs),
                 resolving: (reason.is_none())
                     .then(|| (all.clone(), share * error_of(number + 1), pairs)),
                 more_pairs: more_pairs(all, change.as_ref(), edge),

@@ -26,6 +26,8 @@ pub(crate) struct Judgement {
     pub resolution: f64,
     /// Pairs of runs behind the ratio.
     pub pairs: usize,
+    /// Pairs of runs after those that chose what is tested.
+    pub(crate) confirmed: usize,
     /// Number of further pairs that would decide it, where it is open; infinite where none would.
     pub(crate) more_pairs: f64,
     /// Number of pairs in all from which on changes of the threshold are found; infinite where that
@@ -42,6 +44,7 @@ impl Judgement {
             high,
             resolution: judged.resolution(),
             pairs: judged.estimate.pairs,
+            confirmed: judged.confirmed,
             more_pairs: judged.more_pairs,
             pairs_for_threshold: judged.pairs_for_threshold,
         }

@@ -1,6 +1,7 @@
 //! `crossover ab`: order of the runs, verdicts, and what is left behind, also after an
 //! interrupt.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -62,7 +63,8 @@ fn kept(cwd: &Path) -> PathBuf {
 fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     let dir = tempfile::tempdir().unwrap();
     let fresh = [("sort/100", 105.0), ("sum", 20.0), ("later", 1.0)];
-    bundles(dir.path(), &BOTH, &fresh, "");
+    let body = "echo ${#AB_PADDING} >> lengths";
+    bundles(dir.path(), &BOTH, &fresh, body);
     let output = compare(dir.path(), &["--json", "--", "s|l"]);
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
     let json = json(&output);
@@ -87,6 +89,10 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
             "old sum",
         ]
     );
+    // Each process has its stack elsewhere.
+    let lengths = fs::read_to_string(dir.path().join("lengths")).unwrap();
+    let lengths: BTreeSet<&str> = lengths.lines().collect();
+    assert!(lengths.len() > 20, "{lengths:?}");
     // What is decided is not run again.
     assert_eq!(log.matches("fresh sum").count(), 8);
     assert_eq!(log.matches("old sort").count(), 8 + 6);

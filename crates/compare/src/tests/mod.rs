@@ -254,16 +254,22 @@ fn what_is_run_once_more_is_judged_by_that_alone() {
     };
     let mut simulated = Simulated::new(&m, 1, vec![1.0; 40]);
     for round in 0..8 {
-        simulated.run(round, |i| round < 2 || i < 10);
+        // A slow one fits into one of the first pairs alone.
+        simulated.run(round, |i| match round {
+            0 => true,
+            1 => i > 0,
+            _ => i < 10,
+        });
     }
     // Ten that seemed slower by far when they were chosen, and then do not.
     for case in &mut simulated.cases[..10] {
-        for pair in &mut case.pairs[..2] {
+        for pair in case.pairs.iter_mut().filter(|pair| pair.round < 2) {
             pair.new.ns *= 1.5;
         }
     }
-    for judged in simulated.judge().0 {
+    for (i, judged) in simulated.judge().0.iter().enumerate() {
         assert!(matches!(judged.verdict, Verdict::Same | Verdict::Unsure));
+        assert_eq!(judged.confirmed, if i < 10 { 6 } else { 0 });
     }
 }
 

@@ -15,8 +15,10 @@ pub(super) struct Counter {
     power_1: f64,
     power_2: f64,
     steps: f64,
-    rate: f64,
-    root: f64,
+    /// The learning rate over the bias correction of the first moment.
+    pub(super) rate: f64,
+    /// The factor that corrects the root of the second moment.
+    pub(super) root: f64,
 }
 
 impl Counter {
@@ -49,16 +51,6 @@ impl Counter {
         )
     }
 
-    /// The learning rate over the bias correction of the first moment.
-    pub(super) fn rate(self) -> f64 {
-        self.rate
-    }
-
-    /// The factor that corrects the root of the second moment.
-    pub(super) fn root(self) -> f64 {
-        self.root
-    }
-
     /// Its values in the order of the kernel's struct.
     pub(super) fn values(self) -> [f64; 5] {
         [self.power_1, self.power_2, self.steps, self.rate, self.root]
@@ -80,7 +72,7 @@ impl Value {
         let v = BETA_2 * self.v + (1.0 - BETA_2) * g * g;
         let w = self.w * (1.0 - RATE * DECAY);
         Self {
-            w: w - counter.rate() * m / (v.sqrt() * counter.root() + EPSILON),
+            w: w - counter.rate * m / (v.sqrt() * counter.root + EPSILON),
             m,
             v,
         }

@@ -1,11 +1,13 @@
 //! Every gradient against float64, before the update. What each counts relative to, and how large
 //! an error may be, is derived in [`verify`](super::verify).
 
+use std::ops::Range;
+
 use ndarray::Axis;
 use rayon::prelude::*;
 
 use crate::workload::matmul::worse;
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, W1, W2, longest_sum};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, longest_sum, ranges};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::{Format, Part, largest_of, relative, rms};
 
@@ -17,30 +19,24 @@ const B2_BOUND: f64 = 3.0;
 const W1_BOUND: f64 = 15.0;
 const B1_BOUND: f64 = 9.0;
 
-/// One gradient: a matrix, or a bias, whose rows are single values.
-struct Gradient<'a> {
+/// One gradient, a matrix or a bias, whose rows are single values, each relative to its scale; the
+/// bound is in units of [`Format::unit`].
+fn compared(
     name: &'static str,
-    found: &'a [f32],
-    expected: &'a [f64],
-    /// Of each row.
-    scale: Vec<f64>,
-    /// In units of [`Format::unit`].
+    (found, expected): (&[f32], &[f64]),
+    scale: &[f64],
     bound: f64,
-}
-
-impl Gradient<'_> {
-    fn compared(&self, e: f64) -> Part {
-        let width = self.found.len() / self.scale.len();
-        let rows = (self.found.par_chunks(width))
-            .zip(self.expected.par_chunks(width))
-            .zip(&self.scale);
-        let errors = rows
-            .map(|((found, expected), scale)| relative(largest_of(found, |i| expected[i]), *scale));
-        Part {
-            name: self.name,
-            error: errors.reduce(|| 0.0, worse),
-            bound: self.bound * e,
-        }
+) -> Part {
+    let width = found.len() / scale.len();
+    let rows = (found.par_chunks(width))
+        .zip(expected.par_chunks(width))
+        .zip(scale);
+    let errors =
+        rows.map(|((found, expected), scale)| relative(largest_of(found, |i| expected[i]), *scale));
+    Part {
+        name,
+        error: errors.reduce(|| 0.0, worse),
+        bound,
     }
 }
 
@@ -58,39 +54,20 @@ pub(super) fn gradients(
     let activated = reference.hidden.mapv(|z| z.max(0.0));
     let of_activated = rms(activated.as_slice().expect("row by row"));
     let of_inputs = rms(reference.inputs.as_slice().expect("row by row"));
-    let times = |scale: &[f64], factor: f64| scale.iter().map(|s| s * factor).collect();
-    let all = [
-        Gradient {
-            name: "gradient of W2",
-            found: &found[W2],
-            expected: reference.of_w2.as_slice().expect("row by row"),
-            scale: times(&of_columns, of_activated),
-            bound: W2_BOUND,
-        },
-        Gradient {
-            name: "gradient of b2",
-            found: &found[B2],
-            expected: reference.of_b2.as_slice().expect("contiguous"),
-            scale: of_columns,
-            bound: B2_BOUND,
-        },
-        Gradient {
-            name: "gradient of W1",
-            found: &found[W1],
-            expected: corrected.of_w1.as_slice().expect("row by row"),
-            scale: times(&let_through, of_inputs),
-            bound: W1_BOUND,
-        },
-        Gradient {
-            name: "gradient of b1",
-            found: &found[B1],
-            expected: &corrected.of_b1,
-            scale: let_through,
-            bound: B1_BOUND,
-        },
-    ];
+    let [w1, b1, w2, b2] = ranges();
     let e = format.unit(longest_sum(problem.batch));
-    all.iter().map(|gradient| gradient.compared(e)).collect()
+    let times = |scale: &[f64], factor: f64| scale.iter().map(|s| s * factor).collect::<Vec<_>>();
+    let (of_w2, of_w1) = (
+        times(&of_columns, of_activated),
+        times(&let_through, of_inputs),
+    );
+    let of = |range: &Range<usize>| (&found[range.clone()], &corrected.gradients[range.clone()]);
+    vec![
+        compared("gradient of W2", of(&w2), &of_w2, W2_BOUND * e),
+        compared("gradient of b2", of(&b2), &of_columns, B2_BOUND * e),
+        compared("gradient of W1", of(&w1), &of_w1, W1_BOUND * e),
+        compared("gradient of b1", of(&b1), &let_through, B1_BOUND * e),
+    ]
 }
 
 /// The scale of each column of the gradient with respect to the logits: independent terms, and
@@ -102,16 +79,20 @@ fn of_columns(problem: &Training) -> Vec<f64> {
         labelled[label as usize] += 1.0 / problem.batch as f64;
     }
     let squares = reference.of_logits.mapv(|g| g * g).sum_axis(Axis(0));
-    (squares.iter().zip(reference.of_b2.iter().zip(labelled)))
-        .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
-        .collect()
+    let [.., b2] = ranges();
+    (squares
+        .iter()
+        .zip(reference.gradients[b2].iter().zip(labelled)))
+    .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
+    .collect()
 }
 
 /// The scale of each column of the gradient behind ReLU, as far as that lets it through.
 fn let_through(problem: &Training, corrected: &Corrected) -> Vec<f64> {
     let reference = problem.reference();
-    let w2 = problem.start.parameters[W2].iter();
-    let squares_of_w2 = w2.map(|&w| f64::from(w).powi(2)).sum::<f64>() / W2.len() as f64;
+    let [_, _, w2, _] = ranges();
+    let w2 = &problem.start.parameters[w2];
+    let squares_of_w2 = w2.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>() / w2.len() as f64;
     let squares = reference.of_logits.mapv(|g| g * g).sum_axis(Axis(1));
     let columns = (0..HIDDEN).into_par_iter().map(|j| {
         let column = corrected.on[j..].iter().step_by(HIDDEN).zip(&squares);
@@ -126,8 +107,8 @@ fn let_through(problem: &Training, corrected: &Corrected) -> Vec<f64> {
 struct Corrected {
     /// Whether a pre-activation counts as positive, row by row.
     on: Vec<bool>,
-    of_w1: ndarray::Array2<f64>,
-    of_b1: Vec<f64>,
+    /// Those of all parameters.
+    gradients: Vec<f64>,
 }
 
 impl Corrected {
@@ -135,8 +116,8 @@ impl Corrected {
         let reference = problem.reference();
         let z = reference.hidden.as_slice().expect("row by row");
         let near = HIDDEN_BOUND * format.unit(longest_sum(problem.batch)) * rms(z);
-        let mut of_w1 = reference.of_w1.clone();
-        let mut of_b1 = reference.of_b1.to_vec();
+        let [w1, b1, ..] = ranges();
+        let mut gradients = reference.gradients.clone();
         let mut on: Vec<bool> = z.iter().map(|&z| z > 0.0).collect();
         for (i, (on, &h)) in on.iter_mut().zip(hidden).enumerate() {
             let found = h > 0.0;
@@ -147,11 +128,12 @@ impl Corrected {
             let (row, column) = (i / HIDDEN, i % HIDDEN);
             let sign = if found { 1.0 } else { -1.0 };
             let change = sign * reference.of_hidden[[row, column]];
-            of_b1[column] += change;
-            of_w1
-                .row_mut(column)
-                .scaled_add(change, &reference.inputs.row(row));
+            gradients[b1.start + column] += change;
+            let of_column = &mut gradients[w1.start + column * INPUTS..][..INPUTS];
+            for (g, x) in of_column.iter_mut().zip(reference.inputs.row(row)) {
+                *g += change * x;
+            }
         }
-        Self { on, of_w1, of_b1 }
+        Self { on, gradients }
     }
 }

@@ -1,8 +1,8 @@
-//! The network: its lengths, and where its parameters lie.
+//! The network.
 
 use std::ops::Range;
 
-use crate::workload::network::Linear;
+use crate::workload::network::model::{Kept, Model};
 
 /// Values of one input.
 pub(super) const INPUTS: usize = 1024;
@@ -10,33 +10,42 @@ pub(super) const INPUTS: usize = 1024;
 pub(super) const HIDDEN: usize = 2048;
 /// Classes, and logits of one input.
 pub(super) const CLASSES: usize = 512;
+/// Parameters of both layers.
+pub(super) const PARAMETERS: usize = HIDDEN * (INPUTS + 1) + CLASSES * (HIDDEN + 1);
 
-/// The first layer's weights, `HIDDEN` rows of `INPUTS`, within the one buffer that holds all
-/// parameters; gradients and moments lie in the same order. Each range begins at a multiple of
-/// 256 bytes, also of BF16.
-pub(super) const W1: Range<usize> = 0..HIDDEN * INPUTS;
-/// The first layer's bias.
-pub(super) const B1: Range<usize> = W1.end..W1.end + HIDDEN;
-/// The second layer's weights, `CLASSES` rows of `HIDDEN`.
-pub(super) const W2: Range<usize> = B1.end..B1.end + CLASSES * HIDDEN;
-/// The second layer's bias.
-pub(super) const B2: Range<usize> = W2.end..W2.end + CLASSES;
-/// All of them.
-pub(super) const PARAMETERS: usize = B2.end;
+/// Names of the products that give the gradients of a layer's weights and of its inputs, the last
+/// layer's first.
+pub(super) const GRADIENTS: [[&str; 2]; 2] = [
+    ["gradient of W2", "gradient of the activations"],
+    ["gradient of W1", "gradient of the inputs"],
+];
+
+/// Both layers: the first has ReLU behind it. Gradients and moments lie in the order of the
+/// parameters.
+pub(super) fn model() -> Model {
+    let mut model = Model::default();
+    let of = [
+        (INPUTS, Kept::Narrow),
+        (HIDDEN, Kept::Relu),
+        (CLASSES, Kept::Wide),
+    ];
+    let [inputs, hidden, logits] = of.map(|(width, kept)| model.activation(width, kept));
+    model.linear("activations", [inputs, hidden], None);
+    model.linear("logits", [hidden, logits], None);
+    model
+}
+
+/// Where the first layer's weights lie, its bias, and the second layer's.
+pub(super) fn ranges() -> [Range<usize>; 4] {
+    let model = model();
+    let ranges = (model.linears()).flat_map(|(of, ..)| [of.weights.clone(), of.bias.clone()]);
+    let ranges: Vec<_> = ranges.collect();
+    ranges.try_into().expect("two layers")
+}
 
 /// Bytes of each of its tensors.
 pub fn tensor_bytes() -> Vec<usize> {
-    let tensors = layers()
-        .into_iter()
-        .flat_map(|layer| [layer.weights, layer.bias]);
-    tensors
-        .map(|place| place.len() * size_of::<f32>())
-        .collect()
-}
-
-/// Both layers: the first has ReLU behind it.
-pub(super) fn layers() -> [Linear; 2] {
-    [(W1, B1), (W2, B2)].map(|(weights, bias)| Linear { weights, bias })
+    ranges().map(|range| range.len() * size_of::<f32>()).into()
 }
 
 /// Terms of the longest sums of a step, which run over the hidden layer or over the batch.
@@ -47,13 +56,12 @@ pub(super) fn longest_sum(batch: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::network::model::assert_ranges;
 
     #[test]
     fn every_range_is_aligned() {
         assert_eq!(PARAMETERS, 3_148_288);
-        for range in [W1, B1, W2, B2] {
-            assert_eq!(range.start * 2 % 256, 0, "{range:?}");
-        }
-        assert_eq!(PARAMETERS % 4, 0);
+        assert_eq!(model().parameters, PARAMETERS);
+        assert_ranges(&model());
     }
 }

@@ -1,6 +1,7 @@
 //! A batch, its labels, and the state that a step starts from.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,9 +9,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::kernel::Source;
 use crate::workload::matmul::uniform;
 use crate::workload::mlp_training::adamw::Counter;
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, model};
 use crate::workload::mlp_training::reference::Reference;
-use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::network::{LINEAR, Model, kernels::NETWORK, reference::wide};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
 use crate::workload::routine::{Workload, visit_f32};
 
@@ -33,6 +34,7 @@ pub(super) struct State {
 /// run. The size is the batch.
 pub struct Training {
     pub(super) batch: usize,
+    pub(super) model: Rc<Model>,
     /// Row by row, uniform in [-1, 1).
     pub(super) inputs: Vec<f32>,
     /// The class of each row.
@@ -44,8 +46,10 @@ pub struct Training {
 impl Training {
     /// The step in float64, computed when something is first compared with it.
     pub(super) fn reference(&self) -> &Reference {
-        self.reference
-            .get_or_init(|| Reference::new(&self.inputs, &self.labels, &self.start.parameters))
+        self.reference.get_or_init(|| {
+            let parameters = wide(&self.start.parameters);
+            Reference::of(wide(&self.inputs), &self.labels, &parameters)
+        })
     }
 }
 
@@ -54,10 +58,9 @@ impl Workload for Training {
         let batch = size as usize;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(0x006d_6c70));
         let labels = (0..batch).map(|_| random.next_u32() % CLASSES as u32);
+        let model = Rc::new(model());
         let mut parameters = uniform(PARAMETERS, 0x10);
-        for layer in layers() {
-            layer.initialise(&mut parameters);
-        }
+        model.initialise(&mut parameters);
         // About as large as the gradients and their squares.
         let mut first = uniform(PARAMETERS, 0x11);
         first.iter_mut().for_each(|m| *m *= 1e-4);
@@ -65,6 +68,7 @@ impl Workload for Training {
         second.iter_mut().for_each(|v| *v = 5e-8 * (*v + 1.01));
         Self {
             batch,
+            model,
             labels: labels.collect(),
             inputs: uniform(batch * INPUTS, 0x13),
             start: State {

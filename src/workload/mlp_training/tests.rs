@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
 
 use crate::workload::mlp_training::adamw::Value;
 use crate::workload::mlp_training::cpu;
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, ranges};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::verify::{Outputs, verified};
@@ -85,14 +85,15 @@ fn step(problem: &Training, round: Round) -> Left {
             row.iter_mut().zip(bias).for_each(|(y, b)| *y += b);
         }
     };
+    let [w1, b1, w2, b2] = ranges();
     let x = rounded(&problem.inputs, round, INPUTS);
-    let w1 = rounded(&parameters[W1], round, INPUTS);
-    let w2 = rounded(&parameters[W2], round, HIDDEN);
+    let w1 = rounded(&parameters[w1], round, INPUTS);
+    let w2 = rounded(&parameters[w2], round, HIDDEN);
     let mut hidden = product(x.view(), w1.t());
-    bias(&mut hidden, &parameters[B1]);
+    bias(&mut hidden, &parameters[b1]);
     hidden.mapv_inplace(|z| round(z.max(0.0)));
     let mut logits = product(hidden.view(), w2.t());
-    bias(&mut logits, &parameters[B2]);
+    bias(&mut logits, &parameters[b2]);
     let mut of_logits = Array2::zeros(logits.dim());
     let mut loss = 0.0;
     let share = 1.0 / problem.batch as f32;
@@ -141,16 +142,9 @@ fn finite_differences_give_the_gradients_of_the_reference() {
         parameters[place] += change;
         Reference::of(x.clone(), &problem.labels, &parameters).loss
     };
-    let reference = problem.reference();
-    let gradients = [
-        reference.of_w1.as_slice().unwrap(),
-        reference.of_b1.as_slice().unwrap(),
-        reference.of_w2.as_slice().unwrap(),
-        reference.of_b2.as_slice().unwrap(),
-    ]
-    .concat();
+    let gradients = &problem.reference().gradients;
     const CHANGE: f64 = 1e-5;
-    for range in [W1, B1, W2, B2] {
+    for range in ranges() {
         let (first, len) = (range.start, range.len());
         // Among the second layer's also those of a label, where the gradient is large.
         let label = problem.labels[0] as usize;
@@ -166,7 +160,8 @@ fn finite_differences_give_the_gradients_of_the_reference() {
         }
     }
     // They differ from zero and from each other, or the test would show nothing.
-    assert!(gradients[B1].iter().any(|g| g.abs() > 1e-4));
+    let [_, b1, ..] = ranges();
+    assert!(gradients[b1].iter().any(|g| g.abs() > 1e-4));
 }
 
 #[test]
@@ -207,7 +202,7 @@ fn one_wrong_value_is_found_wherever_it_is() {
         };
         // Of a gradient: left out, with the other sign, of the neighbour. The update is then the
         // one that it gives, and nothing but the comparison of gradients can tell.
-        for (what, range) in [("b1", B1), ("b2", B2), ("W1", W1), ("W2", W2)] {
+        for (what, range) in ["W1", "b1", "W2", "b2"].into_iter().zip(ranges()) {
             let magnitude = |i: &usize| right.gradients[*i].abs();
             let largest = |x: &usize, y: &usize| magnitude(x).total_cmp(&magnitude(y));
             let place = range.max_by(largest).unwrap();
@@ -221,16 +216,17 @@ fn one_wrong_value_is_found_wherever_it_is() {
                 assert!(found.is_err(), "{format:?}: gradient of {what} {how}");
             }
         }
+        let [_, b1, w2, b2] = ranges();
         wrong("an activation", &|left| left.hidden[5] += 1.0);
         wrong("a logit", &|left| left.logits[7] = f32::NAN);
         wrong("the loss", &|left| left.loss = f32::NAN);
         wrong("a sum in place of a mean", &|left| left.loss *= 17.0);
         wrong("a parameter", &|left| left.parameters[3] += 1e-4);
-        wrong("a first moment", &|left| left.first[W2.start] *= 1.01);
-        wrong("a second moment", &|left| left.second[B2.start] *= 1.001);
+        wrong("a first moment", &|left| left.first[w2.start] *= 1.01);
+        wrong("a second moment", &|left| left.second[b2.start] *= 1.001);
         if right.copies.is_some() {
             wrong("a copy", &|left| {
-                left.copies.as_mut().unwrap()[B1.start] *= 1.1;
+                left.copies.as_mut().unwrap()[b1.start] *= 1.1;
             });
         }
     }

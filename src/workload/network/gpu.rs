@@ -1,28 +1,23 @@
 //! A network on the GPU: its parameters, what lies between its operations, and the list of what an
 //! iteration enqueues, which is run as it grows.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 use crate::device::{Gpu, calls::synchronize};
-use crate::model::Launches;
+use crate::model::{Launches, Verified};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::format::Format;
-use crate::workload::network::kernels::{add_bias, relu};
-use crate::workload::network::linear::Linear;
+use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::prepare::steps::Call;
-use crate::workload::prepare::{Epilogue, On, Operand, Prepared, Product, Steps, Workspace, timed};
-use crate::workload::routine::RoutineError;
-
-/// What follows the product of a linear layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    Bias,
-    ReluBias,
-}
+use crate::workload::prepare::{
+    Epilogue, HostMemory, Memory, On, Operand, Prepared, Product, Steps, Workspace, timed,
+};
+use crate::workload::routine::{Done, Made, RoutineError};
 
 /// How parts that may run at the same time follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +31,20 @@ pub(crate) enum Order {
     InTurn,
 }
 
+/// Where a part of an iteration stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Before,
+    /// May run at the same time as those here.
+    Beside,
+    Here,
+    After,
+}
+
 /// A part of an iteration.
-#[derive(Clone)]
 struct Part {
     phase: &'static str,
-    /// On a stream beside the GPU's.
-    beside: bool,
+    section: Section,
     launches: u32,
     run: Rc<Call>,
 }
@@ -59,10 +62,19 @@ pub(crate) struct Network {
     /// The parameters in f32, and in BF16 where products read those.
     pub(crate) parameters: Tensor,
     pub(crate) copies: Option<Tensor>,
+    pub(super) model: Rc<Model>,
+    /// The activations, of which the first is what comes in.
+    pub(crate) values: Vec<Tensor>,
+    /// Their gradients, in the type that products read; the first is none.
+    pub(crate) of_values: Vec<Tensor>,
+    /// Of attention in a kernel for each step, where each head of each sequence is a matrix: all
+    /// queries, all keys and all values; the scores; the results.
+    pub(super) matrices: Vec<Tensor>,
+    /// The tokens and the table of an embedding that the next norm is to have in it.
+    pub(super) embeds: Option<[CUdeviceptr; 2]>,
     /// What is added from here on is a part of this phase, which a profile shows as a range.
     pub(crate) phase: &'static str,
-    /// Whether it may run at the same time as what is added behind it.
-    pub(crate) beside: bool,
+    pub(super) section: Section,
     workspace: Rc<Workspace>,
     workspace_beside: Option<Rc<Workspace>>,
     parts: Vec<Part>,
@@ -78,6 +90,7 @@ impl Network {
     /// A device that is too old for the format, errors of CUDA and its libraries.
     pub(crate) fn new(
         mut work: Prepared,
+        model: &Rc<Model>,
         parameters: &[f32],
         format: Format,
         fused: bool,
@@ -104,16 +117,21 @@ impl Network {
             rows,
             parameters: all,
             copies,
+            model: model.clone(),
+            values: Vec::new(),
+            of_values: Vec::new(),
+            matrices: Vec::new(),
+            embeds: None,
             phase: "forward",
-            beside: false,
+            section: Section::Before,
             parts: Vec::new(),
         })
     }
 
     /// A workspace for products that run beside others.
-    pub(crate) fn with_workspace_beside(mut self) -> Result<Self, RoutineError> {
+    pub(crate) fn with_workspace_beside(&mut self) -> Done {
         self.workspace_beside = Some(Workspace::new(&self.gpu)?);
-        Ok(self)
+        Ok(())
     }
 
     /// Values between operations, `width` for each row.
@@ -144,10 +162,15 @@ impl Network {
         operand(of.address(), of.element, self.rows, columns)
     }
 
-    /// The weights of a layer whose inputs are of this type.
-    pub(crate) fn weights(&self, linear: &Linear, element: Element) -> Operand {
-        let address = self.parameters(element, linear.weights.start);
-        operand(address, element, linear.outputs(), linear.inputs())
+    /// The weights of a layer whose inputs are of this type, of the shape of these.
+    pub(crate) fn weights(
+        &self,
+        of: &Linear,
+        element: Element,
+        [y, x]: [Activation; 2],
+    ) -> Operand {
+        let address = self.parameters(element, of.weights.start);
+        operand(address, element, y.width, x.width)
     }
 
     /// Adds a note, once: layers may have the same products.
@@ -182,7 +205,7 @@ impl Network {
         self.gpu.synchronize()?;
         self.parts.push(Part {
             phase: self.phase,
-            beside: self.beside,
+            section: self.section,
             launches,
             run: Rc::new(Box::new(run)),
         });
@@ -194,25 +217,28 @@ impl Network {
         self.push(0, synchronize)
     }
 
-    /// Adds C = A B, or `count` such products that lie one behind the other.
+    /// Adds a product.
     ///
     /// # Safety
     /// The operands must be memory of the routine with these sizes, and C none of the others.
-    pub(crate) unsafe fn product(
-        &mut self,
-        name: &'static str,
-        [a, b, c]: [Operand; 3],
-        count: usize,
-    ) -> Result<(), RoutineError> {
-        let product = self.describe(name, [a, b, c], count);
+    pub(super) unsafe fn product(&mut self, product: Product) -> Done {
         // SAFETY: the caller's promise.
         match unsafe { self.chosen(product) }? {
             true => Ok(()),
-            false => Err(format!("cuBLASLt has no algorithm for a product of {name}").into()),
+            false => {
+                let name = product.name;
+                Err(format!("cuBLASLt has no algorithm for a product of {name}").into())
+            }
         }
     }
 
-    fn describe(&self, name: &'static str, [a, b, c]: [Operand; 3], count: usize) -> Product {
+    /// C = A B, or `count` such products that lie one behind the other.
+    pub(super) fn describe(
+        &self,
+        name: &'static str,
+        [a, b, c]: [Operand; 3],
+        count: usize,
+    ) -> Product {
         Product {
             name,
             a,
@@ -227,65 +253,13 @@ impl Network {
         }
     }
 
-    /// Adds the linear layer from the rows `x` to the rows `y`, its bias and what follows, added to
-    /// `added`: in one kernel of the library or of our own, or in a kernel for each step. Where nothing
-    /// has this epilogue, more kernels follow, and a note says so.
-    pub(crate) fn linear(
-        &mut self,
-        name: &'static str,
-        linear: &Linear,
-        [x, y]: [&Tensor; 2],
-        then: Then,
-        added: Option<&Tensor>,
-    ) -> Result<(), RoutineError> {
-        let operands = [
-            self.matrix(x, linear.inputs()),
-            self.weights(linear, x.element).t(),
-            self.matrix(y, linear.outputs()),
-        ];
-        // A bias has the type of what it is added to.
-        let bias = self.parameters(y.element, linear.bias.start);
-        let added = added.map(Tensor::address);
-        let plain = Product {
-            added,
-            ..self.describe(name, operands, 1)
-        };
-        let whole = Product {
-            epilogue: match then {
-                Then::Bias => Epilogue::Bias(bias),
-                Then::ReluBias => Epilogue::ReluBias(bias),
-            },
-            ..plain
-        };
-        if self.fused {
-            // SAFETY: the operands are the routine's, with these sizes; no product's result is one of
-            // its operands.
-            if unsafe { self.chosen(whole) }? {
-                return Ok(());
-            }
-            self.note(format!(
-                "{name}: the library has no such epilogue here; kernels follow it"
-            ));
-        }
-        // SAFETY: as above.
-        if !unsafe { self.chosen(plain) }? {
-            return Err(format!("cuBLASLt has no algorithm for a product of {name}").into());
-        }
-        let mut kernels = vec![add_bias(&self.gpu, y, bias, linear.outputs())?];
-        if then == Then::ReluBias {
-            kernels.push(relu(&self.gpu, y)?);
-        }
-        // SAFETY: the kernels' arguments are made with them, of the same memory.
-        Ok(unsafe { self.kernels(kernels) }?)
-    }
-
     /// Adds a product, and how it is computed to the notes; false where nothing computes it.
     ///
     /// # Safety
     /// As for [`product`](Self::product).
-    unsafe fn chosen(&mut self, product: Product) -> Result<bool, RoutineError> {
+    pub(super) unsafe fn chosen(&mut self, product: Product) -> Result<bool, RoutineError> {
         let workspace = match &self.workspace_beside {
-            Some(workspace) if self.beside => workspace.clone(),
+            Some(workspace) if self.section == Section::Beside => workspace.clone(),
             _ => self.workspace.clone(),
         };
         // SAFETY: the caller's promise.
@@ -303,75 +277,95 @@ impl Network {
 
     /// The parts in this order. Those beside others run on a stream of their own.
     fn steps(&self, order: Order) -> Result<Steps, CudaError> {
-        let first = self.parts.iter().position(|part| part.beside);
-        let (before, rest) = self.parts.split_at(first.unwrap_or(self.parts.len()));
-        let (beside, rest): (Vec<&Part>, Vec<&Part>) = rest.iter().partition(|part| part.beside);
-        // What follows both is another phase.
-        let phase = beside.first().map_or("", |part| part.phase);
-        let (here, after): (Vec<&Part>, Vec<&Part>) =
-            rest.into_iter().partition(|part| part.phase == phase);
-        let divides = order != Order::InTurn && !beside.is_empty();
+        use Section::{After, Before, Beside, Here};
+        let of = |section| {
+            self.parts
+                .iter()
+                .filter(move |part| part.section == section)
+        };
+        let divides = order != Order::InTurn && of(Beside).next().is_some();
         let mut steps = match divides {
             true => Steps::with_streams(&self.gpu)?,
             false => Steps::new(&self.gpu)?,
         };
+        let sections = match order {
+            Order::BesideLast => [Before, Here, Beside, After],
+            Order::BesideFirst | Order::InTurn => [Before, Beside, Here, After],
+        };
         let mut shown = "";
-        let mut add = |steps: &mut Steps, parts: &[&Part], on| {
-            for part in parts {
+        for section in sections {
+            if divides && section == After {
+                steps.order(On::Up, On::Compute)?;
+            }
+            for part in of(section) {
                 if part.phase != shown {
                     shown = part.phase;
                     steps.named(shown);
                 }
-                let run = part.run.clone();
+                let (run, beside) = (part.run.clone(), divides && section == Beside);
+                let on = if beside { On::Up } else { On::Compute };
                 steps.call_on(on, part.launches, move |stream| run(stream));
             }
-        };
-        add(&mut steps, &before.iter().collect::<Vec<_>>(), On::Compute);
-        if divides {
-            steps.order(On::Compute, On::Up)?;
-            if order == Order::BesideLast {
-                add(&mut steps, &here, On::Compute);
+            if divides && section == Before {
+                steps.order(On::Compute, On::Up)?;
             }
-            add(&mut steps, &beside, On::Up);
-            if order == Order::BesideFirst {
-                add(&mut steps, &here, On::Compute);
-            }
-            steps.order(On::Up, On::Compute)?;
-        } else {
-            add(&mut steps, &beside, On::Compute);
-            add(&mut steps, &here, On::Compute);
         }
-        add(&mut steps, &after, On::Compute);
         Ok(steps)
     }
 
-    /// The order that is fastest as a graph, by a calibration that runs the network.
+    /// The order that is fastest as a graph, by a calibration that runs the network, with a note. The
+    /// words are those for what is beside others first, last, and before them.
     pub(crate) fn fastest_order(
         &mut self,
+        of: &str,
         choice: &str,
-        names: impl Fn(Order) -> &'static str,
-    ) -> Result<(Order, &'static str), RoutineError> {
+        words: [&str; 3],
+    ) -> Result<Order, RoutineError> {
         let orders = [Order::BesideFirst, Order::BesideLast, Order::InTurn];
-        let steps = orders.map(|order| self.steps(order));
-        let [first, last, in_turn] = steps;
-        let steps = [first?, last?, in_turn?];
-        let names = orders.map(names);
-        let at = timed::fastest(&self.gpu, choice, &names, |at| steps[at].enqueue())?;
-        Ok((orders[at], names[at]))
+        let steps = orders.map(|order| self.steps(order)).into_iter();
+        let steps = steps.collect::<Result<Vec<Steps>, _>>()?;
+        let at = timed::fastest(&self.gpu, choice, &words, |at| steps[at].enqueue())?;
+        self.note(format!("{of}: {}", words[at]));
+        Ok(orders[at])
     }
 
-    /// The routine, of which an iteration runs all parts in this order, as a graph or not, behind the
-    /// steps that it has.
-    pub(crate) fn finish(mut self, order: Order, replayed: bool) -> Result<Prepared, CudaError> {
+    /// The routine, of which an iteration runs all parts in this order, as a graph or not. `check` is
+    /// given the values of this part of `output`, which each iteration downloads to host memory of one
+    /// kind, where there is one.
+    pub(crate) fn finish(
+        self,
+        order: Order,
+        replayed: bool,
+        to: Option<HostMemory>,
+        (output, part): (Tensor, Range<usize>),
+        check: impl Fn(&Memory, &[f32]) -> Result<Verified, RoutineError> + 'static,
+    ) -> Made {
+        let mut work = self.prepared(order, replayed)?;
+        let Some(to) = to else {
+            work.check_by(move |memory| check(memory, &output.values(memory)?[part.clone()]));
+            return Ok(Box::new(work));
+        };
+        let host = work.host_output(to, f32::NAN, part.len())?;
+        let from = output.at(part.start);
+        // SAFETY: so many values lie there, and the routine waits for them.
+        unsafe { work.steps.download(On::Compute, from, host.values) };
+        work.waits = true;
+        work.check_by(move |memory| check(memory, memory.values(host)?));
+        Ok(Box::new(work))
+    }
+
+    /// The parts behind the steps that there are, and how much memory they take.
+    fn prepared(mut self, order: Order, replayed: bool) -> Result<Prepared, CudaError> {
         let mut steps = self.steps(order)?;
         if replayed {
             steps.replay()?;
         }
-        if self.work.steps.is_empty() {
-            self.work.steps = steps;
+        let work = &mut self.work;
+        if work.steps.is_empty() {
+            work.steps = steps;
         } else {
             let launches = steps.launches();
-            (self.work.steps).call_on(On::Compute, launches, move |_| steps.enqueue());
+            (work.steps).call_on(On::Compute, launches, move |_| steps.enqueue());
         }
         let workspaces = [Some(&self.workspace), self.workspace_beside.as_ref()];
         let workspace: usize = workspaces.into_iter().flatten().map(|w| w.bytes()).sum();
@@ -379,7 +373,7 @@ impl Network {
         let memory = self.gpu.properties().memory_bytes as usize;
         let room = memory.saturating_sub(parameters + workspace);
         // All of it is allocated at once, so the peak is the sum.
-        self.work.figures = [
+        work.figures = [
             ("parameters_bytes", parameters),
             ("activations_bytes", activations),
             ("workspace_bytes", workspace),
@@ -388,7 +382,7 @@ impl Network {
         .map(|(key, bytes)| (key.to_owned(), bytes as f64))
         .into();
         let largest = room as f64 * self.rows as f64 / activations as f64;
-        (self.work.figures).insert("largest_batch".to_owned(), largest.floor());
+        (work.figures).insert("largest_batch".to_owned(), largest.floor());
         Ok(self.work)
     }
 }

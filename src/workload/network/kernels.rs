@@ -38,6 +38,19 @@ pub(crate) fn on_fours(
     Ok((launch, count))
 }
 
+/// The same, given these addresses and, last, how many fours there are.
+pub(crate) fn elementwise(
+    gpu: &Gpu,
+    source: &Source,
+    name: &str,
+    values: usize,
+    addresses: &[CUdeviceptr],
+) -> Result<Launch, RoutineError> {
+    let (launch, count) = on_fours(gpu, source, name, values)?;
+    let launch = addresses.iter().fold(launch, |launch, &at| launch.arg(at));
+    Ok(launch.arg(count))
+}
+
 /// Adds the bias at `bias`, of the type of `y`, to each row of `width` values.
 pub(crate) fn add_bias(
     gpu: &Gpu,
@@ -54,8 +67,7 @@ pub(crate) fn add_bias(
 /// ReLU in place.
 pub(crate) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
     let name = format!("relu_{}", y.element.suffix());
-    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
-    Ok(launch.arg(y.address()).arg(count))
+    elementwise(gpu, &NETWORK, &name, y.len, &[y.address()])
 }
 
 /// The derivative of ReLU in place, given its output; both f32.
@@ -64,8 +76,8 @@ pub(crate) fn relu_backward(
     gradient: &Tensor,
     y: &Tensor,
 ) -> Result<Launch, RoutineError> {
-    let (launch, count) = on_fours(gpu, &NETWORK, "relu_backward_f32", y.len)?;
-    Ok(launch.arg(gradient.address()).arg(y.address()).arg(count))
+    let both = [gradient.address(), y.address()];
+    elementwise(gpu, &NETWORK, "relu_backward_f32", y.len, &both)
 }
 
 /// Sums over rows, one for each of `width` columns, to f32 at `to`.
@@ -82,32 +94,16 @@ pub(crate) fn partial_sums(rows: usize) -> usize {
     rows.div_ceil(SUM_ROWS)
 }
 
-/// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums.
-pub(crate) fn sum_rows(gpu: &Gpu, x: &Tensor, sums: Sums) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("sum_rows_{}", x.element.suffix());
-    summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
-}
-
-/// The derivative of ReLU in place, given its output, and the sums over the rows of that, likewise.
-pub(crate) fn relu_backward_sums(
+/// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums. With `y`, x is
+/// a gradient with respect to it, which the derivative of ReLU is applied to before, in place.
+pub(crate) fn sum_rows(
     gpu: &Gpu,
-    gradient: &Tensor,
-    y: &Tensor,
-    sums: Sums,
-) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("relu_backward_sums_{}", gradient.element.suffix());
-    let operands = |launch: Launch| launch.arg(gradient.address()).arg(y.address());
-    summed(gpu, &name, operands, gradient, sums)
-}
-
-/// `operands` adds the first arguments of the kernel that reads the rows of `x`.
-fn summed(
-    gpu: &Gpu,
-    name: &str,
-    operands: impl Fn(Launch) -> Launch,
     x: &Tensor,
+    y: Option<&Tensor>,
     Sums { width, to, partial }: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
+    let name = y.map_or("sum_rows", |_| "relu_backward_sums");
+    let name = format!("{name}_{}", x.element.suffix());
     if !width.is_multiple_of(SUM_COLUMNS) {
         return Err(format!("{name} takes {SUM_COLUMNS} columns at a time, not {width}").into());
     }
@@ -123,8 +119,11 @@ fn summed(
         Ok(Launch::new(function, blocks, (THREADS, 1, 1)))
     };
     let first_to = if of_rows == 1 { to } else { partial };
-    let first = operands(on(name, of_rows)?).arg(first_to);
-    let mut launches = vec![first.arg(rows).arg(fours)];
+    let mut first = on(&name, of_rows)?.arg(x.address());
+    if let Some(y) = y {
+        first = first.arg(y.address());
+    }
+    let mut launches = vec![first.arg(first_to).arg(rows).arg(fours)];
     if of_rows > 1 {
         let last = on("sum_rows_f32", 1)?.arg(partial).arg(to);
         launches.push(last.arg(of_rows).arg(fours));

@@ -1,22 +1,28 @@
-//! What the workloads of neural networks are built of: linear layers on the CPU, by cuBLASLt and by
-//! kernels of our own; the small steps between them; values in device memory.
+//! Networks: the description that they come from; its cost and its float64 reference; linear layers
+//! on the CPU, by cuBLASLt and by kernels of our own; the small steps between them; values in device
+//! memory.
 
+pub(super) mod attention;
 pub(super) mod chosen;
 pub(super) mod compared;
+pub(super) mod cost;
+pub(super) mod cpu;
 pub(super) mod format;
 pub(super) mod gpu;
 pub(super) mod kernels;
-pub(super) mod linear;
+pub(super) mod layers;
+pub(super) mod model;
 pub(super) mod operations;
 pub(super) mod product;
+pub(super) mod reference;
+pub(super) mod rows;
 pub(super) mod tensor;
 pub(super) mod tile;
 
 pub(crate) use compared::{Part, largest, largest_of, relative, rms};
+pub(crate) use cpu::OnCpu;
 pub(crate) use format::Format;
-pub(crate) use gpu::{Network, Order, Then, fused_and_replayed, operand};
-pub(crate) use linear::Linear;
-pub(crate) use operations::transpose;
-pub(crate) use product::{Products, matrix, matrix_mut};
-pub(crate) use tensor::{Element, Tensor, bytes_of};
+pub(crate) use gpu::{Network, Order, fused_and_replayed};
+pub(crate) use model::Model;
+pub(crate) use tensor::{Element, Tensor};
 pub(crate) use tile::LINEAR;

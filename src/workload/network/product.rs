@@ -154,53 +154,52 @@ pub(crate) struct Products {
     pub(crate) threads: Threads,
     /// The network, for the names of choices.
     of: &'static str,
-    /// The products, by their names in choices and in notes, and their ways.
-    ways: Vec<(&'static str, &'static str, Option<Way>)>,
+    /// By the names of the products: layers may have the same.
+    ways: Vec<(&'static str, Way)>,
     /// For the transposed of operands, in ways that copy them.
     spare: Vec<f32>,
 }
 
 impl Products {
-    /// `spare` is as long as the operands that may be transposed.
-    pub(crate) fn new(
-        threads: Threads,
-        of: &'static str,
-        names: &[(&'static str, &'static str)],
-        spare: usize,
-    ) -> Self {
-        let ways = names.iter().map(|&(choice, note)| (choice, note, None));
+    pub(crate) fn new(threads: Threads, of: &'static str) -> Self {
         Self {
             threads,
             of,
-            ways: ways.collect(),
-            spare: vec![f32::NAN; spare],
+            ways: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
-    /// C = A B, the product with this place in the names. The first time a short calibration, in which
-    /// the operands must hold numbers, chooses the way.
+    /// C = A B, the product of this name. The first time a short calibration, in which the operands
+    /// must hold numbers, chooses the way.
     pub(crate) fn multiply(
         &mut self,
-        place: usize,
+        name: &'static str,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         mut c: ArrayViewMut2<'_, f32>,
     ) {
-        let (threads, spare) = (&self.threads, &mut self.spare);
-        let (name, _, way) = &mut self.ways[place];
-        let way = way.get_or_insert_with(|| {
-            let name = format!("{name} of {}", self.of);
-            Way::fastest(threads, &name, a, b, c.view_mut(), spare)
-        });
-        way.multiply(threads, a, b, c, spare);
+        let known = self.ways.iter().find(|(other, _)| *other == name);
+        let way = match known {
+            Some((_, way)) => *way,
+            None => {
+                let transposed = [a, b].into_iter().filter(|x| !x.is_standard_layout());
+                let copies = transposed.map(|x| x.len()).sum::<usize>();
+                self.spare.resize(copies.max(self.spare.len()), f32::NAN);
+                let choice = format!("{name} of {}", self.of);
+                let (threads, spare) = (&self.threads, &mut self.spare);
+                let way = Way::fastest(threads, &choice, a, b, c.view_mut(), spare);
+                self.ways.push((name, way));
+                way
+            }
+        };
+        way.multiply(&self.threads, a, b, c, &mut self.spare);
     }
 
     /// The ways, in a sentence each.
     pub(crate) fn notes(&self) -> Vec<String> {
         let chosen = self.ways.iter();
-        chosen
-            .filter_map(|(_, note, way)| way.map(|way| format!("{note}: {way}")))
-            .collect()
+        chosen.map(|(name, way)| format!("{name}: {way}")).collect()
     }
 }
 

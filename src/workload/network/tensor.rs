@@ -1,10 +1,12 @@
 //! Values in device memory, in f32 or BF16.
 
+use std::rc::Rc;
+
 use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::timing::CudaError;
-use crate::workload::prepare::{Device, Memory, Prepared};
+use crate::workload::prepare::{Device, HostMemory, Memory, Prepared, Value};
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Element {
         }
     }
 
-    fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Element::F32 => 4,
             Element::Bf16 => 2,
@@ -83,6 +85,37 @@ impl Tensor {
         })
     }
 
+    /// Values of `owner`, copied once, or by the steps from host memory of one kind.
+    pub(crate) fn input<W: 'static, T: Four>(
+        work: &mut Prepared,
+        from: Option<HostMemory>,
+        owner: &Rc<W>,
+        values: impl Fn(&W) -> &[T],
+    ) -> Result<Self, CudaError> {
+        Ok(Self {
+            device: work.input(from, owner, |owner| bytes_of(values(owner)))?,
+            element: Element::F32,
+            len: values(owner).len(),
+        })
+    }
+
+    /// The same of indices. From host memory they are there when this returns, for the calibrations
+    /// that follow. They are zero, not NaN, before a run whose result is compared: with an invalid one
+    /// the kernels would read far beyond what it points into.
+    pub(crate) fn indices<W: 'static>(
+        work: &mut Prepared,
+        from: Option<HostMemory>,
+        owner: &Rc<W>,
+        values: impl Fn(&W) -> &[u32],
+    ) -> Result<Self, CudaError> {
+        let indices = Self::input(work, from, owner, values)?;
+        if from.is_some() {
+            work.poison_by(indices.device, 0);
+            work.steps.run()?;
+        }
+        Ok(indices)
+    }
+
     pub(crate) fn address(&self) -> CUdeviceptr {
         self.device.address
     }
@@ -107,9 +140,14 @@ impl Tensor {
     }
 }
 
+/// A number of four bytes.
+pub(crate) trait Four: Value {}
+impl Four for f32 {}
+impl Four for u32 {}
+
 /// The bytes of values, as they lie in memory.
-pub(crate) fn bytes_of(values: &[f32]) -> &[u8] {
-    // SAFETY: every byte of an f32 is initialised, and bytes need no alignment.
+fn bytes_of<T: Four>(values: &[T]) -> &[u8] {
+    // SAFETY: every byte of these is initialised, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 

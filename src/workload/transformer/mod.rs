@@ -1,13 +1,10 @@
 //! Inference with a small transformer: embedding, encoder layers, logits of each position.
 
-mod attention;
 mod cost;
 pub mod cpu;
 pub mod gpu;
 mod model;
 mod problem;
-mod reference;
-mod rows;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};

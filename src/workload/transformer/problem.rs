@@ -1,23 +1,21 @@
 //! A batch of sequences, and the parameters of the network.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
+use ndarray::Array2;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
 use crate::workload::matmul::uniform;
+use crate::workload::network::layers::{ATTENTION, TRANSFORMER};
+use crate::workload::network::model::Model;
+use crate::workload::network::reference::{InFloat64, wide};
 use crate::workload::network::{LINEAR, kernels::NETWORK};
-use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
+use crate::workload::prepare::{CUBLAS_WORKSPACE, seed};
 use crate::workload::routine::{Workload, visit_f32};
-use crate::workload::transformer::model::{HEADS, HIDDEN, Model, QKV, SEQUENCE, VOCABULARY, WIDTH};
-use crate::workload::transformer::reference::sequences;
-
-/// What lies between the products.
-pub(super) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
-
-/// Attention of TF32 and BF16, on tensor cores.
-pub(super) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
+use crate::workload::transformer::model::{HEADS, HIDDEN, QKV, SEQUENCE, VOCABULARY, WIDTH, model};
 
 /// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
 /// larger batch these suffice: the first, the last, and others at even distances. Of all others
@@ -35,7 +33,7 @@ pub struct Inference {
     pub(super) batch: usize,
     /// Sequence by sequence.
     pub(super) tokens: Vec<u32>,
-    pub(super) model: Model,
+    pub(super) model: Rc<Model>,
     pub(super) parameters: Vec<f32>,
     reference: OnceCell<Vec<f64>>,
 }
@@ -62,35 +60,27 @@ impl Inference {
         self.reference.get_or_init(|| {
             let sample = self.sample().into_iter();
             let tokens = sample.map(|i| &self.tokens[i * SEQUENCE..][..SEQUENCE]);
-            let parameters: Vec<f64> = self.parameters.iter().map(|&p| p.into()).collect();
-            sequences(&self.model, &parameters, &tokens.collect::<Vec<_>>())
+            let tokens = tokens.collect::<Vec<_>>().concat();
+            let network = InFloat64 {
+                model: &self.model,
+                parameters: &wide(&self.parameters),
+            };
+            let values = network.forward(Array2::zeros((0, 0)), &tokens);
+            let logits = values.into_iter().next_back().expect("activations");
+            logits.into_raw_vec_and_offset().0
         })
     }
 }
 
-/// The parameters: embeddings uniform in [-1, 1); linear layers as PyTorch initialises them, except
-/// for queries and keys; gains of norms in [0.5, 1.5), so that a wrong one shows, and their biases
-/// in [-0.1, 0.1).
+/// The parameters: embeddings uniform in [-1, 1), the rest as [`Model::initialise`] says, except for
+/// queries and keys.
 fn parameters(model: &Model) -> Vec<f32> {
     let mut parameters = uniform(model.parameters, 0x20);
-    for layer in &model.layers {
-        for linear in [&layer.qkv, &layer.projection, &layer.hidden, &layer.back] {
-            linear.initialise(&mut parameters);
-        }
-        let sharpened = layer.qkv.weights.start..layer.qkv.weights.start + 2 * WIDTH * WIDTH;
-        parameters[sharpened]
-            .iter_mut()
-            .for_each(|w| *w *= SHARPNESS);
-        for norm in [&layer.before_attention, &layer.before_hidden] {
-            parameters[norm.gain.clone()]
-                .iter_mut()
-                .for_each(|g| *g = 1.0 + 0.5 * *g);
-            parameters[norm.bias.clone()]
-                .iter_mut()
-                .for_each(|b| *b *= 0.1);
-        }
+    model.initialise(&mut parameters);
+    for (qkv, ..) in model.linears().filter(|(_, _, y)| y.width == QKV) {
+        let sharpened = &mut parameters[qkv.weights.clone()][..2 * WIDTH * WIDTH];
+        sharpened.iter_mut().for_each(|w| *w *= SHARPNESS);
     }
-    model.logits.initialise(&mut parameters);
     parameters
 }
 
@@ -99,7 +89,7 @@ impl Workload for Inference {
         let batch = size as usize;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(0x7472_616e));
         let tokens = (0..batch * SEQUENCE).map(|_| random.next_u32() % VOCABULARY as u32);
-        let model = Model::new();
+        let model = Rc::new(model());
         Self {
             batch,
             tokens: tokens.collect(),
@@ -114,7 +104,7 @@ impl Workload for Inference {
         // lies between the kernels in f32, and of the sample what the reference has in float64.
         let per_token = 4 * (1 + 3 * WIDTH + QKV + HIDDEN + 3 * VOCABULARY);
         let in_float64 = 8 * (4 * WIDTH + QKV + 2 * HIDDEN + 2 * VOCABULARY + SEQUENCE);
-        let parameters = 24 * Model::new().parameters as u64;
+        let parameters = 24 * model().parameters as u64;
         let sampled = batch.min(SAMPLE as u64);
         parameters + SEQUENCE as u64 * (batch * per_token as u64 + sampled * in_float64 as u64)
     }
@@ -123,7 +113,7 @@ impl Workload for Inference {
         // The parameters in f32 and BF16; per token those of a kernel for each step: queries, keys
         // and values twice, the scores of each head, what lies between the layers.
         let per_token = 1 + 6 * WIDTH + 2 * QKV + HEADS * SEQUENCE + HIDDEN + VOCABULARY;
-        let parameters = 6 * Model::new().parameters as u64;
+        let parameters = 6 * model().parameters as u64;
         parameters + batch * (4 * SEQUENCE * per_token) as u64 + CUBLAS_WORKSPACE
     }
 

@@ -1,17 +1,21 @@
 //! The check against networks that are right, that are rounded, and that are wrong.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
 
+use crate::workload::network::model::{HEAD, HEADS, Kind, Layer, Linear, SEQUENCE, WIDTH};
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
-use crate::workload::network::{Format, matrix};
+use crate::workload::network::{
+    Format,
+    product::matrix,
+    rows::{embed, layer_norm},
+};
 use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Workload};
 use crate::workload::transformer::cpu;
-use crate::workload::transformer::model::{HEAD, HEADS, Linear, Norm, SEQUENCE, WIDTH};
 use crate::workload::transformer::problem::Inference;
-use crate::workload::transformer::rows::{embed, layer_norm};
 use crate::workload::transformer::verify::verified;
 
 /// What a network with a mistake leaves out or does wrong.
@@ -45,7 +49,7 @@ impl Rounded<'_> {
 
     fn linear(&self, x: &Array2<f32>, linear: &Linear) -> Array2<f32> {
         let parameters = &self.problem.parameters;
-        let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+        let weights = matrix(&parameters[linear.weights.clone()], x.ncols());
         let mut y = self.product(x.view(), weights.t());
         if self.mistake != Mistake::NoBias {
             for mut row in y.rows_mut() {
@@ -58,7 +62,7 @@ impl Rounded<'_> {
         y
     }
 
-    fn norm(&self, x: &Array2<f32>, norm: &Norm) -> Array2<f32> {
+    fn norm(&self, x: &Array2<f32>, [gain, bias]: &[Range<usize>; 2]) -> Array2<f32> {
         if self.mistake == Mistake::NoNorm {
             return x.clone();
         }
@@ -67,8 +71,8 @@ impl Rounded<'_> {
         layer_norm(
             &Threads::One,
             x.as_slice().unwrap(),
-            &parameters[norm.gain.clone()],
-            &parameters[norm.bias.clone()],
+            &parameters[gain.clone()],
+            &parameters[bias.clone()],
             y.as_slice_mut().unwrap(),
         );
         y.mapv(self.stored)
@@ -106,30 +110,35 @@ impl Rounded<'_> {
 
     fn logits(&self) -> Vec<f32> {
         let (problem, model) = (self.problem, &self.problem.model);
-        let mut x = Array2::zeros((problem.rows(), WIDTH));
-        let table = &problem.parameters[model.embedding.clone()];
-        embed(
-            &Threads::One,
-            &problem.tokens,
-            table,
-            x.as_slice_mut().unwrap(),
-        );
-        for layer in &model.layers {
-            let normed = self.norm(&x, &layer.before_attention);
-            let qkv = self.linear(&normed, &layer.qkv).mapv(self.stored);
-            if self.mistake != Mistake::NoAttention {
-                let heads = self.attention(&qkv).mapv(self.stored);
-                x += &self.linear(&heads, &layer.projection);
-            }
-            let normed = self.norm(&x, &layer.before_hidden);
-            let hidden = self.linear(&normed, &layer.hidden);
-            if self.mistake != Mistake::NoHidden {
-                let hidden = hidden.mapv(|z| (self.stored)(z.max(0.0)));
-                x += &self.linear(&hidden, &layer.back);
-            }
+        let mut values = vec![Array2::zeros((0, 0)); model.activations.len()];
+        for Layer { kind, x, y } in &model.layers {
+            let from = &values[x.place];
+            values[y.place] = match kind {
+                Kind::Embed(table) => {
+                    let mut rows = Array2::zeros((problem.rows(), WIDTH));
+                    let (tokens, table) = (&problem.tokens, &problem.parameters[table.clone()]);
+                    embed(&Threads::One, tokens, table, rows.as_slice_mut().unwrap());
+                    rows
+                }
+                Kind::Norm(of) => self.norm(from, of),
+                Kind::Linear(of) => {
+                    let left_out = match self.mistake {
+                        Mistake::NoAttention => of.name == "projection",
+                        Mistake::NoHidden => of.name == "way back",
+                        _ => false,
+                    };
+                    let relu = |z: f32| if y.relu() { z.max(0.0) } else { z };
+                    match of.spare {
+                        Some(_) if left_out => values[y.place].clone(),
+                        Some(_) => self.linear(from, of) + &values[y.place],
+                        None => self.linear(from, of).mapv(|z| (self.stored)(relu(z))),
+                    }
+                }
+                Kind::Attention => self.attention(from).mapv(self.stored),
+                Kind::Narrow => from.clone(),
+            };
         }
-        let logits = self.linear(&x, &model.logits).mapv(self.stored);
-        logits.into_raw_vec_and_offset().0
+        values.pop().unwrap().into_raw_vec_and_offset().0
     }
 }
 

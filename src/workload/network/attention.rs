@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use crate::workload::matmul::blocks::Library;
-use crate::workload::network::{matrix, matrix_mut};
+use crate::workload::network::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
+use crate::workload::network::product::{matrix, matrix_mut};
 use crate::workload::prepare::{Threads, exp, wide};
-use crate::workload::transformer::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 
 /// Queries of a task: with four tasks per head, even one sequence has work for 16 threads, and
 /// their scores stay in a level-1 cache.
@@ -43,7 +43,7 @@ wide! {
 
 /// softmax(q k^T / sqrt(length of a head)) v of each sequence and head, without a mask. Rows of
 /// queries, keys and values side by side in, rows of all heads' results out.
-pub(super) fn attention(threads: &Threads, qkv: &[f32], heads: &mut [f32]) {
+pub(crate) fn attention(threads: &Threads, qkv: &[f32], heads: &mut [f32]) {
     thread_local! {
         static SCORES: RefCell<Array2<f32>> = RefCell::new(Array2::zeros((QUERIES, SEQUENCE)));
     }

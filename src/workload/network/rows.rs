@@ -1,14 +1,14 @@
 //! The steps of a transformer that take each token's row by itself, on the CPU.
 
+use crate::workload::network::model::{EPSILON, WIDTH};
 use crate::workload::network::operations::rows_per_task;
 use crate::workload::prepare::{Threads, wide};
-use crate::workload::transformer::model::{EPSILON, WIDTH};
 
 /// Values that go through a step together.
 const LANES: usize = 16;
 
 /// Copies the row of each token.
-pub(super) fn embed(threads: &Threads, tokens: &[u32], table: &[f32], to: &mut [f32]) {
+pub(crate) fn embed(threads: &Threads, tokens: &[u32], table: &[f32], to: &mut [f32]) {
     let task = rows_per_task(WIDTH);
     let tasks = to.chunks_mut(task * WIDTH).zip(tokens.chunks(task));
     threads.each(tasks.collect(), |(to, tokens)| {
@@ -44,7 +44,7 @@ wide! {
 }
 
 /// Each row with mean 0 and variance 1, times the gain, plus the bias.
-pub(super) fn layer_norm(threads: &Threads, x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
+pub(crate) fn layer_norm(threads: &Threads, x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
     let task = rows_per_task(WIDTH) * WIDTH;
     let tasks = y.chunks_mut(task).zip(x.chunks(task));
     threads.each(tasks.collect(), |(y, x)| norm_of_rows(x, gain, bias, y));
@@ -62,7 +62,7 @@ wide! {
 }
 
 /// Adds the change, and to each row the bias.
-pub(super) fn add_with_bias(threads: &Threads, residual: &mut [f32], change: &[f32], bias: &[f32]) {
+pub(crate) fn add_with_bias(threads: &Threads, residual: &mut [f32], change: &[f32], bias: &[f32]) {
     let task = rows_per_task(WIDTH) * WIDTH;
     let tasks = residual.chunks_mut(task).zip(change.chunks(task));
     threads.each(tasks.collect(), |(residual, change)| {

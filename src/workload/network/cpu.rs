@@ -1,0 +1,145 @@
+//! A network on the CPU: each product in the way that is fastest in a short calibration, the rest in
+//! the widest vectors, shared out among the threads.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use rayon::prelude::*;
+
+use crate::workload::network::attention::attention;
+use crate::workload::network::model::{Kind, Layer, Linear, Model};
+use crate::workload::network::operations::{
+    add_bias, add_bias_relu, relu_backward, sum_rows, transpose,
+};
+use crate::workload::network::product::{Products, matrix, matrix_mut};
+use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
+
+/// A network, and what lies between its layers.
+pub(crate) struct OnCpu {
+    model: Rc<Model>,
+    pub(crate) products: Products,
+    pub(crate) parameters: Vec<f32>,
+    /// Whether a row of weights in the parameters is that of an input, so that a product reads rows
+    /// of both operands; else it is that of an output, as in the model.
+    transposed: bool,
+    /// The activations; of these the first, the inputs, are never written.
+    pub(crate) values: Vec<Vec<f32>>,
+    /// Gradients with respect to the activations and to the parameters, where it is trained.
+    pub(crate) of_values: Vec<Vec<f32>>,
+    pub(crate) of_parameters: Vec<f32>,
+}
+
+impl OnCpu {
+    /// On so many tokens.
+    pub(crate) fn new(
+        model: &Rc<Model>,
+        products: Products,
+        parameters: &[f32],
+        rows: usize,
+    ) -> Self {
+        let between = model.activations[1..].iter();
+        let between = between.map(|activation| vec![f32::NAN; rows * activation.width]);
+        Self {
+            model: model.clone(),
+            products,
+            parameters: parameters.to_vec(),
+            transposed: false,
+            values: [Vec::new()].into_iter().chain(between).collect(),
+            of_values: Vec::new(),
+            of_parameters: Vec::new(),
+        }
+    }
+
+    /// With weights that are transposed once and for all: the parameters stay as they are.
+    pub(crate) fn transposed(mut self) -> Self {
+        for (Linear { weights, .. }, x, _) in self.model.linears() {
+            let to = &mut self.parameters[weights.clone()];
+            transpose(&self.products.threads, &to.to_vec(), x.width, to);
+        }
+        self.transposed = true;
+        self
+    }
+
+    /// Trained on these inputs.
+    pub(crate) fn trained(mut self, inputs: &[f32]) -> Self {
+        self.of_values = self.values.clone();
+        self.of_parameters = vec![f32::NAN; self.parameters.len()];
+        self.values[0] = inputs.to_vec();
+        self
+    }
+
+    /// Overwrites all that a pass writes.
+    pub(crate) fn poison(&mut self) {
+        let gradients = self.of_values.iter_mut().chain([&mut self.of_parameters]);
+        for values in self.values[1..].iter_mut().chain(gradients) {
+            values.par_iter_mut().for_each(|v| *v = f32::NAN);
+        }
+    }
+
+    /// Computes the activations, of `tokens` where the network takes those. The first time it chooses
+    /// the ways of the products, each on the results of those before.
+    pub(crate) fn forward(&mut self, tokens: &[u32]) {
+        let (products, values) = (&mut self.products, &mut self.values);
+        let of = |range: &Range<usize>| &self.parameters[range.clone()];
+        for Layer { kind, x, y } in &self.model.layers {
+            let [from, to] = two(values, [x.place, y.place]);
+            match kind {
+                Kind::Embed(table) => embed(&products.threads, tokens, of(table), to),
+                Kind::Norm([gain, bias]) => {
+                    layer_norm(&products.threads, from, of(gain), of(bias), to);
+                }
+                Kind::Linear(Linear {
+                    name,
+                    weights,
+                    bias,
+                    spare,
+                }) => {
+                    let (weights, bias) = (of(weights), of(bias));
+                    let weights = match self.transposed {
+                        true => matrix(weights, y.width),
+                        false => matrix(weights, x.width).reversed_axes(),
+                    };
+                    let [from, to] = two(values, [x.place, spare.unwrap_or(y.place)]);
+                    let to = matrix_mut(to, y.width);
+                    products.multiply(name, matrix(from, x.width), weights, to);
+                    let threads = &products.threads;
+                    match spare {
+                        Some(change) => {
+                            let [change, y] = two(values, [*change, y.place]);
+                            add_with_bias(threads, y, change, bias);
+                        }
+                        None if y.relu() => add_bias_relu(threads, &mut values[y.place], bias),
+                        None => add_bias(threads, &mut values[y.place], bias),
+                    }
+                }
+                Kind::Attention => attention(&products.threads, from, to),
+                Kind::Narrow => std::mem::swap(from, to),
+            }
+        }
+    }
+
+    /// The gradients of all parameters, from that of the last activation, which lies in its place.
+    /// All layers are linear; from the last on, `names` are those of the product that gives its weights
+    /// and of that which gives its inputs.
+    pub(crate) fn backward(&mut self, names: &[[&'static str; 2]]) {
+        let products = &mut self.products;
+        for ((linear, x, y), [of_weights, of_inputs]) in self.model.linears().rev().zip(names) {
+            let [of_y, of_x] = two(&mut self.of_values, [y.place, x.place]);
+            let of_bias = &mut self.of_parameters[linear.bias.clone()];
+            sum_rows(&products.threads, of_y, of_bias);
+            let (inputs, of_y) = (&self.values[x.place], matrix(of_y, y.width));
+            let to = matrix_mut(&mut self.of_parameters[linear.weights.clone()], x.width);
+            products.multiply(of_weights, of_y.t(), matrix(inputs, x.width), to);
+            if x.place > 0 {
+                let weights = matrix(&self.parameters[linear.weights.clone()], x.width);
+                products.multiply(of_inputs, of_y, weights, matrix_mut(of_x, x.width));
+                relu_backward(&products.threads, of_x, inputs);
+            }
+        }
+    }
+}
+
+/// Two activations.
+fn two(values: &mut [Vec<f32>], places: [usize; 2]) -> [&mut Vec<f32>; 2] {
+    (values.get_disjoint_mut(places)).expect("a layer reads one and writes another")
+}

@@ -1,0 +1,301 @@
+//! The layers of a network on the GPU, forward and backward: in one kernel per step or in few
+//! kernels.
+
+use std::ops::Range;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::kernel::Source;
+use crate::model::role;
+use crate::timing::{CudaError, Launch};
+use crate::workload::network::format::Format;
+use crate::workload::network::gpu::{Network, Section, operand};
+use crate::workload::network::kernels::{
+    Sums, add_bias, elementwise, partial_sums, relu, relu_backward, sum_rows,
+};
+use crate::workload::network::model::{
+    Activation, HEAD, HEADS, Kept, Kind, Layer, Linear, QKV, SEQUENCE, WIDTH,
+};
+use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::prepare::{Epilogue, Product, kernels, timed};
+use crate::workload::routine::{Done, RoutineError};
+
+/// What lies between the products of a transformer.
+pub(crate) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
+
+/// Attention of TF32 and BF16, on tensor cores.
+pub(crate) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
+
+/// Threads of a block, but of attention in f32: `THREADS` in both sources.
+const THREADS: u32 = 256;
+/// Rows that a block takes where a warp has each.
+const ROWS: u32 = THREADS / 32;
+/// How many queries a block of attention has, and its threads: in f32, and on tensor cores.
+const F32_ATTENTION: [[u32; 2]; 2] = [[16, 128], [32, 64]];
+const ATTENTION_ON_TENSOR_CORES: [[u32; 2]; 2] = [[32, THREADS], [64, THREADS]];
+
+impl Network {
+    /// Adds memory for the activations behind these inputs or tokens, and where the network is
+    /// trained also for the gradient of each.
+    pub(crate) fn activations(&mut self, inputs: Tensor, trained: bool) -> Done {
+        self.bytes[1] += inputs.device.bytes();
+        let (model, narrow) = (self.model.clone(), self.format.element());
+        self.values = vec![inputs];
+        self.of_values = vec![inputs];
+        for Activation { width, kept, .. } in &model.activations[1..] {
+            let element = match kept {
+                Kept::Wide => Element::F32,
+                Kept::Narrow | Kept::Relu => narrow,
+            };
+            let values = self.rows_of(element, *width)?;
+            self.values.push(values);
+            if trained {
+                let gradient = self.rows_of(narrow, *width)?;
+                self.of_values.push(gradient);
+            }
+        }
+        let attends = |layer: &Layer| matches!(layer.kind, Kind::Attention);
+        if !self.fused && model.layers.iter().any(attends) {
+            for width in [QKV, HEADS * SEQUENCE, WIDTH] {
+                let matrices = self.rows_of(Element::F32, width)?;
+                self.matrices.push(matrices);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all layers.
+    pub(crate) fn forward(&mut self) -> Done {
+        let model = self.model.clone();
+        (model.layers.iter()).try_for_each(|layer| self.layer(layer))
+    }
+
+    /// Adds a layer. In few kernels an embedding is in that of the norm behind it.
+    pub(crate) fn layer(&mut self, layer: &Layer) -> Done {
+        let Layer { kind, x, y } = layer;
+        let [from, to] = [x, y].map(|of| self.values[of.place]);
+        match kind {
+            Kind::Embed(table) => {
+                let of_tokens = [from.address(), self.in_f32(table)];
+                if self.fused {
+                    self.embeds = Some(of_tokens);
+                    return Ok(());
+                }
+                let [tokens, table] = of_tokens;
+                self.on_values("embed", &to, &[tokens, table, to.address()])
+            }
+            Kind::Norm([gain, bias]) => {
+                let embeds = self.embeds.take();
+                let name = embeds.map_or("layer_norm", |_| "embed_norm");
+                let name = format!("{name}_{}", to.element.suffix());
+                let [gain, bias] = [gain, bias].map(|range| self.in_f32(range));
+                let mut addresses = embeds.map_or(Vec::new(), Vec::from);
+                addresses.extend([from.address(), gain, bias, to.address()]);
+                self.on_rows(&name, self.rows, &addresses)
+            }
+            Kind::Linear(linear) => self.linear(linear, *x, *y),
+            Kind::Attention => match self.matrices[..] {
+                [qkv, scores, results] => self.attention_in_steps([from, qkv, scores, results, to]),
+                _ => self.attention(from, to),
+            },
+            Kind::Narrow if from.element == to.element => {
+                self.values[y.place] = from;
+                Ok(())
+            }
+            Kind::Narrow => self.on_values("narrow", &from, &[from.address(), to.address()]),
+        }
+    }
+
+    fn add(&mut self, kernels: impl IntoIterator<Item = Launch>) -> Done {
+        // SAFETY: each kernel's arguments are made with it, and its memory is the routine's.
+        Ok(unsafe { self.kernels(kernels) }?)
+    }
+
+    /// Adds a kernel with a warp for each of so many rows, given these addresses and the number.
+    fn on_rows(&mut self, name: &str, rows: usize, addresses: &[CUdeviceptr]) -> Done {
+        let rows = u32::try_from(rows)?;
+        let function = self.gpu.function(&TRANSFORMER, name)?;
+        let launch = Launch::new(function, (rows.div_ceil(ROWS), 1, 1), (THREADS, 1, 1));
+        let launch = addresses.iter().fold(launch, |launch, &at| launch.arg(at));
+        self.add([launch.arg(rows)])
+    }
+
+    /// Adds a kernel with a thread for every four of these values, given these addresses and their
+    /// number.
+    fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Done {
+        let kernel = elementwise(&self.gpu, &TRANSFORMER, name, of.len, addresses)?;
+        self.add([kernel])
+    }
+
+    fn in_f32(&self, range: &Range<usize>) -> CUdeviceptr {
+        self.parameters(Element::F32, range.start)
+    }
+
+    /// A linear layer, its bias and what follows: in one kernel of the library or of our own, or in a
+    /// kernel for each step. Where nothing has this epilogue, more kernels follow, and a note says
+    /// so.
+    fn linear(&mut self, linear: &Linear, x: Activation, y: Activation) -> Done {
+        let (name, fused) = (linear.name, self.fused);
+        let [from, onto] = [x, y].map(|of| self.values[of.place]);
+        let to = self.values[linear.spare.unwrap_or(y.place)];
+        let weights = self.weights(linear, from.element, [y, x]);
+        let [a, c] = [(from, x), (to, y)].map(|(of, like)| self.matrix(&of, like.width));
+        // A bias has the type of what it is added to.
+        let bias = self.parameters(to.element, linear.bias.start);
+        let plain = Product {
+            added: (fused && linear.spare.is_some()).then(|| onto.address()),
+            ..self.describe(name, [a, weights.t(), c], 1)
+        };
+        let whole = Product {
+            epilogue: match y.relu() {
+                false => Epilogue::Bias(bias),
+                true => Epilogue::ReluBias(bias),
+            },
+            ..plain
+        };
+        // SAFETY: the operands are the routine's, with these sizes; no product's result is one of its
+        // operands.
+        if !(fused && unsafe { self.chosen(whole) }?) {
+            if fused {
+                self.note(format!(
+                    "{name}: the library has no such epilogue here; kernels follow it"
+                ));
+            }
+            // SAFETY: as above.
+            unsafe { self.product(plain) }?;
+            self.add([add_bias(&self.gpu, &to, bias, y.width)?])?;
+            if y.relu() {
+                self.add([relu(&self.gpu, &to)?])?;
+            }
+        }
+        match linear.spare {
+            None => Ok(()),
+            // The sum is there, and its place is free for the next one.
+            Some(spare) if fused => {
+                self.values.swap(y.place, spare);
+                Ok(())
+            }
+            Some(_) => self.on_values("add", &onto, &[onto.address(), to.address()]),
+        }
+    }
+
+    /// Attention in one kernel, with a note on how many queries a block of it takes. With more queries
+    /// a load of a key or value from shared memory serves more multiply-adds; with fewer a small batch
+    /// has blocks for more multiprocessors. A calibration chooses, so queries, keys and values must
+    /// hold numbers.
+    fn attention(&mut self, qkv: Tensor, heads: Tensor) -> Done {
+        let gpu = self.gpu.clone();
+        let (source, suffix, candidates): (&Source, _, _) = match self.format {
+            Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
+            Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
+            Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
+        };
+        let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {
+            let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
+            let blocks = u32::try_from(self.rows * HEADS)? / queries;
+            let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
+            Ok(launch.arg(qkv.address()).arg(heads.address()))
+        };
+        let launches = [launch(candidates[0])?, launch(candidates[1])?];
+        let format = role::Format::from(self.format).name();
+        let (sequences, device) = (self.rows / SEQUENCE, &gpu.properties().name);
+        let choice = format!("attention, {sequences} sequences in {format}, on {device}");
+        let names = candidates.map(|[queries, _]| format!("{queries} queries per block"));
+        let chosen = timed::fastest(&gpu, &choice, &names, |at| {
+            // SAFETY: the arguments are those that the kernel declares, and memory of the routine;
+            // `timed` waits for what it enqueues.
+            unsafe { launches[at].launch(gpu.stream()) }
+        })?;
+        let kernel = launch(candidates[chosen])?;
+        self.note(format!("attention: {}", names[chosen]));
+        self.add([kernel])
+    }
+
+    /// Attention in a kernel for each step.
+    fn attention_in_steps(&mut self, [qkv, split, scores, results, heads]: [Tensor; 5]) -> Done {
+        self.on_values("split_heads", &qkv, &[qkv.address(), split.address()])?;
+        let matrix = |address, columns| operand(address, Element::F32, SEQUENCE, columns);
+        let all = self.rows * WIDTH;
+        let [queries, keys, values] = [0, 1, 2].map(|which| matrix(split.at(which * all), HEAD));
+        let [of_scores, of_results] = [(scores, SEQUENCE), (results, HEAD)]
+            .map(|(of, columns)| matrix(of.address(), columns));
+        let count = self.rows / SEQUENCE * HEADS;
+        let products = [
+            ("scores", [queries, keys.t(), of_scores]),
+            ("shares of values", [of_scores, values, of_results]),
+        ];
+        let [scored, weighted] =
+            products.map(|(name, operands)| self.describe(name, operands, count));
+        // SAFETY: there are so many of these matrices, one behind the other.
+        unsafe { self.product(scored) }?;
+        let rows = scores.len / SEQUENCE;
+        self.on_rows("softmax", rows, &[scores.address()])?;
+        // SAFETY: as above.
+        unsafe { self.product(weighted) }?;
+        let both = [results.address(), heads.address()];
+        self.on_values("merge_heads", &heads, &both)
+    }
+
+    /// Room for sums over some of the rows of each activation behind the inputs.
+    pub(crate) fn partial_sums(&mut self) -> Result<Vec<Tensor>, CudaError> {
+        let (model, sums) = (self.model.clone(), partial_sums(self.rows));
+        let widths = model.activations[1..]
+            .iter()
+            .map(|activation| activation.width);
+        widths
+            .map(|width| self.values(Element::F32, sums * width))
+            .collect()
+    }
+
+    /// Adds what computes the gradients of all parameters from that of the last activation; all layers
+    /// are linear. That of a layer's weights and bias may run beside what the layers before it need.
+    /// From the last layer on, `names` are those of the product that gives its weights and of that which
+    /// gives its inputs; `partial` is what [`partial_sums`](Self::partial_sums) gave.
+    pub(crate) fn backward(
+        &mut self,
+        names: &[[&'static str; 2]],
+        gradients: Tensor,
+        partial: &[Tensor],
+    ) -> Done {
+        let (model, gpu) = (self.model.clone(), self.gpu.clone());
+        self.phase = "backward";
+        for ((linear, x, y), [of_weights, of_inputs]) in model.linears().rev().zip(names) {
+            let [of_x, of_y] = [x, y].map(|of| self.of_values[of.place]);
+            let sums = Sums {
+                width: y.width,
+                to: gradients.at(linear.bias.start),
+                partial: partial[y.place - 1].address(),
+            };
+            self.section = Section::Here;
+            let values = self.values[y.place];
+            let summed = y.relu() && self.fused;
+            if summed {
+                self.add(sum_rows(&gpu, &of_y, Some(&values), sums)?)?;
+            } else if y.relu() {
+                self.add([relu_backward(&gpu, &of_y, &values)?])?;
+            }
+            let rows = self.matrix(&of_y, y.width);
+            let inputs = self.matrix(&self.values[x.place], x.width);
+            let place = gradients.at(linear.weights.start);
+            let to = operand(place, Element::F32, y.width, x.width);
+            if x.place > 0 {
+                self.section = Section::Beside;
+            }
+            // SAFETY: the operands are the routine's, with these sizes; no product's result is one of
+            // its operands.
+            unsafe { self.product(self.describe(of_weights, [rows.t(), inputs, to], 1)) }?;
+            if !summed {
+                self.add(sum_rows(&gpu, &of_y, None, sums)?)?;
+            }
+            self.section = Section::Here;
+            if x.place > 0 {
+                let weights = self.weights(linear, self.format.element(), [y, x]);
+                let to = self.matrix(&of_x, x.width);
+                // SAFETY: as above.
+                unsafe { self.product(self.describe(of_inputs, [rows, weights, to], 1)) }?;
+            }
+        }
+        self.section = Section::After;
+        Ok(())
+    }
+}

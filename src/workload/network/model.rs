@@ -1,0 +1,182 @@
+//! The description of a network. Its cost, its float64 reference, and what computes it on the CPU
+//! and on the GPU all come from it.
+
+use std::ops::Range;
+
+/// Values of a token between the layers of a transformer. This and the next four are those of
+/// `kernels/transformer.cu` and `kernels/attention.cu` as well.
+pub(crate) const WIDTH: usize = 256;
+/// Heads of an attention.
+pub(crate) const HEADS: usize = 4;
+/// Values of a head.
+pub(crate) const HEAD: usize = WIDTH / HEADS;
+/// Tokens of a sequence.
+pub(crate) const SEQUENCE: usize = 128;
+/// What a layer norm adds to the variance, as PyTorch does:
+/// <https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html>
+pub(crate) const EPSILON: f64 = 1e-5;
+/// Queries, keys and values of a token, side by side.
+pub(crate) const QKV: usize = 3 * WIDTH;
+
+/// How an activation is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// As the products of the format read it.
+    Narrow,
+    /// The same, behind ReLU.
+    Relu,
+    /// In f32, whatever the format.
+    Wide,
+}
+
+/// What lies between layers: a row for each input or token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Activation {
+    /// Its place among the activations of the network.
+    pub(crate) place: usize,
+    /// Values of a row.
+    pub(crate) width: usize,
+    pub(crate) kept: Kept,
+}
+
+impl Activation {
+    pub(crate) fn relu(self) -> bool {
+        self.kept == Kept::Relu
+    }
+}
+
+/// The parameters of a linear layer.
+#[derive(Debug)]
+pub(crate) struct Linear {
+    pub(crate) name: &'static str,
+    /// A row for each output.
+    pub(crate) weights: Range<usize>,
+    pub(crate) bias: Range<usize>,
+    /// Where the layer adds to y: the place of an activation like y that nothing else uses, for what
+    /// is added or for the sum.
+    pub(crate) spare: Option<usize>,
+}
+
+/// What a layer computes, and where its parameters lie.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// The row of each token in this table.
+    Embed(Range<usize>),
+    /// Each row with mean 0 and variance 1, times the gain, plus the bias: the two ranges.
+    Norm([Range<usize>; 2]),
+    /// x W^T + b, and ReLU if y has that.
+    Linear(Linear),
+    /// softmax(q k^T / sqrt([`HEAD`])) v of each sequence and head, without a mask. Rows of queries,
+    /// keys and values side by side in, rows of all heads' results out.
+    Attention,
+    /// x as products read it. Nothing reads x behind that.
+    Narrow,
+}
+
+/// Computes the activation y from x.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    pub(crate) kind: Kind,
+    pub(crate) x: Activation,
+    pub(crate) y: Activation,
+}
+
+/// A network: layers that follow one another, and one buffer that holds all parameters.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// The first is what comes in: inputs, or a token for each row.
+    pub(crate) activations: Vec<Activation>,
+    pub(crate) layers: Vec<Layer>,
+    /// How many there are. Each range begins at a multiple of 256 bytes, also of BF16.
+    pub(crate) parameters: usize,
+}
+
+impl Model {
+    pub(crate) fn activation(&mut self, width: usize, kept: Kept) -> Activation {
+        let place = self.activations.len();
+        self.activations.push(Activation { place, width, kept });
+        self.activations[place]
+    }
+
+    /// Room for more parameters.
+    pub(crate) fn room(&mut self, len: usize) -> Range<usize> {
+        self.parameters += len;
+        self.parameters - len..self.parameters
+    }
+
+    pub(crate) fn layer(&mut self, kind: Kind, x: Activation, y: Activation) {
+        self.layers.push(Layer { kind, x, y });
+    }
+
+    /// Adds a linear layer; with `spare`, one that adds to y.
+    pub(crate) fn linear(
+        &mut self,
+        name: &'static str,
+        [x, y]: [Activation; 2],
+        spare: Option<Activation>,
+    ) {
+        let linear = Linear {
+            name,
+            weights: self.room(x.width * y.width),
+            bias: self.room(y.width),
+            spare: spare.map(|spare| spare.place),
+        };
+        self.layer(Kind::Linear(linear), x, y);
+    }
+
+    pub(crate) fn linears(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&Linear, Activation, Activation)> {
+        self.layers.iter().filter_map(|layer| match &layer.kind {
+            Kind::Linear(linear) => Some((linear, layer.x, layer.y)),
+            _ => None,
+        })
+    }
+
+    /// Makes parameters of values uniform in [-1, 1). As PyTorch initialises a linear layer of n
+    /// inputs, its own become uniform in ±1/sqrt(n). Gains of norms come to lie in [0.5, 1.5), so
+    /// that a wrong one shows, and their biases in [-0.1, 0.1); tables stay as they are.
+    pub(crate) fn initialise(&self, parameters: &mut [f32]) {
+        let mut change = |range: &Range<usize>, to: &dyn Fn(f32) -> f32| {
+            let range = &mut parameters[range.clone()];
+            range.iter_mut().for_each(|w| *w = to(*w));
+        };
+        for layer in &self.layers {
+            if let Kind::Norm([gain, bias]) = &layer.kind {
+                change(gain, &|g| 1.0 + 0.5 * g);
+                change(bias, &|b| b * 0.1);
+            }
+        }
+        for (linear, x, _) in self.linears() {
+            let factor = (x.width as f32).sqrt().recip();
+            change(&linear.weights, &|w| w * factor);
+            change(&linear.bias, &|b| b * factor);
+        }
+    }
+}
+
+/// Every parameter is in one range, and each range is aligned.
+///
+/// # Panics
+/// Where not.
+#[cfg(test)]
+pub(crate) fn assert_ranges(model: &Model) {
+    let mut ranges = Vec::new();
+    for layer in &model.layers {
+        match &layer.kind {
+            Kind::Embed(table) => ranges.push(table),
+            Kind::Norm(both) => ranges.extend(both),
+            Kind::Linear(linear) => ranges.extend([&linear.weights, &linear.bias]),
+            Kind::Attention | Kind::Narrow => {}
+        }
+    }
+    ranges.sort_by_key(|range| range.start);
+    let mut end = 0;
+    for range in ranges {
+        assert_eq!(range.start, end, "{range:?}");
+        assert_eq!(range.start * 2 % 256, 0, "{range:?}");
+        end = range.end;
+    }
+    assert_eq!(end, model.parameters);
+    assert_eq!(end % 4, 0);
+}

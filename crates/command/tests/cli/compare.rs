@@ -342,7 +342,14 @@ fn throttling_and_unlike_machines_are_named() {
     );
     record(root.path(), "run-mine", |r| {
         r.environment.dirty = Some(true);
-        r.environment.gpu.as_mut().unwrap().driver = Some("590.2".to_owned());
+        r.environment.cpu.usable_cores += 1;
+        r.environment.cpu.governor = Some("powersave".to_owned());
+        let gpu = r.environment.gpu.as_mut().unwrap();
+        gpu.driver = Some("590.2".to_owned());
+        gpu.max_sm_clock_mhz = Some(1980);
+        gpu.max_memory_clock_mhz = Some(2619);
+        gpu.power_limit_w = Some(600.0);
+        gpu.mig = Some(true);
     });
     let (found, code) = json(root.path(), &["main", "mine"]);
     assert_eq!(code, 1);
@@ -350,10 +357,16 @@ fn throttling_and_unlike_machines_are_named() {
     assert_eq!(slower["verdict"], "slower");
     assert_eq!(slower["marks"][0], "new throttled (sw_thermal_slowdown)");
     assert_eq!(slower["marks"][1], "SM clock 1980 → 1200 MHz");
-    assert_eq!(
-        found["warnings"],
-        serde_json::json!(["GPU driver differs: base 580.1, new 590.2"])
-    );
+    let warnings = [
+        "CPU governor differs: base unknown, new powersave",
+        "GPU driver differs: base 580.1, new 590.2",
+        "MIG mode differs: base unknown, new true",
+        "highest SM clock differs: base unknown, new 1980 MHz",
+        "highest memory clock differs: base unknown, new 2619 MHz",
+        "power limit differs: base unknown, new 600 W",
+        "usable cores differs: base 0, new 1",
+    ];
+    assert_eq!(found["warnings"], serde_json::json!(warnings));
     assert_eq!(
         found["notes"][1],
         "new: commit 0123456789ab with uncommitted changes"

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::model::record::SCHEMA;
-use crate::store::layout::{REPORT, TEMPORARY};
+use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
 use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
@@ -176,15 +176,15 @@ pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
 }
 
 /// Removes what was being written under `root` when a process was killed or the disk was full,
-/// with the empty files among Criterion's pages.
+/// with the empty files among Criterion's pages and in its record of the change.
 pub fn sweep(root: &Path) {
     let mut walk = walkdir::WalkDir::new(root).into_iter();
     while let Some(entry) = walk.next() {
         let Ok(entry) = entry else { continue };
         let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let in_pages = || below.iter().any(|part| part == REPORT);
+        let unread = || below.iter().any(|part| part == REPORT || part == CHANGE);
         let empty = || entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
-        if !(is_temporary(entry.file_name()) || in_pages() && empty()) {
+        if !(is_temporary(entry.file_name()) || unread() && empty()) {
             continue;
         }
         // A file that cannot be removed does no harm: readers ignore it.

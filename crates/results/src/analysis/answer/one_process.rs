@@ -234,4 +234,19 @@ mod tests {
         assert!((root(256) - 90.0).abs() < 1e-9, "{}", root(256));
         assert!((root(128) - 90.0).abs() > 1.0, "{}", root(128));
     }
+
+    #[test]
+    fn the_next_process_measures_around_the_middle_crossing() {
+        let process = |at: f64| {
+            let duel = |size: u64| PairedTimes {
+                size,
+                cpu: "c".into(),
+                cpu_ns: size as f64 / at,
+                gpu_ns: 1.0,
+            };
+            [8, 512, 4096].map(duel).into()
+        };
+        let middle = centre(&[300.0, 100.0, 200.0].map(process), RANGE).unwrap();
+        assert!((middle - 200.0).abs() < 1e-9, "{middle}");
+    }
 }

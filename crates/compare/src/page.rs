@@ -204,15 +204,5 @@ fn series(label: &str, index: usize, sizes: &Sizes<'_>, dots: Vec<Dot>) -> Curve
 }
 
 fn plot(title: &str, quantity: Quantity, curves: Vec<Curve>) -> Plot {
-    Plot {
-        title: title.into(),
-        size_label: "size".into(),
-        size_unit: Unit::Count,
-        quantity,
-        curves,
-        rows: 0,
-        clocks: true,
-        marks: Vec::new(),
-        limits: Vec::new(),
-    }
+    Plot::of(title.to_owned(), ("size", Unit::Count), quantity, curves)
 }

@@ -91,15 +91,13 @@ impl<'a> Curves<'a> {
         };
         let marks = marks(report, group);
         let plot = |kind: &str, quantity, curves| Plot {
-            title: format!("{title}: {kind}"),
-            size_label: topic.axis.clone(),
-            size_unit: topic.unit,
-            quantity,
-            curves,
             rows: marks.len(),
-            clocks: true,
-            marks: Vec::new(),
-            limits: Vec::new(),
+            ..Plot::of(
+                format!("{title}: {kind}"),
+                (&topic.axis, topic.unit),
+                quantity,
+                curves,
+            )
         };
         let speedup = Plot {
             clocks: false,

@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use crate::assemble::{Assembled, Options, ReportError, assemble};
 use crate::page::answers::answered;
-use crate::page::group::{self, Section};
+use crate::page::group::Section;
+use crate::page::link;
 use crate::page::verdict::Verdicts;
 use crate::{csv, page, summary, terminal, thresholds};
 use crossover_results::store::whole_file::{self, FileError};
@@ -74,7 +75,7 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
 /// Removes the pages of groups that there are no longer. What else lies in the folder is not ours.
 fn remove_others(report: &Assembled, out: &Path) {
     let written: BTreeSet<PathBuf> = (report.groups.iter())
-        .map(|name| out.join(group::file(name)))
+        .map(|name| out.join(link::of_group(name)))
         .collect();
     for entry in fs::read_dir(out.join("groups"))
         .into_iter()
@@ -109,7 +110,7 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
             write(&format!("plots/{}", drawn.file), &drawn.svg)?;
         }
         let page = page::of_group(report, &section, &answers, &folder);
-        write(&group::file(name), &page)?;
+        write(&link::of_group(name), &page)?;
         Ok(page::data::group(report, &section, &answers, verdicts))
     };
     let pages = || {

@@ -190,25 +190,16 @@ mod tests {
             low: value,
             high: value,
         };
-        Plot {
-            title: "absurd".into(),
-            size_label: "size".into(),
-            size_unit,
-            quantity,
-            curves: vec![Curve {
-                label: "one".into(),
-                family: Family::Cpu,
-                index: 0,
-                clock: None,
-                other: false,
-                joined: true,
-                dots: dots.map(dot).into(),
-            }],
-            rows: 0,
-            clocks: true,
-            marks: Vec::new(),
-            limits: Vec::new(),
-        }
+        let curve = Curve {
+            label: "one".into(),
+            family: Family::Cpu,
+            index: 0,
+            clock: None,
+            other: false,
+            joined: true,
+            dots: dots.map(dot).into(),
+        };
+        Plot::of("absurd".into(), ("size", size_unit), quantity, vec![curve])
     }
 
     #[test]

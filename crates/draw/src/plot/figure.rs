@@ -96,6 +96,24 @@ pub struct Plot {
     pub limits: Vec<Limit>,
 }
 
+impl Plot {
+    /// A plot of curves alone, whose legend has their clocks.
+    pub fn of(title: String, size: (&str, Unit), quantity: Quantity, curves: Vec<Curve>) -> Self {
+        let (label, unit) = size;
+        Self {
+            title,
+            size_label: label.to_owned(),
+            size_unit: unit,
+            quantity,
+            curves,
+            rows: 0,
+            clocks: true,
+            marks: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+}
+
 /// How much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {

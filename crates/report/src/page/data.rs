@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
 use crate::page::answers::{self, Answered};
-use crate::page::group::{Section, file};
+use crate::page::group::Section;
+use crate::page::link;
 use crate::page::verdict::{GroupVerdict, Verdicts};
 use crate::static_plots::Curves;
 use crossover_draw::ink::{self, Family};
@@ -132,7 +133,7 @@ pub(crate) fn group(
         host: own.map(best),
         limits: work.map_or(Vec::new(), |work| roofs(report, curves, work)),
         name,
-        page: file(name),
+        page: link::of_group(name),
         series: all
             .iter()
             .map(|(machine, s)| series(report, machine, s, curves, work))
@@ -236,7 +237,7 @@ fn answer<'a>(answer: &Answered<'a>, series: Option<usize>) -> AnswerData<'a> {
     AnswerData {
         cause: answer.cause(),
         dots: dots.map(|(size, ratio)| (size, short(ratio))).collect(),
-        evidence: format!("{}#{}", file(&f.group), answer.anchor()),
+        evidence: format!("{}#{}", link::of_group(&f.group), answer.anchor()),
         from: answer_in_words::size(f),
         high: change.map(|c| c.high),
         low: change.map(|c| c.low),

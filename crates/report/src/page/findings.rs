@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use crate::assemble::Assembled;
-use crate::page::link::safe;
-use crate::page::{group, table};
+use crate::page::link::{self, safe};
+use crate::page::table;
 use crossover_results::analysis::findings::finding::{Finding, Gain, Rows};
 use crossover_results::analysis::findings::gains::gains;
 use crossover_results::analysis::findings::technique::Technique;
@@ -81,7 +81,7 @@ fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }
-                    a href={ (group::file(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
+                    a href={ (link::of_group(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
                     " " (faster(gain.factor)) " at " (gain.at)
                 }
                 @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }

@@ -74,11 +74,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Where the page of a group lies, from the first page.
-pub(crate) fn file(group: &str) -> String {
-    format!("groups/{}.html", safe(group))
-}
-
 /// Whether a group was measured at one size alone.
 pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
     let mut sizes = report

@@ -149,15 +149,12 @@ fn plot(limits: &Limits) -> Plot {
             dots: points(limits, name).iter().map(dot).collect(),
         }
     });
-    Plot {
-        title: "Bandwidth over the working set".to_owned(),
-        size_label: "working set".to_owned(),
-        size_unit: Unit::Bytes,
-        quantity: Quantity::Rate("B/s"),
-        curves: curves.filter(|curve| !curve.dots.is_empty()).collect(),
-        rows: 0,
-        clocks: true,
-        marks: Vec::new(),
-        limits: Vec::new(),
-    }
+    let curves = curves.filter(|curve| !curve.dots.is_empty()).collect();
+    let title = "Bandwidth over the working set".to_owned();
+    Plot::of(
+        title,
+        ("working set", Unit::Bytes),
+        Quantity::Rate("B/s"),
+        curves,
+    )
 }

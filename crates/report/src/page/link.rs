@@ -42,6 +42,11 @@ fn encode(part: &str) -> String {
         .collect()
 }
 
+/// Where the page of a group lies, from the first page.
+pub(crate) fn of_group(group: &str) -> String {
+    format!("groups/{}.html", safe(group))
+}
+
 /// A name as part of that of a file or an anchor.
 pub(super) fn safe(name: &str) -> String {
     let keep = |c: char| match c {

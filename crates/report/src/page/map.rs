@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
+use crate::page::link;
 use crate::page::table;
 use crate::page::verdict::{PLACES, Verdicts, place_words};
 use crossover_results::analysis::answer::answer_in_words;
@@ -52,7 +53,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                             @let name = &group[0].found.group;
                             tr {
                                 th scope="row" {
-                                    a href=(super::group::file(name)) { (report.topic(name).title) }
+                                    a href=(link::of_group(name)) { (report.topic(name).title) }
                                     " " small { (report.topic(name).symbol) }
                                 }
                                 @for data in &places {
@@ -75,7 +76,7 @@ fn cell(answer: &Answered, group: &str, data: &str, speedup: Option<f64>) -> Mar
     let shade = SHADES.iter().filter(|from| speedup >= **from).count();
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
-            a href={ (super::group::file(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
+            a href={ (link::of_group(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
                 (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (answer.mark())
             }
             small { (units::speedup(speedup)) }

@@ -8,7 +8,7 @@ mod evidence;
 mod findings;
 pub(super) mod group;
 mod limits;
-mod link;
+pub(super) mod link;
 mod machines;
 mod map;
 pub(super) mod packed;
@@ -166,7 +166,7 @@ fn operations(report: &Assembled) -> Markup {
             h2 { "Everything that was measured" }
             ul.pages {
                 @for name in &report.groups {
-                    li { a href=(group::file(name)) { (report.topic(name).title) } }
+                    li { a href=(link::of_group(name)) { (report.topic(name).title) } }
                 }
                 li { a href="limits.html" { "Measured limits of the machine" } }
             }

@@ -131,7 +131,7 @@ fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup 
                 @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
             }
             dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }
-            @for rows in tables(profile) { (table(&rows)) }
+            @for rows in tables(profile) { (table(&profiled.id.function, &rows)) }
             p.note {
                 (source(profile)) "."
                 @if let Some(trace) = trace {
@@ -143,12 +143,13 @@ fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup 
     }
 }
 
-fn table(table: &Table) -> Markup {
+/// A table of the benchmark that is called `of` there.
+fn table(of: &str, table: &Table) -> Markup {
     let (head, rows) = table.rows.split_first().expect("a table has a head");
     let left_out = rows.len().saturating_sub(MOST_ROWS);
     html! {
         @if !rows.is_empty() {
-            (scroll(&head[0], html! {
+            (scroll(&format!("{of}, {}", head[0]), html! {
                 table.plain {
                     thead { tr {
                         @for (at, head) in head.iter().enumerate() { th.n[at > 0] { (head) } }

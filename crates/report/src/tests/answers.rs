@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::holds;
 use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crossover_results::export::export;
@@ -42,13 +43,9 @@ pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Conf
 pub(super) fn planted(f: &Fixture) {
     for n in [8, 48, 96, 192, 1536] {
         let ns = 1e4 * (f64::from(n) / 48.0);
-        f.plant(&Planted::new(
-            &format!("matmul/cpu/best/{n}"),
-            Clock::Wall,
-            ns,
-        ));
+        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, ns);
         let eager = format!("matmul/gpu/cublas-eager/{n}");
-        f.plant(&Planted::new(&eager, Clock::Events, 1e4));
+        f.row(&eager, Clock::Events, 1e4);
     }
 }
 
@@ -87,13 +84,14 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
         let end = number(name);
         assert!((least..most).contains(&end), "{name} is {end}");
     }
-    for text in [
-        "from N = 96 on; another run would find ",
-        "; the median of 5 processes",
-        "16× faster at N = 1,536; another run would find ",
-    ] {
-        assert!(page.contains(text), "{text}");
-    }
+    holds(
+        &page,
+        &[
+            "from N = 96 on; another run would find ",
+            "; the median of 5 processes",
+            "16× faster at N = 1,536; another run would find ",
+        ],
+    );
 }
 
 #[test]
@@ -125,12 +123,12 @@ fn what_other_runs_found_stands_beside_an_answer() {
 
     f.next_run(60);
     let page = run(&mut f, 1.0, 80.0);
-    assert!(page.contains("0 of 2 other runs within this range") && page.contains("Uncertain"));
+    holds(&page, &["0 of 2 other runs within this range", "Uncertain"]);
 
     f.next_run(90);
     planted(&f);
     let (page, ..) = refreshed(&root, dir.path());
-    assert!(page.contains("one process") && page.contains("other runs found"));
+    holds(&page, &["one process", "other runs found"]);
     assert!(!page.contains("within this range"), "it has no range");
 }
 
@@ -223,11 +221,7 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     };
     assert_eq!(processes(), 5);
     f.next_run(45);
-    f.plant(&Planted::new(
-        "matmul/gpu/cublas-eager/1536",
-        Clock::Events,
-        9e3,
-    ));
+    f.row("matmul/gpu/cublas-eager/1536", Clock::Events, 9e3);
     assert_eq!(processes(), Value::Null);
 }
 
@@ -238,7 +232,7 @@ fn results_of_an_earlier_run_take_nothing_from_an_answer() {
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     // The processes measure this size too.
-    f.plant(&Planted::new("matmul/cpu/best/112", Clock::Wall, 2.3e4));
+    f.row("matmul/cpu/best/112", Clock::Wall, 2.3e4);
     f.next_run(45);
     planted(&f);
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
@@ -259,7 +253,7 @@ fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
         ("matmul/cpu/best/12288", Clock::Wall),
         ("matmul/gpu/cublas-eager/12288", Clock::Events),
     ] {
-        f.plant(&Planted::new(id, clock, 1e6));
+        f.row(id, clock, 1e6);
     }
     let (_, _, summary) = refreshed(&root, dir.path());
     let findings = summary["findings"].as_array().unwrap();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::assemble::Options;
 use crate::tests::cdp::{Browser, Driven, chromium};
 use crate::write;
+use crossover_results::store::machine_record::MACHINES;
 
 /// A report of its own, for a test in the browser: `plant` fills the folder of results. The page is
 /// opened on a desktop.
@@ -20,7 +21,30 @@ pub(super) fn with_page(
     let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     plant(&root);
-    let page = write::refresh(&root, dir.path(), &Options::default())
+    opened(dir.path(), test);
+}
+
+/// The same of what `plant` plants beside the committed machines; says so where none is committed.
+pub(super) fn beside_the_committed(
+    plant: impl FnOnce(&Path),
+    test: impl FnOnce(&mut Browser, &Page) -> Driven,
+) {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
+    let machines = reports.join(MACHINES);
+    if !machines.is_dir() {
+        eprintln!("skipped: no machine is committed");
+        return;
+    }
+    let out = crate::tests::folder();
+    std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
+    plant(&out.path().join("criterion"));
+    opened(out.path(), test);
+}
+
+/// The page of the results in a folder, opened.
+fn opened(out: &Path, test: impl FnOnce(&mut Browser, &Page) -> Driven) {
+    let root = out.join("criterion");
+    let page = write::refresh(&root, out, &Options::default())
         .unwrap()
         .page;
     with_browser(|browser| {
@@ -48,7 +72,7 @@ impl Page {
 }
 
 /// Runs `test` with a browser, or says why not.
-pub(super) fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
+fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
     let Some(program) = chromium() else {
         let required = std::env::var("CROSSOVER_REQUIRE_CHROMIUM").is_ok_and(|v| v == "1");
         assert!(
@@ -91,7 +115,7 @@ pub(super) fn photograph(browser: &mut Browser, name: &str) -> Driven {
 }
 
 /// No error, and nothing fetched.
-pub(super) fn clean(browser: &Browser) {
+fn clean(browser: &Browser) {
     assert_eq!(browser.errors(), Vec::<String>::new());
     assert_eq!(browser.fetched(), Vec::<String>::new());
 }

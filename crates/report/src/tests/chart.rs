@@ -1,6 +1,7 @@
 //! The first page in a browser: its verdict is the decision of `crossover advise`, the crossover that it
 //! shows is the one that the raw points give, and all of it works by mouse and by keyboard.
 
+use crate::tests::holds;
 use std::fs;
 use std::path::Path;
 
@@ -318,9 +319,7 @@ fn implementations_are_sorted_and_lead_to_what_is_known_of_them() {
             browser.eval("document.querySelector('#i-link').click()")?;
             browser.until("document.querySelector('#all')?.checkVisibility()")?;
             let figures = text(browser, "#all")?;
-            for fact in ["3.00 J, 45.8 GFLOP/J", "pool peak 32 MiB"] {
-                assert!(figures.contains(fact), "{fact:?} in {figures}");
-            }
+            holds(&figures, &["3.00 J, 45.8 GFLOP/J", "pool peak 32 MiB"]);
             Ok(())
         },
     );

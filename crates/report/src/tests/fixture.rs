@@ -296,6 +296,11 @@ impl Fixture {
         }
     }
 
+    /// A result of which only its time matters.
+    pub(crate) fn row(&self, id: &str, clock: Clock, median_ns: f64) {
+        self.plant(&Planted::new(id, clock, median_ns));
+    }
+
     /// A curve over sizes.
     pub(crate) fn curve(
         &self,

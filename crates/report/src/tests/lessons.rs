@@ -15,7 +15,7 @@ pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<
     let dir = crate::tests::folder();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     // Something is always there, so that a report exists.
-    f.plant(&Planted::new("other/cpu/any/1", Wall, 1.0));
+    f.row("other/cpu/any/1", Wall, 1.0);
     plant(&mut f);
     let report = assemble(dir.path(), dir.path(), &Options::default()).unwrap();
     (report.machine, report.findings)

@@ -47,6 +47,13 @@ pub(crate) fn folder() -> TempDir {
     in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"))
 }
 
+/// Fails where one of these is not in the text.
+fn holds(text: &str, words: &[&str]) {
+    for words in words {
+        assert!(text.contains(words), "{words:?} is not in: {text}");
+    }
+}
+
 /// Writes the report of `root` to `out` and reads it back: the pages, the table, the summary.
 fn refreshed(root: &Path, out: &Path) -> (String, String, Value) {
     let written = write::refresh(root, out, &Options::default()).unwrap();

@@ -1,5 +1,6 @@
 //! The page and the plots as files.
 
+use crate::tests::holds;
 use std::fs;
 
 use crate::assemble::Options;
@@ -38,21 +39,23 @@ fn the_page_holds_plots_tables_and_links() {
         2,
         "only where it is there"
     );
-    for text in [
-        "Example GPU",
-        "Example CPU 9000",
-        "Matrix product",
-        "f32 peak",
-        "Bandwidth over the working set",
-        "events-gated",
-    ] {
-        assert!(html.contains(text), "{text}");
-    }
+    holds(
+        &html,
+        &[
+            "Example GPU",
+            "Example CPU 9000",
+            "Matrix product",
+            "f32 peak",
+            "Bandwidth over the working set",
+            "events-gated",
+        ],
+    );
     assert_eq!(written.plots().len(), 8, "{:?}", written.plots());
     let said = written.to_string();
-    for words in ["Matrix product", "one process", " benchmarks, 0 failed"] {
-        assert!(said.contains(words), "{said}");
-    }
+    holds(
+        &said,
+        &["Matrix product", "one process", " benchmarks, 0 failed"],
+    );
     // Every benchmark is a line with its time in full.
     let summary = fs::read_to_string(written.summary()).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
@@ -86,7 +89,7 @@ fn plots_stand_alone() {
     assert!(time.contains("gpu/cublas-eager, R&amp;D &lt;GPU&gt;"));
     assert!(time.contains("clock: events") && !time.contains("clock: submit"));
     // Bands, a dashed line, hollow markers.
-    assert!(time.contains("<polygon") && time.contains("stroke-dasharray"));
+    holds(&time, &["<polygon", "stroke-dasharray"]);
     let off = Options {
         no_reference: true,
         ..Options::default()

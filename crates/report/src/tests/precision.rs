@@ -18,7 +18,7 @@ fn slower_is_said_and_what_is_missing_is_not() {
     let all = findings(|f| {
         for (name, ns) in [("f32", 1e6), ("fp16", 2e6)] {
             let id = format!("precision/gpu/{name}/64");
-            f.plant(&Planted::new(&id, Events, ns));
+            f.row(&id, Events, ns);
         }
     });
     let formats = says(&all, "precision.formats", &["speed 2× slower", "costs 2×."]);

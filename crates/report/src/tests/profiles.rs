@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::assemble::Options;
 use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::holds;
 use crate::tests::machines::{commit, laptop};
 use crate::{profile, write};
 use crossover_profile::{Place, RangeRow};
@@ -90,10 +91,7 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
             names.len()
         );
     }
-    assert!(
-        page.contains("cutlass_80_simt_sgemm"),
-        "whole names in the tables"
-    );
+    holds(&page, &["cutlass_80_simt_sgemm"]);
     // What was not profiled has nothing of it, and neither has a page without profiles.
     assert!(!part(&page, "chain").contains("65,536"));
     fs::remove_dir_all(root.join("chain/gpu_each/1024/profile")).unwrap();
@@ -114,7 +112,7 @@ fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
     assert_eq!(figures.len(), 2);
     let [long, short] = [figures[0], figures[1]].map(|f| f.split("</svg>").next().unwrap());
     assert!(long.contains(">gpu/pieces<") && !long.contains(">gpu/each<"));
-    assert!(short.contains(">gpu/each<") && short.contains(">gpu/replayed<"));
+    holds(&short, &[">gpu/each<", ">gpu/replayed<"]);
 }
 
 #[test]
@@ -137,10 +135,7 @@ fn a_profile_that_cannot_be_read_is_left_out_and_named() {
     fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
     let page = page(&root, dir.path());
     let left_out = page.split("id=\"left-out\"").nth(1).unwrap();
-    assert!(
-        left_out.contains("gpu_each/1024/profile/profile.json"),
-        "{left_out}"
-    );
+    holds(&left_out, &["gpu_each/1024/profile/profile.json"]);
     assert!(!part(&page, "chain").contains(">gpu/each<"));
 }
 
@@ -152,7 +147,7 @@ fn many_profiles_do_not_swell_the_page() {
     let before = page(&root, dir.path()).len();
     for size in 1..=100 {
         let id = format!("chain/gpu/each/{size}");
-        f.plant(&Planted::new(&id, Clock::Wall, 82e3));
+        f.row(&id, Clock::Wall, 82e3);
     }
     let without = page(&root, dir.path()).len();
     for size in 1..=100 {
@@ -201,25 +196,26 @@ fn each_column_and_line_is_on_the_page() {
     profile.calls = vec![call; 15];
     plant(&root, &profile);
     plant(&root, &product("chain/gpu/product/2048", Place::Pinned));
-    f.plant(&Planted::new("chain/gpu/each/1024", Clock::Wall, 75.6e3));
+    f.row("chain/gpu/each/1024", Clock::Wall, 75.6e3);
     let page = page(&root, &dir.path().join("here"));
-    for words in [
-        // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
-        "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
-        "copy pinned to device, 16.8 MB",
-        "55.0 GB/s",
-        "16×8",
-        "step / forward",
-        "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
-        "37.8 µs; while recorded 46.2 µs in 31 gaps (median 1.22 µs)",
-        "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
-        "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
-        "<dt>note</dt><dd>the gate was off</dd>",
-        "<dt>in short</dt><dd>idle 50 %: bound by launches</dd>",
-        "and 3 more",
-    ] {
-        assert!(page.contains(words), "{words}");
-    }
+    holds(
+        &page,
+        &[
+            // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
+            "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
+            "copy pinned to device, 16.8 MB",
+            "55.0 GB/s",
+            "16×8",
+            "step / forward",
+            "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
+            "37.8 µs; while recorded 46.2 µs in 31 gaps (median 1.22 µs)",
+            "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
+            "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
+            "<dt>note</dt><dd>the gate was off</dd>",
+            "<dt>in short</dt><dd>idle 50 %: bound by launches</dd>",
+            "and 3 more",
+        ],
+    );
 }
 
 #[test]
@@ -227,8 +223,5 @@ fn the_terminal_has_the_recorders_table_and_the_folder() {
     let profile = eager("chain/gpu/each/1024");
     let text = profile::text(&profile, Path::new("results/profile"));
     assert!(text.starts_with("chain/gpu/each/1024: idle 50 %"), "{text}");
-    assert!(
-        text.contains("\n  files in results/profile; trace.json"),
-        "{text}"
-    );
+    holds(&text, &["\n  files in results/profile; trace.json"]);
 }

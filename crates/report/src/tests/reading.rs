@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::assemble::{Options, ReportError, assemble};
-use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::fixture::Fixture;
+use crate::tests::holds;
 use crate::tests::machines::{absurd, commit, full, laptop};
 use crate::write;
 use crossover_results::export::export;
@@ -19,8 +20,8 @@ const BAD: &str = "matmul/gpu/tiled/64";
 
 fn two(root: &Path) -> Fixture {
     let f = Fixture::new(root, Some("Example GPU"));
-    f.plant(&Planted::new(GOOD, Clock::EventsGated, 1000.0));
-    f.plant(&Planted::new(BAD, Clock::EventsGated, 2000.0));
+    f.row(GOOD, Clock::EventsGated, 1000.0);
+    f.row(BAD, Clock::EventsGated, 2000.0);
     f
 }
 
@@ -197,26 +198,14 @@ fn results_of_a_second_board_are_another_machines() {
     let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
     f.gpu(uuid("GPU-11111111-2222"));
     for n in [64, 128] {
-        f.plant(&Planted::new(
-            &format!("matmul/cpu/best/{n}"),
-            Clock::Wall,
-            1e5,
-        ));
-        f.plant(&Planted::new(
-            &format!("matmul/gpu/cublas-eager/{n}"),
-            Clock::Events,
-            1e4,
-        ));
+        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, 1e5);
+        f.row(&format!("matmul/gpu/cublas-eager/{n}"), Clock::Events, 1e4);
     }
     f.next_run(30);
     f.gpu(uuid("GPU-33333333-4444"));
     // The CPU of the second one is fifty times as fast.
     for n in [64, 128] {
-        f.plant(&Planted::new(
-            &format!("matmul/cpu/best/{n}"),
-            Clock::Wall,
-            2e3,
-        ));
+        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, 2e3);
     }
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     assert_eq!(
@@ -247,7 +236,7 @@ fn results_of_a_second_board_are_another_machines() {
     // The first board again: one machine with two runs.
     f.next_run(45);
     f.gpu(uuid("GPU-11111111-2222"));
-    f.plant(&Planted::new("matmul/cpu/best/64", Clock::Wall, 1e5));
+    f.row("matmul/cpu/best/64", Clock::Wall, 1e5);
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     assert_eq!(
         ids(&report.machine),
@@ -414,9 +403,9 @@ fn one_size_in_common_is_no_answer_for_others() {
         let f = Fixture::new(&root, Some("Example GPU"));
         for size in [32, 64, 128] {
             let id = format!("matmul/cpu/best/{size}");
-            f.plant(&Planted::new(&id, Clock::Wall, 1e3));
+            f.row(&id, Clock::Wall, 1e3);
         }
-        f.plant(&Planted::new("matmul/gpu/x/64", Clock::Events, gpu_ns));
+        f.row("matmul/gpu/x/64", Clock::Events, gpu_ns);
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
         let page = written.pages();
         assert!(page.contains(wins), "{wins}");
@@ -448,9 +437,6 @@ fn what_an_unfinished_run_did_not_reach_is_listed() {
         "matmul/cpu/rayon/7",
     ]);
     let html = page();
-    assert!(
-        html.contains("Not reached: 1"),
-        "one has a result, one was skipped, one failed"
-    );
+    holds(&html, &["Not reached: 1"]);
     assert!(html.contains("<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it"));
 }

@@ -7,7 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::assemble::{Options, assemble};
-use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::fixture::Fixture;
+use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
@@ -25,7 +26,7 @@ fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
             let mut f = Fixture::new(root, Some("Example GPU"));
             f.next_run(seconds);
             f.profile(profile);
-            f.plant(&Planted::new(GOOD, Clock::Wall, f64::from(seconds)));
+            f.row(GOOD, Clock::Wall, f64::from(seconds));
             f
         });
     };
@@ -111,7 +112,7 @@ fn a_record_tells_nothing_of_whoever_measured() {
     });
     let (machines, _) = MachineResults::read_machines(&dir.path().join(MACHINES));
     let all = format!("{machines:?}");
-    assert!(all.contains("no such file") && all.contains("board-"));
+    holds(&all, &["no such file", "board-"]);
     for told in ["someone", "/home", "01234567-", board] {
         assert!(!all.contains(told), "{told}");
     }

@@ -6,15 +6,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::assemble::Options;
-use crate::tests::browser::{clean, photograph, text, with_browser, with_page};
+use crate::tests::browser::{beside_the_committed, photograph, text, with_page};
 use crate::tests::chart::{enter, labels_are_apart};
 use crate::tests::fixture::Fixture;
+use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop, powers};
 use crate::tests::profiles::profiled;
-use crate::write;
 use crossover_results::model::Cost;
-use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 fn laptop_beside_a_reference(root: &Path) {
@@ -48,9 +46,7 @@ fn without_scripts_the_answers_are_there() {
         // What is not shown is not in it.
         let text = browser.eval("document.body.innerText")?;
         let text = text.as_str().unwrap();
-        for words in ["stay on the CPU", "≥ 88", "ordinary"] {
-            assert!(text.contains(words), "{words} is not in:\n{text}");
-        }
+        holds(&text, &["stay on the CPU", "≥ 88", "ordinary"]);
         // What would need one is not shown, and each operation has a page with its plots.
         let needs =
             "[...document.querySelectorAll('.scripted')].filter(e => e.checkVisibility()).length";
@@ -99,36 +95,25 @@ fn names_from_files_stay_text() {
 /// The committed machines, where there are any.
 #[test]
 fn the_committed_reference() {
-    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
-    let machines = reports.join(MACHINES);
-    if !machines.is_dir() {
-        eprintln!("skipped: no machine is committed");
-        return;
-    }
-    let out = crate::tests::folder();
-    std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
-    let none = out.path().join("none");
-    let written = write::refresh(&none, out.path(), &Options::default()).unwrap();
-    with_browser(|browser| {
-        browser.look(1400, 900, false)?;
-        browser.open(&written.page)?;
-        let took = "performance.getEntriesByType('navigation')[0].duration";
-        let ms = browser.eval(took)?.as_f64().unwrap_or_default();
-        let bytes = fs::metadata(&written.page)?.len();
-        eprintln!(
-            "{:.2} MB, drawn {ms:.0} ms after it was asked for",
-            bytes as f64 * 1e-6
-        );
-        // Beside other tests: by itself on two cores it takes a quarter of that.
-        assert!(ms < 2000.0, "{ms}");
-        let labels = labels_are_apart(browser)?;
-        assert!(labels >= 3, "{labels}");
-        let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
-        assert!(cells.as_u64() >= Some(20), "{cells}");
-        photograph(browser, "reference")?;
-        clean(browser);
-        Ok(())
-    });
+    beside_the_committed(
+        |_| {},
+        |browser, page| {
+            let took = "performance.getEntriesByType('navigation')[0].duration";
+            let ms = browser.eval(took)?.as_f64().unwrap_or_default();
+            let bytes = fs::metadata(&page.page)?.len();
+            eprintln!(
+                "{:.2} MB, drawn {ms:.0} ms after it was asked for",
+                bytes as f64 * 1e-6
+            );
+            // Beside other tests: by itself on two cores it takes a quarter of that.
+            assert!(ms < 2000.0, "{ms}");
+            let labels = labels_are_apart(browser)?;
+            assert!(labels >= 3, "{labels}");
+            let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
+            assert!(cells.as_u64() >= Some(20), "{cells}");
+            photograph(browser, "reference")
+        },
+    );
 }
 
 /// Also for whoever wants to look: light and dark, wide and narrow.

@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use crate::tests::browser::with_page;
-use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::fixture::Fixture;
+use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
 use crossover_words::Clock;
@@ -27,7 +28,7 @@ fn planted(root: &std::path::Path) -> Fixture {
     let f = full(root, "Example GPU");
     for (name, ms) in PHASES {
         let id = format!("cold_start/gpu/{name}/1");
-        f.plant(&Planted::new(&id, Clock::Wall, ms * 1e6));
+        f.row(&id, Clock::Wall, ms * 1e6);
     }
     f
 }
@@ -45,14 +46,8 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
     planted(&root);
     let (page, _, summary) = refreshed(&root, dir.path());
     let techniques = section(&page, "findings");
-    assert!(
-        techniques.contains("Move the work to the GPU"),
-        "{techniques}"
-    );
-    assert!(
-        techniques.contains("Keep the data on the device"),
-        "{techniques}"
-    );
+    holds(&techniques, &["Move the work to the GPU"]);
+    holds(&techniques, &["Keep the data on the device"]);
     let links: Vec<&str> = techniques
         .split("<td><a href=\"groups/")
         .skip(1)
@@ -83,9 +78,10 @@ fn what_a_start_costs_stands_with_its_longest_phases() {
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
     let costs = section(&page, "costs");
-    for words in ["150 ms", "100 ms; ", "once warm it takes 9.00 µs"] {
-        assert!(costs.contains(words), "{words} is not in {costs}");
-    }
+    holds(
+        &costs,
+        &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"],
+    );
 }
 
 #[test]

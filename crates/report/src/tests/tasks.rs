@@ -5,13 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::assemble::Options;
-use crate::tests::browser::{clean, text, with_browser};
+use crate::tests::browser::{beside_the_committed, text};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::chart::enter;
+use crate::tests::holds;
 use crate::tests::machines::laptop;
-use crate::write;
-use crossover_results::store::machine_record::MACHINES;
 use crossover_words::units;
 
 /// Somebody who looks for something.
@@ -58,33 +56,14 @@ impl Reader<'_> {
     }
 }
 
-/// A report on what `plant` plants beside the committed machines; nothing where none is committed.
+/// Someone before the page of what `plant` plants beside the committed machines.
 fn read(plant: impl FnOnce(&Path), test: impl FnOnce(&mut Reader) -> Driven) {
-    let machines = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target-reports")
-        .join(MACHINES);
-    if !machines.is_dir() {
-        eprintln!("skipped: no machine is committed");
-        return;
-    }
-    let out = crate::tests::folder();
-    std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
-    let root = out.path().join("criterion");
-    plant(&root);
-    let page = write::refresh(&root, out.path(), &Options::default())
-        .unwrap()
-        .page;
-    with_browser(|browser| {
-        browser.look(1400, 900, false)?;
-        browser.open(&page)?;
-        let mut reader = Reader {
+    beside_the_committed(plant, |browser, page| {
+        test(&mut Reader {
             browser,
-            page: page.clone(),
+            page: page.page.clone(),
             steps: 0,
-        };
-        test(&mut reader)?;
-        clean(browser);
-        Ok(())
+        })
     });
 }
 
@@ -126,10 +105,7 @@ fn seven_tasks_on_the_committed_record() {
 
             reader.enter("data", "pinned")?;
             let why = text(reader.browser, "#p-says")?;
-            assert!(
-                why.contains("processes gave") && why.contains("× to "),
-                "{why}"
-            );
+            holds(&why, &["processes gave", "× to "]);
             reader.done("d: why an answer is uncertain", &why)?;
 
             reader.click("footer a[href='results.csv']")?;
@@ -190,12 +166,13 @@ fn this_machine_beside_the_committed_one() {
                 "[...document.querySelectorAll('#machines thead tr')].map(r => r.textContent)",
             )?;
             let head = heads[0].as_str().unwrap_or_default();
-            for words in [
-                "16 threads of Example CPU 9000, beside the NVIDIA H200 of another machine",
-                "NVIDIA H200, against 16 threads of Intel",
-            ] {
-                assert!(head.contains(words), "{head}");
-            }
+            holds(
+                &head,
+                &[
+                    "16 threads of Example CPU 9000, beside the NVIDIA H200 of another machine",
+                    "NVIDIA H200, against 16 threads of Intel",
+                ],
+            );
             let code = reader.row("#machines tbody tr", "Matrix product, N = ")?;
             assert!(
                 code[2].contains(" (")

@@ -1,5 +1,6 @@
 //! The thresholds that a report writes, and decisions in words.
 
+use crate::tests::holds;
 use std::fs;
 
 use crossover_advice::thresholds::{Kind, Shape};
@@ -166,9 +167,6 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
         far[3]
     );
     let near = said(&Question::new("matmul", 16));
-    assert!(near.contains("stay on the CPU"), "{near}");
-    assert!(
-        near.contains("\nmoved once and used often: the GPU wins "),
-        "{near}"
-    );
+    holds(&near, &["stay on the CPU"]);
+    holds(&near, &["\nmoved once and used often: the GPU wins "]);
 }

@@ -39,15 +39,11 @@ fn plot(machine: &MachineResults) -> Option<Plot> {
         })
     });
     let curves: Option<Vec<Curve>> = curves.collect();
-    Some(Plot {
-        title: format!("{}: the time by each clock", topic.title),
-        size_label: topic.axis.clone(),
-        size_unit: topic.unit,
-        quantity: Quantity::Time,
-        curves: curves?,
-        rows: 0,
-        clocks: true,
-        marks: Vec::new(),
-        limits: Vec::new(),
-    })
+    let title = format!("{}: the time by each clock", topic.title);
+    Some(Plot::of(
+        title,
+        (&topic.axis, topic.unit),
+        Quantity::Time,
+        curves?,
+    ))
 }

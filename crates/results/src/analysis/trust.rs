@@ -46,17 +46,6 @@ pub enum Grade {
     Thin,
 }
 
-impl Grade {
-    /// As the page marks it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Grade::Firm => "firm",
-            Grade::Doubtful => "doubtful",
-            Grade::Thin => "thin",
-        }
-    }
-}
-
 impl Trust {
     /// What is to be said against it, each in a few words.
     pub fn doubts(&self) -> Vec<String> {

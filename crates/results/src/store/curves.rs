@@ -176,13 +176,6 @@ impl Series {
             .map(|i| &self.points[i])
     }
 
-    /// Whether it was measured at a smaller and at a larger size than this, but not here: it might
-    /// be the fastest.
-    pub fn skips(&self, size: u64) -> bool {
-        let sizes = || self.points.iter().map(|b| b.size);
-        self.at(size).is_none() && sizes().any(|s| s < size) && sizes().any(|s| s > size)
-    }
-
     /// The clock's name, `unknown` without one.
     pub fn clock_name(&self) -> &'static str {
         self.clock.map_or("unknown", Clock::name)

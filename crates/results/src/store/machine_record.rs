@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::record::RunRecord;
+use crate::store::contents::Contents;
 use crate::store::curves::Benchmark;
-use crate::store::machine::Contents;
 use crate::store::profiles::Profiled;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, checked, is_plain_json, read_bytes, write_atomic};

@@ -4,6 +4,7 @@
 pub mod attempt;
 pub mod baseline;
 mod between_processes;
+mod contents;
 pub mod criterion_files;
 pub mod curves;
 pub mod folder;

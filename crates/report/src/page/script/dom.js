@@ -4,14 +4,6 @@ export const make = (tag, props = {}, ...children) => {
   node.append(...children);
   return node;
 };
-export const draw = (tag, attributes, text) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined) node.setAttribute(key, value);
-  }
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 // The data of the page; nothing where a browser cannot inflate them: then what stands there without
 // a script remains.
 export const unpacked = async () => {

@@ -1,4 +1,3 @@
-import { draw } from "./dom.js";
 // Labels that do not overlap. `wanted` are places along a line, each with the length that its
 // label takes; what comes back are places as near to them as there is room, in the same order, and
 // null for those that found none: the last in the list go first.
@@ -54,10 +53,8 @@ export const measure = (() => {
 })();
 // A colour as a canvas takes it: of a custom property, or of a class for strokes.
 export const colour = (() => {
-  const probe = draw("svg", { width: 0, height: 0, "aria-hidden": "true", style: "position:absolute" });
-  const line = draw("line", {});
-  probe.append(line);
-  document.body.append(probe);
+  document.body.insertAdjacentHTML("beforeend", '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><line/></svg>');
+  const line = document.body.lastElementChild.firstChild;
   return (name) => {
     if (name.startsWith("--")) return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     line.setAttribute("class", `s-${name}`);

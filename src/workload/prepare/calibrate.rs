@@ -15,6 +15,11 @@ use crossover_machine::load::Load;
 
 /// A measurement takes at least this long, so that the clock's own cost does not count.
 const SHORTEST: Duration = Duration::from_micros(200);
+/// A measurement that takes this long counts from a candidate's first run on, and one that then takes
+/// [`FAR`] times as long as the fastest is not measured again: what the first run does once, and most
+/// moments in which the system takes a core away, are short beside it.
+const LONG: Duration = Duration::from_millis(10);
+const FAR: f64 = 3.0;
 /// Measurements of each candidate. Their median counts, as it does for the benchmark that
 /// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
 /// one whose threads all have to be scheduled at once.
@@ -24,7 +29,7 @@ const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
 /// Rounds that are always taken.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// No more rounds once this much time has gone into them.
-const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// The choices of this process.
 static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
@@ -129,7 +134,7 @@ pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeS
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs a candidate a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
+/// iteration; `run` runs a candidate a number of times. Takes [`LONGEST`], or [`FEWEST_ROUNDS`] rounds
 /// where those take longer.
 ///
 /// Waking the threads is kept out of the measurements, and no thread spins beside the next
@@ -257,16 +262,29 @@ fn fastest_of<T: Copy>(
         return Some((*only, Duration::ZERO));
     }
     let entry = |&candidate: &T| {
-        Some(Entry {
-            candidate,
-            times: enough(|times| run(candidate, times))?,
-            seconds: Vec::with_capacity(ROUNDS),
-        })
+        let (times, took) = enough(|times| run(candidate, times))?;
+        let mut seconds = Vec::with_capacity(ROUNDS);
+        seconds.push(took.as_secs_f64() / f64::from(times));
+        Some((
+            took >= LONG,
+            Entry {
+                candidate,
+                times,
+                seconds,
+            },
+        ))
     };
-    let mut entries: Vec<Entry<T>> = candidates.iter().filter_map(entry).collect();
+    let entries = candidates.iter().filter_map(entry);
+    let (long, mut entries): (Vec<bool>, Vec<Entry<T>>) = entries.unzip();
     let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
-    for round in 0..ROUNDS {
+    let first_counts = long.iter().all(|long| *long);
+    if first_counts {
+        dropped.extend(slower_than(FAR, &mut entries));
+    } else {
+        entries.iter_mut().for_each(|entry| entry.seconds.clear());
+    }
+    for round in usize::from(first_counts)..ROUNDS {
         if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
@@ -281,9 +299,7 @@ fn fastest_of<T: Copy>(
             true
         });
         if let Some((_, slower)) = DROPPED.iter().find(|(after, _)| round + 1 == *after) {
-            let limit = slower * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
-            let slow = entries.extract_if(.., |entry| entry.typical() > limit);
-            dropped.extend(slow.map(|entry| entry.typical()));
+            dropped.extend(slower_than(*slower, &mut entries));
         }
     }
     let typical = |entry: &Entry<T>| entry.typical();
@@ -291,6 +307,13 @@ fn fastest_of<T: Copy>(
     let all = dropped.into_iter().chain(entries.iter().map(typical));
     let saved = lower_median(all.collect()) - fastest.typical();
     Some((fastest.candidate, Duration::from_secs_f64(saved)))
+}
+
+/// Takes out what is so many times slower than the fastest, and gives its typical times.
+fn slower_than<T>(factor: f64, entries: &mut Vec<Entry<T>>) -> Vec<f64> {
+    let limit = factor * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
+    let slow = entries.extract_if(.., |entry| entry.typical() > limit);
+    slow.map(|entry| entry.typical()).collect()
 }
 
 struct Entry<T> {
@@ -313,8 +336,8 @@ fn lower_median(mut values: Vec<f64>) -> f64 {
     values[(values.len() - 1) / 2]
 }
 
-/// Iterations that take [`SHORTEST`] or longer.
-fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<u32> {
+/// Iterations that take [`SHORTEST`] or longer, and how long they took.
+fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<(u32, Duration)> {
     let mut times = 1;
     // The first run touches memory, wakes threads and detects the CPU.
     let mut took = run(times)?;
@@ -325,7 +348,7 @@ fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<u32> {
         times *= 2;
         took = run(times)?;
     }
-    Some(times)
+    Some((times, took))
 }
 
 #[cfg(test)]
@@ -423,6 +446,17 @@ mod tests {
             Some((if lucky { 150 } else { micros }) * times * MICRO)
         });
         assert_eq!(chosen.unwrap().0, 180);
+    }
+
+    #[test]
+    fn what_takes_long_and_is_far_behind_is_measured_once() {
+        let mut measured = [0; 3];
+        let chosen = fastest_of(&[0, 1, 2], |at, times| {
+            measured[at] += 1;
+            Some([20_000, 30_000, 70_000][at] * times * MICRO)
+        });
+        assert_eq!(chosen, Some((0, 10_000 * MICRO)));
+        assert_eq!((measured[1], measured[2]), (7, 1));
     }
 
     #[test]

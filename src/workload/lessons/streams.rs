@@ -161,7 +161,7 @@ fn cut_up(
             std::ptr::slice_from_raw_parts_mut(first, len)
         });
         let [x, y] = [x.at(first), y.at(first)];
-        let kernel = nested_sine::gpu::fused_launch::<f32>(gpu, x, y, len as u64)?;
+        let kernel = <f32 as nested_sine::Sine>::FUSED.launch::<f32>(gpu, x, y, len as u64)?;
         let piece = Piece {
             from,
             to,

@@ -48,36 +48,3 @@ pub fn cost_transfer(batch: u64) -> Cost {
     let inputs = 4 * batch * (INPUTS as u64 + 1);
     cost(batch).over_link(inputs as f64, 4.0)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_of_a_known_batch() {
-        let costs = [cost, cost_bf16, cost_eager].map(|cost| cost(256));
-        assert_eq!(costs.map(|cost| cost.launches), [9, 9, 22].map(Some));
-        // Inputs, values between the layers and logits, each with its gradient; parameters, W2.
-        let expected = [
-            [2 * 4, 8 * 4, 6 * 4, 9 * 4, 4],
-            [2 * 2, 8 * 2, 2 * 4 + 4 * 2, 2 + 8 * 4 + 2, 2],
-            [2 * 4, 13 * 4, 10 * 4, 20 * 4, 4],
-        ];
-        for (cost, [inputs, hidden, logits, parameters, w2]) in costs.into_iter().zip(expected) {
-            assert_eq!(cost.flop, Some(256.0 * 14_680_064.0));
-            let per_input = f64::from(inputs * 1024 + hidden * 2048 + logits * 512);
-            let parameters = f64::from(parameters) * 3_148_288.0 + f64::from(w2) * 1_048_576.0;
-            assert_eq!(cost.bytes, Some(256.0 * per_input + parameters));
-        }
-        assert_eq!(
-            cost_transfer(1).link_bytes,
-            Some(crate::model::LinkBytes::new(4100.0, 4.0))
-        );
-        for (fused, launches, values) in [(true, 2, 1024 + 2 * 2048 + 512), (false, 5, 14848)] {
-            let cost = forward_cost(1, fused);
-            assert_eq!(cost.launches, Some(launches));
-            assert_eq!(cost.flop, Some(2.0 * 2048.0 * 1536.0));
-            assert_eq!(cost.bytes, Some(4.0 * f64::from(3_148_288 + values)));
-        }
-    }
-}

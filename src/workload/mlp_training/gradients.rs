@@ -1,15 +1,15 @@
 //! Every gradient against float64, before the update. What each counts relative to, and how large
 //! an error may be, is derived in [`verify`](super::verify).
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use ndarray::Axis;
 use rayon::prelude::*;
 
 use crate::workload::matmul::worse;
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, longest_sum, ranges};
+use crate::workload::mlp_training::model::{HIDDEN, INPUTS, longest_sum, ranges};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::{Format, Part, largest_of, relative, rms};
+use crate::workload::network::{Format, Part, largest_of, relative};
 
 /// Of activations, in units of [`Format::unit`].
 pub(super) const HIDDEN_BOUND: f64 = 9.0;
@@ -33,11 +33,7 @@ fn compared(
         .zip(scale);
     let errors =
         rows.map(|((found, expected), scale)| relative(largest_of(found, |i| expected[i]), *scale));
-    Part {
-        name,
-        error: errors.reduce(|| 0.0, worse),
-        bound,
-    }
+    Part::new(name, errors.reduce(|| 0.0, worse), bound)
 }
 
 /// The four gradients, given the activations that were computed.
@@ -47,93 +43,60 @@ pub(super) fn gradients(
     hidden: &[f32],
     found: &[f32],
 ) -> Vec<Part> {
-    let reference = problem.reference();
-    let corrected = Corrected::new(problem, format, hidden);
-    let of_columns = of_columns(problem);
-    let let_through = let_through(problem, &corrected);
-    let activated = reference.hidden.mapv(|z| z.max(0.0));
-    let of_activated = rms(activated.as_slice().expect("row by row"));
-    let of_inputs = rms(reference.inputs.as_slice().expect("row by row"));
-    let [w1, b1, w2, b2] = ranges();
+    let scales = &problem.reference().scales;
     let e = format.unit(longest_sum(problem.batch));
+    let (expected, let_through) = corrected(problem, HIDDEN_BOUND * e * scales.hidden, hidden);
     let times = |scale: &[f64], factor: f64| scale.iter().map(|s| s * factor).collect::<Vec<_>>();
-    let (of_w2, of_w1) = (
-        times(&of_columns, of_activated),
-        times(&let_through, of_inputs),
-    );
-    let of = |range: &Range<usize>| (&found[range.clone()], &corrected.gradients[range.clone()]);
+    let of_w2 = times(&scales.columns_of_logits, scales.activated);
+    let of_w1 = times(&let_through, scales.inputs);
+    let [w1, b1, w2, b2] = ranges();
+    let of = |range: &Range<usize>| (&found[range.clone()], &expected[range.clone()]);
     vec![
         compared("gradient of W2", of(&w2), &of_w2, W2_BOUND * e),
-        compared("gradient of b2", of(&b2), &of_columns, B2_BOUND * e),
+        compared(
+            "gradient of b2",
+            of(&b2),
+            &scales.columns_of_logits,
+            B2_BOUND * e,
+        ),
         compared("gradient of W1", of(&w1), &of_w1, W1_BOUND * e),
         compared("gradient of b1", of(&b1), &let_through, B1_BOUND * e),
     ]
 }
 
-/// The scale of each column of the gradient with respect to the logits: independent terms, and
-/// the probabilities, which have a common sign.
-fn of_columns(problem: &Training) -> Vec<f64> {
+/// The gradients, with the derivative of the activations that were computed where both derivatives are
+/// right: where a pre-activation is this near to zero. And the scale of each column of the gradient
+/// behind ReLU, as far as that lets it through.
+fn corrected<'a>(problem: &'a Training, near: f64, hidden: &[f32]) -> (Cow<'a, [f64]>, Vec<f64>) {
     let reference = problem.reference();
-    let mut labelled = vec![0.0; CLASSES];
-    for &label in &problem.labels {
-        labelled[label as usize] += 1.0 / problem.batch as f64;
-    }
-    let squares = reference.of_logits.mapv(|g| g * g).sum_axis(Axis(0));
-    let [.., b2] = ranges();
-    (squares
-        .iter()
-        .zip(reference.gradients[b2].iter().zip(labelled)))
-    .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
-    .collect()
-}
-
-/// The scale of each column of the gradient behind ReLU, as far as that lets it through.
-fn let_through(problem: &Training, corrected: &Corrected) -> Vec<f64> {
-    let reference = problem.reference();
-    let [_, _, w2, _] = ranges();
-    let w2 = &problem.start.parameters[w2];
-    let squares_of_w2 = w2.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>() / w2.len() as f64;
-    let squares = reference.of_logits.mapv(|g| g * g).sum_axis(Axis(1));
-    let columns = (0..HIDDEN).into_par_iter().map(|j| {
-        let column = corrected.on[j..].iter().step_by(HIDDEN).zip(&squares);
-        let squares = column.filter_map(|(on, squares)| on.then_some(squares));
-        (squares.sum::<f64>() * squares_of_w2).sqrt()
-    });
-    columns.collect()
-}
-
-/// The gradients behind ReLU, with the derivative of the activations that were computed where
-/// both derivatives are right.
-struct Corrected {
-    /// Whether a pre-activation counts as positive, row by row.
-    on: Vec<bool>,
-    /// Those of all parameters.
-    gradients: Vec<f64>,
-}
-
-impl Corrected {
-    fn new(problem: &Training, format: Format, hidden: &[f32]) -> Self {
-        let reference = problem.reference();
-        let z = reference.hidden.as_slice().expect("row by row");
-        let near = HIDDEN_BOUND * format.unit(longest_sum(problem.batch)) * rms(z);
-        let [w1, b1, ..] = ranges();
-        let mut gradients = reference.gradients.clone();
-        let mut on: Vec<bool> = z.iter().map(|&z| z > 0.0).collect();
-        for (i, (on, &h)) in on.iter_mut().zip(hidden).enumerate() {
-            let found = h > 0.0;
-            if found == *on || z[i].abs() > near {
-                continue;
+    let [w1, b1, ..] = ranges();
+    let mut gradients = Cow::Borrowed(&reference.gradients[..]);
+    let mut let_through = vec![0.0; HIDDEN];
+    let rows = reference
+        .hidden
+        .rows()
+        .into_iter()
+        .zip(hidden.chunks_exact(HIDDEN));
+    for (row, (z, h)) in rows.enumerate() {
+        let square = reference.scales.rows_of_hidden[row];
+        for (column, (z, h)) in z.into_iter().zip(h).enumerate() {
+            let (mut on, found) = (*z > 0.0, *h > 0.0);
+            if found != on && z.abs() <= near {
+                on = found;
+                let gradients = gradients.to_mut();
+                let sign = if found { 1.0 } else { -1.0 };
+                let change = sign * reference.of_hidden[[row, column]];
+                gradients[b1.start + column] += change;
+                let of_column = &mut gradients[w1.start + column * INPUTS..][..INPUTS];
+                for (g, x) in of_column.iter_mut().zip(reference.inputs.row(row)) {
+                    *g += change * x;
+                }
             }
-            *on = found;
-            let (row, column) = (i / HIDDEN, i % HIDDEN);
-            let sign = if found { 1.0 } else { -1.0 };
-            let change = sign * reference.of_hidden[[row, column]];
-            gradients[b1.start + column] += change;
-            let of_column = &mut gradients[w1.start + column * INPUTS..][..INPUTS];
-            for (g, x) in of_column.iter_mut().zip(reference.inputs.row(row)) {
-                *g += change * x;
-            }
+            let_through[column] += if on { square } else { 0.0 };
         }
-        Self { on, gradients }
     }
+    let_through
+        .iter_mut()
+        .for_each(|squares: &mut f64| *squares = squares.sqrt());
+    (gradients, let_through)
 }

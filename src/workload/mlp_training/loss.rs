@@ -2,10 +2,7 @@
 
 use crate::workload::mlp_training::model::CLASSES;
 use crate::workload::network::operations::rows_per_task;
-use crate::workload::prepare::{Threads, exp, wide};
-
-/// Values that go through a step together.
-const LANES: usize = 16;
+use crate::workload::prepare::{Threads, exponentials, wide};
 
 wide! {
     /// The logits of some rows in, their gradient out. Gives the sum of the rows' losses.
@@ -13,21 +10,8 @@ wide! {
         let mut losses = 0.0;
         let rows = logits.chunks_exact(CLASSES).zip(gradient.chunks_exact_mut(CLASSES));
         for ((z, g), &label) in rows.zip(labels) {
-            let mut largest = [f32::NEG_INFINITY; LANES];
-            for z in z.chunks_exact(LANES) {
-                for i in 0..LANES {
-                    largest[i] = if z[i] > largest[i] { z[i] } else { largest[i] };
-                }
-            }
-            let largest = largest.into_iter().fold(f32::NEG_INFINITY, f32::max);
-            let mut sums = [0.0f32; LANES];
-            for (z, g) in z.chunks_exact(LANES).zip(g.chunks_exact_mut(LANES)) {
-                for i in 0..LANES {
-                    g[i] = exp(z[i] - largest);
-                    sums[i] += g[i];
-                }
-            }
-            let sum: f32 = sums.iter().sum();
+            g.copy_from_slice(z);
+            let (largest, sum) = exponentials(g, 1.0);
             let factor = share / sum;
             for g in g.iter_mut() {
                 *g *= factor;

@@ -1,9 +1,9 @@
 //! A step in float64: the loss and every gradient.
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
-use crate::workload::mlp_training::model::{INPUTS, model};
-use crate::workload::network::reference::InFloat64;
+use crate::workload::mlp_training::model::{CLASSES, INPUTS, model, ranges};
+use crate::workload::network::{reference::InFloat64, rms};
 
 /// What a step computes, in float64, from the same inputs and parameters.
 pub(super) struct Reference {
@@ -12,12 +12,25 @@ pub(super) struct Reference {
     pub(super) hidden: Array2<f64>,
     pub(super) logits: Array2<f64>,
     pub(super) loss: f64,
-    /// Of the loss, with respect to the logits.
-    pub(super) of_logits: Array2<f64>,
     /// Of the loss, with respect to what ReLU gave.
     pub(super) of_hidden: Array2<f64>,
     /// Of the loss, with respect to the parameters.
     pub(super) gradients: Vec<f64>,
+    pub(super) scales: Scales,
+}
+
+/// What errors count relative to, as [`verify`](super::verify) says.
+pub(super) struct Scales {
+    /// Root mean squares: of the inputs, before and behind ReLU, and of the logits.
+    pub(super) inputs: f64,
+    pub(super) hidden: f64,
+    pub(super) activated: f64,
+    pub(super) logits: f64,
+    /// Of each column of the gradient with respect to the logits: independent terms, and the
+    /// probabilities, which have a common sign.
+    pub(super) columns_of_logits: Vec<f64>,
+    /// Of a row of the gradient with respect to what ReLU gave, squared.
+    pub(super) rows_of_hidden: Vec<f64>,
 }
 
 impl Reference {
@@ -34,14 +47,34 @@ impl Reference {
         let gradients = network.backward(&values, of_logits);
         let [inputs, hidden, logits] = values.try_into().expect("two layers");
         let [_, of_hidden, of_logits] = gradients.activations.try_into().expect("two layers");
+        let [.., w2, b2] = ranges();
+        let of = |values: &Array2<f64>| rms(values.as_slice().expect("row by row"));
+        let squares = of_logits.mapv(|g| g * g);
+        let mut labelled = vec![0.0; CLASSES];
+        for &label in labels {
+            labelled[label as usize] += 1.0 / labels.len() as f64;
+        }
+        let sums = gradients.parameters[b2].iter().zip(labelled);
+        let columns = squares.sum_axis(Axis(0)).into_iter().zip(sums);
+        let square_of_w2 = rms(&parameters[w2]).powi(2);
+        let scales = Scales {
+            inputs: of(&inputs),
+            hidden: of(&hidden),
+            activated: of(&hidden.mapv(|z| z.max(0.0))),
+            logits: of(&logits),
+            columns_of_logits: columns
+                .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
+                .collect(),
+            rows_of_hidden: (squares.sum_axis(Axis(1)) * square_of_w2).to_vec(),
+        };
         Self {
             inputs,
             hidden,
             logits,
             loss,
-            of_logits,
             of_hidden,
             gradients: gradients.parameters,
+            scales,
         }
     }
 }

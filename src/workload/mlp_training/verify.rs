@@ -47,7 +47,7 @@ use crate::workload::mlp_training::adamw::{DECAY, RATE, Value};
 use crate::workload::mlp_training::gradients::{HIDDEN_BOUND, gradients};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS, longest_sum};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::{Format, Part, largest, relative, rms};
+use crate::workload::network::{Format, Part, largest, relative};
 
 /// Of the logits; and of the loss, relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;
@@ -100,12 +100,18 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
         true => updated,
         false => computed,
     };
+    said(
+        shown,
+        "loss, activations, logits, every gradient and the update",
+    )
+}
+
+fn said(shown: Part, compared: &str) -> Verified {
     Verified {
         error: shown.error,
         bound: shown.bound,
         method: format!(
-            "loss, activations, logits, every gradient and the update against float64, each within \
-             its bound; nearest to it: {}",
+            "{compared} against float64, each within its bound; nearest to it: {}",
             shown.name
         ),
     }
@@ -126,14 +132,7 @@ pub(super) fn verified_forward(problem: &Training, hidden: &[f32], logits: &[f32
     assert_eq!(hidden.len(), problem.batch * HIDDEN, "values of an output");
     assert_eq!(logits.len(), problem.batch * CLASSES, "values of an output");
     let shown = nearest(forward(problem, Format::F32, hidden, logits));
-    Verified {
-        error: shown.error,
-        bound: shown.bound,
-        method: format!(
-            "activations and logits against float64, each within its bound; nearest to it: {}",
-            shown.name
-        ),
-    }
+    said(shown, "activations and logits")
 }
 
 fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]) -> Vec<Part> {
@@ -142,30 +141,22 @@ fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]
     let hidden = reference.hidden.as_slice().expect("row by row");
     let logits = reference.logits.as_slice().expect("row by row");
     let relu = |z: f64| z.max(0.0);
+    let of_hidden = largest(computed, |i| relu(hidden[i])) / reference.scales.hidden;
+    let of_logits = largest(outputs, |i| logits[i]) / reference.scales.logits;
     vec![
-        Part {
-            name: "activations",
-            error: largest(computed, |i| relu(hidden[i])) / rms(hidden),
-            bound: HIDDEN_BOUND * e,
-        },
-        Part {
-            name: "logits",
-            error: largest(outputs, |i| logits[i]) / rms(logits),
-            bound: LOGITS_BOUND * e,
-        },
+        Part::new("activations", of_hidden, HIDDEN_BOUND * e),
+        Part::new("logits", of_logits, LOGITS_BOUND * e),
     ]
 }
 
 fn loss(problem: &Training, format: Format, loss: f32) -> Part {
     let reference = problem.reference();
     let e = format.unit(longest_sum(problem.batch));
-    let of_logits = rms(reference.logits.as_slice().expect("row by row"));
-    Part {
-        name: "loss",
-        error: (f64::from(loss) - reference.loss).abs() / of_logits,
-        // It is itself a sum in f32.
-        bound: LOGITS_BOUND * e + 32.0 * UNIT_ROUNDOFF * reference.loss / of_logits,
-    }
+    let of_logits = reference.scales.logits;
+    let error = (f64::from(loss) - reference.loss).abs() / of_logits;
+    // It is itself a sum in f32.
+    let bound = LOGITS_BOUND * e + 32.0 * UNIT_ROUNDOFF * reference.loss / of_logits;
+    Part::new("loss", error, bound)
 }
 
 fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
@@ -205,19 +196,11 @@ fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
         );
     let names = ["parameters", "first moments", "second moments"];
     let mut parts: Vec<Part> = (names.into_iter().zip(errors))
-        .map(|(name, error)| Part {
-            name,
-            error,
-            bound: UPDATE_BOUND * UNIT_ROUNDOFF,
-        })
+        .map(|(name, error)| Part::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))
         .collect();
     if outputs.copies.is_some() {
-        parts.push(Part {
-            name: "BF16 copies",
-            error: errors[3],
-            // Half the distance of neighbours with 7 bits of fraction.
-            bound: 1.0 / 256.0,
-        });
+        // Half the distance of neighbours with 7 bits of fraction.
+        parts.push(Part::new("BF16 copies", errors[3], 1.0 / 256.0));
     }
     parts
 }

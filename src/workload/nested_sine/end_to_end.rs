@@ -7,7 +7,6 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::{cut, piece};
@@ -56,7 +55,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let kernel = fused_launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
+        let kernel = T::FUSED.launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
         // SAFETY: input and output have as many values, and live in the routine.
         unsafe { steps.kernel(kernel) };
         Ok(())
@@ -65,7 +64,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let [from, to] = [0, 1].map(|at| piece(places, at, first, len));
-            let kernel = fused_launch::<T>(gpu, from.device, to.device, len as u64)?;
+            let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],
                 // SAFETY: the piece lies within both, which whoever runs the stages vouches for.

@@ -2,13 +2,16 @@
 
 use crate::device::kernel::Source;
 use crate::machine::isa::Isa;
-use crate::workload::nested_sine::gpu::Kernel;
-use crate::workload::nested_sine::input;
-use crate::workload::nested_sine::problem::{NESTED_SINE, NESTED_SINE_F64};
+use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE, NESTED_SINE_F64};
 use crate::workload::nested_sine::sine::Stores;
-use crate::workload::nested_sine::sine_f64;
-use crate::workload::nested_sine::verify::POISON;
+use crate::workload::nested_sine::{input, sine_f64};
 use crate::workload::number::Number;
+
+/// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
+/// sine is. NaN would not do, since some results are NaN.
+pub(super) const POISON_BYTE: u8 = 0x40;
+/// [`POISON_BYTE`] four times.
+pub(crate) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
 
 /// A format that nested sines are computed in.
 pub trait Sine: Number {

@@ -3,28 +3,15 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
-
-use crate::device::{Gpu, kernel::Source};
-use crate::timing::Launch;
-use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
-use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
+use crate::device::Gpu;
+use crate::workload::nested_sine::format::{POISON_BYTE, Sine};
+use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE};
+use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::nested_sine::verify::Tolerance;
 use crate::workload::prepare::{Device, Prepared};
 use crate::workload::routine::{Done, Made, RoutineError};
 
 pub use crate::workload::nested_sine::end_to_end::{from_host, from_host_ways};
-
-/// Threads per block: `THREADS` in the source.
-const THREADS: u64 = 128;
-
-/// A kernel, with the number of its vectors of 16 bytes per thread.
-#[derive(Clone, Copy)]
-pub struct Kernel {
-    pub(super) source: &'static Source,
-    pub(super) name: &'static str,
-    pub(super) vectors: u64,
-}
 
 const PASS: Kernel = Kernel {
     source: &NESTED_SINE,
@@ -137,37 +124,9 @@ fn enqueue<T: Sine>(
 ) -> Done {
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
-        let kernel = launch::<T>(work.memory.gpu(), kernel, from, y.address, n as u64)?;
+        let kernel = kernel.launch::<T>(work.memory.gpu(), from, y.address, n as u64)?;
         // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
         unsafe { work.steps.kernel(kernel) };
     }
     Ok(())
-}
-
-/// The fused kernel on `n` elements from and to device addresses that are multiples of 16.
-pub(crate) fn fused_launch<T: Sine>(
-    gpu: &Gpu,
-    from: CUdeviceptr,
-    to: CUdeviceptr,
-    n: u64,
-) -> Result<Launch, RoutineError> {
-    launch::<T>(gpu, T::FUSED, from, to, n)
-}
-
-fn launch<T>(
-    gpu: &Gpu,
-    kernel: Kernel,
-    from: CUdeviceptr,
-    to: CUdeviceptr,
-    n: u64,
-) -> Result<Launch, RoutineError> {
-    let lanes = 16 / size_of::<T>() as u64;
-    let blocks = n.div_ceil(lanes * kernel.vectors * THREADS).max(1);
-    let blocks = u32::try_from(blocks)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
-    let function = gpu.function(kernel.source, kernel.name)?;
-    let launch = Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1));
-    Ok(launch.arg(from).arg(to).arg(n))
 }

@@ -6,6 +6,7 @@ mod end_to_end;
 mod format;
 pub mod gpu;
 mod input;
+mod kernel;
 mod problem;
 mod sine;
 mod sine_f64;
@@ -13,12 +14,13 @@ pub mod unfused;
 mod verify;
 
 pub use crate::machine::isa::Isa;
+pub(super) use format::POISON;
 pub use format::Sine;
+pub use kernel::NESTED_SINE;
 pub use problem::{
-    NESTED_SINE, NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer,
-    cost_transfer_per_kernel, cost_vector, cost_vector_f64,
+    NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
+    cost_vector, cost_vector_f64,
 };
-pub(super) use verify::POISON;
 
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,7 @@ use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::{input, sine, sine_f64};
 use crate::workload::number::in_f64;
-use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_numbers};
-
-/// The kernels.
-pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
-/// That in float64.
-pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;

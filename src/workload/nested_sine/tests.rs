@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::problem::{NESTED_SINE_F64, NestedSine};
 use crate::workload::nested_sine::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
 use crate::workload::nested_sine::verify::{Tolerance, ulp_error};
 use crate::workload::nested_sine::*;
+use crate::workload::nested_sine::{kernel::NESTED_SINE_F64, problem::NestedSine};
 use crate::workload::routine::Workload;
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;

@@ -10,12 +10,6 @@ use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::number::{Number, Wide};
 use crate::workload::routine::RoutineError;
 
-/// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
-/// sine is. NaN would not do, since some results are NaN.
-pub(super) const POISON_BYTE: u8 = 0x40;
-/// [`POISON_BYTE`] four times.
-pub(crate) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
-
 /// The error that is accepted of an implementation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tolerance {

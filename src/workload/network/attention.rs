@@ -7,33 +7,18 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use crate::workload::matmul::blocks::Library;
 use crate::workload::network::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 use crate::workload::network::product::{matrix, matrix_mut};
-use crate::workload::prepare::{Threads, exp, wide};
+use crate::workload::prepare::{Threads, exponentials, wide};
 
 /// Queries of a task: with four tasks per head, even one sequence has work for 16 threads, and
 /// their scores stay in a level-1 cache.
 const QUERIES: usize = 32;
-/// Values that go through a step together.
-const LANES: usize = 16;
 
 wide! {
     /// Of rows of scores their softmax, scaled before.
     fn softmax(scores: &mut [f32], scale: f32) {
         for row in scores.chunks_exact_mut(SEQUENCE) {
-            let mut largest = [f32::NEG_INFINITY; LANES];
-            for s in row.chunks_exact(LANES) {
-                for i in 0..LANES {
-                    largest[i] = if s[i] > largest[i] { s[i] } else { largest[i] };
-                }
-            }
-            let largest = largest.into_iter().fold(f32::NEG_INFINITY, f32::max);
-            let mut sums = [0.0f32; LANES];
-            for s in row.chunks_exact_mut(LANES) {
-                for i in 0..LANES {
-                    s[i] = exp((s[i] - largest) * scale);
-                    sums[i] += s[i];
-                }
-            }
-            let factor = sums.iter().sum::<f32>().recip();
+            let (_, sum) = exponentials(row, scale);
+            let factor = sum.recip();
             for s in row.iter_mut() {
                 *s *= factor;
             }

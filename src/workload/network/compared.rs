@@ -12,6 +12,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    pub(crate) fn new(name: &'static str, error: f64, bound: f64) -> Self {
+        Self { name, error, bound }
+    }
+
     /// The error over its bound; infinite for a NaN.
     pub(crate) fn used(&self) -> f64 {
         let used = self.error / self.bound;

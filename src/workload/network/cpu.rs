@@ -53,8 +53,9 @@ impl OnCpu {
     /// With weights that are transposed once and for all: the parameters stay as they are.
     pub(crate) fn transposed(mut self) -> Self {
         for (Linear { weights, .. }, x, _) in self.model.linears() {
+            let rows = self.parameters[weights.clone()].to_vec();
             let to = &mut self.parameters[weights.clone()];
-            transpose(&self.products.threads, &to.to_vec(), x.width, to);
+            transpose(&self.products.threads, &rows, x.width, to);
         }
         self.transposed = true;
         self

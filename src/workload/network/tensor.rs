@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::sys::CUdeviceptr;
+use rayon::prelude::*;
 
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, HostMemory, Memory, Prepared, Value};
@@ -131,9 +132,9 @@ impl Tensor {
         let (fours, _) = bytes.as_chunks::<4>();
         let (twos, _) = bytes.as_chunks::<2>();
         Ok(match self.element {
-            Element::F32 => fours.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+            Element::F32 => (fours.par_iter().map(|b| f32::from_le_bytes(*b))).collect(),
             Element::Bf16 => {
-                let halves = twos.iter().map(|b| u32::from(u16::from_le_bytes(*b)));
+                let halves = twos.par_iter().map(|b| u32::from(u16::from_le_bytes(*b)));
                 halves.map(|half| f32::from_bits(half << 16)).collect()
             }
         })

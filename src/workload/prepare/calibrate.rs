@@ -15,18 +15,18 @@ use crossover_machine::load::Load;
 
 /// A measurement takes at least this long, so that the clock's own cost does not count.
 const SHORTEST: Duration = Duration::from_micros(200);
+/// Where a measurement of each candidate takes this long, their first runs count, and what is slower
+/// is dropped as [`DROPPED_EARLY`] says: what the first run does once, and most moments in which the
+/// system takes a core away, are short beside it, and each round costs.
+const LONG: Duration = Duration::from_millis(10);
 /// Measurements of each candidate. Their median counts, as it does for the benchmark that
 /// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
 /// one whose threads all have to be scheduled at once.
 const ROUNDS: usize = 21;
 /// After so many rounds a candidate that is this much slower than the fastest is dropped.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
-/// A run of this length is told from a much slower one at once: neither the first touch of memory nor
-/// a thread that is woken late makes it twice as long. The first run is its first measurement, and
-/// each round costs, so it is dropped as [`DROPPED_EARLY`] says.
-const LONG: Duration = Duration::from_millis(2);
-/// As [`DROPPED`], for candidates whose runs are [`LONG`].
-const DROPPED_EARLY: [(usize, f64); 3] = [(1, 2.5), (2, 1.6), (3, 1.3)];
+/// The same where each takes [`LONG`].
+const DROPPED_EARLY: [(usize, f64); 5] = [(1, 2.5), (2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
 /// Rounds that are always taken.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// No more rounds once this much time has gone into them.
@@ -264,17 +264,29 @@ fn fastest_of<T: Copy>(
     }
     let entry = |&candidate: &T| {
         let (times, took) = enough(|times| run(candidate, times))?;
-        let is_long = took >= LONG;
-        Some(Entry {
-            candidate,
-            times,
-            is_long,
-            seconds: is_long.then_some(took.as_secs_f64()).into_iter().collect(),
-        })
+        let mut seconds = Vec::with_capacity(ROUNDS);
+        seconds.push(took.as_secs_f64() / f64::from(times));
+        Some((
+            took >= LONG,
+            Entry {
+                candidate,
+                times,
+                seconds,
+            },
+        ))
     };
-    let mut entries: Vec<Entry<T>> = candidates.iter().filter_map(entry).collect();
+    let entries = candidates.iter().filter_map(entry);
+    let (long, mut entries): (Vec<bool>, Vec<Entry<T>>) = entries.unzip();
     let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
+    let first_counts = long.iter().all(|long| *long);
+    let drops: &[(usize, f64)] = match first_counts {
+        true => &DROPPED_EARLY,
+        false => &DROPPED,
+    };
+    if !first_counts {
+        entries.iter_mut().for_each(|entry| entry.seconds.clear());
+    }
     for round in 0..ROUNDS {
         if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
             break;
@@ -292,12 +304,9 @@ fn fastest_of<T: Copy>(
             entry.seconds.push(seconds);
             true
         });
-        let fastest = entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
-        let slow = entries.extract_if(.., |entry| {
-            (entry.dropped_after(round + 1))
-                .is_some_and(|slower| entry.typical() > slower * fastest)
-        });
-        dropped.extend(slow.map(|entry| entry.typical()));
+        if let Some((_, slower)) = drops.iter().find(|(after, _)| round + 1 == *after) {
+            dropped.extend(slower_than(*slower, &mut entries));
+        }
     }
     let typical = |entry: &Entry<T>| entry.typical();
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
@@ -306,12 +315,17 @@ fn fastest_of<T: Copy>(
     Some((fastest.candidate, Duration::from_secs_f64(saved)))
 }
 
+/// Takes out what is so many times slower than the fastest, and gives its typical times.
+fn slower_than<T>(factor: f64, entries: &mut Vec<Entry<T>>) -> Vec<f64> {
+    let limit = factor * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
+    let slow = entries.extract_if(.., |entry| entry.typical() > limit);
+    slow.map(|entry| entry.typical()).collect()
+}
+
 struct Entry<T> {
     candidate: T,
     /// Iterations of a measurement.
     times: u32,
-    /// Whether these are one that takes [`LONG`].
-    is_long: bool,
     /// Time of one iteration, by measurement.
     seconds: Vec<f64>,
 }
@@ -319,14 +333,6 @@ struct Entry<T> {
 impl<T> Entry<T> {
     fn typical(&self) -> f64 {
         lower_median(self.seconds.clone())
-    }
-
-    /// How much slower than the fastest it is dropped after so many rounds, if it is.
-    fn dropped_after(&self, rounds: usize) -> Option<f64> {
-        let early = DROPPED_EARLY.iter().filter(|_| self.is_long);
-        let mut all = early.chain(&DROPPED);
-        all.find(|(after, _)| *after == rounds)
-            .map(|(_, slower)| *slower)
     }
 }
 
@@ -449,6 +455,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_candidate_that_was_disturbed_once_stays() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[10_000, 12_000], |micros, times| {
+            calls += u32::from(micros == 10_000);
+            // Twice its time, in its first run.
+            let slower = if micros == 10_000 && calls == 1 { 2 } else { 1 };
+            Some(slower * micros * times * MICRO)
+        });
+        assert_eq!(chosen.unwrap().0, 10_000);
+    }
+
+    #[test]
     fn the_slower_a_candidate_the_sooner_it_is_dropped() {
         for (slower, rounds) in [(750, 3), (350, 7), (300, 11), (270, ROUNDS)] {
             let mut measured = 0;
@@ -468,17 +486,5 @@ mod tests {
             });
             assert_eq!(measured, rounds, "{slower}");
         }
-    }
-
-    #[test]
-    fn a_long_candidate_that_was_disturbed_once_stays() {
-        let mut calls = 0;
-        let chosen = fastest_of(&[10_000, 12_000], |micros, times| {
-            calls += u32::from(micros == 10_000);
-            // Twice its time, in its first run.
-            let slower = if micros == 10_000 && calls == 1 { 2 } else { 1 };
-            Some(slower * micros * times * MICRO)
-        });
-        assert_eq!(chosen.unwrap().0, 10_000);
     }
 }

@@ -1,9 +1,9 @@
-//! The exponential for softmax, in operations that vectors have.
+//! The exponentials for softmax, in operations that vectors have.
 
 /// e^x for x from -87 to 0, within 2 ulp: x = n ln 2 + r, 2^n by its bits and e^r by its series
 /// up to r^7, in operations that vectors have.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+fn exp(x: f32) -> f32 {
     /// Added, it leaves the nearest whole number in the lowest bits: 1.5 * 2^23.
     const ROUND: f32 = 12_582_912.0;
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
@@ -25,6 +25,30 @@ pub(crate) fn exp(x: f32) -> f32 {
     }
     let power = (shifted.to_bits() << 23).wrapping_add(127 << 23);
     series * f32::from_bits(power)
+}
+
+/// Values that go through a step together.
+const LANES: usize = 16;
+
+/// Makes e^((x - largest) * scale) of each x, whose number is a multiple of 16, and gives the largest
+/// and the sum.
+#[inline(always)]
+pub(crate) fn exponentials(row: &mut [f32], scale: f32) -> (f32, f32) {
+    let mut largest = [f32::NEG_INFINITY; LANES];
+    for x in row.chunks_exact(LANES) {
+        for i in 0..LANES {
+            largest[i] = if x[i] > largest[i] { x[i] } else { largest[i] };
+        }
+    }
+    let largest = largest.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    let mut sums = [0.0f32; LANES];
+    for x in row.chunks_exact_mut(LANES) {
+        for i in 0..LANES {
+            x[i] = exp((x[i] - largest) * scale);
+            sums[i] += x[i];
+        }
+    }
+    (largest, sums.iter().sum())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) use cublaslt::{
 pub use end_to_end::Transfer;
 pub(crate) use end_to_end::{EndToEnd, Places, Stages, Way};
 pub(crate) use events::{nanoseconds, timing_event};
-pub(crate) use exponential::exp;
+pub(crate) use exponential::exponentials;
 pub use host_memory::HostMemory;
 pub(crate) use host_memory::{Buffer, fill};
 pub use prepared::{Device, Memory, Prepared, Value};

@@ -35,30 +35,3 @@ pub fn cost_transfer(batch: u64) -> Cost {
     let tokens = (4 * batch * SEQUENCE as u64) as f64;
     cost(batch).over_link(tokens, tokens * VOCABULARY as f64)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_of_a_known_batch() {
-        let launches = [cost(2), cost_bf16(2), cost_eager(2)].map(|cost| cost.launches);
-        assert_eq!(launches, [29, 30, 75].map(Some));
-        let cost = cost(2);
-        let per_token = 4.0 * 2.0 * (786_432.0 + 65_536.0) + 512_000.0;
-        assert_eq!(cost.flop, Some(256.0 * per_token));
-        let bytes = 4.0 * 4.0 * (1536.0 + 1024.0 + 1536.0 + 512.0 + 2048.0) + 4.0 * 1513.0;
-        assert_eq!(cost.bytes, Some(256.0 * bytes + 4.0 * 3_672_040.0));
-        // Two norms, two sums, what these add; norms' results; queries, keys and values; heads;
-        // scores; the values inside.
-        let layer = (14 + 4 + 4) * 256 + 6 * 768 + 4 * 4 * 128 + 6 * 1024;
-        let values = 4.0 * f64::from(4 * layer + 1 + 3 * 256 + 3 * 1000);
-        assert_eq!(
-            cost_eager(2).bytes,
-            Some(256.0 * values + 4.0 * 3_672_040.0)
-        );
-        let layer = 4 * 6 * 256 + 2 * (4 * 256 + 2 * 768 + 2 * 256 + 2 * 1024);
-        let values = f64::from(4 * layer + 4 * 513 + 2 * 1000 + 4 * 256);
-        assert_eq!(cost_bf16(2).bytes, Some(256.0 * values + 2.0 * 3_672_040.0));
-    }
-}

@@ -179,6 +179,16 @@ mod tests {
 
     const RANGE: (u64, u64) = (8, 4096);
 
+    /// CPU over GPU time at a size.
+    fn ratio(size: u64, ratio: f64) -> PairedTimes {
+        PairedTimes {
+            size,
+            cpu: "c".into(),
+            cpu_ns: ratio,
+            gpu_ns: 1.0,
+        }
+    }
+
     #[test]
     fn sizes_lie_around_the_crossing_and_at_the_end() {
         assert_eq!(sizes(89.0, RANGE, &[]), [64, 80, 96, 112, 4096]);
@@ -220,11 +230,9 @@ mod tests {
     #[test]
     fn a_largest_size_far_beyond_the_others_does_not_bend_the_line() {
         let root = |largest: u64| {
-            let duel = |size: u64| PairedTimes {
-                size,
-                cpu: "c".into(),
-                cpu_ns: (size as f64 / 90.0).powi(2) * if size == largest { 2.0 } else { 1.0 },
-                gpu_ns: 1.0,
+            let duel = |size: u64| {
+                let bent = if size == largest { 2.0 } else { 1.0 };
+                ratio(size, bent * (size as f64 / 90.0).powi(2))
             };
             match crossing(&[64, 80, 96, 112, largest].map(duel), RANGE) {
                 Seen::Root { root, .. } => root.exp(),
@@ -238,12 +246,7 @@ mod tests {
     #[test]
     fn the_next_process_measures_around_the_middle_crossing() {
         let process = |at: f64| {
-            let duel = |size: u64| PairedTimes {
-                size,
-                cpu: "c".into(),
-                cpu_ns: size as f64 / at,
-                gpu_ns: 1.0,
-            };
+            let duel = |size: u64| ratio(size, size as f64 / at);
             [8, 512, 4096].map(duel).into()
         };
         let middle = centre(&[300.0, 100.0, 200.0].map(process), RANGE).unwrap();

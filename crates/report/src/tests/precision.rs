@@ -6,13 +6,6 @@ use crate::tests::lessons::{findings, near, says, silent};
 use crossover_results::model::{Energy, Telemetry};
 use crossover_words::Clock::{Events, EventsGated};
 
-fn product(f: &Fixture, name: &str, size: u64, ns: f64, error: f64) {
-    let id = format!("precision/gpu/{name}/{size}");
-    let mut planted = Planted::new(&id, EventsGated, ns);
-    planted.error = error;
-    f.plant(&planted);
-}
-
 #[test]
 fn slower_is_said_and_what_is_missing_is_not() {
     let all = findings(|f| {
@@ -24,10 +17,6 @@ fn slower_is_said_and_what_is_missing_is_not() {
     let formats = says(&all, "precision.formats", &["speed 2× slower", "costs 2×."]);
     near(formats.figures["fp16_ratio"], 0.5);
     silent(&all, "precision.splits");
-    let alone = findings(|f| product(f, "f32", 64, 1e6, 1e-6));
-    silent(&alone, "precision");
-    let no_sgemm = findings(|f| product(f, "fp16", 64, 1e6, 1e-6));
-    silent(&no_sgemm, "precision");
 }
 
 #[test]

@@ -66,5 +66,5 @@ fn a_page_without_a_gpu_has_the_claims_and_findings_of_the_reference() {
         holds(&claim, &["Example GPU, another machine"]);
     }
     assert!(section.contains("<code>num_workers</code>"));
-    holds(&section, &["The same product on Example GPU"]);
+    holds(section, &["The same product on Example GPU"]);
 }

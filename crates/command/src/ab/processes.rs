@@ -120,6 +120,9 @@ impl Processes {
         limits: Limits,
     ) -> anyhow::Result<Ran> {
         let mut ran = Ran::default();
+        for harness in self.harnesses.iter().flatten() {
+            harness.executable.read_anew();
+        }
         let wanted = self.benchmarks.iter().enumerate().filter(|(_, benchmark)| {
             !self.has_failed(&benchmark.id) && only.is_none_or(|only| only.contains(&benchmark.id))
         });

@@ -37,13 +37,15 @@ fn short(value: f64) -> f64 {
     significant(value, 6)
 }
 
+/// The best CPU code at a size: the size, its time with the interval, its name.
+type Best = (f64, f64, f64, f64, String);
+
 #[derive(Serialize)]
 struct GroupData<'a> {
     answers: Vec<AnswerData<'a>>,
     axis: &'a str,
     compares: bool,
-    /// The time of the best CPU code by size, with its name.
-    host: Option<Vec<(f64, f64, f64, f64, String)>>,
+    host: Option<Vec<Best>>,
     limits: Vec<Roof>,
     name: &'a str,
     page: String,
@@ -203,7 +205,7 @@ fn series<'a>(
     }
 }
 
-fn best(group: &Group) -> Vec<(f64, f64, f64, f64, String)> {
+fn best(group: &Group) -> Vec<Best> {
     let (curve, names) = best_cpu(group);
     let points = curve.points().iter().zip(names);
     points

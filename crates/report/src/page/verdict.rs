@@ -84,8 +84,8 @@ struct PlaceVerdict<'a> {
     gpu: &'a str,
     last: f64,
     limits: Vec<(f64, Option<&'a str>)>,
-    /// For each of [`USES`] the breakpoints: size, choice, speedup and its interval.
-    uses: [Vec<(u64, u8, f64, f64, f64)>; USES.len()],
+    /// For each of [`USES`] the breakpoints.
+    uses: [Vec<ShortBreakpoint>; USES.len()],
 }
 
 /// A question of the page, with what its answer is worded from.
@@ -278,8 +278,10 @@ pub(super) fn section(report: &Assembled, verdicts: Option<&Verdicts>) -> Markup
     }
 }
 
-/// As short as four digits are.
-fn breakpoint(at: &Breakpoint) -> (u64, u8, f64, f64, f64) {
+/// Size, choice, speedup and its interval, as short as four digits are.
+type ShortBreakpoint = (u64, u8, f64, f64, f64);
+
+fn breakpoint(at: &Breakpoint) -> ShortBreakpoint {
     let choice = match at.choice {
         Choice::Cpu => 0,
         Choice::Gpu => 1,

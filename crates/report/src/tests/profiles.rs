@@ -112,7 +112,7 @@ fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
     assert_eq!(figures.len(), 2);
     let [long, short] = [figures[0], figures[1]].map(|f| f.split("</svg>").next().unwrap());
     assert!(long.contains(">gpu/pieces<") && !long.contains(">gpu/each<"));
-    holds(&short, &[">gpu/each<", ">gpu/replayed<"]);
+    holds(short, &[">gpu/each<", ">gpu/replayed<"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_profile_that_cannot_be_read_is_left_out_and_named() {
     fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
     let page = page(&root, dir.path());
     let left_out = page.split("id=\"left-out\"").nth(1).unwrap();
-    holds(&left_out, &["gpu_each/1024/profile/profile.json"]);
+    holds(left_out, &["gpu_each/1024/profile/profile.json"]);
     assert!(!part(&page, "chain").contains(">gpu/each<"));
 }
 

@@ -46,7 +46,7 @@ fn without_scripts_the_answers_are_there() {
         // What is not shown is not in it.
         let text = browser.eval("document.body.innerText")?;
         let text = text.as_str().unwrap();
-        holds(&text, &["stay on the CPU", "≥ 88", "ordinary"]);
+        holds(text, &["stay on the CPU", "≥ 88", "ordinary"]);
         // What would need one is not shown, and each operation has a page with its plots.
         let needs =
             "[...document.querySelectorAll('.scripted')].filter(e => e.checkVisibility()).length";

@@ -46,8 +46,8 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
     planted(&root);
     let (page, _, summary) = refreshed(&root, dir.path());
     let techniques = section(&page, "findings");
-    holds(&techniques, &["Move the work to the GPU"]);
-    holds(&techniques, &["Keep the data on the device"]);
+    holds(techniques, &["Move the work to the GPU"]);
+    holds(techniques, &["Keep the data on the device"]);
     let links: Vec<&str> = techniques
         .split("<td><a href=\"groups/")
         .skip(1)
@@ -78,10 +78,7 @@ fn what_a_start_costs_stands_with_its_longest_phases() {
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
     let costs = section(&page, "costs");
-    holds(
-        &costs,
-        &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"],
-    );
+    holds(costs, &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"]);
 }
 
 #[test]

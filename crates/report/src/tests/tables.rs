@@ -78,10 +78,7 @@ fn what_a_start_costs_stands_with_its_longest_phases() {
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
     let costs = section(&page, "costs");
-    holds(
-        &costs,
-        &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"],
-    );
+    holds(costs, &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"]);
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn this_machine_beside_the_committed_one() {
             )?;
             let head = heads[0].as_str().unwrap_or_default();
             holds(
-                &head,
+                head,
                 &[
                     "16 threads of Example CPU 9000, beside the NVIDIA H200 of another machine",
                     "NVIDIA H200, against 16 threads of Intel",

@@ -63,7 +63,7 @@ fn a_page_without_a_gpu_has_the_claims_and_findings_of_the_reference() {
     let of_reference = claims.iter().filter(answered);
     assert!(of_reference.clone().count() >= 3);
     for claim in of_reference {
-        holds(&claim, &["Example GPU, another machine"]);
+        holds(claim, &["Example GPU, another machine"]);
     }
     assert!(section.contains("<code>num_workers</code>"));
     holds(section, &["The same product on Example GPU"]);

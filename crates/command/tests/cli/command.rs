@@ -244,7 +244,10 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
         out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
         "{out}"
     );
-    assert!(out.contains("an NVIDIA H200 at 700 W, 2026-11-22"), "{out}");
+    assert!(
+        out.contains("an NVIDIA H100 80GB HBM3 at 700 W, 2026-11-24"),
+        "{out}"
+    );
     assert!(err.contains("note: the thresholds were measured"), "{err}");
     let (result, out, err) = advise(&[
         "--bytes",

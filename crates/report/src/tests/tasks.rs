@@ -169,8 +169,8 @@ fn this_machine_beside_the_committed_one() {
             holds(
                 head,
                 &[
-                    "16 threads of Example CPU 9000, beside the NVIDIA H200 of another machine",
-                    "NVIDIA H200, against 16 threads of Intel",
+                    "16 threads of Example CPU 9000, beside the NVIDIA H100 80GB HBM3 of another machine",
+                    "NVIDIA H100 80GB HBM3, against 16 threads of Intel",
                 ],
             );
             let code = reader.row("#machines tbody tr", "Matrix product, N = ")?;
@@ -187,7 +187,7 @@ fn this_machine_beside_the_committed_one() {
             );
             assert!(answer[2].ends_with("×)"), "{answer:?}");
             reader.done(
-                "g: this machine beside the H200",
+                "g: this machine beside the H100",
                 &[code.join(", "), answer.join(", ")].join("; "),
             )
         },

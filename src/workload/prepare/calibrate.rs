@@ -29,6 +29,8 @@ const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
 const DROPPED_EARLY: [(usize, f64); 5] = [(1, 2.5), (2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
 /// Rounds that are always taken.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
+/// The same where each takes [`LONG`]: those that are closer than a round can tell are as good.
+const FEWEST_LONG_ROUNDS: usize = 2;
 /// No more rounds once this much time has gone into them.
 const LONGEST: Duration = Duration::from_millis(300);
 
@@ -135,8 +137,8 @@ pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeS
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs a candidate a number of times. Takes [`LONGEST`], or [`FEWEST_ROUNDS`] rounds
-/// where those take longer.
+/// iteration; `run` runs a candidate a number of times. Takes [`LONGEST`], or where rounds take longer
+/// [`FEWEST_ROUNDS`] of them, of long candidates [`FEWEST_LONG_ROUNDS`].
 ///
 /// Waking the threads is kept out of the measurements, and no thread spins beside the next
 /// candidate.
@@ -280,15 +282,15 @@ fn fastest_of<T: Copy>(
     let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
     let first_counts = long.iter().all(|long| *long);
-    let drops: &[(usize, f64)] = match first_counts {
-        true => &DROPPED_EARLY,
-        false => &DROPPED,
+    let (drops, fewest): (&[(usize, f64)], usize) = match first_counts {
+        true => (&DROPPED_EARLY, FEWEST_LONG_ROUNDS),
+        false => (&DROPPED, FEWEST_ROUNDS),
     };
     if !first_counts {
         entries.iter_mut().for_each(|entry| entry.seconds.clear());
     }
     for round in 0..ROUNDS {
-        if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
+        if round >= fewest && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
         // In turns, so that a slow moment of the machine meets each candidate alike.
@@ -477,10 +479,16 @@ mod tests {
             // Twice to find the number of iterations.
             assert_eq!(measured, 2 + rounds, "{slower}");
         }
-        // Of long ones the first run counts.
-        for (slower, rounds) in [(26_000, 1), (17_000, 2), (14_000, 3), (12_500, 11)] {
+        // Of long ones the first run counts, and two rounds that take as long as a calibration may are all.
+        for (fastest, slower, rounds) in [
+            (10_000, 26_000, 1),
+            (10_000, 17_000, 2),
+            (10_000, 14_000, 3),
+            (10_000, 12_500, 11),
+            (300_000, 310_000, 2),
+        ] {
             let mut measured = 0;
-            fastest_of(&[10_000, slower], |micros, times| {
+            fastest_of(&[fastest, slower], |micros, times| {
                 measured += usize::from(micros == slower);
                 Some(micros * times * MICRO)
             });

@@ -267,7 +267,7 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     let (result, _, err) = advise(&["matmull", "3"]);
     assert_eq!(result.status.code(), Some(2));
     assert!(
-        err.contains("no operation matmull, is matmul meant? There are: matmul, "),
+        err.contains("no operation matmull, is matmul meant? There are: fft, matmul, "),
         "{err}"
     );
     for wrong in [

@@ -189,6 +189,10 @@ mod tests {
     #[test]
     fn what_is_assumed_is_what_the_committed_machines_showed() {
         let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports/machines");
+        if !machines.is_dir() {
+            println!("skipped: the committed records belong to a checkout, and a package has none");
+            return;
+        }
         let (machines, _) = MachineResults::read_machines(&machines);
         let mut showed: BTreeMap<Class, Spread> = BTreeMap::new();
         for machine in &machines {

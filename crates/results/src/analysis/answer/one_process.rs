@@ -203,12 +203,7 @@ mod tests {
 
     #[test]
     fn an_end_that_each_process_saw_clearly_is_asked_about_alone() {
-        let at = |size, gpu_ns| PairedTimes {
-            size,
-            cpu: "best".into(),
-            cpu_ns: 10.0,
-            gpu_ns,
-        };
+        let at = |size, gpu_ns: f64| ratio(size, 10.0 / gpu_ns);
         let never = |gpu_ns| vec![at(3584, gpu_ns), at(4096, gpu_ns)];
         let (clear, close) = (never(16.0), never(14.0));
         let asks = |processes: &[_]| sizes(f64::INFINITY, RANGE, processes);

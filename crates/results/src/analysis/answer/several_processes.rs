@@ -275,13 +275,13 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
 fn middle(roots: &[f64], below: &[f64]) -> Option<f64> {
     let mut sorted = roots.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let seen = of_sorted(&sorted)?;
+    let seen = middle_of_sorted(&sorted)?;
     let smaller = below.iter().filter(|bound| **bound <= seen);
     sorted.splice(0..0, smaller.clone().map(|_| f64::NAN));
     if sorted.len() < FEWEST_PROCESSES {
         return None;
     }
-    let middle = of_sorted(&sorted)?;
+    let middle = middle_of_sorted(&sorted)?;
     smaller
         .max_by(|a, b| a.total_cmp(b))
         .is_none_or(|bound| *bound <= middle)
@@ -289,7 +289,7 @@ fn middle(roots: &[f64], below: &[f64]) -> Option<f64> {
 }
 
 /// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
-fn of_sorted(sorted: &[f64]) -> Option<f64> {
+fn middle_of_sorted(sorted: &[f64]) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let (a, b) = (sorted[last / 2], sorted[sorted.len() / 2]);
     match (a.is_finite(), b.is_finite()) {
@@ -373,6 +373,11 @@ mod tests {
         sizes.iter().map(duel).collect()
     }
 
+    /// What the first process is asked about.
+    fn around(near: f64) -> Vec<u64> {
+        sizes(near, RANGE, &[])
+    }
+
     fn one(confirmation: &Confirmation) -> Confirmed {
         answers(std::slice::from_ref(confirmation))[0].unwrap()
     }
@@ -382,7 +387,7 @@ mod tests {
         fn a_planted_crossing_is_found(at in 10.0f64..3000.0, steep in 0.3f64..3.0) {
             // Nearer to the end another run may find that the GPU never wins.
             prop_assume!((4096.0 / at).powf(steep) > 1.25);
-            let sizes = sizes(at, RANGE, &[]);
+            let sizes = around(at);
             let confirmed = one(&asked(vec![process(&sizes, at, steep, |_| 0.0); 5]));
             let Some(WinsFrom::Size { size, low, high, .. }) = confirmed.from else {
                 panic!("{confirmed:?}");
@@ -416,7 +421,7 @@ mod tests {
             at in 1.0f64..10_000.0,
         ) {
             let made_up = processes.iter().map(|&(near, steep, luck)| {
-                process(&sizes(near, RANGE, &[]), at, steep, |size| noise * luck * (size as f64).sin())
+                process(&around(near), at, steep, |size| noise * luck * (size as f64).sin())
             });
             for said in answers(&[asked(made_up.collect())]).into_iter().flatten() {
                 let (low, high) = said.speedup_interval;
@@ -433,22 +438,22 @@ mod tests {
     #[test]
     fn a_crossing_outside_the_sizes_is_asked_about_next() {
         // Above what was asked about it lies between there and the largest size.
-        let first = process(&sizes(100.0, RANGE, &[]), 400.0, 2.0, |_| 0.0);
+        let first = process(&around(100.0), 400.0, 2.0, |_| 0.0);
         let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
         assert!((next - 400.0).abs() < 1e-6, "{next}");
         // Below it, it may be anywhere, and is no answer.
-        let first = process(&sizes(100.0, RANGE, &[]), 30.0, 2.0, |_| 0.0);
+        let first = process(&around(100.0), 30.0, 2.0, |_| 0.0);
         let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
         assert!((next - 40.0).abs() < 1e-6, "{next}");
         assert_eq!(one(&asked(vec![first; 5])).from, None);
-        let second = process(&sizes(next, RANGE, &[]), 30.0, 2.0, |_| 0.0);
+        let second = process(&around(next), 30.0, 2.0, |_| 0.0);
         let next = centre(&[second], RANGE).unwrap();
         assert!((next - 30.0).abs() < 1e-6, "{next}");
     }
 
     #[test]
     fn a_crossing_below_what_was_asked_about_is_no_contradiction() {
-        let at = |near: f64, at: f64| process(&sizes(near, RANGE, &[]), at, 2.0, |_| 0.0);
+        let at = |near: f64, at: f64| process(&around(near), at, 2.0, |_| 0.0);
         let (seen, below) = (at(100.0, 100.0), at(100.0, 30.0));
         let two_and = |other: &Vec<PairedTimes>| {
             let later = at(120.0, 120.0);
@@ -470,7 +475,7 @@ mod tests {
     /// What the fit says never contradicts the signs.
     #[test]
     fn a_flat_noisy_row_is_no_never() {
-        let mut duels = process(&sizes(100.0, RANGE, &[]), 100.0, 1.5, |_| 0.0);
+        let mut duels = process(&around(100.0), 100.0, 1.5, |_| 0.0);
         for (duel, gpu_ns) in duels.iter_mut().zip([0.9, 1.05, 0.95, 1.1]) {
             duel.cpu_ns = 1e4;
             duel.gpu_ns = 1e4 * gpu_ns;
@@ -483,9 +488,9 @@ mod tests {
 
     #[test]
     fn who_wins_at_an_end_of_the_range_wins_always_or_never() {
-        let fast = process(&sizes(0.0, RANGE, &[]), 4.0, 2.0, |_| 0.0);
+        let fast = process(&around(0.0), 4.0, 2.0, |_| 0.0);
         assert_eq!(one(&asked(vec![fast; 5])).from, Some(WinsFrom::Always));
-        let slow = process(&sizes(f64::INFINITY, RANGE, &[]), 9e4, 2.0, |_| 0.0);
+        let slow = process(&around(f64::INFINITY), 9e4, 2.0, |_| 0.0);
         let never = one(&asked(vec![slow; 5]));
         assert_eq!(never.from, Some(WinsFrom::Never));
         assert!(never.speedup < 1.0);
@@ -493,7 +498,7 @@ mod tests {
 
     #[test]
     fn a_range_that_descends_confirms_nothing() {
-        let process = process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0);
+        let process = process(&around(100.0), 100.0, 2.0, |_| 0.0);
         let mut asked = asked(vec![process; 5]);
         assert!(answers(std::slice::from_ref(&asked))[0].is_some());
         asked.range = (RANGE.1, RANGE.0);
@@ -502,9 +507,9 @@ mod tests {
 
     #[test]
     fn processes_that_disagree_say_so() {
-        let fast = process(&sizes(0.0, RANGE, &[]), 4.0, 2.0, |_| 0.0);
-        let slow = process(&sizes(f64::INFINITY, RANGE, &[]), 9e4, 2.0, |_| 0.0);
-        let near = |at: f64| process(&sizes(at, RANGE, &[]), at, 2.0, |_| 0.0);
+        let fast = process(&around(0.0), 4.0, 2.0, |_| 0.0);
+        let slow = process(&around(f64::INFINITY), 9e4, 2.0, |_| 0.0);
+        let near = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
         let say = |processes: &[&Vec<PairedTimes>]| {
             one(&asked(processes.iter().copied().cloned().collect()))
         };
@@ -513,7 +518,7 @@ mod tests {
         let mostly = say(&[&slow, &slow, &slow, &late]);
         // One that is this far ahead leaves it open who is at the largest size.
         assert_eq!((mostly.from, mostly.agree, mostly.processes), (None, 3, 4));
-        let always = process(&sizes(0.0, RANGE, &[]), 7.0, 2.0, |_| 0.0);
+        let always = process(&around(0.0), 7.0, 2.0, |_| 0.0);
         let some = say(&[&always, &early, &late, &late]);
         let Some(WinsFrom::Size {
             size,
@@ -552,16 +557,13 @@ mod tests {
 
     #[test]
     fn two_processes_confirm_nothing() {
-        let two = asked(vec![
-            process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0);
-            2
-        ]);
+        let two = asked(vec![process(&around(100.0), 100.0, 2.0, |_| 0.0); 2]);
         assert_eq!(answers(&[two]), [None]);
     }
 
     #[test]
     fn one_process_of_five_that_is_far_off_moves_little() {
-        let at = |at: f64| process(&sizes(100.0, RANGE, &[]), at, 2.0, |_| 0.0);
+        let at = |at: f64| process(&around(100.0), at, 2.0, |_| 0.0);
         let confirmed = one(&asked([98.0, 99.0, 100.0, 101.0, 160.0].map(at).into()));
         let Some(WinsFrom::Size { size, .. }) = confirmed.from else {
             panic!("{confirmed:?}");
@@ -571,7 +573,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_left_out() {
-        let mut processes = vec![process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0); 5];
+        let mut processes = vec![process(&around(100.0), 100.0, 2.0, |_| 0.0); 5];
         processes[0][1].cpu_ns = f64::NAN;
         processes[1][0].gpu_ns = 0.0;
         assert_eq!(one(&asked(processes)).processes, 3);
@@ -597,7 +599,7 @@ mod tests {
                         let shift = normal(between_runs);
                         let mut process = |_| {
                             let own = shift + normal(between_processes);
-                            process(&sizes(100.0, RANGE, &[]), 100.0, 1.5, |_| own)
+                            process(&around(100.0), 100.0, 1.5, |_| own)
                         };
                         asked((0..5).map(&mut process).collect())
                     };

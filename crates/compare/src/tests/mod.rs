@@ -135,9 +135,9 @@ fn one_pair_of_sixty(m: &Machine, effect: f64, every: usize, families: usize) ->
     tally_of(m, families, &truths)
 }
 
-/// Of each kind of results: the machine, the size of the change, and how many benchmarks hold one
-/// that changed.
-fn pairs_of_baselines() -> [(&'static str, Machine, f64, usize); 5] {
+/// Of each kind of results: the machine, the size of the change, how many benchmarks hold one that
+/// changed, and the share of these that is found at least.
+fn pairs_of_baselines() -> [(&'static str, Machine, f64, usize, f64); 5] {
     let of = |spread, drift| Machine {
         spread: (spread, 0.0),
         drift,
@@ -156,17 +156,19 @@ fn pairs_of_baselines() -> [(&'static str, Machine, f64, usize); 5] {
         device: Device::Gpu,
         ..plain
     };
+    const MOST: f64 = 11.0 / 12.0;
     [
-        ("2 %, 0.6 %, 12 by 10 %", of(0.02, 0.006), 1.10, 5),
-        ("0.3 %, 0.3 %, 12 by 3 %", of(0.003, 0.003), 1.03, 5),
-        ("no sidecars, 12 by 3 %", plain, 1.03, 5),
-        ("no sidecars, GPU, 12 by -3 %", gpu, 1.0 / 1.03, 5),
-        ("no sidecars, 20 by 3 %", plain, 1.03, 3),
+        ("2 %, 0.6 %, 12 by 10 %", of(0.02, 0.006), 1.10, 5, 0.97),
+        ("0.3 %, 0.3 %, 12 by 3 %", of(0.003, 0.003), 1.03, 5, MOST),
+        ("no sidecars, 12 by 3 %", plain, 1.03, 5, MOST),
+        ("no sidecars, GPU, 12 by -3 %", gpu, 1.0 / 1.03, 5, MOST),
+        // The more changed, the fewer are left to tell by how much processes differ.
+        ("no sidecars, 20 by 3 %", plain, 1.03, 3, 17.0 / 20.0),
     ]
 }
 
 fn one_pair_finds_what_stands_out(families: usize) {
-    for (name, machine, effect, every) in pairs_of_baselines() {
+    for (name, machine, effect, every, power) in pairs_of_baselines() {
         let found = one_pair_of_sixty(&machine, effect, every, families);
         let nothing = one_pair_of_sixty(&machine, 1.0, 1, families);
         println!(
@@ -175,7 +177,9 @@ fn one_pair_finds_what_stands_out(families: usize) {
             found.false_families,
             nothing.false_families,
         );
-        assert!(found.power() >= 11.0 / 12.0 - 0.02, "{name}: {found:?}");
+        // Of few comparisons the share is not known as well.
+        let at_least = if families < 500 { power - 0.02 } else { power };
+        assert!(found.power() >= at_least, "{name}: {found:?}");
         let allowed = 1 + families / 100;
         assert!(found.false_families <= allowed, "{name}: {found:?}");
         assert!(nothing.false_families <= allowed, "{name}: {nothing:?}");

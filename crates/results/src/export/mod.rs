@@ -14,6 +14,7 @@ use crate::analysis::answer::row::{Crossover, crossovers};
 use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::reuse;
+use crate::model::environment::Environment;
 use crate::model::record::RunRecord;
 use crate::store::curves::Benchmark;
 use crate::store::layout::SIDECAR;
@@ -182,7 +183,7 @@ fn write(machine: &MachineResults, destination: &Path) -> Result<Written, FileEr
         .last()
         .expect("each benchmark is of a run that is there");
     let folder = destination.join(newest.environment.slug());
-    let path = folder.join(file_name(newest));
+    let path = folder.join(file_name(&newest.started, &newest.environment));
     let found = pairs::find(machine, &[]);
     let findings = findings::find(&Context {
         machine: &machine.steady(),
@@ -215,15 +216,38 @@ fn write(machine: &MachineResults, destination: &Path) -> Result<Written, FileEr
 
 /// `20261122T225357Z--61e1f4603b1c.json.gz`: the names of a machine's records are in the order of
 /// their runs.
-fn file_name(run: &RunRecord) -> String {
-    let plain =
-        |text: &str| -> String { text.chars().filter(char::is_ascii_alphanumeric).collect() };
-    let commit = run.environment.commit.as_deref().map(plain);
-    let commit = commit.as_ref().and_then(|commit| commit.get(..12));
-    let commit = commit.unwrap_or("unknown");
-    let changed = match run.environment.dirty {
+fn file_name(started: &str, environment: &Environment) -> String {
+    // As long as those of a sound record, so that those of a damaged one are names of files too.
+    let plain = |text: &str, most: usize| -> String {
+        let plain = text.chars().filter(char::is_ascii_alphanumeric);
+        plain.take(most).collect()
+    };
+    let started = plain(started, "20261122T225357Z".len());
+    let commit = environment.commit.as_deref();
+    let commit = commit.map_or("unknown".to_owned(), |commit| plain(commit, 12));
+    let changed = match environment.dirty {
         Some(true) => "-changed",
         _ => "",
     };
-    format!("{}--{commit}{changed}{EXTENSION}", plain(&run.started))
+    format!("{started}--{commit}{changed}{EXTENSION}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_named_after_its_run_however_long_that_says_it_took_place() {
+        let environment = |commit: &str| Environment {
+            commit: Some(commit.to_owned()),
+            ..Environment::default()
+        };
+        let named = file_name("2026-11-22T22:53:57Z", &environment("61e1f4603b1c0d2"));
+        assert_eq!(named, "20261122T225357Z--61e1f4603b1c.json.gz");
+        let long = "../x".repeat(1000);
+        let mut damaged = environment(&long);
+        damaged.cpu.model = long.clone();
+        assert!(file_name(&long, &damaged).len() < 255);
+        assert!(damaged.slug().len() < 255);
+    }
 }

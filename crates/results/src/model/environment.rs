@@ -87,7 +87,8 @@ fn slug(name: &str) -> String {
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     match words.is_empty() {
         true => "unknown".to_owned(),
-        false => words.join("-"),
+        // No product's name is as long; a folder's name may be 255 bytes long.
+        false => words.join("-").chars().take(100).collect(),
     }
 }
 

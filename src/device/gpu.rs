@@ -13,8 +13,7 @@ use cudarc::driver::{
 };
 
 use crate::device::calls;
-use crate::device::compiled;
-use crate::device::kernel::{Module, Source};
+use crate::device::kernel::{Module, Source, shared};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
@@ -127,7 +126,7 @@ impl Gpu {
             return Ok(module.function(name)?);
         }
         let arch = self.properties.compute_capability;
-        let module = compiled::cubin(source, arch)?.load(&self.context)?;
+        let module = shared::cubin(source, arch)?.load(&self.context)?;
         let function = module.function(name)?;
         self.modules.borrow_mut().insert(*source, module);
         Ok(function)

@@ -2,11 +2,9 @@
 //! from it, and why any of these cannot be had.
 
 pub(crate) mod calls;
-pub(crate) mod compiled;
 pub(crate) mod gpu;
 pub mod graph;
 pub mod kernel;
-mod resources;
 
 pub use crossover_machine::absence::{self, Absence};
 pub use crossover_machine::libraries::{self, NO_CUBLAS};

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
+use crate::suite::learnt::Learnt;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::set_up::{Learnt, Sampling, Timing};
+use crate::suite::sampling_plan::{Sampling, Timing};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError, Workload};

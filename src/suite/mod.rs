@@ -21,6 +21,7 @@ mod guarded;
 pub(crate) mod host;
 mod instance;
 pub(crate) mod journal;
+mod learnt;
 pub(crate) mod measure;
 pub(crate) mod missing;
 mod pace;

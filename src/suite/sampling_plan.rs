@@ -124,6 +124,23 @@ pub(super) struct Samples {
     pub(super) mode: SamplingMode,
 }
 
+/// What times a routine.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Timing {
+    Clock,
+    /// The routine itself, which has measured before Criterion asks.
+    Own,
+}
+
+/// How a routine is sampled.
+pub(super) struct Sampling {
+    pub(super) timing: Timing,
+    pub(super) warm_up: Duration,
+    pub(super) samples: Samples,
+    /// A warm iteration.
+    pub(super) iteration: Duration,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

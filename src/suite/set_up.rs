@@ -1,8 +1,6 @@
 //! How a benchmark comes to be ready for its samples: what does not fit is left out, its routine is made and
 //! verified, and its samples are planned.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -10,59 +8,15 @@ use criterion::SamplingMode;
 
 use crate::model::verified::Verified;
 use crate::suite::group::Make;
+use crate::suite::learnt::Learnt;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, caught, skipped};
 use crate::suite::pace::{Forecast, Pace};
-use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples};
+use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, Sampling, Timing};
 use crate::timing::{Clock, CudaError, TimingError};
+use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
-use crate::workload::{calibrate, with_other_values};
 use crossover_machine::recorded;
-
-/// What the benchmarks of a group learn for those that follow.
-pub(super) struct Learnt<W> {
-    pub(super) pace: Pace,
-    edge_cases: OnceCell<Option<Rc<W>>>,
-    /// Implementations that are right on them. What these set up is the same at each size.
-    right_on_edge_cases: BTreeSet<String>,
-    /// Inputs with other values than the timed ones, of the size that was last asked for.
-    other_values: Option<(u64, Rc<W>)>,
-}
-
-impl<W: Workload> Learnt<W> {
-    pub(super) fn nothing() -> Self {
-        Self {
-            pace: Pace::default(),
-            edge_cases: OnceCell::new(),
-            right_on_edge_cases: BTreeSet::new(),
-            other_values: None,
-        }
-    }
-
-    pub(super) fn other_values(&mut self, size: u64) -> Rc<W> {
-        let known = self.other_values.take().filter(|known| known.0 == size);
-        let (_, problem) = (self.other_values)
-            .insert(known.unwrap_or_else(|| (size, Rc::new(with_other_values(size)))));
-        problem.clone()
-    }
-}
-
-/// What times a routine.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Timing {
-    Clock,
-    /// The routine itself, which has measured before Criterion asks.
-    Own,
-}
-
-/// How a routine is sampled.
-pub(super) struct Sampling {
-    pub(super) timing: Timing,
-    pub(super) warm_up: Duration,
-    pub(super) samples: Samples,
-    /// A warm iteration.
-    pub(super) iteration: Duration,
-}
 
 impl Measuring<'_> {
     /// Leaves a benchmark out for which there is not enough memory.

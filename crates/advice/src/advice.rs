@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::breakpoints::Breakpoint;
 use crate::decision::{self, Answer, Question, Reason};
 use crate::machine::{Concern, Here};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{AnswerFrom, Data, Operation, Place, SCHEMA, Thresholds};
+use crate::thresholds::{Data, Operation, Place, SCHEMA, Thresholds};
 
 /// A file that is larger than this is no file of thresholds.
 const LARGEST: u64 = 16 << 20;
@@ -248,23 +247,5 @@ impl Advice {
     /// What the file holds of an operation.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
         Some(&self.thresholds.operations[self.find(name)?])
-    }
-}
-
-impl Place {
-    /// The answers of one call by a warm process, each from a size on: what
-    /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
-    pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
-        let advice = Advice::of_place(self.clone()).ok()?;
-        let (first, last) = (self.points.first()?.size.ceil(), self.points.last()?.size);
-        let of = |found: Breakpoint| AnswerFrom {
-            from: found.size as f64,
-            choice: found.choice,
-        };
-        let breakpoints = advice.breakpoints(&Question::new("", first).data(self.data));
-        let all = breakpoints.into_iter().map(of);
-        let mut all: Vec<AnswerFrom> = all.filter(|a| (first..=last).contains(&a.from)).collect();
-        all.dedup_by_key(|answer| answer.choice);
-        Some(all)
     }
 }

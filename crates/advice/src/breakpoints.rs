@@ -2,7 +2,7 @@
 
 use crate::advice::Advice;
 use crate::decision::Question;
-use crate::thresholds::Choice;
+use crate::thresholds::{AnswerFrom, Choice, Place};
 
 /// Neighbouring sizes that are asked differ by at most this share of the smaller one.
 const STEP: u64 = 64;
@@ -65,6 +65,24 @@ impl Advice {
         found.extend(known.last());
         found[0].size = 1;
         found
+    }
+}
+
+impl Place {
+    /// The answers of one call by a warm process, each from a size on: what
+    /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
+    pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
+        let advice = Advice::of_place(self.clone()).ok()?;
+        let (first, last) = (self.points.first()?.size.ceil(), self.points.last()?.size);
+        let of = |found: Breakpoint| AnswerFrom {
+            from: found.size as f64,
+            choice: found.choice,
+        };
+        let breakpoints = advice.breakpoints(&Question::new("", first).data(self.data));
+        let all = breakpoints.into_iter().map(of);
+        let mut all: Vec<AnswerFrom> = all.filter(|a| (first..=last).contains(&a.from)).collect();
+        all.dedup_by_key(|answer| answer.choice);
+        Some(all)
     }
 }
 

@@ -64,15 +64,8 @@ mod tests {
 
     #[test]
     fn the_higher_of_two_measurements_stays() {
-        let text = r#"{"schema":1,"run":"a","started":"","finished":null,"profile":"quick",
-            "arguments":[],"environment":{"crossover":"0.1.0","commit":null,"dirty":null,
-            "os":null,"cpu":{"model":"","physical_cores":null,"logical_cores":1,
-            "usable_cores":1,"quota_cores":null,"vector_extensions":[],"memory_bytes":null,
-            "governor":null},"gpu":null,"gpu_absent":null,"disturbances":[]},
-            "groups":[],"ceilings":{},"skipped":[],"failed":[]}"#;
         // A run that is to measure the ceilings yet.
-        let mut record: RunRecord = serde_json::from_str(text).unwrap();
-        assert!(record.curves.is_empty());
+        let mut record = RunRecord::default();
         measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]).raise(&mut record);
         measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]).raise(&mut record);
         assert_eq!(record.ceilings["cpu_fma_1"].value, 2e9);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::child;
-use crate::device::compiled;
+use crate::device::kernel::shared;
 use crate::interrupt;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
@@ -99,7 +99,7 @@ impl Confirming {
     pub(in crate::suite) fn new(wanted: usize, is_quiet: bool) -> Self {
         let kernels = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
         if let Some(folder) = &kernels {
-            compiled::share_in(folder.path().into());
+            shared::share_in(folder.path().into());
         }
         Self {
             asking: OpenQuestions::default(),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::child::{self, Say};
-use crate::device::compiled;
+use crate::device::kernel::shared;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{Order, TaskResult};
 use crate::suite::runner::AnyGroup;
@@ -27,7 +27,7 @@ fn carry_out(
     let settings = Settings::from_env()?;
     calibrate::hand_over(order.choices);
     if let Some(folder) = order.kernels {
-        compiled::share_in(folder);
+        shared::share_in(folder);
     }
     let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {

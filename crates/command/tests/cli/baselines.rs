@@ -114,9 +114,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         schema: SCHEMA,
         run: run.to_owned(),
         started: "2026-11-21T09:30:00Z".to_owned(),
-        finished: None,
         profile: "quick".to_owned(),
-        arguments: Vec::new(),
         environment: Environment {
             crossover: "0.1.0".to_owned(),
             commit: Some("0123456789abcdef".to_owned()),
@@ -132,14 +130,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
             }),
             ..Environment::default()
         },
-        groups: Vec::new(),
-        planned: Vec::new(),
-        seconds: Default::default(),
-        ceilings: Default::default(),
-        confirmations: Vec::new(),
-        curves: Default::default(),
-        skipped: Vec::new(),
-        failed: Vec::new(),
+        ..RunRecord::default()
     };
     change(&mut record);
     let path = root.join("runs").join(format!("{run}.json"));

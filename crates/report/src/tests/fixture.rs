@@ -123,14 +123,7 @@ impl Fixture {
                 gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
                 ..Environment::default()
             },
-            confirmations: Vec::new(),
-            groups: vec![],
-            ceilings: BTreeMap::new(),
-            planned: vec![],
-            seconds: Default::default(),
-            curves: BTreeMap::new(),
-            skipped: vec![],
-            failed: vec![],
+            ..RunRecord::default()
         };
         fs::create_dir_all(root).expect("a temporary folder can be written");
         let fixture = Self {

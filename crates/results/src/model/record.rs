@@ -189,7 +189,7 @@ pub struct BandwidthPoint {
 }
 
 /// One run of the suite: the machine, its measured ceilings, and what was left out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// [`SCHEMA`] of the writer.

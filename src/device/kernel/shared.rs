@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
-use crate::device::kernel::{CompileError, Cubin, Source};
+use crate::device::kernel::compile::{CompileError, Cubin, Source};
 
 /// The folder of this run. Only processes of one executable on one machine use it, so a source and an
 /// architecture say what a file was compiled from.
@@ -24,7 +24,7 @@ pub(crate) fn share_in(folder: PathBuf) {
 ///
 /// # Errors
 /// Those of [`Source::compile`].
-pub(super) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubin, CompileError> {
+pub(in crate::device) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubin, CompileError> {
     match FOLDER.get() {
         Some(folder) => shared(&folder.join(file_name(source, arch)), || {
             source.compile(arch)

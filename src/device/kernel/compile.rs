@@ -1,4 +1,4 @@
-//! Kernel sources and their compilation by NVRTC.
+//! Kernel sources, compiled by NVRTC and loaded.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -6,12 +6,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
-use crate::device::{libraries, resources};
+use crate::device::kernel::resources::{self, Resources};
+use crate::device::libraries;
 use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::NO_NVRTC;
-
-pub use crate::device::resources::Resources;
 
 /// A CUDA C++ source, embedded in the executable and compiled at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

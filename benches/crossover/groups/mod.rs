@@ -1,0 +1,57 @@
+//! The groups, a module for each. `docs/architecture.md` describes what they use.
+
+use crossover::suite::AnyGroup;
+
+mod cold_start;
+mod fft;
+mod graph_replay;
+mod host_sync;
+mod loader;
+mod matmul;
+mod matmul_batched;
+mod matmul_f64;
+mod matmul_skinny;
+mod memory;
+mod mlp_forward;
+mod mlp_training;
+mod nested_sine;
+mod nested_sine_f64;
+mod networks;
+mod precision;
+mod reduction;
+mod shaped;
+mod streams;
+mod sustained;
+mod timing_methods;
+mod transfer;
+mod transformer;
+mod warming_up;
+
+/// In the order in which they run.
+pub(crate) fn all() -> Vec<AnyGroup> {
+    vec![
+        matmul::group().into(),
+        matmul_batched::group().into(),
+        matmul_skinny::group().into(),
+        matmul_f64::group().into(),
+        precision::group().into(),
+        sustained::group().into(),
+        nested_sine::group().into(),
+        nested_sine_f64::group().into(),
+        reduction::group().into(),
+        fft::group().into(),
+        mlp_training::group().into(),
+        mlp_forward::group().into(),
+        transformer::group().into(),
+        graph_replay::group().into(),
+        cold_start::group().into(),
+        warming_up::group().into(),
+        timing_methods::spin().into(),
+        timing_methods::product().into(),
+        transfer::group().into(),
+        streams::group().into(),
+        loader::group().into(),
+        host_sync::group().into(),
+        memory::group().into(),
+    ]
+}

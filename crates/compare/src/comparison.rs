@@ -6,7 +6,7 @@ use crate::environment;
 use crate::judge::{self, Drift, Question};
 use crate::median::Location;
 use crate::multiple::is_analysed_at;
-use crate::rows::{self, Judgement, Row};
+use crate::rows::{self, Row};
 use crate::verdict::Verdict;
 use crossover_results::store::baseline::Baseline;
 
@@ -113,9 +113,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             if case.is_some()
                 && let Some(judged) = judged.next().flatten()
             {
-                row.verdict = judged.verdict;
-                row.judgement = Some(Judgement::of(&judged));
-                row.reason = judged.reason.map(str::to_owned);
+                row.take(&judged);
             }
             shown(&row.id).then_some(row)
         })
@@ -209,5 +207,51 @@ impl Comparison {
             return 2;
         }
         u8::from(fail_on.verdicts().iter().any(|v| self.count(*v) > 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossover_results::store::baseline::Sampled;
+
+    /// A run of one benchmark, of about so many nanoseconds.
+    fn run(label: &str, ns: f64) -> Baseline {
+        let mut run = Baseline::default();
+        run.label = label.to_owned();
+        let sampled = Sampled {
+            ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
+            clock: None,
+            sidecar: None,
+        };
+        run.results.insert("a/cpu/b/1".to_owned(), sampled);
+        run
+    }
+
+    /// The median runs, of 12.0 and 12.1 ns, are of different pairs. Of the pairs one became faster by
+    /// 14 %, and two slower by 2 %.
+    #[test]
+    fn the_times_of_both_sides_have_the_change_that_is_shown() {
+        let base = [10.0, 12.0, 14.0].map(|ns| run("before", ns));
+        let new = [10.2, 12.2, 12.1].map(|ns| run("after", ns));
+        let row = compare(&base, &new, &Options::default()).rows.remove(0);
+        let (before, after) = (row.base_ns.unwrap(), row.new_ns.unwrap());
+        let ratio = row.judgement.unwrap().ratio;
+        assert!(ratio < 0.98, "{ratio}");
+        assert!((after / before / ratio - 1.0).abs() < 1e-9, "{row:?}");
+        assert!((before * after / (12.0 * 12.1) - 1.0).abs() < 0.01);
+        // One pair is its own median.
+        let row = compare(&base[..1], &new[..1], &Options::default())
+            .rows
+            .remove(0);
+        assert!((row.base_ns.unwrap() - 10.01).abs() < 0.01, "{row:?}");
+    }
+
+    #[test]
+    fn the_runs_of_a_side_with_one_label_are_named_once() {
+        let side = ["main", "main", "other"].map(|label| run(label, 10.0));
+        let compared = compare(&side, &side, &Options::default());
+        assert_eq!(compared.base, ["main", "other"]);
+        assert_eq!(compared.new, ["main", "other"]);
     }
 }

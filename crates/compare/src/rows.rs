@@ -60,9 +60,10 @@ pub struct Row {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// Time before, nanoseconds, of the median run.
+    /// Time before, nanoseconds: of the median run, and where there is a judgement as far from that
+    /// of the other side as its ratio says.
     pub(crate) base_ns: Option<f64>,
-    /// Time now, nanoseconds, of the median run.
+    /// The same of the time now.
     pub(crate) new_ns: Option<f64>,
     /// What it drifts with, where the two can be compared.
     pub class: Option<Class>,
@@ -76,6 +77,24 @@ pub struct Row {
     pub reason: Option<String>,
     /// What disturbed it: throttling, another SM clock.
     pub marks: Vec<String>,
+}
+
+impl Row {
+    /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
+    /// their times may contradict the ratio: both move by the same factor until they have it.
+    pub(super) fn take(&mut self, judged: &Judged) {
+        let judgement = Judgement::of(judged);
+        if let (Some(base), Some(new)) = (self.base_ns, self.new_ns) {
+            let factor = (judgement.ratio * base / new).sqrt();
+            if factor.is_normal() {
+                self.base_ns = Some(base / factor);
+                self.new_ns = Some(new * factor);
+            }
+        }
+        self.verdict = judged.verdict;
+        self.judgement = Some(judgement);
+        self.reason = judged.reason.map(str::to_owned);
+    }
 }
 
 /// A pair of runs: its number, and what each side holds of a benchmark.
@@ -261,7 +280,7 @@ fn unlike_choices(pairs: &[Sides<'_>]) -> Option<String> {
     })
 }
 
-/// The median run: one that was far off must not contradict the ratio.
+/// Of the median run, since one may be far off.
 fn centre(runs: &[&Sampled], location: Location) -> Option<f64> {
     median((runs.iter()).filter_map(|run| location.of(&run.ns)))
 }

@@ -13,6 +13,8 @@ const TICKS: f64 = 100.0;
 const LOOK: Duration = Duration::from_millis(200);
 /// Other work below this many processors, and this share of all, disturbs nothing that lasts.
 const QUIET: (f64, f64) = (0.2, 0.05);
+/// Fewer processors are none in a sentence.
+const SHOWN: f64 = 0.05;
 /// A calibration in which some thread waited for a processor for this share of the time, or longer,
 /// was disturbed: its own threads are no more than the processors.
 const WAITED: f64 = 0.25;
@@ -33,6 +35,8 @@ pub struct Load {
     at: Instant,
     /// By all, or taken away by the hypervisor.
     all: f64,
+    /// Of it, taken away: what another machine of the same host worked meanwhile.
+    taken: f64,
     /// By this process, and its children that have ended.
     own: f64,
     /// Seconds in which some thread of the machine waited for a processor; `None` where the kernel
@@ -47,6 +51,8 @@ pub struct Load {
 pub struct Others {
     /// How many processors it kept busy.
     pub processors: f64,
+    /// Of these, how many the hypervisor took away.
+    taken: f64,
     /// Share of the time in which some thread waited for a processor, of this process or of others.
     waited: Option<f64>,
 }
@@ -56,9 +62,12 @@ impl Load {
     pub fn now() -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let allowed = |cpu| allowed.is_set(cpu).unwrap_or(false);
+        let at = Instant::now();
+        let (all, taken) = busy(&fs::read_to_string("/proc/stat").ok()?, allowed)?;
         Some(Self {
-            at: Instant::now(),
-            all: busy(&fs::read_to_string("/proc/stat").ok()?, allowed)?,
+            at,
+            all,
+            taken,
             own: own(&fs::read_to_string("/proc/self/stat").ok()?)?,
             waited: fs::read_to_string("/proc/pressure/cpu")
                 .ok()
@@ -75,6 +84,7 @@ impl Load {
         let others = (self.all - earlier.all) - (self.own - earlier.own);
         (time >= LOOK).then(|| Others {
             processors: (others / time.as_secs_f64()).max(0.0),
+            taken: (self.taken - earlier.taken) / time.as_secs_f64(),
             waited: self.waited_since(earlier),
         })
     }
@@ -109,9 +119,9 @@ impl Load {
     }
 }
 
-/// Seconds that these processors were busy for, from `/proc/stat`. `None` where it counts nothing, as
-/// in some sandboxes.
-fn busy(stat: &str, allowed: impl Fn(usize) -> bool) -> Option<f64> {
+/// Seconds that these processors were busy for or taken away, and of it those taken away, from
+/// `/proc/stat`. `None` where it counts nothing, as in some sandboxes.
+fn busy(stat: &str, allowed: impl Fn(usize) -> bool) -> Option<(f64, f64)> {
     let of_cpu = |line: &str| {
         let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
         let ticks: Vec<f64> = ticks.split(' ').map_while(|t| t.parse().ok()).collect();
@@ -120,10 +130,11 @@ fn busy(stat: &str, allowed: impl Fn(usize) -> bool) -> Option<f64> {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        allowed(cpu.parse().ok()?).then_some(busy / TICKS)
+        allowed(cpu.parse().ok()?).then_some((busy / TICKS, steal / TICKS))
     };
-    let all: f64 = stat.lines().filter_map(of_cpu).sum();
-    (all > 0.0).then_some(all)
+    let of_cpus = stat.lines().filter_map(of_cpu);
+    let (all, taken) = of_cpus.fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+    (all > 0.0).then_some((all, taken))
 }
 
 /// Seconds from `/proc/self/stat`: user and system time, and those of children.
@@ -149,18 +160,28 @@ pub fn is_busy(others: Others, processors: usize) -> bool {
 /// What other work kept busy before, during and after a run, as far as it is known, in a sentence with
 /// its remedy; `None` where that was little.
 pub fn disturbance(others: &[Others], processors: usize) -> Option<String> {
+    // Nobody can end what runs beside this machine on its host.
+    let is_here = |it: &Others| is_busy(*it, processors) && it.taken < 0.5 * it.processors;
+    let remedy = match others.iter().any(is_here) {
+        true => "end it and run again",
+        false => "run again when the host has less to do",
+    };
     let figures = others.iter().zip(WHEN).map(|(others, when)| {
+        let taken = match others.taken >= SHOWN {
+            true => format!(", {:.1} of it by the hypervisor,", others.taken),
+            false => String::new(),
+        };
         let waited = others.waited.map_or(String::new(), |share| {
             format!(
                 " while a thread waited for one {:.0} % of the time",
                 100.0 * share
             )
         });
-        format!("{:.1} {when}{waited}", others.processors)
+        format!("{:.1} {when}{taken}{waited}", others.processors)
     });
     others.iter().any(|it| is_busy(*it, processors)).then(|| {
         format!(
-            "other work kept some of the {processors} processors busy ({}): end it and run again",
+            "other work kept some of the {processors} processors busy ({}): {remedy}",
             figures.collect::<Vec<_>>().join(", ")
         )
     })
@@ -179,7 +200,7 @@ intr 786493 0 0
 
     #[test]
     fn the_processors_of_this_process_count() {
-        assert_eq!(busy(STAT, |cpu| cpu == 0), Some(2.0));
+        assert_eq!(busy(STAT, |cpu| cpu == 0), Some((2.0, 0.5)));
         assert_eq!(busy(STAT, |cpu| cpu == 2), None);
         assert_eq!(busy("cpu  0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n", |_| true), None);
         let stat = "7 (a ) b) R 1 7 7 0 -1 4194304 98 0 0 0 100 20 3 7 20 0 1 0 79681";
@@ -208,13 +229,18 @@ intr 786493 0 0
         let load = |millis, all, own, waited| Load {
             at: at + Duration::from_millis(millis),
             all,
+            taken: 0.0,
             own,
             waited,
             uptime: Some(100.0),
         };
         let earlier = load(0, 10.0, 5.0, Some(1.0));
         let since = |later: Load| later.of_others_since(earlier);
-        let others = |processors, waited| Others { processors, waited };
+        let others = |processors, waited| Others {
+            processors,
+            taken: 0.0,
+            waited,
+        };
         let later = load(2_000, 14.0, 7.0, Some(1.5));
         assert_eq!(since(later), Some(others(1.0, Some(0.25))));
         let untold = load(2_000, 14.0, 7.0, None);
@@ -243,6 +269,19 @@ intr 786493 0 0
             disturbance(&[quiet, others(1.04, None)], 2).unwrap(),
             "other work kept some of the 2 processors busy (0.1 before the first benchmark while a thread \
              waited for one 90 % of the time, 1.0 during the run): end it and run again"
+        );
+        // While the run itself is busy on all of them, a neighbour of the machine takes some.
+        let taken = since(Load {
+            taken: 2.0,
+            ..later
+        })
+        .unwrap();
+        assert_eq!(
+            disturbance(&[quiet, quiet, taken], 2).unwrap(),
+            "other work kept some of the 2 processors busy (0.1 before the first benchmark while a thread \
+             waited for one 90 % of the time, 0.1 during the run while a thread waited for one 90 % of the \
+             time, 1.0 after the last benchmark, 1.0 of it by the hypervisor, while a thread waited for one \
+             25 % of the time): run again when the host has less to do"
         );
     }
 }

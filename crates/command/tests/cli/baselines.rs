@@ -45,7 +45,8 @@ pub(crate) fn folder(root: &Path, baseline: &str, id: &str) -> PathBuf {
         .join(baseline)
 }
 
-pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
+/// Writes a result of the run that [`suite`] names after its baseline.
+pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
     let dir = folder(root, baseline, &result.id);
     fs::create_dir_all(&dir).unwrap();
     let parts: Vec<&str> = result.id.split('/').collect();
@@ -103,7 +104,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             choices: Default::default(),
             monitor: None,
             unsteady: None,
-            run: run.to_owned(),
+            run: format!("run-{baseline}"),
         };
         sidecar::write(&mut sidecar, &dir).unwrap();
     }
@@ -146,12 +147,7 @@ pub(crate) fn suite(root: &Path, baseline: &str, seed: u64, ratio: impl Fn(&str)
             let id = format!("matmul/gpu/{kernel}/{size}");
             let ns = 1e5 * f64::from(1 << i) * ratio(&id);
             let seed = seed * 1000 + size + kernel.len() as u64;
-            write(
-                root,
-                baseline,
-                &format!("run-{baseline}"),
-                &Result::new(&id, ns, seed),
-            );
+            write(root, baseline, &Result::new(&id, ns, seed));
         }
     }
 }

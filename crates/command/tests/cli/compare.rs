@@ -49,11 +49,17 @@ fn root() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-#[test]
-fn the_same_code_is_the_same() {
+/// Baselines `main` and `mine`; the times of the second are so many times those of the first.
+fn main_and_mine(ratio: impl Fn(&str) -> f64) -> tempfile::TempDir {
     let root = root();
     suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
+    suite(root.path(), "mine", 2, ratio);
+    root
+}
+
+#[test]
+fn the_same_code_is_the_same() {
+    let root = main_and_mine(|_| 1.0);
     let (json, code) = json(root.path(), &["main", "mine"]);
     assert_eq!(code, 0);
     for verdict in ["slower", "faster", "gone", "new"] {
@@ -65,11 +71,7 @@ fn the_same_code_is_the_same() {
 
 #[test]
 fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |id| {
-        if id.contains("naive/64") { 1.1 } else { 1.0 }
-    });
+    let root = main_and_mine(|id| if id.contains("naive/64") { 1.1 } else { 1.0 });
     let table = |name: &str, value: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
             .args(["compare", "main", "mine", "--all"])
@@ -94,9 +96,7 @@ fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
 
 #[test]
 fn an_error_is_said_once() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
+    let root = main_and_mine(|_| 1.0);
     let html = root.path().join("matmul").display().to_string();
     let said = err(&crossover(root.path(), &["main", "mine", "--html", &html]));
     assert_eq!(said.matches("os error").count(), 1, "{said}");
@@ -104,11 +104,7 @@ fn an_error_is_said_once() {
 
 #[test]
 fn a_slower_kernel_is_found_and_nothing_else() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |id| {
-        if id.contains("tiled") { 1.03 } else { 1.0 }
-    });
+    let root = main_and_mine(|id| if id.contains("tiled") { 1.03 } else { 1.0 });
     let (found, code) = json(root.path(), &["main", "mine"]);
     assert_eq!(code, 1);
     assert_eq!(found["counts"]["slower"], 5, "{found:#}");
@@ -208,9 +204,7 @@ fn folders_and_baselines_of_folders_are_sides() {
 
 #[test]
 fn broken_files_are_named_and_the_rest_compared() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
+    let root = main_and_mine(|_| 1.0);
     let dir = |id: &str| folder(root.path(), "mine", id);
     let [a, b, c, d] =
         ["tiled/64", "tiled/128", "tiled/256", "tiled/512"].map(|id| format!("matmul/gpu/{id}"));
@@ -240,21 +234,11 @@ fn broken_files_are_named_and_the_rest_compared() {
 
 #[test]
 fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
-    write(
-        root.path(),
-        "main",
-        "run-main",
-        &Result::new("g/gpu/before/8", 1e6, 1),
-    );
-    write(
-        root.path(),
-        "mine",
-        "run-mine",
-        &Result::new("g/gpu/after/8", 1e6, 1),
-    );
+    let root = main_and_mine(|_| 1.0);
+    let [before, after] =
+        ["before", "after"].map(|name| Result::new(&format!("g/gpu/{name}/8"), 1e6, 1));
+    write(root.path(), "main", &before);
+    write(root.path(), "mine", &after);
     record(root.path(), "run-mine", |r| {
         r.skipped.push(Skip {
             id: "g/gpu/before".to_owned(),
@@ -279,19 +263,13 @@ fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
 
 #[test]
 fn different_clocks_get_no_verdict() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
+    let root = main_and_mine(|_| 1.0);
     let id = "matmul/gpu/tiled/64";
-    write(
-        root.path(),
-        "mine",
-        "run-mine",
-        &Result {
-            clock: Some(Clock::Events),
-            ..Result::new(id, 2e5, 5)
-        },
-    );
+    let on_events = Result {
+        clock: Some(Clock::Events),
+        ..Result::new(id, 2e5, 5)
+    };
+    write(root.path(), "mine", &on_events);
     let (found, code) = json(root.path(), &["main", "mine"]);
     let unsure = row(&found, id);
     assert_eq!((code, &unsure["verdict"]), (0, &"unsure".into()));
@@ -327,19 +305,13 @@ fn one_measurement_saved_twice_proves_nothing() {
 
 #[test]
 fn throttling_and_unlike_machines_are_named() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.0);
+    let root = main_and_mine(|_| 1.0);
     let id = "matmul/gpu/tiled/64";
-    write(
-        root.path(),
-        "mine",
-        "run-mine",
-        &Result {
-            throttled: true,
-            ..Result::new(id, 1.5e5, 5)
-        },
-    );
+    let throttled = Result {
+        throttled: true,
+        ..Result::new(id, 1.5e5, 5)
+    };
+    write(root.path(), "mine", &throttled);
     record(root.path(), "run-mine", |r| {
         r.environment.dirty = Some(true);
         r.environment.cpu.usable_cores += 1;
@@ -386,9 +358,7 @@ fn throttling_and_unlike_machines_are_named() {
 
 #[test]
 fn the_page_stands_alone_with_both_plots_of_each_curve() {
-    let root = root();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, |_| 1.05);
+    let root = main_and_mine(|_| 1.05);
     let page = root.path().join("out/page.html");
     crossover(
         root.path(),
@@ -417,7 +387,7 @@ fn results_without_our_sidecar_compare_too() {
                 clock: None,
                 ..Result::new(&format!("g/cpu/f/{}", i + 1), 1e6, seed * 100 + i)
             };
-            write(root.path(), baseline, "", &result);
+            write(root.path(), baseline, &result);
         }
     }
     let output = crossover(root.path(), &["main", "mine"]);

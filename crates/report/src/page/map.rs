@@ -43,7 +43,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                 ". ° marks what one process says, ± what is uncertain."
             }
             (table::table("Where the GPU wins", "map", html! {
-                table.map {
+                table.map style={ "--places:" (places.len()) } {
                     thead { tr {
                         th scope="col" { "operation" }
                         @for data in &places { th scope="col" { (place_words(*data)[1]) } }
@@ -73,11 +73,13 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
 
 fn cell(answer: &Answered, group: &str, data: &str, speedup: Option<f64>) -> Markup {
     let speedup = speedup.unwrap_or(answer.found.speedup);
+    // On a phone it goes below a long word.
+    let mark = answer.mark().replace('\u{a0}', " ");
     let shade = SHADES.iter().filter(|from| speedup >= **from).count();
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
             a href={ (link::of_group(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
-                (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (answer.mark())
+                (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (mark)
             }
             small { (units::speedup(speedup)) }
         }

@@ -51,8 +51,7 @@ pub(super) fn planted(f: &Fixture) {
 
 #[test]
 fn the_answer_is_that_of_the_processes_with_an_interval() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     let said = || {
@@ -96,8 +95,7 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
 
 #[test]
 fn what_other_runs_found_stands_beside_an_answer() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     let run = |f: &mut Fixture, spread: f64, by: f64| {
         planted(f);
@@ -136,8 +134,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
 /// still have one.
 #[test]
 fn processes_answer_where_the_run_itself_was_unsteady() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     for n in [8, 48, 96, 192, 1536] {
@@ -167,8 +164,7 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
 /// A technique that several threads take part in is a question of its own.
 #[test]
 fn staging_answers_beside_the_plain_copy_and_not_for_it() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     for n in [8, 48, 96, 192, 1536] {
@@ -208,8 +204,7 @@ fn staging_answers_beside_the_plain_copy_and_not_for_it() {
 
 #[test]
 fn results_of_a_later_run_are_not_those_that_were_confirmed() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = full(&root, "Example GPU");
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
@@ -228,8 +223,7 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
 /// A run that confirms its answers may follow one that measured sizes between its own.
 #[test]
 fn results_of_an_earlier_run_take_nothing_from_an_answer() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     // The processes measure this size too.
     f.row("matmul/cpu/best/112", Clock::Wall, 2.3e4);
@@ -243,8 +237,7 @@ fn results_of_an_earlier_run_take_nothing_from_an_answer() {
 /// A larger size that a later run added is no part of the answer, nor are its clock and power.
 #[test]
 fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));

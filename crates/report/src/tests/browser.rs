@@ -18,8 +18,7 @@ pub(super) fn with_page(
     plant: impl FnOnce(&Path),
     test: impl FnOnce(&mut Browser, &Page) -> Driven,
 ) {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     plant(&root);
     opened(dir.path(), test);
 }

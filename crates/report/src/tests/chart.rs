@@ -206,7 +206,7 @@ fn the_page_shows_what_the_raw_points_say() {
                 let number = text
                     .trim_start_matches("N ")
                     .trim_start_matches("≥ ")
-                    .trim_end_matches("\u{a0}°");
+                    .trim_end_matches(['\u{a0}', ' ', '°']);
                 assert!(
                     (number.parse::<f64>()? / planted - 1.0).abs() < 0.01,
                     "{text} is not {planted}"

@@ -90,8 +90,7 @@ fn a_graph_that_costs_is_said() {
 
 #[test]
 fn a_laptop_is_answered_with_the_reference() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     let options = Options::default();

@@ -141,8 +141,7 @@ fn an_answer_is_trusted_by_what_it_rests_on() {
 
 #[test]
 fn every_mark_of_trust_leads_to_its_evidence() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = full(&root, "Example GPU");
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
@@ -169,8 +168,7 @@ fn every_mark_of_trust_leads_to_its_evidence() {
 /// Without a GPU of one's own, each of several other machines answers.
 #[test]
 fn answers_of_several_other_machines_have_anchors_of_their_own() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     for gpu in ["Example GPU", "Other GPU"] {
         commit(dir.path(), |root| full(root, gpu));

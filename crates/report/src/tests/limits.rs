@@ -89,12 +89,8 @@ fn each_format_has_a_peak_of_its_own() {
             ("split-tf32x3", 2048.0 / 3.0),
             ("split-bf16x6-k2048", 4096.0 / 6.0),
         ] {
-            plant(
-                f,
-                &format!("precision/gpu/{name}/1024"),
-                EventsGated,
-                flop(at(per_clock)),
-            );
+            let id = format!("precision/gpu/{name}/1024");
+            plant(f, &id, EventsGated, flop(at(per_clock)));
         }
     });
     for (name, format) in [
@@ -368,12 +364,8 @@ fn the_link_carries_both_ways_and_the_longer_one_counts() {
             (4, 40e3, 4.0),
             (5, 51e3, 51e3),
         ] {
-            plant(
-                f,
-                &format!("streams/gpu/copies/{size}"),
-                Wall,
-                link(to_device, to_host),
-            );
+            let id = format!("streams/gpu/copies/{size}");
+            plant(f, &id, Wall, link(to_device, to_host));
         }
     });
     for (size, expected) in [
@@ -393,12 +385,8 @@ fn nothing_is_said_to_reach_more_than_all_of_a_limit() {
     let (machine, _) = machine(|f| {
         f.ceiling("cpu_fma_1", 100e9, "FLOP/s");
         for (size, of) in [(1, 102e3), (2, 111e3)] {
-            plant(
-                f,
-                &format!("matmul/cpu/best-1-thread/{size}"),
-                Wall,
-                flop(of),
-            );
+            let id = format!("matmul/cpu/best-1-thread/{size}");
+            plant(f, &id, Wall, flop(of));
         }
     });
     let at = |size: u32| share(&machine, &format!("matmul/cpu/best-1-thread/{size}")).unwrap();

@@ -47,6 +47,13 @@ pub(crate) fn folder() -> TempDir {
     in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"))
 }
 
+/// The folder of a report, and in it that of the results.
+pub(crate) fn folders() -> (TempDir, PathBuf) {
+    let dir = folder();
+    let root = dir.path().join("criterion");
+    (dir, root)
+}
+
 /// Fails where one of these is not in the text.
 fn holds(text: &str, words: &[&str]) {
     for words in words {

@@ -1,16 +1,16 @@
 //! The page and the plots as files.
 
-use crate::tests::holds;
 use std::fs;
 
 use crate::assemble::Options;
+use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
+use crate::tests::refreshed;
 use crate::{readme, write};
 
 #[test]
 fn the_page_of_a_group_that_is_gone_goes() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     full(&root, "Example GPU");
     let refresh = || write::refresh(&root, dir.path(), &Options::default()).unwrap();
     refresh();
@@ -24,8 +24,7 @@ fn the_page_of_a_group_that_is_gone_goes() {
 
 #[test]
 fn the_page_holds_plots_tables_and_links() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     // Criterion's own page of one benchmark.
     let own = f.dir("matmul/cpu/best/64").parent().unwrap().join("report");
@@ -68,8 +67,7 @@ fn the_page_holds_plots_tables_and_links() {
 
 #[test]
 fn plots_stand_alone() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "R&D <GPU>"));
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
@@ -101,20 +99,15 @@ fn plots_stand_alone() {
 
 #[test]
 fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut laptop = laptop(&root);
     laptop.skip("matmul/gpu/cublas", "no device has verified it yet");
     let unknown = "No GPU has measured matmul in these results, so from which size on it would win is not known.";
-    let write = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        (written.pages(), written.table)
-    };
-    let (page, table) = write();
+    let (page, table, _) = refreshed(&root, dir.path());
     assert!(page.contains(unknown) && table.contains(unknown), "{table}");
     assert!(page.contains("<code>matmul/gpu/cublas</code></dt><dd>no device has verified it yet"));
     commit(dir.path(), |root| full(root, "Example GPU"));
-    let (page, table) = write();
+    let (page, table, _) = refreshed(&root, dir.path());
     assert!(
         !page.contains(unknown) && !table.contains(unknown),
         "{table}"
@@ -125,8 +118,7 @@ fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
 
 #[test]
 fn the_readme_shows_the_reference() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     let path = dir.path().join("README.md");

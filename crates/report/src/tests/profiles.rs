@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::assemble::Options;
+use crate::profile;
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::machines::{commit, laptop};
-use crate::{profile, write};
+use crate::tests::refreshed;
 use crossover_profile::{Place, RangeRow};
 use crossover_results::model::Cost;
 use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, product};
@@ -45,8 +45,7 @@ pub(crate) fn profiled(root: &Path) -> Fixture {
 }
 
 fn page(root: &Path, out: &Path) -> String {
-    let written = write::refresh(root, out, &Options::default()).unwrap();
-    written.pages()
+    refreshed(root, out).0
 }
 
 /// The part of the page with what was recorded of a group.
@@ -58,8 +57,7 @@ fn part<'a>(page: &'a str, group: &str) -> &'a str {
 
 #[test]
 fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     profiled(&root);
     let page = page(&root, dir.path());
     for (group, names, lanes) in [
@@ -102,8 +100,7 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
 
 #[test]
 fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     profiled(&root);
     plant(&root, &pieces("chain/gpu/pieces/1024", 1));
     let page = page(&root, dir.path());
@@ -117,8 +114,7 @@ fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
 
 #[test]
 fn the_trace_is_linked_where_it_is_there() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     profiled(&root);
     assert!(!page(&root, dir.path()).contains("trace.json"));
     fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
@@ -129,8 +125,7 @@ fn the_trace_is_linked_where_it_is_there() {
 
 #[test]
 fn a_profile_that_cannot_be_read_is_left_out_and_named() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     profiled(&root);
     fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
     let page = page(&root, dir.path());
@@ -141,8 +136,7 @@ fn a_profile_that_cannot_be_read_is_left_out_and_named() {
 
 #[test]
 fn many_profiles_do_not_swell_the_page() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = profiled(&root);
     let before = page(&root, dir.path()).len();
     for size in 1..=100 {
@@ -178,8 +172,7 @@ fn a_record_carries_profiles_and_another_machines_are_shown() {
 
 #[test]
 fn each_column_and_line_is_on_the_page() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = Fixture::new(&root, Some("Example GPU"));
     let mut profile = eager("chain/gpu/each/1024");
     profile.ranges = ["step", "step / forward"]

@@ -7,6 +7,7 @@ use crate::assemble::{Options, ReportError, assemble};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
 use crate::tests::machines::{absurd, commit, full, laptop};
+use crate::tests::refreshed;
 use crate::write;
 use crossover_results::export::export;
 use crossover_results::model::GpuInfo;
@@ -192,8 +193,7 @@ fn wrong_failed_and_foreign_machine_results_are_not_shown() {
 
 #[test]
 fn results_of_a_second_board_are_another_machines() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
     f.gpu(uuid("GPU-11111111-2222"));
@@ -248,8 +248,7 @@ fn results_of_a_second_board_are_another_machines() {
     );
     let results: Vec<usize> = report.machine.runs.iter().map(|(_, n)| *n).collect();
     assert_eq!(results, [1, 2]);
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let page = written.pages();
+    let (page, ..) = refreshed(&root, dir.path());
     assert!(page.contains("Results of 2 runs"));
     assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
 }
@@ -292,8 +291,7 @@ fn no_result_says_what_to_run() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     two(&root);
     // A file where the folder should be stops every user, root included.
     let out = dir.path().join("out");
@@ -305,8 +303,7 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
 
 #[test]
 fn one_size_and_no_cpu_still_make_a_report() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     two(&root);
     let out = dir.path().join("out");
     let written = write::refresh(&root, &out, &Options::default()).unwrap();
@@ -337,8 +334,7 @@ fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
 
 #[test]
 fn other_text_of_files_and_folders_is_written_out() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
     f.fail(
         "matmul/gpu/lost/64",
@@ -375,8 +371,7 @@ fn absurd_times_and_sizes_are_drawn_and_written_short() {
         (1e-300, 1e-300),
         (1e303, 1e303),
     ] {
-        let dir = crate::tests::folder();
-        let root = dir.path().join("criterion");
+        let (dir, root) = crate::tests::folders();
         absurd(&root, least, most);
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
         let page = written.pages();
@@ -398,21 +393,19 @@ fn one_size_in_common_is_no_answer_for_others() {
         (500.0, "at N = 64, the only size measured on both"),
         (5e4, "not at N = 64, the only size measured on both"),
     ] {
-        let dir = crate::tests::folder();
-        let root = dir.path().join("criterion");
+        let (dir, root) = crate::tests::folders();
         let f = Fixture::new(&root, Some("Example GPU"));
         for size in [32, 64, 128] {
             let id = format!("matmul/cpu/best/{size}");
             f.row(&id, Clock::Wall, 1e3);
         }
         f.row("matmul/gpu/x/64", Clock::Events, gpu_ns);
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = written.pages();
+        let (page, table, summary) = refreshed(&root, dir.path());
         assert!(page.contains(wins), "{wins}");
-        let summary = fs::read_to_string(written.summary()).unwrap();
-        assert!(summary.contains(&format!("code: {wins}")), "{wins}");
+        let code = format!("code: {wins}");
+        assert!(summary.to_string().contains(&code), "{wins}");
         for text in ["always", "never", "64 to 64"] {
-            let at = page.find(&format!(">{text}")).or(written.table.find(text));
+            let at = page.find(&format!(">{text}")).or(table.find(text));
             assert_eq!(at, None, "{text}");
         }
     }
@@ -420,15 +413,11 @@ fn one_size_in_common_is_no_answer_for_others() {
 
 #[test]
 fn what_an_unfinished_run_did_not_reach_is_listed() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let mut f = laptop(&root);
     f.skip("matmul/cpu/rayon/3", "does not fit");
     f.fail("matmul/cpu/rayon/5", "wrong result");
-    let page = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        written.pages()
-    };
+    let page = || refreshed(&root, dir.path()).0;
     assert!(!page().contains("Not reached"));
     f.unfinished(&[
         "matmul/cpu/best/64",

@@ -92,6 +92,18 @@ fn names_from_files_stay_text() {
     });
 }
 
+/// The words of the map that are broken, or reach out of their cell.
+const BROKEN: &str = r"[...document.querySelectorAll('.map :is(th, a, small)')].flatMap(cell =>
+   [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE)
+   .flatMap(text => [...text.data.matchAll(/\S+/g)].filter(word => {
+     const range = document.createRange();
+     range.setStart(text, word.index);
+     range.setEnd(text, word.index + word[0].length);
+     const {left, right} = cell.closest('td, th').getBoundingClientRect();
+     const lines = [...range.getClientRects()];
+     return lines.length > 1 || lines.some(line => line.left < left || line.right > right);
+   }).map(word => word[0])))";
+
 /// The committed machines, where there are any.
 #[test]
 fn the_committed_reference() {
@@ -111,6 +123,9 @@ fn the_committed_reference() {
             assert!(labels >= 3, "{labels}");
             let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
             assert!(cells.as_u64() >= Some(20), "{cells}");
+            browser.look(390, 844, false)?;
+            browser.open(&page.page)?;
+            assert_eq!(browser.eval(BROKEN)?, json!([]), "on a phone");
             photograph(browser, "reference")
         },
     );

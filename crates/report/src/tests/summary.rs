@@ -6,10 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::assemble::Options;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::profiles::profiled;
-use crate::write;
+use crate::tests::refreshed;
 use crossover_results::store::machine_record::MACHINES;
 
 const SUMMARY: &str = concat!(
@@ -151,15 +150,12 @@ fn holds<T: schemars::JsonSchema>(path: &str) {
 /// No number became null on the way, as one that is not finite does, and none is out of its range.
 #[test]
 fn the_summary_matches_its_schema() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     commit(dir.path(), laptop);
     for root in [root, dir.path().join("none")] {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let text = fs::read_to_string(written.summary()).unwrap();
-        let summary: Value = serde_json::from_str(&text).unwrap();
+        let (_, _, summary) = refreshed(&root, dir.path());
         let differences = differences_of(&summary);
         assert!(differences.is_empty(), "{differences:#?}");
         assert!(!summary["benchmarks"].as_array().unwrap().is_empty());
@@ -209,16 +205,9 @@ fn record(path: &Path) -> Value {
 
 #[test]
 fn the_schema_rejects_what_is_not_a_summary() {
-    let dir = crate::tests::folder();
-    full(&dir.path().join("criterion"), "Example GPU");
-    let written = write::refresh(
-        &dir.path().join("criterion"),
-        dir.path(),
-        &Options::default(),
-    )
-    .unwrap();
-    let text = fs::read_to_string(written.summary()).unwrap();
-    let sound: Value = serde_json::from_str(&text).unwrap();
+    let (dir, root) = crate::tests::folders();
+    full(&root, "Example GPU");
+    let (_, _, sound) = refreshed(&root, dir.path());
     assert!(differences_of(&sound).is_empty());
     let spoil = |path: &str, value: Value| {
         let mut summary = sound.clone();

@@ -41,8 +41,7 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 
 #[test]
 fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     planted(&root);
     let (page, _, summary) = refreshed(&root, dir.path());
     let techniques = section(&page, "findings");
@@ -73,8 +72,7 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
 
 #[test]
 fn what_a_start_costs_stands_with_its_longest_phases() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
     let costs = section(&page, "costs");
@@ -83,8 +81,7 @@ fn what_a_start_costs_stands_with_its_longest_phases() {
 
 #[test]
 fn whose_gpu_it_is_stands_above_everything() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     let (page, table, _) = refreshed(&root, dir.path());
@@ -94,8 +91,7 @@ fn whose_gpu_it_is_stands_above_everything() {
     assert!(page.find(words) < page.find("id=\"verdict\""));
     assert!(table.starts_with(words), "{table}");
     // With a GPU of one's own there is nothing to say.
-    let own = crate::tests::folder();
-    let root = own.path().join("criterion");
+    let (own, root) = crate::tests::folders();
     full(&root, "Example GPU");
     let (page, table, _) = refreshed(&root, own.path());
     assert!(!page.contains("class=\"banner\"") && !table.contains("another machine"));

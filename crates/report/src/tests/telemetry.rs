@@ -1,16 +1,12 @@
 //! The telemetry of a benchmark: what the page shows of it, and where it says nothing.
 
-use std::fs;
-
 use serde_json::Value;
 
-use crate::assemble::Options;
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::lessons::{findings, says};
 use crate::tests::machines::full;
 use crate::tests::refreshed;
-use crate::write;
 use crossover_results::analysis::telemetry;
 use crossover_results::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_results::store::machine::MachineResults;
@@ -58,14 +54,11 @@ pub(crate) fn plant_capped(f: &Fixture) {
 
 #[test]
 fn the_page_marks_what_was_held_down_and_says_why() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let page = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let summary: Value =
-            serde_json::from_str(&fs::read_to_string(written.summary()).unwrap()).unwrap();
-        (written.pages(), summary)
+        let (html, _, summary) = refreshed(&root, dir.path());
+        (html, summary)
     };
     let (html, _) = page();
     assert!(!html.contains("class=\"slowed\""));
@@ -97,8 +90,7 @@ fn the_page_marks_what_was_held_down_and_says_why() {
 /// Telemetry of its own tells a result that ran freely from one of a device that tells nothing.
 #[test]
 fn what_no_driver_told_is_not_known() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let sizes = [(4096, false), (8192, true)];
     for (size, throttling_unknown) in sizes {
@@ -124,8 +116,7 @@ fn what_no_driver_told_is_not_known() {
 /// Whatever is compared carries the clock and the cap, and what ran freely does not.
 #[test]
 fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let said = || refreshed(&root, dir.path());
     let free = said();

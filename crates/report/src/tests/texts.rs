@@ -44,8 +44,7 @@ fn the_document_is_that_of_the_committed_records() {
 /// On a machine without a GPU the reference answers, and says whose it is; what no result has is said.
 #[test]
 fn a_page_without_a_gpu_has_the_claims_and_findings_of_the_reference() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     let (page, _, _) = refreshed(&root, dir.path());

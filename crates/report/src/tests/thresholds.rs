@@ -20,8 +20,7 @@ fn advice(report: &crate::assemble::Assembled) -> Advice {
 
 #[test]
 fn they_are_written_beside_the_page() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     full(&root, "Example GPU");
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     assert!(written.to_string().contains("\nthresholds: "), "{written}");
@@ -68,8 +67,7 @@ fn they_are_written_beside_the_page() {
 /// An operation of a user's own, whose GPU code was measured at every third size of the CPU's.
 #[test]
 fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let fixture = Fixture::new(&root, Some("Example GPU"));
     let cost = |_| Cost::default();
     let cpu = |n: f64| 10.0 * n * n;
@@ -100,8 +98,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
 
 #[test]
 fn without_answers_there_are_none() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     assert!(!written.to_string().contains("thresholds"), "{written}");
@@ -110,8 +107,7 @@ fn without_answers_there_are_none() {
 
 #[test]
 fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
@@ -133,8 +129,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
 
 #[test]
 fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     full(&root, "Example GPU");
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     let advice = advice(&report);

@@ -10,8 +10,7 @@ use crossover_words::Clock::{Events, Wall};
 
 #[test]
 fn it_is_marked_and_left_out_of_answers_and_findings() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let said = || {
         let (page, _, summary) = refreshed(&root, dir.path());

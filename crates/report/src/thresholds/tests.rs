@@ -342,8 +342,7 @@ fn another_cpu_is_asked_and_back_tested_beside_the_gpu_of_a_record() {
         println!("skipped: the committed records belong to a checkout, and a package has none");
         return;
     };
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
+    let (dir, root) = crate::tests::folders();
     let fixture = Fixture::new(&root, None);
     let groups = reference.machine.groups.iter();
     for series in groups.flat_map(|group| group.on(Device::Cpu)) {

@@ -22,7 +22,11 @@ fn main() -> ExitCode {
     // They wait for half of their time.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads.get_or_insert(2 * cores);
-    let faults = faults::TESTS.iter().map(|test| test.trial("faults"));
-    let suite = suite::TESTS.iter().map(|test| test.trial("suite"));
-    libtest_mimic::run(&arguments, faults.chain(suite).collect()).exit_code()
+    let faults = faults::TESTS.iter().map(|test| ("faults", test));
+    let suite = suite::TESTS.iter().map(|test| ("suite", test));
+    let mut tests: Vec<_> = faults.chain(suite).collect();
+    // In the midst of the others each would wait until all that were begun are over.
+    tests.sort_by_key(|(_, test)| !test.is_alone());
+    let trials = tests.into_iter().map(|(of, test)| test.trial(of));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

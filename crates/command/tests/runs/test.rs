@@ -12,6 +12,10 @@ pub(crate) enum Test {
 }
 
 impl Test {
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self, Test::Alone(..))
+    }
+
     pub(crate) fn trial(&self, of: &str) -> Trial {
         static MACHINE: RwLock<()> = RwLock::new(());
         let (name, test, alone) = match *self {

@@ -85,6 +85,11 @@ fn main() -> ExitCode {
             Ok(())
         })
     });
-    let trials = golden.collect::<Vec<_>>().into_iter().chain(trials);
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    // What takes longest comes first, so that no core waits for it at the end.
+    let trials: Vec<Trial> = trials.chain(golden).collect();
+    let mut arguments = Arguments::from_args();
+    // Their processes wait for some of their time.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(2 * cores);
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

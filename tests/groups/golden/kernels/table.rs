@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crossover::device::kernel::Resources;
 
-use crate::kernels::occupancy::warps;
-use crate::kernels::sass::{self, Code, is, on_tensor_core};
-use crate::kernels::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
+use crate::golden::kernels::occupancy::warps;
+use crate::golden::kernels::sass::{self, Code, is, on_tensor_core};
+use crate::golden::kernels::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 
 /// Of each kernel: threads per block, as `src/workload` launches it; the most registers per
 /// thread; the fewest warps that a multiprocessor holds of it (at most 64); the fewest
@@ -223,8 +223,7 @@ fn compare<T>(
     assert!(left.is_empty(), "no kernels for the rows {left:?}");
 }
 
-#[test]
-fn registers_and_occupancy_are_those_of_the_table() {
+pub(crate) fn registers_and_occupancy_are_those_of_the_table() {
     if !nvrtc() {
         return;
     }
@@ -235,8 +234,7 @@ fn registers_and_occupancy_are_those_of_the_table() {
     );
 }
 
-#[test]
-fn instructions_are_those_of_the_table() {
+pub(crate) fn instructions_are_those_of_the_table() {
     if !nvrtc() {
         return;
     }
@@ -251,8 +249,7 @@ fn instructions_are_those_of_the_table() {
     );
 }
 
-#[test]
-fn faults_are_found_where_there_are_some() {
+pub(crate) fn faults_are_found_where_there_are_some() {
     if !nvrtc() {
         return;
     }

@@ -6,7 +6,8 @@ use crossover::suite::{Memory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::{golden_lines, suite};
+use crate::golden::golden_lines;
+use crate::suite;
 
 const PROFILES: [(char, Profile); 3] = [
     ('q', Profile::Quick),
@@ -99,8 +100,7 @@ fn line(profiles: &str, planned: &Planned) -> String {
 
 const HEADER: &str = "id\tprofiles\tfits\tclock\tthroughput\tflop\tbytes\tto device\tto host\tlaunches\tfolder\trole";
 
-#[test]
-fn every_benchmark_is_what_it_was() {
+pub(crate) fn every_benchmark_is_what_it_was() {
     let now = pool(CORES[0]).install(lines);
     for cores in CORES {
         assert_eq!(pool(cores).install(lines), now, "with {cores} cores");
@@ -154,8 +154,7 @@ fn digest(at: usize, size: u64, cores: usize) -> String {
     })
 }
 
-#[test]
-fn every_input_is_what_it_was() {
+pub(crate) fn every_input_is_what_it_was() {
     let now = digests();
     for golden in golden_lines("inputs.tsv", &now) {
         assert!(now.contains(&golden), "{golden}");

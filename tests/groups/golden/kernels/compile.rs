@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crossover::device::kernel::{Cubin, Source};
 
-use crate::kernels::{HOPPER, PLANTED, compile, nvrtc, sources};
+use crate::golden::kernels::{HOPPER, PLANTED, compile, nvrtc, sources};
 
 /// One compute capability of each generation that CUDA 13 compiles for.
 const ARCHITECTURES: [(u32, u32); 7] = [(7, 5), (8, 0), (8, 6), (8, 9), HOPPER, (10, 0), (12, 0)];
@@ -26,8 +26,7 @@ fn kernels_of(cubin: &Cubin) -> BTreeSet<String> {
         .collect()
 }
 
-#[test]
-fn every_source_compiles_for_each_architecture_it_claims_and_does_not_spill() {
+pub(crate) fn every_source_compiles_for_each_architecture_it_claims_and_does_not_spill() {
     if !nvrtc() {
         return;
     }
@@ -52,8 +51,7 @@ fn every_source_compiles_for_each_architecture_it_claims_and_does_not_spill() {
     }
 }
 
-#[test]
-fn spills_are_seen_where_there_are_some() {
+pub(crate) fn spills_are_seen_where_there_are_some() {
     if !nvrtc() {
         return;
     }
@@ -64,8 +62,7 @@ fn spills_are_seen_where_there_are_some() {
     assert!(resources[0].spill_loads > 0, "{resources:?}");
 }
 
-#[test]
-fn a_rejected_source_shows_the_compilers_words() {
+pub(crate) fn a_rejected_source_shows_the_compilers_words() {
     if !nvrtc() {
         return;
     }
@@ -85,8 +82,7 @@ fn a_rejected_source_shows_the_compilers_words() {
     );
 }
 
-#[test]
-fn names_are_unique_since_modules_are_kept_by_name() {
+pub(crate) fn names_are_unique_since_modules_are_kept_by_name() {
     let mut names: Vec<&str> = sources().iter().map(|source| source.name).collect();
     let count = names.len();
     names.dedup();
@@ -94,8 +90,7 @@ fn names_are_unique_since_modules_are_kept_by_name() {
 }
 
 /// Every source in the folder belongs to a group: no test would compile it otherwise.
-#[test]
-fn every_file_of_the_folder_is_of_a_group_or_of_the_limits() {
+pub(crate) fn every_file_of_the_folder_is_of_a_group_or_of_the_limits() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

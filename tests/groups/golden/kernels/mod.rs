@@ -3,10 +3,10 @@
 //! Needs NVRTC, and nvdisasm for the instructions. Without them the tests say so and pass,
 //! unless `CROSSOVER_REQUIRE_NVRTC=1` or `CROSSOVER_REQUIRE_NVDISASM=1`.
 
-mod compile;
-mod occupancy;
-mod sass;
-mod table;
+pub(super) mod compile;
+pub(super) mod occupancy;
+pub(super) mod sass;
+pub(super) mod table;
 
 use std::sync::OnceLock;
 

@@ -1,0 +1,75 @@
+//! What must not change by accident: the benchmarks of every profile, their inputs, the
+//! kernels' machine code, and the README's list of groups.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `benchmarks.tsv` | a line per benchmark: profiles (and `untried`, where no device has run it), memories that it fits, clock, throughput, cost, Criterion's folder, role |
+//! | `inputs.tsv` | SHA-256 of the inputs of each group and size |
+//!
+//! New benchmarks, groups and fields may be added without touching any of these. A change that
+//! is meant is written by `CROSSOVER_GOLDEN=write cargo test --test groups golden`, and its diff is
+//! read.
+
+mod benchmarks;
+mod kernels;
+mod readme;
+
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::Trial;
+
+/// Tests with their names.
+macro_rules! named {
+    ($($test:path,)*) => { &[$((stringify!($test), $test)),*] };
+}
+
+const TESTS: &[(&str, fn())] = named![
+    benchmarks::every_benchmark_is_what_it_was,
+    benchmarks::every_input_is_what_it_was,
+    readme::the_readme_lists_the_groups_with_their_questions,
+    readme::every_group_has_a_heading_and_a_question,
+    kernels::compile::every_source_compiles_for_each_architecture_it_claims_and_does_not_spill,
+    kernels::compile::spills_are_seen_where_there_are_some,
+    kernels::compile::a_rejected_source_shows_the_compilers_words,
+    kernels::compile::names_are_unique_since_modules_are_kept_by_name,
+    kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits,
+    kernels::occupancy::each_limit_is_the_one_that_counts,
+    kernels::sass::a_listing_gives_each_kernel_its_instructions,
+    kernels::sass::an_instruction_is_of_a_kind_by_its_modifiers,
+    kernels::table::registers_and_occupancy_are_those_of_the_table,
+    kernels::table::instructions_are_those_of_the_table,
+    kernels::table::faults_are_found_where_there_are_some,
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    // A bundle travels without the sources.
+    if !folder().is_dir() {
+        return Vec::new();
+    }
+    let trial = |&(name, test): &(&str, fn())| {
+        Trial::test(format!("golden::{name}"), move || {
+            test();
+            Ok(())
+        })
+    };
+    TESTS.iter().map(trial).collect()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/groups/golden")
+}
+
+/// Whether the files are to be written anew.
+fn writes() -> bool {
+    std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write")
+}
+
+/// The golden lines of a file, or the lines that are now its content.
+fn golden_lines(file: &str, now: &[String]) -> Vec<String> {
+    let path = folder().join(file);
+    if writes() {
+        std::fs::write(&path, now.join("\n") + "\n").unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    text.lines().map(str::to_owned).collect()
+}

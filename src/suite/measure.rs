@@ -64,6 +64,7 @@ pub(super) struct Calibrated {
 /// A benchmark that is about to be run.
 pub(super) struct Bench<'a, W> {
     pub(super) id: &'a str,
+    pub(super) criterion_id: BenchmarkId,
     pub(super) group: &'a Group<W>,
     pub(super) row: &'a Implementation<W>,
     pub(super) size: u64,
@@ -91,7 +92,6 @@ impl Measuring<'_> {
     pub(super) fn measure<W: Workload>(
         &mut self,
         plots: &mut Plots<'_>,
-        criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         problem: &OnceCell<Rc<W>>,
         learnt: &mut Learnt<W>,
@@ -106,7 +106,7 @@ impl Measuring<'_> {
         })?;
         self.announce(bench, &sampling)?;
         self.guard_on_other_values(bench, &mut *routine, &sampling, learnt)?;
-        self.sample_until_steady(plots, criterion_id, bench, &mut *routine, &sampling)
+        self.sample_until_steady(plots, bench, &mut *routine, &sampling)
     }
 
     /// Measures what the result is held against, where that is due.
@@ -143,7 +143,6 @@ impl Measuring<'_> {
     fn sample_until_steady<W>(
         &mut self,
         plots: &mut Plots<'_>,
-        criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
         sampling: &Sampling,
@@ -153,9 +152,7 @@ impl Measuring<'_> {
             Timing::Clock if judged => IfUnsteady::Again,
             _ => IfUnsteady::Unjudged,
         };
-        let id = criterion_id.clone();
-        let Some((why, first)) = self.attempt(plots, id, bench, routine, sampling, unsteady)?
-        else {
+        let Some((why, first)) = self.attempt(plots, bench, routine, sampling, unsteady)? else {
             return Ok(());
         };
         eprintln!(
@@ -167,7 +164,7 @@ impl Measuring<'_> {
         let mut criterion = instance(results, self.sampling, self.time, takes_turns);
         let mut again = plots_of(&mut criterion, bench);
         let kept = IfUnsteady::Kept;
-        let second = self.attempt(&mut again, criterion_id, bench, routine, sampling, kept);
+        let second = self.attempt(&mut again, bench, routine, sampling, kept);
         if second.is_err() && interrupt::signal().is_some() {
             first.put_back()?;
         }
@@ -179,7 +176,6 @@ impl Measuring<'_> {
     fn attempt<W>(
         &mut self,
         plots: &mut Plots<'_>,
-        criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
         sampling: &Sampling,
@@ -195,7 +191,7 @@ impl Measuring<'_> {
             true => Some(bench.folder.begin(baseline)?),
             false => None,
         };
-        let timed = self.time(plots, criterion_id, bench, routine, watch, unsteady);
+        let timed = self.time(plots, bench, routine, watch, unsteady);
         match (timed, attempt) {
             // After a signal nothing is measured again: an unsteady result is better than none.
             (Ok(Some(why)), Some(attempt))
@@ -228,7 +224,6 @@ impl Measuring<'_> {
     fn time<W>(
         &mut self,
         plots: &mut Plots<'_>,
-        criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
         watch: Option<Watch>,
@@ -236,7 +231,7 @@ impl Measuring<'_> {
     ) -> Result<Option<String>, Missing> {
         let known = self.doubts.len();
         let inputs = self.inputs(bench, routine)?;
-        self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
+        self.sample(plots, bench, routine, watch.as_ref())?;
         let telemetry = watch.map(Watch::finish);
         self.require_unchanged(bench, routine, &inputs)?;
         let mut why = match unsteady {
@@ -309,7 +304,6 @@ impl Measuring<'_> {
     fn sample<W>(
         &mut self,
         plots: &mut Plots<'_>,
-        criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
         watch: Option<&Watch>,
@@ -341,7 +335,7 @@ impl Measuring<'_> {
         let mut called = Duration::ZERO;
         let begun = Instant::now();
         let outcome = catch_panic(|| {
-            plots.bench_function(criterion_id, |b| {
+            plots.bench_function(bench.criterion_id.clone(), |b| {
                 b.iter_custom(|iterations| {
                     // Criterion's own rule, which does not say which of its calls warm up.
                     let activity = match begun.elapsed() <= warm_up {

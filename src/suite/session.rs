@@ -245,6 +245,7 @@ impl Session {
         }
         let bench = Bench {
             id: &id,
+            criterion_id,
             group,
             row,
             size,
@@ -270,7 +271,7 @@ impl Session {
         };
         let profiled_before = bench.folder.profiled_at();
         let begun = Instant::now();
-        let measured = measuring.measure(plots, criterion_id, &bench, problem, learnt);
+        let measured = measuring.measure(plots, &bench, problem, learnt);
         // The next benchmark is not to blame for what this one's routine could not give back.
         let measured = measured.and(measuring.check_device());
         let mut spent = measuring.spent;

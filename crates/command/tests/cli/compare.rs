@@ -36,6 +36,13 @@ fn json(root: &Path, args: &[&str]) -> (Value, i32) {
     (value, output.status.code().unwrap())
 }
 
+/// Fails where these arguments do not end with exit code 2 and such an error.
+fn refused(root: &Path, args: &[&str], words: &str) {
+    let output = crossover(root, args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert!(err(&output).contains(words), "{}", err(&output));
+}
+
 fn row<'a>(json: &'a Value, id: &str) -> &'a Value {
     json["benchmarks"]
         .as_array()
@@ -157,13 +164,7 @@ fn pairs_of_runs_are_compared_pair_by_pair() {
         "{found:#}"
     );
     assert_eq!(found["classes"][0]["pairs"], 2);
-    let output = crossover(root.path(), &["a1,a2", "b1"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        err(&output).contains("as many on both sides"),
-        "{}",
-        err(&output)
-    );
+    refused(root.path(), &["a1,a2", "b1"], "as many on both sides");
 }
 
 #[test]
@@ -171,19 +172,12 @@ fn a_missing_baseline_lists_those_there_are() {
     let root = root();
     suite(root.path(), "main", 1, |_| 1.0);
     suite(root.path(), "other", 1, |_| 1.0);
-    let output = crossover(root.path(), &["main", "mine"]);
-    assert_eq!(output.status.code(), Some(2));
-    let text = err(&output);
-    assert!(
-        text.contains("no baseline `mine`") && text.contains("`main`, `other`"),
-        "{text}"
-    );
-    let empty = self::root();
-    let output = crossover(empty.path(), &["main", "mine"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("--save-baseline"), "{}", err(&output));
-    let nowhere = err(&crossover(root.path(), &["main", "no/where"]));
-    assert!(nowhere.contains("no/where: no such folder"), "{nowhere}");
+    let sides = ["main", "mine"];
+    refused(root.path(), &sides, "no baseline `mine`");
+    refused(root.path(), &sides, "`main`, `other`");
+    refused(self::root().path(), &sides, "--save-baseline");
+    let nowhere = ["main", "no/where"];
+    refused(root.path(), &nowhere, "no/where: no such folder");
 }
 
 #[test]
@@ -256,9 +250,8 @@ fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
         1
     );
     // Nothing in common is no clean comparison.
-    let output = crossover(root.path(), &["main", "mine", "--filter", "^g/"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("nothing could be compared"));
+    let nothing = ["main", "mine", "--filter", "^g/"];
+    refused(root.path(), &nothing, "nothing could be compared");
 }
 
 #[test]
@@ -404,8 +397,7 @@ fn a_bad_threshold_is_refused() {
     let root = root();
     suite(root.path(), "main", 1, |_| 1.0);
     for bad in ["0", "nan", "100"] {
-        let output = crossover(root.path(), &["main", "main", "--threshold", bad]);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(err(&output).contains("--threshold"), "{}", err(&output));
+        let arguments = ["main", "main", "--threshold", bad];
+        refused(root.path(), &arguments, "--threshold");
     }
 }

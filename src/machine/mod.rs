@@ -1,9 +1,8 @@
-//! What this machine can do: its measured ceilings, its peak arithmetic, the vector instructions of its
-//! CPU, and the device as NVML sees it.
+//! What this machine can do: its measured ceilings, its peak arithmetic, and the
+//! device as NVML sees it.
 
 pub(crate) mod ceilings;
 pub(crate) mod commit;
-pub(crate) mod isa;
 
 pub use ceilings::kernels::{CEILINGS, fma_rate};
 pub use commit::Package;

@@ -162,7 +162,7 @@ pub(crate) fn visit_numbers<T: Number>(values: &[T], visit: &mut dyn FnMut(&[u8]
     let mut bytes = Vec::new();
     for values in values.chunks(1 << 14) {
         bytes.clear();
-        values.iter().for_each(|value| value.append_to(&mut bytes));
+        T::append(values, &mut bytes);
         visit(&bytes);
     }
 }

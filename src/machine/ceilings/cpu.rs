@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use crate::machine::ceilings::cpu_memory;
 use crate::machine::ceilings::effort::Effort;
 use crate::machine::ceilings::measured::Measured;
-use crate::machine::ceilings::vector::CHAINS;
-use crate::machine::isa::Isa;
 use crate::model::role::Threads;
+use crossover_arithmetic::Isa;
+use crossover_arithmetic::limits::CHAINS;
 use crossover_words::units;
 
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::machine::ceilings::effort::Effort;
 use crate::machine::ceilings::measured::Measured;
-use crate::machine::ceilings::vector::BLOCK_BYTES;
-use crate::machine::isa::Isa;
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
+use crossover_arithmetic::Isa;
+use crossover_arithmetic::limits::BLOCK_BYTES;
 use crossover_machine::memory;
 
 /// The smallest working set of all threads together: that of an L1 cache.

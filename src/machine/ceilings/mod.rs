@@ -24,4 +24,3 @@ pub(crate) mod gpu;
 pub(crate) mod kernels;
 mod measured;
 mod typical;
-mod vector;

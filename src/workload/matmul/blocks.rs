@@ -5,9 +5,9 @@ use std::fmt;
 use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
-use crate::workload::matmul::direct;
 use crate::workload::matmul::element::Element;
 use crate::workload::prepare::Threads;
+use crossover_arithmetic::direct;
 
 /// A library, or code of our own, that multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

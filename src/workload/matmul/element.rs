@@ -3,9 +3,9 @@
 use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::matmul::direct;
 use crate::workload::matmul::gemm::Call;
 use crate::workload::number::Number;
+use crossover_arithmetic::direct;
 
 /// C = A B on the calling thread.
 pub(super) type Direct<T> = fn(ArrayView2<'_, T>, ArrayView2<'_, T>, ArrayViewMut2<'_, T>);

@@ -4,7 +4,6 @@
 mod blas;
 pub(crate) mod blocks;
 pub mod cpu;
-mod direct;
 mod element;
 mod emulated;
 mod end_to_end;

@@ -182,7 +182,7 @@ impl<T: Element> Matmul<T> {
 }
 
 /// Unit roundoff of f32, 2^-24.
-pub(crate) const UNIT_ROUNDOFF: f64 = <f32 as Number>::UNIT_ROUNDOFF;
+pub(crate) const UNIT_ROUNDOFF: f64 = <f32 as crossover_arithmetic::Number>::UNIT_ROUNDOFF;
 
 /// The largest error that is accepted of sums of `k` terms in f32.
 pub(super) fn bound(k: usize) -> f64 {
@@ -228,7 +228,7 @@ pub(crate) fn uniform<T: Number>(len: usize, stream: u64) -> Vec<T> {
         .for_each(|(block, values)| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream << 32 | block as u64);
             // 24 or 53 random bits: all values are exact, multiples of 2^-23 or 2^-52.
-            values.fill_with(|| T::from(2.0) * T::unit(&mut rng) - T::one());
+            T::fill_uniform(values, 1.0, &mut rng);
         });
     values
 }

@@ -50,9 +50,7 @@ impl<T: Number> Reference<T> {
             .for_each(|(i, (row, a))| {
                 let b = &b[i / m * k * n..][..k * n];
                 for (&a, b) in a.iter().zip(b.chunks(n)) {
-                    for (sum, &b) in row.iter_mut().zip(b) {
-                        *sum = sum.plus_product(a, T::Wide::from(b));
-                    }
+                    T::add_products(row, a, b);
                 }
             });
         let rms = rms::<T>(&product);
@@ -125,7 +123,7 @@ impl<T: Number> Reference<T> {
                 .fold(0.0, worse),
             Self::Freivalds { probes, .. } => probes
                 .iter()
-                .map(|probe| dot(row, &probe.x).minus(probe.product[i]).abs() / probe.rms)
+                .map(|probe| T::dot(row, &probe.x).minus(probe.product[i]).abs() / probe.rms)
                 .fold(0.0, worse),
         }
     }
@@ -154,21 +152,8 @@ fn rms<T: Number>(values: &[T::Wide]) -> f64 {
 
 /// Matrix times vector, row by row: no wider copy of the matrix.
 fn times<T: Number>(matrix: &[T], x: &[T::Wide]) -> Vec<T::Wide> {
-    matrix.par_chunks(x.len()).map(|row| dot(row, x)).collect()
-}
-
-/// A dot product in eight partial sums, which the compiler turns into vector code.
-fn dot<T: Number>(row: &[T], x: &[T::Wide]) -> T::Wide {
-    let zero = T::Wide::from(T::zero());
-    let mut sums = [zero; 8];
-    let (rows, xs) = (row.chunks_exact(8), x.chunks_exact(8));
-    let rest = rows.remainder().iter().zip(xs.remainder());
-    let rest = rest.fold(zero, |sum, (&c, &x)| sum.plus_product(c, x));
-    for (c, x) in rows.zip(xs) {
-        for i in 0..8 {
-            sums[i] = sums[i].plus_product(c[i], x[i]);
-        }
-    }
-    sums.iter()
-        .fold(rest, |sum, &part| sum.plus_product(T::one(), part))
+    matrix
+        .par_chunks(x.len())
+        .map(|row| T::dot(row, x))
+        .collect()
 }

@@ -49,20 +49,22 @@ impl Left {
 
     /// The update that the gradients give, from the start of `problem`.
     fn updated(mut self, problem: &Training) -> Self {
-        let start = &problem.start;
-        let counter = start.counter.next();
-        for i in 0..PARAMETERS {
-            let before = Value {
-                w: start.parameters[i].into(),
-                m: start.first[i].into(),
-                v: start.second[i].into(),
-            };
-            let after = before.updated(self.gradients[i].into(), counter);
-            self.parameters[i] = after.w as f32;
-            self.first[i] = after.m as f32;
-            self.second[i] = after.v as f32;
-        }
+        (0..PARAMETERS).for_each(|i| self.update(problem, i));
         self
+    }
+
+    /// The same of one parameter.
+    fn update(&mut self, problem: &Training, i: usize) {
+        let start = &problem.start;
+        let before = Value {
+            w: start.parameters[i].into(),
+            m: start.first[i].into(),
+            v: start.second[i].into(),
+        };
+        let after = before.updated(self.gradients[i].into(), start.counter.next());
+        self.parameters[i] = after.w as f32;
+        self.first[i] = after.m as f32;
+        self.second[i] = after.v as f32;
     }
 }
 
@@ -209,9 +211,10 @@ fn one_wrong_value_is_found_wherever_it_is() {
             for (how, value) in [("zero", 0.0), ("negated", -right.gradients[place])] {
                 let mut left = right.clone();
                 left.gradients[place] = value;
-                let mut left = left.updated(&problem);
-                left.copies = (right.copies.as_ref())
-                    .map(|_| left.parameters.iter().map(|&w| to_bf16(w)).collect());
+                left.update(&problem, place);
+                if let Some(copies) = &mut left.copies {
+                    copies[place] = to_bf16(left.parameters[place]);
+                }
                 let found = left.passes(&problem, format);
                 assert!(found.is_err(), "{format:?}: gradient of {what} {how}");
             }

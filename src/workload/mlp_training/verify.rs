@@ -159,14 +159,19 @@ fn loss(problem: &Training, format: Format, loss: f32) -> Part {
     Part::new("loss", error, bound)
 }
 
+/// The larger of each two errors.
+fn worst([a, b, c, d]: [f64; 4], [e, f, g, h]: [f64; 4]) -> [f64; 4] {
+    [worse(a, e), worse(b, f), worse(c, g), worse(d, h)]
+}
+
 fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
     let start = &problem.start;
     let counter = start.counter.next();
     let wide = |values: &[f32], i: usize| f64::from(values[i]);
-    let errors = (0..PARAMETERS)
-        .into_par_iter()
-        .with_min_len(1 << 12)
-        .map(|i| {
+    const CHUNK: usize = 1 << 14;
+    let of_chunk = |first: usize| {
+        let mut largest = [0.0; 4];
+        for i in first..PARAMETERS.min(first + CHUNK) {
             let before = Value {
                 w: wide(&start.parameters, i),
                 m: wide(&start.first, i),
@@ -188,12 +193,12 @@ fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
             let of_copy = outputs
                 .copies
                 .map_or(0.0, |copies| relative((wide(copies, i) - w).abs(), w.abs()));
-            [of_w, of_m, of_v, of_copy]
-        })
-        .reduce(
-            || [0.0; 4],
-            |a, b| std::array::from_fn(|i| worse(a[i], b[i])),
-        );
+            largest = worst(largest, [of_w, of_m, of_v, of_copy]);
+        }
+        largest
+    };
+    let chunks = (0..PARAMETERS).into_par_iter().step_by(CHUNK);
+    let errors = chunks.map(of_chunk).reduce(|| [0.0; 4], worst);
     let names = ["parameters", "first moments", "second moments"];
     let mut parts: Vec<Part> = (names.into_iter().zip(errors))
         .map(|(name, error)| Part::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))

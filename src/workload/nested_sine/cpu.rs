@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::machine::isa::Isa;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
-use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::Tolerance;
 use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, calibrate};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
+use crossover_arithmetic::Isa;
+use crossover_arithmetic::sine::Stores;
 
 /// Accuracy assumed of a C library's `sinf` and `sin`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>

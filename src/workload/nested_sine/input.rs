@@ -21,9 +21,7 @@ pub(super) fn uniform<T: Number>(n: usize) -> Vec<T> {
     let first = seed(SEED);
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(first + i as u64);
-        for value in chunk {
-            *value = T::from(6.0) * T::unit(&mut random) - T::from(3.0);
-        }
+        T::fill_uniform(chunk, 3.0, &mut random);
     });
     x
 }
@@ -56,7 +54,7 @@ pub(super) fn adversarial() -> Vec<f32> {
         f32::MIN_POSITIVE.next_down(),
         f32::NAN.copysign(-1.0),
     ];
-    all.extend(neighbours(crate::workload::nested_sine::sine::LARGE));
+    all.extend(neighbours(crossover_arithmetic::sine::LARGE));
     for exponent in -149..=127 {
         all.extend(neighbours(2f64.powi(exponent) as f32));
         all.push((1.618_034 * 2f64.powi(exponent)) as f32);

@@ -8,12 +8,11 @@ pub mod gpu;
 mod input;
 mod kernel;
 mod problem;
-mod sine;
 mod sine_f64;
 pub mod unfused;
 mod verify;
 
-pub use crate::machine::isa::Isa;
+pub use crossover_arithmetic::Isa;
 pub(super) use format::POISON;
 pub use format::Sine;
 pub use kernel::NESTED_SINE;

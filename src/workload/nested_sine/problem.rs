@@ -6,9 +6,10 @@ use std::ops::Range;
 use crate::device::kernel::Source;
 use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::{input, sine, sine_f64};
+use crate::workload::nested_sine::{input, sine_f64};
 use crate::workload::number::in_f64;
 use crate::workload::routine::{Workload, visit_numbers};
+use crossover_arithmetic::sine;
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;

@@ -1,14 +1,14 @@
 //! The sine in float64, in loops that the compiler makes vectors of.
 //!
-//! The method is that of [`sine`](crate::workload::nested_sine::sine): the first pass subtracts k π in three
+//! The method is that of [`sine`](crossover_arithmetic::sine): the first pass subtracts k π in three
 //! fused multiply-adds and evaluates x + x³ P(x²) on [-π/2, π/2], the later ones need no reduction, and
 //! from the third on two coefficients less. Above [`LARGE`] the first pass is the C library's.
 //! `kernels/nested_sine_f64.cu` uses the same constants in the same order of operations.
 
 use std::f64::consts::{FRAC_1_PI, PI};
 
-use crate::workload::nested_sine::sine::polynomial;
 use crate::workload::prepare::wide;
+use crossover_arithmetic::sine::polynomial;
 
 /// Largest magnitude that is reduced here.
 pub(super) const LARGE: f64 = 65_536.0;

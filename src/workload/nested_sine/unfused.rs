@@ -3,16 +3,16 @@
 use std::rc::Rc;
 
 use crate::device::Gpu;
-use crate::machine::isa::Isa;
 use crate::workload::nested_sine::cpu::{Plan, SIMD_ULP, share_out};
 use crate::workload::nested_sine::format::POISON;
 use crate::workload::nested_sine::gpu::{KERNELS, enqueue};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
-use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::Tolerance;
 use crate::workload::prepare::{HostMemory, On, Prepared, Threads};
 use crate::workload::routine::Made;
 use crate::workload::simple::OnCpu;
+use crossover_arithmetic::Isa;
+use crossover_arithmetic::sine::Stores;
 
 /// Four passes in the vectors of [`cpu::simd`](crate::workload::nested_sine::cpu::simd), on all cores,
 /// between two arrays.

@@ -1,4 +1,4 @@
-//! The vector instruction sets that this suite has code for, and those that this CPU has.
+//! The vector instruction sets that there is code for, and those that this CPU has.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ enum Kind {
 
 impl Isa {
     /// What every CPU of the architecture has.
-    pub(crate) const PORTABLE: Self = Self(Kind::Portable);
+    pub const PORTABLE: Self = Self(Kind::Portable);
 
     /// The instruction sets of this CPU, the widest first; never empty.
     pub fn available() -> Vec<Self> {

@@ -20,15 +20,18 @@
 
 use pulp::{Scalar, Simd, WithSimd};
 
-use crate::machine::isa::{Isa, fence, stream};
+use crate::isa::{Isa, fence, stream};
 
 /// Largest magnitude that the float32 reduction takes. Here |k| < 2¹⁵, for which every
 /// float32 was compared with float64.
-pub(super) const LARGE: f32 = 65536.0;
+pub const LARGE: f32 = 65536.0;
 
-pub(super) const PI_0: f32 = std::f32::consts::PI;
-pub(super) const PI_1: f32 = -8.742_278e-8;
-pub(super) const PI_2: f32 = -3.430_249e-15;
+/// π in three float32, of which this is the first.
+pub const PI_0: f32 = std::f32::consts::PI;
+/// The second.
+pub const PI_1: f32 = -8.742_278e-8;
+/// The third.
+pub const PI_2: f32 = -3.430_249e-15;
 /// 1.5 · 2²³: adding it rounds to an integer and leaves that integer's parity in bit 0.
 const ROUND: f32 = 12_582_912.0;
 
@@ -39,15 +42,15 @@ const ROUND: f32 = 12_582_912.0;
 // polynomials are good to 7e-9, a tenth of an ulp; evaluation makes that 1.7 ulp beside ±π/2,
 // where the terms are largest, and 0.9 on [-1, 1].
 /// For |x| ≤ π/2.
-pub(super) const HALF_PI: [f32; 4] = [-0.16666657, 0.008333054, -0.00019809735, 2.6061723e-6];
+pub const HALF_PI: [f32; 4] = [-0.16666657, 0.008333054, -0.00019809735, 2.6061723e-6];
 /// For |x| ≤ sin 1.
-pub(super) const SIN_1: [f32; 3] = [-0.16666648, 0.008331754, -0.00019463318];
+pub const SIN_1: [f32; 3] = [-0.16666648, 0.008331754, -0.00019463318];
 
 /// FLOP per element of the four passes: 27 instructions, 18 of them fused multiply-adds.
-pub(super) const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
+pub const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
 
 /// FLOP of a polynomial of so many coefficients.
-pub(super) const fn polynomial(terms: usize) -> u32 {
+pub const fn polynomial(terms: usize) -> u32 {
     2 * terms as u32 + 2
 }
 
@@ -129,7 +132,7 @@ const PI_BY_2_64: f64 = std::f64::consts::PI / (u64::MAX as f64);
 /// Payne and Hanek, *Radian Reduction for Trigonometric Functions* (1983): with x = m 2ᵉ
 /// and m an integer, the digits of 2ᵉ/π from 2¹ up only add even numbers to x/π. Of those
 /// below, 96 are kept, so that x/π modulo 2 comes out to within 2⁻⁶² in integers.
-pub(super) fn sine_large(x: f32) -> f32 {
+pub fn sine_large(x: f32) -> f32 {
     if !x.is_finite() {
         return f32::NAN;
     }
@@ -287,7 +290,7 @@ impl Isa {
     }
 
     /// The same, and how results are stored.
-    pub(super) fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
+    pub fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
         self.run(Sines::<4> { x, y, stores });
     }
 }

@@ -7,15 +7,17 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::{MemMask, Simd, WithSimd};
 
-use crate::machine::isa::Isa;
+use crate::isa::Isa;
 
 /// Whether this CPU has what [`multiply`] needs.
-pub(super) fn is_available() -> bool {
+#[inline]
+pub fn is_available() -> bool {
     Isa::best() != Isa::PORTABLE
 }
 
 /// Whether rows of B and of C lie in one piece, as vectors of them are loaded and stored.
-pub(super) fn takes(b: &ArrayView2<'_, f32>, c: &ArrayViewMut2<'_, f32>) -> bool {
+#[inline]
+pub fn takes(b: &ArrayView2<'_, f32>, c: &ArrayViewMut2<'_, f32>) -> bool {
     let in_one_piece = |columns: usize, stride: isize| columns < 2 || stride == 1;
     (b.is_empty() || in_one_piece(b.ncols(), b.strides()[1]))
         && in_one_piece(c.ncols(), c.strides()[1])
@@ -25,11 +27,16 @@ pub(super) fn takes(b: &ArrayView2<'_, f32>, c: &ArrayViewMut2<'_, f32>) -> bool
 ///
 /// # Panics
 /// Where the matrices are not what [`takes`] asks for.
-pub(super) fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayViewMut2<'_, f32>) {
+#[inline]
+pub fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayViewMut2<'_, f32>) {
     multiply_by(Isa::best(), a, b, c);
 }
 
-fn multiply_by(
+/// As [`multiply`], by this instruction set.
+///
+/// # Panics
+/// As [`multiply`].
+pub fn multiply_by(
     isa: Isa,
     a: ArrayView2<'_, f32>,
     b: ArrayView2<'_, f32>,
@@ -246,69 +253,5 @@ unsafe fn load<S: Simd>(simd: S, from: *const f32, mask: Option<MemMask<S::m32s>
         Some(mask) => unsafe { simd.mask_load_ptr_f32s(mask, from) },
         // SAFETY: as above.
         None => unsafe { from.cast::<S::f32s>().read_unaligned() },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ndarray::{Array2, linalg::general_mat_mul, s};
-
-    use super::*;
-
-    fn value((i, j): (usize, usize)) -> f32 {
-        ((i * 7 + j * 3) % 11) as f32 - 5.0
-    }
-
-    #[test]
-    fn every_shape_and_stride_is_exact_and_nothing_beside_it_is_touched() {
-        let lengths = [
-            1, 2, 3, 7, 8, 12, 13, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 97,
-        ];
-        for isa in Isa::available() {
-            let name = isa.name();
-            for m in lengths {
-                for n in lengths {
-                    let k = (m * 5 + n * 3) % 150 + 1;
-                    // A transposed and a plain one; B and C parts of wider ones.
-                    for a in [
-                        Array2::from_shape_fn((m, k), value),
-                        Array2::from_shape_fn((k, m), value).reversed_axes(),
-                    ] {
-                        let b = Array2::from_shape_fn((k, n + 5), value);
-                        let mut c = Array2::from_elem((m + 1, n + 3), f32::NAN);
-                        let mut expected = Array2::zeros((m, n));
-                        general_mat_mul(1.0, &a, &b.slice(s![.., 2..n + 2]), 0.0, &mut expected);
-                        multiply_by(
-                            isa,
-                            a.view(),
-                            b.slice(s![.., 2..n + 2]),
-                            c.slice_mut(s![..m, 1..=n]),
-                        );
-                        assert_eq!(c.slice(s![..m, 1..=n]), expected, "{name}, {m} x {n} x {k}");
-                        c.slice_mut(s![..m, 1..=n]).fill(f32::NAN);
-                        assert!(c.iter().all(|x| x.is_nan()), "{name}, {m} x {n} x {k}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_terms_give_zeros() {
-        for isa in Isa::available() {
-            let (a, b) = (Array2::zeros((3, 0)), Array2::zeros((0, 20)));
-            let mut c = Array2::from_elem((3, 20), f32::NAN);
-            multiply_by(isa, a.view(), b.view(), c.view_mut());
-            assert!(c.iter().all(|&x| x == 0.0));
-        }
-    }
-
-    #[test]
-    fn columns_that_lie_apart_are_not_taken() {
-        let matrix = Array2::<f32>::zeros((4, 6));
-        let mut c = Array2::zeros((4, 6));
-        assert!(takes(&matrix.view(), &c.view_mut()));
-        assert!(!takes(&matrix.t(), &c.view_mut()));
-        assert!(!takes(&matrix.view(), &c.view_mut().reversed_axes()));
     }
 }

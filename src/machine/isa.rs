@@ -1,5 +1,7 @@
 //! The vector instruction sets that this suite has code for, and those that this CPU has.
 
+use std::sync::LazyLock;
+
 #[cfg(target_arch = "aarch64")]
 use pulp::aarch64;
 #[cfg(target_arch = "x86_64")]
@@ -50,7 +52,10 @@ impl Isa {
 
     /// The widest instruction set of this CPU.
     pub fn best() -> Self {
-        Self::available()[0]
+        // Looked up once: small products and short arrays ask in every call, some of which take
+        // less time than the look-up.
+        static BEST: LazyLock<Isa> = LazyLock::new(|| Isa::available()[0]);
+        *BEST
     }
 
     /// Runs vector code that is compiled for this instruction set.

@@ -139,8 +139,10 @@ pub(super) fn on_cpu(
 ) -> Result<f64, TimingError> {
     let mut failed = None;
     let ns = time.measure_cpu(iterations, || {
-        if failed.is_none() {
-            failed = run().err();
+        if failed.is_none()
+            && let Err(error) = run()
+        {
+            failed = Some(error);
         }
     });
     failed.map_or(Ok(ns), |error| Err(error.into()))

@@ -7,7 +7,9 @@ use rayon::prelude::*;
 
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::element::Element;
-use crate::workload::matmul::method::{Method, fastest_of_order, fastest_of_shape, products};
+use crate::workload::matmul::method::{
+    Method, fastest_of_order, fastest_of_shape, loops, products,
+};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::Threads;
@@ -69,6 +71,13 @@ fn by<T: Element>(
     method: Method,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
+    if method == Method::Naive {
+        // Compiled into the routine: the smallest products take as long as a few calls do.
+        let multiply = |_: &Threads, Shape { n, .. }: Shape, a: &[T], b: &[T], c: &mut [T]| {
+            loops(n, n, a, b, c);
+        };
+        return product(problem, threads, multiply, notes);
+    }
     let multiply = move |threads: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
         method.multiply(threads, shape, shape, a, b, c);
     };

@@ -188,7 +188,9 @@ unsafe fn tiles<S: Simd, const V: usize>(simd: S, o: Operands) {
 /// As [`product`].
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
+    // A mask alone, for an instruction that loads by it: pulp's own jumps to one load of many.
     let last = simd.mask_between_m32s(0, (o.n - (V - 1) * S::F32_LANES) as u32);
+    let last = MemMask::new(last.mask());
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
     if o.adds {
         for (r, sums) in sums.iter_mut().enumerate() {

@@ -73,18 +73,16 @@ impl Choices {
         }
     }
 
-    /// The candidate that is chosen already, if it is one of these.
-    fn taken<T: Copy + Display>(&self, choice: &str, candidates: &[T]) -> Option<T> {
-        let name = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
-        let mut candidates = candidates.iter().copied();
-        candidates.find(|candidate| candidate.to_string() == *name)
+    /// The place of the candidate that is chosen already, if it is one of these.
+    fn taken(&self, choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+        let chosen = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
+        names.iter().position(|name| name.as_ref() == chosen)
     }
 
     /// Notes what was asked for and chosen.
-    fn note(&mut self, choice: &str, chosen: impl Display) {
-        let name = chosen.to_string();
-        self.made.insert(choice.to_owned(), name.clone());
-        self.recent.insert(choice.to_owned(), name);
+    fn note(&mut self, choice: &str, chosen: &str) {
+        self.made.insert(choice.to_owned(), chosen.to_owned());
+        self.recent.insert(choice.to_owned(), chosen.to_owned());
     }
 
     fn forget_disturbed(&mut self, more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
@@ -154,47 +152,22 @@ pub(crate) fn fastest<T: Copy + Display>(
     candidates: &[T],
     mut run: impl FnMut(T, u32),
 ) -> T {
-    let chosen = fastest_by(choice, candidates, |candidate, times| {
+    let names: Vec<String> = candidates.iter().map(T::to_string).collect();
+    let chosen = fastest_that_works(choice, &names, |at, times| {
         if times > 1 {
-            run(candidate, 1);
+            run(candidates[at], 1);
         }
         let start = Instant::now();
-        run(candidate, times);
+        run(candidates[at], times);
         let took = start.elapsed();
         threads.park();
-        Some(took)
+        Ok(took)
     });
-    chosen.expect("there is a candidate, and none fails")
+    candidates[chosen.expect("there is a candidate, and none fails")]
 }
 
-/// As [`fastest`], where `run` itself returns how long the iterations took, and a candidate may fail:
-/// it is then not measured again. `None` where none works.
-fn fastest_by<T: Copy + Display>(
-    choice: &str,
-    candidates: &[T],
-    run: impl FnMut(T, u32) -> Option<Duration>,
-) -> Option<T> {
-    if let Some(taken) = take(choice, candidates) {
-        return Some(taken);
-    }
-    let (start, load) = (Instant::now(), Load::now());
-    let (chosen, saves) = fastest_of(candidates, run)?;
-    let now = load.and_then(|_| Load::now());
-    let mut choices = choices();
-    choices.note(choice, chosen);
-    if candidates.len() > 1 {
-        let took = start.elapsed();
-        choices.calibrations.push(Calibration { took, saves });
-        if let Some((now, before)) = now.zip(load)
-            && now.is_disturbed_since(before)
-        {
-            choices.disturbed.insert(choice.to_owned());
-        }
-    }
-    Some(chosen)
-}
-
-/// The place of the fastest of the named candidates, as [`fastest_by`]; one may fail.
+/// The place of the fastest of the named candidates, as [`fastest`], where `run` itself returns how long
+/// the iterations took. One may fail: it is then not measured again.
 ///
 /// # Errors
 /// That of a candidate that poisons the context, or of one where none works.
@@ -206,8 +179,13 @@ pub(crate) fn fastest_that_works(
     names: &[impl AsRef<str>],
     mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
 ) -> Result<usize, RoutineError> {
+    if let Some(taken) = taken(choice, names) {
+        return Ok(taken);
+    }
+    let (start, load) = (Instant::now(), Load::now());
     let mut failure: Option<RoutineError> = None;
-    let chosen = fastest_by(choice, &named(names), |Named(at, _), times| {
+    let candidates: Vec<usize> = (0..names.len()).collect();
+    let fastest = fastest_of(&candidates, |at, times| {
         let took = run(at, times);
         took.map_err(|error| {
             // The first one that says why the context is lost stays.
@@ -217,43 +195,37 @@ pub(crate) fn fastest_that_works(
         })
         .ok()
     });
-    match failure {
-        Some(error) if chosen.is_none() || is_sticky(&*error) => Err(error),
-        _ => Ok(chosen.expect("there is a candidate").0),
+    let (chosen, saves) = match failure {
+        Some(error) if fastest.is_none() || is_sticky(&*error) => return Err(error),
+        _ => fastest.expect("there is a candidate"),
+    };
+    let now = load.and_then(|_| Load::now());
+    let mut choices = choices();
+    choices.note(choice, names[chosen].as_ref());
+    if names.len() > 1 {
+        let took = start.elapsed();
+        choices.calibrations.push(Calibration { took, saves });
+        if let Some((now, before)) = now.zip(load)
+            && now.is_disturbed_since(before)
+        {
+            choices.disturbed.insert(choice.to_owned());
+        }
     }
+    Ok(chosen)
 }
 
 /// The place of the candidate that is chosen already, if it is one of these, and notes that it was
 /// asked for. What the others need can then be left out.
 pub(crate) fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
-    take(choice, &named(names)).map(|Named(at, _)| at)
-}
-
-/// A candidate by its place and its name.
-#[derive(Clone, Copy)]
-struct Named<'a>(usize, &'a str);
-
-impl Display for Named<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.1)
-    }
-}
-
-fn named(names: &[impl AsRef<str>]) -> Vec<Named<'_>> {
-    let names = names.iter().map(AsRef::as_ref).enumerate();
-    names.map(|(at, name)| Named(at, name)).collect()
+    let mut choices = choices();
+    let taken = choices.taken(choice, names)?;
+    choices.note(choice, names[taken].as_ref());
+    Some(taken)
 }
 
 fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let error = error.downcast_ref::<CudaError>();
     error.is_some_and(|error| error.sticky)
-}
-
-fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
-    let mut choices = choices();
-    let taken = choices.taken(choice, candidates)?;
-    choices.note(choice, taken);
-    Some(taken)
 }
 
 /// The fastest by the time that `run` gives, and what it saves; `None` where each fails.
@@ -394,13 +366,13 @@ mod tests {
     fn what_other_work_disturbed_is_chosen_again() {
         let mut choices = Choices::new();
         for choice in ["quiet", "disturbed", "asked for meanwhile"] {
-            choices.note(choice, 1);
+            choices.note(choice, "1");
         }
         choices.disturbed.insert("disturbed".to_owned());
         let forgotten = choices.forget_disturbed(["asked for meanwhile".to_owned()]);
         assert_eq!(forgotten.len(), 2);
-        let taken = |choice| choices.taken(choice, &[1]);
-        assert_eq!(taken("quiet"), Some(1));
+        let taken = |choice| choices.taken(choice, &["1"]);
+        assert_eq!(taken("quiet"), Some(0));
         assert_eq!(
             (taken("disturbed"), taken("asked for meanwhile")),
             (None, None)

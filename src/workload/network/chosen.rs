@@ -14,16 +14,20 @@ use crate::workload::prepare::{
 };
 use crate::workload::routine::RoutineError;
 
-/// A way to compute a product.
-enum Way {
+/// A way to compute a product, with everything fixed.
+pub(super) enum Way {
     Library(Rc<LtProduct>, Algorithm),
     Own(Tile, Launch),
 }
 
 impl Way {
+    /// Enqueues the product.
+    ///
     /// # Safety
-    /// As [`ChosenProduct::enqueue`].
-    unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    /// Nothing else may use C or the library's workspace at the same time, and A, B and what is
+    /// added must stay as they are until the product has run. The context must be current on this
+    /// thread.
+    pub(super) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
         // SAFETY: the caller's promise; a tile's arguments were made with it.
         unsafe {
             match self {
@@ -49,7 +53,7 @@ impl fmt::Display for Way {
 /// Those of CUDA and cuBLASLt, lengths that do not fit.
 ///
 /// # Safety
-/// As [`ChosenProduct::fastest`].
+/// As [`fastest`].
 unsafe fn ways(
     gpu: &Gpu,
     workspace: &Rc<Workspace>,
@@ -108,70 +112,36 @@ fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     )
 }
 
-/// One product with everything fixed, so that running it is one call.
-pub(crate) struct ChosenProduct {
-    name: &'static str,
-    way: Way,
-    launches: u32,
-}
-
-impl ChosenProduct {
-    /// The product in the way that is fastest on this device; `None` where nothing computes it with
-    /// this epilogue. The operands must hold numbers, since the calibration multiplies them, and C
-    /// is overwritten.
-    ///
-    /// # Errors
-    /// Those of CUDA and cuBLASLt, lengths that do not fit.
-    ///
-    /// # Safety
-    /// The addresses must be device memory of matrices of these sizes and number as long as this
-    /// lives, and C must not overlap A, B or what is added.
-    pub(crate) unsafe fn fastest(
-        gpu: &Rc<Gpu>,
-        workspace: &Rc<Workspace>,
-        product: Product,
-    ) -> Result<Option<Self>, RoutineError> {
-        // SAFETY: the caller's promise.
-        let mut ways = unsafe { ways(gpu, workspace, product) }?;
-        if ways.is_empty() {
-            return Ok(None);
-        }
-        let names: Vec<String> = ways.iter().map(Way::to_string).collect();
-        let choice = choice(gpu, &product, &ways);
-        let chosen = timed::fastest(gpu, &choice, &names, |at| {
-            // SAFETY: the caller's promise; `timed` waits for what it enqueues.
-            unsafe { ways[at].enqueue(gpu.stream()) }
-        })?;
-        let way = ways.swap_remove(chosen);
-        // SAFETY: the caller's promise; `launches` waits for what it enqueues.
-        let launches = launches(gpu, || unsafe { way.enqueue(gpu.stream()) })?;
-        Ok(Some(Self {
-            name: product.name,
-            way,
-            launches,
-        }))
+/// The way that is fastest for a product on this device, and its launches, counted by capturing it;
+/// `None` where nothing computes it with this epilogue. The operands must hold numbers, since the
+/// calibration multiplies them, and C is overwritten.
+///
+/// # Errors
+/// Those of CUDA and cuBLASLt, lengths that do not fit.
+///
+/// # Safety
+/// The addresses must be device memory of matrices of these sizes and number as long as this
+/// lives, and C must not overlap A, B or what is added.
+pub(super) unsafe fn fastest(
+    gpu: &Rc<Gpu>,
+    workspace: &Rc<Workspace>,
+    product: Product,
+) -> Result<Option<(Way, u32)>, RoutineError> {
+    // SAFETY: the caller's promise.
+    let mut ways = unsafe { ways(gpu, workspace, product) }?;
+    if ways.is_empty() {
+        return Ok(None);
     }
-
-    /// Enqueues the product.
-    ///
-    /// # Safety
-    /// Nothing else may use C or the library's workspace at the same time, and A, B and what is
-    /// added must stay as they are until the product has run. The context must be current on this
-    /// thread.
-    pub(crate) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.way.enqueue(stream) }
-    }
-
-    /// Launches of the product, counted by capturing it.
-    pub(crate) fn launches(&self) -> u32 {
-        self.launches
-    }
-
-    /// What was chosen, for notes.
-    pub(crate) fn note(&self) -> String {
-        format!("{}: {}", self.name, self.way)
-    }
+    let names: Vec<String> = ways.iter().map(Way::to_string).collect();
+    let choice = choice(gpu, &product, &ways);
+    let chosen = timed::fastest(gpu, &choice, &names, |at| {
+        // SAFETY: the caller's promise; `timed` waits for what it enqueues.
+        unsafe { ways[at].enqueue(gpu.stream()) }
+    })?;
+    let way = ways.swap_remove(chosen);
+    // SAFETY: the caller's promise; `launches` waits for what it enqueues.
+    let launches = launches(gpu, || unsafe { way.enqueue(gpu.stream()) })?;
+    Ok(Some((way, launches)))
 }
 
 #[cfg(test)]

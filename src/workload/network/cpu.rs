@@ -8,9 +8,7 @@ use rayon::prelude::*;
 
 use crate::workload::network::attention::attention;
 use crate::workload::network::model::{Kind, Layer, Linear, Model};
-use crate::workload::network::operations::{
-    add_bias, add_bias_relu, relu_backward, sum_rows, transpose,
-};
+use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, transpose};
 use crate::workload::network::product::{Products, matrix, matrix_mut};
 use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
 
@@ -109,8 +107,7 @@ impl OnCpu {
                             let [change, y] = two(values, [*change, y.place]);
                             add_with_bias(threads, y, change, bias);
                         }
-                        None if y.relu() => add_bias_relu(threads, &mut values[y.place], bias),
-                        None => add_bias(threads, &mut values[y.place], bias),
+                        None => add_bias(threads, &mut values[y.place], bias, y.relu()),
                     }
                 }
                 Kind::Attention => attention(&products.threads, from, to),

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 use crate::device::{Gpu, calls::synchronize};
 use crate::model::{Launches, Verified};
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::chosen::ChosenProduct;
+use crate::workload::network::chosen;
 use crate::workload::network::format::Format;
 use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::{Element, Tensor};
@@ -263,15 +263,13 @@ impl Network {
             _ => self.workspace.clone(),
         };
         // SAFETY: the caller's promise.
-        let Some(made) = (unsafe { ChosenProduct::fastest(&self.gpu, &workspace, product) })?
-        else {
+        let chosen = unsafe { chosen::fastest(&self.gpu, &workspace, product) }?;
+        let Some((way, launches)) = chosen else {
             return Ok(false);
         };
-        self.note(made.note());
+        self.note(format!("{}: {way}", product.name));
         // SAFETY: as above.
-        self.push(made.launches(), move |stream| unsafe {
-            made.enqueue(stream)
-        })?;
+        self.push(launches, move |stream| unsafe { way.enqueue(stream) })?;
         Ok(true)
     }
 

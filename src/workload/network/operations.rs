@@ -11,23 +11,12 @@ pub(crate) fn rows_per_task(width: usize) -> usize {
 }
 
 wide! {
-    /// Adds the bias to each row.
-    fn bias_of_rows(rows: &mut [f32], bias: &[f32]) {
-        for row in rows.chunks_exact_mut(bias.len()) {
-            for (y, b) in row.iter_mut().zip(bias) {
-                *y += b;
-            }
-        }
-    }
-}
-
-wide! {
-    /// Adds the bias to each row, and applies ReLU.
-    fn relu_of_rows(rows: &mut [f32], bias: &[f32]) {
+    /// Adds the bias to each row. What is then less than `least` becomes that.
+    fn bias_of_rows(rows: &mut [f32], bias: &[f32], least: f32) {
         for row in rows.chunks_exact_mut(bias.len()) {
             for (y, b) in row.iter_mut().zip(bias) {
                 let z = *y + b;
-                *y = if z <= 0.0 { 0.0 } else { z };
+                *y = if z <= least { least } else { z };
             }
         }
     }
@@ -53,16 +42,11 @@ wide! {
     }
 }
 
-/// Adds the bias to each row.
-pub(crate) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f32]) {
+/// Adds the bias to each row, and applies ReLU where asked to.
+pub(crate) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f32], relu: bool) {
+    let least = if relu { 0.0 } else { f32::NEG_INFINITY };
     let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
-    threads.each(tasks.collect(), |rows| bias_of_rows(rows, bias));
-}
-
-/// Adds the bias to each row, and applies ReLU.
-pub(crate) fn add_bias_relu(threads: &Threads, y: &mut [f32], bias: &[f32]) {
-    let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
-    threads.each(tasks.collect(), |rows| relu_of_rows(rows, bias));
+    threads.each(tasks.collect(), |rows| bias_of_rows(rows, bias, least));
 }
 
 /// The derivative of ReLU in place, given its output.
@@ -128,8 +112,8 @@ mod tests {
         let bias: Vec<f32> = (0..width).map(value).collect();
         let (mut plain, mut positive, mut back) = (x.clone(), x.clone(), x.clone());
         let threads = Threads::up_to(2);
-        add_bias(&threads, &mut plain, &bias);
-        add_bias_relu(&threads, &mut positive, &bias);
+        add_bias(&threads, &mut plain, &bias, false);
+        add_bias(&threads, &mut positive, &bias, true);
         relu_backward(&threads, &mut back, &positive);
         let mut sums = vec![f32::NAN; width];
         sum_rows(&threads, &x, &mut sums);

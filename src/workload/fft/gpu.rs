@@ -11,7 +11,6 @@ use crate::model::Verified;
 use crate::timing::{CudaError, catch_panic};
 use crate::workload::fft::cpu::{inverse, scale};
 use crate::workload::fft::problem::{BATCH, Fft};
-use crate::workload::prepare::pieces::piece;
 use crate::workload::prepare::{
     EndToEnd, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
 };
@@ -92,7 +91,7 @@ unsafe impl EndToEnd for Fft {
         let plan = Plan::new(gpu, self.n, signals)?;
         let values = 2 * self.n * signals;
         let stage = |at: usize| {
-            let [x, y] = [0, 1].map(|place| piece(places, place, at * values, values));
+            let [x, y] = [0, 1].map(|place| places.piece(place, at * values, values));
             let plan = plan.clone();
             Stage {
                 uploads: vec![x],

@@ -8,6 +8,7 @@ mod direct;
 mod element;
 mod emulated;
 mod end_to_end;
+mod family;
 mod gemm;
 pub mod gpu;
 mod method;
@@ -20,10 +21,11 @@ mod tiles;
 mod ways;
 
 pub use element::Element;
+pub use family::{Batched, Family, Shaped, Skinny};
 pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
 pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub(super) use reference::worse;
-pub use shape::{Batched, Family, Shape, Shaped, Skinny};
+pub use shape::Shape;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,14 @@
 //! The pieces in which a product is uploaded, computed and downloaded at the same time.
 
 use std::ops::Range;
+use std::rc::Rc;
+
+use crate::device::Gpu;
+use crate::workload::matmul::element::Element;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::{Block, Places, Stage, Stages};
+use crate::workload::routine::RoutineError;
 
 /// The first panel is this part of the terms. Nothing can be computed before it has arrived.
 const FIRST_PART: usize = 16;
@@ -74,6 +82,115 @@ pub(super) fn even(n: usize, pieces: usize) -> impl Iterator<Item = Range<usize>
     let pieces = pieces.clamp(1, n.max(1));
     let edge = move |i: usize| n * i / pieces;
     (0..pieces).map(move |i| edge(i)..edge(i + 1))
+}
+
+/// A batch by cuBLAS in pieces of whole products.
+pub(super) fn batch_stages<T: Element>(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    places: &Places<T>,
+    pieces: usize,
+) -> Stages {
+    let [a, b, c] = matrices(shape, places);
+    let stage = |products: Range<usize>| -> Result<Stage, RoutineError> {
+        let of = |rows: usize| products.start * rows..products.end * rows;
+        let part = Shape {
+            batch: products.len(),
+            ..shape
+        };
+        let at =
+            |place: &Place<T>, rows: usize| place.device.at::<T>(products.start * rows, 0).address;
+        let addresses = [at(&a, shape.m), at(&b, shape.k), at(&c, shape.m)];
+        let gemm = Gemm::whole(gpu, T::CALL, part, addresses)?;
+        Ok(Stage {
+            uploads: vec![
+                a.block(&of(shape.m), &(0..shape.k)),
+                b.block(&of(shape.k), &(0..shape.n)),
+            ],
+            // SAFETY: the piece lies within the places, which whoever runs the stages vouches for.
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            downloads: vec![c.block(&of(shape.m), &(0..shape.n))],
+        })
+    };
+    even(shape.batch, pieces).map(stage).collect()
+}
+
+/// A square product by cuBLAS in panels of terms and blocks of rows: it begins when a first panel has
+/// arrived, and rows of the result leave while later ones are computed.
+pub(super) fn cut_stages<T: Element>(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    places: &Places<T>,
+    schedule: &Schedule,
+) -> Stages {
+    let [a, b, c] = matrices(shape, places);
+    let all = 0..shape.n;
+    let panels = schedule.panels.iter().map(|terms| (&all, terms));
+    let blocks = schedule.blocks.iter().map(|rows| (rows, &schedule.rest));
+    let stage = |(at, (rows, terms)): (usize, (&Range<usize>, &Range<usize>))| {
+        let part = Shape {
+            m: rows.len(),
+            k: terms.len(),
+            ..shape
+        };
+        let of_a = a.device.at::<T>(rows.start, terms.start);
+        let of_b = b.device.at::<T>(terms.start, 0);
+        let of_c = c.device.at::<T>(rows.start, 0);
+        let gemm = Gemm::new(gpu, T::CALL, part, [of_a, of_b, of_c], terms.start > 0)?;
+        let mut uploads = vec![a.block(rows, terms)];
+        if rows.start == 0 {
+            uploads.insert(0, b.block(terms, &all));
+        }
+        Ok(Stage {
+            uploads,
+            // SAFETY: as in `batch_stages`.
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            downloads: match at < schedule.panels.len() {
+                true => Vec::new(),
+                false => vec![c.block(rows, &all)],
+            },
+        })
+    };
+    panels.chain(blocks).enumerate().map(stage).collect()
+}
+
+/// Where a matrix lies on the host and on the device.
+struct Place<T> {
+    host: *mut T,
+    device: Matrix,
+}
+
+fn matrices<T>(shape: Shape, places: &Places<T>) -> [Place<T>; 3] {
+    let pitches = [shape.k, shape.n, shape.n];
+    std::array::from_fn(|at| Place {
+        host: places.host[at].values.cast(),
+        device: Matrix {
+            address: places.device[at],
+            pitch: pitches[at],
+        },
+    })
+}
+
+impl<T> Place<T> {
+    fn block(&self, rows: &Range<usize>, columns: &Range<usize>) -> Block {
+        let pitch = self.device.pitch;
+        let host = self.host.wrapping_add(rows.start * pitch + columns.start);
+        let device = self.device.at::<T>(rows.start, columns.start).address;
+        let float = size_of::<T>();
+        let (width, rows) = match columns.len() == pitch {
+            // Memory without gaps is one row.
+            true => (rows.len() * pitch, 1),
+            false => (columns.len(), rows.len()),
+        };
+        Block {
+            host: host.cast(),
+            host_pitch: float * pitch,
+            device,
+            device_pitch: float * pitch,
+            width: float * width,
+            rows,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,20 @@
 //! The ways from pinned memory through a product and back that are tried at a shape.
 
 use std::fmt;
+use std::rc::Rc;
 
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::timing::Launch;
 use crate::workload::matmul::element::Element;
-use crate::workload::matmul::end_to_end::{batch_stages, cut_stages, mapped, multiply};
-use crate::workload::matmul::gemm::Call;
-use crate::workload::matmul::schedule::Schedule;
+use crate::workload::matmul::gemm::{Call, Gemm};
+use crate::workload::matmul::problem::MATMUL;
+use crate::workload::matmul::schedule::{Schedule, batch_stages, cut_stages};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::{Steps, Way};
+use crate::workload::matmul::tiles::tile;
+use crate::workload::prepare::{Places, Steps, Way};
+use crate::workload::routine::{Done, RoutineError};
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +141,64 @@ fn batches<T: Element>(shape: Shape, pieces: usize) -> Way<'static, T> {
             Ok(unsafe { Steps::of_stages(gpu, batch_stages(gpu, shape, places, pieces)?) }?)
         },
     )
+}
+
+/// A kernel fetches the operands, and the product writes to the host.
+fn mapped<T: Element>(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    by: Multiply,
+    places: &Places<T>,
+) -> Result<Steps, RoutineError> {
+    const THREADS: usize = 256;
+    // Of each operand the whole vectors, and one by one the values that are left.
+    let items = |len: usize| len / 4 + len % 4;
+    // The kernel fetches f32, and an f64 as two of them.
+    let [a_len, b_len] = [shape.a_len(), shape.b_len()].map(|len| len * size_of::<T>() / 4);
+    let items = items(a_len) + items(b_len);
+    let most = 8 * gpu.properties().multiprocessors;
+    let blocks = u32::try_from(items.div_ceil(THREADS))?.clamp(1, most);
+    let fetch = gpu.function(&MATMUL, "matmul_fetch")?;
+    let host = places.mapped()?;
+    let mut steps = Steps::new(gpu)?;
+    let fetch = Launch::new(fetch, (blocks, 1, 1), (THREADS as u32, 1, 1))
+        .arg(places.device[0])
+        .arg(host[0])
+        .arg(a_len as u64)
+        .arg(places.device[1])
+        .arg(host[1])
+        .arg(b_len as u64);
+    // SAFETY: the arguments are those of the kernel, and both sides have the operands' lengths.
+    unsafe { steps.kernel(fetch) };
+    let addresses = [places.device[0], places.device[1], host[2]];
+    multiply::<T>(&mut steps, gpu, shape, by, &addresses)?;
+    Ok(steps)
+}
+
+/// The product of the matrices at these addresses.
+pub(super) fn multiply<T: Element>(
+    steps: &mut Steps,
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    by: Multiply,
+    addresses: &[CUdeviceptr],
+) -> Done {
+    let &[a, b, c] = addresses else {
+        return Err("a product has two operands and a result".into());
+    };
+    match by {
+        Multiply::Tiled => {
+            let tile = tile(shape.n as u64, gpu.properties().multiprocessors);
+            // SAFETY: the matrices have the lengths of the shape, and live in the routine.
+            unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
+        }
+        Multiply::Cublas => {
+            let gemm = Gemm::whole(gpu, T::CALL, shape, [a, b, c])?;
+            // SAFETY: as above; C is distinct from A and B.
+            steps.call(move |_| unsafe { gemm.enqueue() });
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Multiply {

@@ -9,7 +9,7 @@ use crate::model::Verified;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::number::in_format;
-use crate::workload::prepare::pieces::{cut, piece};
+use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{EndToEnd, Places, Stage, Stages, Steps, Transfer, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -63,7 +63,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
 
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
-            let [from, to] = [0, 1].map(|at| piece(places, at, first, len));
+            let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
             let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],

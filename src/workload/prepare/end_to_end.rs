@@ -10,11 +10,13 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::model::Verified;
+use crate::workload::prepare::block::Block;
 use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
-use crate::workload::prepare::{pieces, trial};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// What is done with each piece, or why it cannot be.
@@ -93,9 +95,34 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
     /// What is done with at most so many pieces, whose copies overlap.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places<Self::Value>, pieces: usize) -> Stages;
 
-    /// The ways to try from pinned memory: those of an operation on one array.
+    /// The ways to try from pinned memory: those of an operation on one array, whole, on the host's
+    /// memory in place, or in pieces.
     fn ways(&self) -> Vec<Way<'_, Self::Value>> {
-        pieces::ways(self)
+        let n = self.operands()[0].len();
+        let mut ways = Vec::new();
+        if self.works_in_place() {
+            ways.push(Way::new("the kernel on mapped memory", false, |gpu, at| {
+                let mut steps = Steps::new(gpu)?;
+                self.compute(gpu, &mut steps, &at.mapped()?)?;
+                Ok(steps)
+            }));
+        }
+        if n <= SMALL {
+            ways.extend([false, true].map(|graph| {
+                Way::new("in sequence", graph, |gpu, places| {
+                    places.copied(gpu, |steps, at| self.compute(gpu, steps, at))
+                })
+            }));
+        }
+        ways.extend(numbers_of_pieces(n).into_iter().map(|(pieces, graph)| {
+            let name = format!("{pieces} overlapping pieces");
+            Way::new(name, graph, move |gpu, places| {
+                let stages = self.stages(gpu, places, pieces)?;
+                // SAFETY: promised by whoever implements it; the places live in the routine.
+                Ok(unsafe { Steps::of_stages(gpu, stages) }?)
+            })
+        }));
+        ways
     }
 
     /// What several threads copy for the device, in blocks of `block` bytes, and where they put
@@ -154,6 +181,14 @@ impl<T: Value> Places<T> {
 
     fn last(&self) -> Host<T> {
         self.host[self.host.len() - 1]
+    }
+
+    /// `len` values of one of the places from the value `first` on.
+    pub(crate) fn piece(&self, at: usize, first: usize, len: usize) -> Block {
+        let host = self.host[at].values.cast::<T>().wrapping_add(first);
+        let offset = (first * size_of::<T>()) as CUdeviceptr;
+        let host = std::ptr::slice_from_raw_parts_mut(host, len);
+        Block::whole(host, self.device[at] + offset)
     }
 
     /// Uploads, what `compute` adds, and a download, one after the other.

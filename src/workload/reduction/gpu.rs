@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::prepare::pieces::{cut, piece};
+use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
     EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
 };
@@ -117,7 +117,7 @@ unsafe impl EndToEnd for Sum {
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
         let n = self.x.len();
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
-            let from = piece(places, 0, first, len);
+            let from = places.piece(0, first, len);
             let at = [from.device, places.device[1], places.device[2]];
             let [shares, of_parts] = two_kernels(gpu, n, at, len, first > 0)?;
             let is_last = first + len == n;
@@ -129,7 +129,7 @@ unsafe impl EndToEnd for Sum {
                     shares.launch(stream)?;
                     of_parts.iter().try_for_each(|kernel| kernel.launch(stream))
                 })),
-                downloads: Vec::from_iter(is_last.then(|| piece(places, 1, 0, 1))),
+                downloads: Vec::from_iter(is_last.then(|| places.piece(1, 0, 1))),
             })
         };
         cut(n, pieces).map(stage).collect()

@@ -9,7 +9,7 @@ mod chain;
 mod gpu;
 mod source;
 
-pub use chain::{Chain, LINKS, cost, cost_fused};
+pub use chain::{Chain, cost, cost_fused};
 pub use gpu::{chain, dependent};
 pub(crate) use gpu::{compile_fused, prepared};
-pub use source::CHAIN;
+pub use source::{CHAIN, LINKS};

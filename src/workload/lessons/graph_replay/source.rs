@@ -5,9 +5,49 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
 use crate::device::kernel::Source;
-use crate::workload::lessons::graph_replay::chain::{self, Link};
 use crate::workload::prepare::kernels;
+
+/// Kernels of a chain.
+pub const LINKS: usize = 32;
+
+const SEED: u64 = 0x0063_6861_696e;
+
+/// y = factor * y + term.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Link {
+    pub(super) factor: f32,
+    pub(super) term: f32,
+}
+
+/// Values in [-1, 1), the same in every run.
+pub(super) struct Units(Xoshiro256PlusPlus);
+
+impl Iterator for Units {
+    type Item = f32;
+
+    fn next(&mut self) -> Option<f32> {
+        Some((self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0)
+    }
+}
+
+/// The links of every chain, with factors of magnitude 0.75 to 1.25 and terms in [-1, 1), and
+/// the values that are drawn after them.
+pub(super) fn draw() -> ([Link; LINKS], Units) {
+    let mut units = Units(Xoshiro256PlusPlus::seed_from_u64(SEED));
+    let mut unit = || units.next().unwrap_or_default();
+    let links = std::array::from_fn(|_| {
+        let u = unit();
+        Link {
+            factor: u.signum() * (0.75 + 0.5 * u.abs()),
+            term: unit(),
+        }
+    });
+    (links, units)
+}
 
 /// The kernel of a link.
 pub static CHAIN: Source = kernels!("elementwise.cuh", "chain.cu");
@@ -16,7 +56,7 @@ pub static CHAIN: Source = kernels!("elementwise.cuh", "chain.cu");
 pub(super) static FUSED: LazyLock<Source> = LazyLock::new(|| Source {
     name: "chain_fused.cu",
     // Leaked once: it is needed as long as the process lives.
-    text: fused(&chain::draw().0).leak(),
+    text: fused(&draw().0).leak(),
     ..CHAIN
 });
 
@@ -52,11 +92,10 @@ fn literal(value: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::lessons::graph_replay::chain::LINKS;
 
     #[test]
     fn every_link_is_in_the_fused_kernel_and_in_order() {
-        let links = chain::draw().0;
+        let links = draw().0;
         let mut rest = FUSED.text;
         for link in &links {
             let step = format!("({}, v, {})", literal(link.factor), literal(link.term));

@@ -2,11 +2,10 @@
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
+use crate::workload::matmul::family::Family;
 use crate::workload::matmul::problem::{self, UNIT_ROUNDOFF};
-use crate::workload::matmul::shape::Family;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::CUBLAS_WORKSPACE;
-use crate::workload::prepare::kernels;
+use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels};
 
 /// The kernels of this module.
 pub static PRECISION: Source = kernels!("precision.cu");

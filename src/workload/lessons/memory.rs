@@ -211,47 +211,33 @@ impl Pool {
     /// Bytes that the pool holds now, the most that it held, and the most that were in use.
     fn usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
         self.attributes([
-            (
-                "pool_reserved_bytes".to_owned(),
-                A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-            ),
-            (
-                "pool_peak_bytes".to_owned(),
-                A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
-            ),
-            (
-                "pool_used_peak_bytes".to_owned(),
-                A::CU_MEMPOOL_ATTR_USED_MEM_HIGH,
-            ),
+            ("reserved", A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+            ("peak", A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+            ("used_peak", A::CU_MEMPOOL_ATTR_USED_MEM_HIGH),
         ])
     }
 
     /// Bytes of it that are in use at a moment, and that it holds.
     fn held(&self, when: &str) -> Result<BTreeMap<String, f64>, CudaError> {
+        let [used, reserved] = ["used", "reserved"].map(|what| format!("{what}_{when}"));
         self.attributes([
-            (
-                format!("pool_used_{when}_bytes"),
-                A::CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
-            ),
-            (
-                format!("pool_reserved_{when}_bytes"),
-                A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-            ),
+            (&used, A::CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+            (&reserved, A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
         ])
     }
 
     fn attributes<const N: usize>(
         &self,
-        attributes: [(String, A); N],
+        attributes: [(&str, A); N],
     ) -> Result<BTreeMap<String, f64>, CudaError> {
-        let get = |(key, attribute)| {
+        let get = |(what, attribute)| {
             let mut value = 0u64;
             // SAFETY: the pool is alive; these attributes are 64-bit numbers.
             unsafe {
                 result::mem_pool::get_attribute(self.pool, attribute, (&raw mut value).cast())
             }
             .map_err(|e| CudaError::new("cuMemPoolGetAttribute", e))?;
-            Ok((key, value as f64))
+            Ok((format!("pool_{what}_bytes"), value as f64))
         };
         attributes.into_iter().map(get).collect()
     }

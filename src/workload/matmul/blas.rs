@@ -5,6 +5,7 @@ use std::rc::Rc;
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 
 use crate::workload::matmul::cpu::product;
+use crate::workload::matmul::method::products;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::Threads;
@@ -20,33 +21,14 @@ pub fn blas(problem: &Rc<Matmul>) -> Made {
 }
 
 fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
-    let Shape { m, n, k, .. } = shape;
-    for ((a, b), c) in a
-        .chunks_exact(m * k)
-        .zip(b.chunks_exact(k * n))
-        .zip(c.chunks_exact_mut(m * n))
-    {
-        let size = |value: usize| i32::try_from(value).expect("an order is at most 2^15");
+    let size = |value: usize| i32::try_from(value).expect("an order is at most 2^15");
+    let [m, n, k] = [shape.m, shape.n, shape.k].map(size);
+    let (by_rows, none) = (CBLAS_LAYOUT::CblasRowMajor, CBLAS_TRANSPOSE::CblasNoTrans);
+    for (a, b, mut c) in products(shape, shape, a, b, c) {
+        let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         // SAFETY: the three matrices are whole, of these sizes, and `c` is borrowed for
         // writing.
-        unsafe {
-            cblas_sgemm(
-                CBLAS_LAYOUT::CblasRowMajor,
-                CBLAS_TRANSPOSE::CblasNoTrans,
-                CBLAS_TRANSPOSE::CblasNoTrans,
-                size(m),
-                size(n),
-                size(k),
-                1.0,
-                a.as_ptr(),
-                size(k),
-                b.as_ptr(),
-                size(n),
-                0.0,
-                c.as_mut_ptr(),
-                size(n),
-            );
-        }
+        unsafe { cblas_sgemm(by_rows, none, none, m, n, k, 1.0, a, k, b, n, 0.0, c, n) };
     }
 }
 

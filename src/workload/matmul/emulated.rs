@@ -45,17 +45,15 @@ pub fn emulated(gpu: &Rc<Gpu>, problem: &Rc<Matmul<f64>>) -> Made {
         .map_err(cublas_error)?;
     let mut work = by_cublas(gpu, problem, Call::Emulated)?;
     let bits = work.upload(&[-1i32])?;
-    // SAFETY: the place lives until the library has forgotten it, after the call that writes there.
-    unsafe {
-        set_bit_count(*blas.handle(), bits.address as *mut i32)
-            .result()
-            .map_err(cublas_error)?;
-        let run = work.steps.run();
-        set_bit_count(*blas.handle(), std::ptr::null_mut())
-            .result()
-            .map_err(cublas_error)?;
-        run?;
-    }
+    let written_to = |place| {
+        // SAFETY: the place lives until the library has forgotten it, after the call that writes there.
+        let set = unsafe { set_bit_count(*blas.handle(), place) };
+        set.result().map_err(cublas_error)
+    };
+    written_to(bits.address as *mut i32)?;
+    let run = work.steps.run();
+    written_to(std::ptr::null_mut())?;
+    run?;
     let bits = work.memory.read(bits)?[0];
     if bits < 1 {
         let n = problem.order();

@@ -112,6 +112,7 @@ impl Gemm {
         let [a, b, c] = self.addresses;
         let [lda, ldb, ldc] = self.pitches;
         let none = CUBLAS_OP_N;
+        let beta = if self.accumulates { 1.0 } else { 0.0 };
         // cuBLAS counts by columns, where a row-major matrix is its transpose:
         // C = A B by rows is C^T = B^T A^T by columns.
         // SAFETY: the caller vouches for the addresses; the handle lives in `blas`, and
@@ -124,23 +125,36 @@ impl Gemm {
                     blas, of_b, none, n, m, k, one, b, of, ldb, a, of, lda, beta, c, to, ldc, by,
                     way,
                 )
-                .map_err(cublas_error)
             };
             match self.call {
-                Call::Single => {}
-                Call::Double => {
-                    let (one, beta) = (1.0, if self.accumulates { 1.0 } else { 0.0 });
-                    let (a, b, c) = (a as *const f64, b as *const f64, c as *mut f64);
-                    return dgemm(
+                Call::Single if self.batch == 1 => {
+                    let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
+                    let (one, beta) = (1.0, beta as f32);
+                    sgemm(
                         blas, none, none, n, m, k, &one, b, ldb, a, lda, &beta, c, ldc,
                     )
-                    .map_err(cublas_error);
+                }
+                Call::Single => {
+                    let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
+                    let (one, beta, batch) = (1.0, beta as f32, self.batch);
+                    let stride = |rows: i32, columns: i32| i64::from(rows) * i64::from(columns);
+                    let (sa, sb, sc) = (stride(m, k), stride(k, n), stride(m, n));
+                    sgemm_strided_batched(
+                        blas, none, none, n, m, k, &one, b, ldb, sb, a, lda, sa, &beta, c, ldc, sc,
+                        batch,
+                    )
+                }
+                Call::Double => {
+                    let (a, b, c) = (a as *const f64, b as *const f64, c as *mut f64);
+                    dgemm(
+                        blas, none, none, n, m, k, &1.0, b, ldb, a, lda, &beta, c, ldc,
+                    )
                 }
                 Call::Emulated => {
-                    let (one, beta) = (1f64, if self.accumulates { 1f64 } else { 0.0 });
+                    let one = 1f64;
                     let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
                     let by = CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT;
-                    return by_type(none, CUDA_R_64F, CUDA_R_64F, by, one, beta);
+                    by_type(none, CUDA_R_64F, CUDA_R_64F, by, one, beta)
                 }
                 Call::In(format) => {
                     let of_b = if format.transposes_b() {
@@ -157,24 +171,10 @@ impl Gemm {
                     let beta = if self.accumulates { one } else { 0 };
                     let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
                     let (of, to) = (format.facts().data_type, format.result_type());
-                    return by_type(of_b, of, to, format.compute_type(), one, beta);
+                    by_type(of_b, of, to, format.compute_type(), one, beta)
                 }
             }
-            let (one, beta) = (1.0, if self.accumulates { 1.0 } else { 0.0 });
-            let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
-            let batch = self.batch;
-            if batch == 1 {
-                return sgemm(
-                    blas, none, none, n, m, k, &one, b, ldb, a, lda, &beta, c, ldc,
-                )
-                .map_err(cublas_error);
-            }
-            let stride = |rows: i32, columns: i32| i64::from(rows) * i64::from(columns);
-            let (sa, sb, sc) = (stride(m, k), stride(k, n), stride(m, n));
-            sgemm_strided_batched(
-                blas, none, none, n, m, k, &one, b, ldb, sb, a, lda, sa, &beta, c, ldc, sc, batch,
-            )
-            .map_err(cublas_error)
         }
+        .map_err(cublas_error)
     }
 }

@@ -152,7 +152,8 @@ fn resident<T: Element>(
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape.c_len())?;
-    add(&mut work.steps, [inputs.a(), inputs.b(), c.address])?;
+    let [a, b] = inputs.addresses();
+    add(&mut work.steps, [a, b, c.address])?;
     work.reads(&inputs.memory());
     work.keep(&inputs);
     check_by_rows(&mut work, problem, c, |_| {}, None);

@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr};
+use cudarc::driver::{CudaSlice, DevicePtr};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
@@ -162,14 +162,17 @@ impl<T: Element> Matmul<T> {
     /// A and B in device memory, uploaded once for all implementations without transfers.
     pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs<T>>, CudaError> {
         let mut cached = self.inputs.borrow_mut();
-        match &*cached {
-            Some(inputs) if inputs.are_on(gpu) => Ok(Rc::clone(inputs)),
-            _ => {
-                let inputs = Rc::new(Inputs::upload(gpu, &self.a, &self.b)?);
-                *cached = Some(Rc::clone(&inputs));
-                Ok(inputs)
-            }
+        if let Some(inputs) = cached
+            .as_ref()
+            .filter(|inputs| Rc::ptr_eq(&inputs.gpu, gpu))
+        {
+            return Ok(inputs.clone());
         }
+        let inputs = Inputs {
+            matrices: [gpu.upload(&self.a)?, gpu.upload(&self.b)?],
+            gpu: gpu.clone(),
+        };
+        Ok(cached.insert(Rc::new(inputs)).clone())
     }
 
     fn reference(&self) -> &Reference<T> {
@@ -261,43 +264,21 @@ pub(crate) fn device_bytes(n: u64) -> u64 {
 /// A and B of one problem, which all implementations without transfers read.
 pub(super) struct Inputs<T> {
     gpu: Rc<Gpu>,
-    a: CudaSlice<T>,
-    b: CudaSlice<T>,
+    matrices: [CudaSlice<T>; 2],
 }
 
-impl<T: DeviceRepr> Inputs<T> {
-    pub(super) fn upload(gpu: &Rc<Gpu>, a: &[T], b: &[T]) -> Result<Self, CudaError> {
-        Ok(Self {
-            a: gpu.upload(a)?,
-            b: gpu.upload(b)?,
-            gpu: Rc::clone(gpu),
-        })
-    }
-
-    pub(super) fn are_on(&self, gpu: &Rc<Gpu>) -> bool {
-        Rc::ptr_eq(&self.gpu, gpu)
-    }
-
+impl<T> Inputs<T> {
+    /// Where they lie as long as this lives. Using one stream orders the work on them.
     pub(super) fn memory(&self) -> [DeviceMemory; 2] {
-        [&self.a, &self.b].map(|matrix| DeviceMemory {
-            address: address(&self.gpu, matrix),
+        self.matrices.each_ref().map(|matrix| DeviceMemory {
+            address: matrix.device_ptr(self.gpu.stream()).0,
             bytes: matrix.num_bytes(),
         })
     }
 
-    pub(super) fn a(&self) -> CUdeviceptr {
-        address(&self.gpu, &self.a)
+    pub(super) fn addresses(&self) -> [CUdeviceptr; 2] {
+        self.memory().map(|matrix| matrix.address)
     }
-
-    pub(super) fn b(&self) -> CUdeviceptr {
-        address(&self.gpu, &self.b)
-    }
-}
-
-/// The address of a slice, valid as long as the slice lives. Using one stream orders the work on
-/// it.
-pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
-    values.device_ptr(gpu.stream()).0
 }
 
 #[cfg(test)]

@@ -83,17 +83,8 @@ fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineEr
     resident(gpu, problem, &KERNELS, ACCURATE)
 }
 
-const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
-
-/// The launches of [`per_kernel`] from x to y, as steps.
-pub(super) fn enqueue_passes(
-    work: &mut Prepared,
-    x: Device<f32>,
-    y: Device<f32>,
-    n: usize,
-) -> Done {
-    enqueue(work, x, y, n, &KERNELS)
-}
+/// The launches of [`per_kernel`].
+pub(super) const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
 
 /// Kernels on data that stays in device memory.
 fn resident<T: Sine>(
@@ -115,7 +106,7 @@ fn resident<T: Sine>(
 }
 
 /// Kernels from x to y, n elements each; those after the first in place, so that x stays as it is.
-fn enqueue<T: Sine>(
+pub(super) fn enqueue<T: Sine>(
     work: &mut Prepared,
     x: Device<T>,
     y: Device<T>,

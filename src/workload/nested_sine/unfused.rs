@@ -6,7 +6,7 @@ use crate::device::Gpu;
 use crate::machine::isa::Isa;
 use crate::workload::nested_sine::cpu::{Plan, SIMD_ULP, share_out};
 use crate::workload::nested_sine::format::POISON;
-use crate::workload::nested_sine::gpu::enqueue_passes;
+use crate::workload::nested_sine::gpu::{KERNELS, enqueue};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::Tolerance;
@@ -61,7 +61,7 @@ pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> 
     let mut work = Prepared::new(gpu)?;
     let x = work.input(Some(memory), problem, |problem| problem.input())?;
     let y = work.output::<f32>(n)?;
-    enqueue_passes(&mut work, x, y, n)?;
+    enqueue(&mut work, x, y, n, &KERNELS)?;
     let result = work.host_output(memory, POISON, n)?;
     // SAFETY: both sides have n values, and are the routine's.
     unsafe { work.steps.download(On::Compute, y.address, result.values) };

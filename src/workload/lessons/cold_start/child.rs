@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::time::Instant;
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
 use crate::device::{gpu::cublas_error, libraries};
@@ -43,7 +43,6 @@ impl Report {
 pub(crate) fn measure(device: usize) -> Outcome<Report> {
     let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
-    let cuda = |call| move |e| CudaError::new(call, e);
     report.once(Phase::DriverInit.name(), || {
         Ok(result::init().map_err(cuda("cuInit"))?)
     })?;
@@ -84,13 +83,18 @@ pub(crate) fn measure(device: usize) -> Outcome<Report> {
     Ok(report)
 }
 
+/// Names the call that failed.
+fn cuda(call: &'static str) -> impl Fn(DriverError) -> CudaError {
+    move |error| CudaError::new(call, error)
+}
+
 fn arch(ordinal: i32) -> Outcome<(u32, u32)> {
     use sys::CUdevice_attribute::*;
-    let device = result::device::get(ordinal).map_err(|e| CudaError::new("cuDeviceGet", e))?;
+    let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
     let attribute = |which| {
         // SAFETY: the device was just returned by the driver.
         unsafe { result::device::get_attribute(device, which) }
-            .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))
+            .map_err(cuda("cuDeviceGetAttribute"))
     };
     Ok((
         attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
@@ -110,11 +114,11 @@ fn kernel(
     let load = |image: &[u8]| {
         // SAFETY: a whole PTX text with its final zero, or a whole CUBIN.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
-            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
+            .map_err(cuda("cuModuleLoadData"))?;
         // SAFETY: the module is alive.
         Ok(
             unsafe { result::module::get_function(module, CString::new("fill")?) }
-                .map_err(|e| CudaError::new("cuModuleGetFunction", e))?,
+                .map_err(cuda("cuModuleGetFunction"))?,
         )
     };
     report.once(Phase::PtxJit.name(), || load(&ptx))?;
@@ -122,7 +126,7 @@ fn kernel(
 
     // SAFETY: the allocation has this many bytes.
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
-        .map_err(|e| CudaError::new("cuMemsetD8Async", e))?;
+        .map_err(cuda("cuMemsetD8Async"))?;
     synchronize(stream)?;
     let launch = || -> Outcome<()> {
         let (mut x, mut value, mut n) = (x, 1.0f32, VALUES as u32);
@@ -143,14 +147,13 @@ fn kernel(
                 &mut arguments,
             )
         }
-        .map_err(|e| CudaError::new("cuLaunchKernel", e))?;
+        .map_err(cuda("cuLaunchKernel"))?;
         synchronize(stream)
     };
     report.once(Phase::FirstLaunch.name(), launch)?;
     let mut values = vec![0f32; VALUES];
     // SAFETY: both sides have as many values, and the copy is synchronous.
-    unsafe { result::memcpy_dtoh_sync(&mut values, x) }
-        .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
+    unsafe { result::memcpy_dtoh_sync(&mut values, x) }.map_err(cuda("cuMemcpyDtoH"))?;
     report.wrong += values.iter().filter(|v| **v != 1.0).count() as u64;
     report.warm(Phase::WarmLaunch, launch)
 }
@@ -174,12 +177,11 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     let ones = vec![1f32; N * N];
     let matrix = |fill: Option<&[f32]>| -> Outcome<sys::CUdeviceptr> {
         // SAFETY: released with the process.
-        let address = unsafe { result::malloc_sync(N * N * size_of::<f32>()) }
-            .map_err(|e| CudaError::new("cuMemAlloc", e))?;
+        let address =
+            unsafe { result::malloc_sync(N * N * size_of::<f32>()) }.map_err(cuda("cuMemAlloc"))?;
         if let Some(values) = fill {
             // SAFETY: both sides have as many values, and the copy is synchronous.
-            unsafe { result::memcpy_htod_sync(address, values) }
-                .map_err(|e| CudaError::new("cuMemcpyHtoD", e))?;
+            unsafe { result::memcpy_htod_sync(address, values) }.map_err(cuda("cuMemcpyHtoD"))?;
         }
         Ok(address)
     };
@@ -191,27 +193,11 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     );
     let multiply = |handle| -> Outcome<()> {
         let (none, n) = (cublasOperation_t::CUBLAS_OP_N, N as i32);
+        let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
         // SAFETY: three N by N matrices of f32 on this device; alpha and beta are read at
         // the call.
-        unsafe {
-            cublas::sgemm(
-                handle,
-                none,
-                none,
-                n,
-                n,
-                n,
-                &1.0,
-                a as *const f32,
-                n,
-                b as *const f32,
-                n,
-                &0.0,
-                c as *mut f32,
-                n,
-            )
-        }
-        .map_err(cublas_error)?;
+        unsafe { cublas::sgemm(handle, none, none, n, n, n, &1.0, a, n, b, n, &0.0, c, n) }
+            .map_err(cublas_error)?;
         synchronize(stream)
     };
     let handle = report.once(Phase::FirstGemm.name(), || {
@@ -223,14 +209,12 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     })?;
     let mut values = vec![0f32; N * N];
     // SAFETY: both sides have as many values, and the copy is synchronous.
-    unsafe { result::memcpy_dtoh_sync(&mut values, c) }
-        .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
+    unsafe { result::memcpy_dtoh_sync(&mut values, c) }.map_err(cuda("cuMemcpyDtoH"))?;
     report.wrong += values.iter().filter(|v| **v != N as f32).count() as u64;
     report.warm(Phase::WarmGemm, || multiply(handle))
 }
 
 fn synchronize(stream: sys::CUstream) -> Outcome<()> {
     // SAFETY: the stream lives as long as the process.
-    Ok(unsafe { result::stream::synchronize(stream) }
-        .map_err(|e| CudaError::new("cuStreamSynchronize", e))?)
+    Ok(unsafe { result::stream::synchronize(stream) }.map_err(cuda("cuStreamSynchronize"))?)
 }

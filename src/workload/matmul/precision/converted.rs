@@ -38,8 +38,9 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     }
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
-    let a = converted(&mut work, format, inputs.a(), n, false)?.address;
-    let b = converted(&mut work, format, inputs.b(), n, format.transposes_b())?.address;
+    let [a, b] = inputs.addresses();
+    let a = converted(&mut work, format, a, n, false)?.address;
+    let b = converted(&mut work, format, b, n, format.transposes_b())?.address;
     let c = work.alloc(problem.shape().c_len())?;
     work.poison_by(c, format.poison());
     if format == Format::Fp8 {

@@ -117,12 +117,11 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape().c_len())?;
-    let to_a = work
-        .alloc::<u8>(parts * n * n * format.facts().bytes)?
-        .address;
-    let to_b = work
-        .alloc::<u8>(parts * n * n * format.facts().bytes)?
-        .address;
+    let bytes = format.facts().bytes;
+    let [to_a, to_b] = [
+        work.alloc::<u8>(parts * n * n * bytes)?.address,
+        work.alloc::<u8>(parts * n * n * bytes)?.address,
+    ];
 
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
         let aligned = n.is_multiple_of(4);
@@ -138,16 +137,15 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
         Ok::<_, RoutineError>(launch.arg(n as u64).arg(pitch).arg(first).arg(step))
     };
     let matrix = i64::try_from(n * n)?;
+    let [a, b] = inputs.addresses();
     let splits = [
-        splitting(inputs.a(), to_a, parts * n, 0, i64::try_from(n)?)?,
-        splitting(inputs.b(), to_b, n, (parts - 1) * n * n, -matrix)?,
+        splitting(a, to_a, parts * n, 0, i64::try_from(n)?)?,
+        splitting(b, to_b, n, (parts - 1) * n * n, -matrix)?,
     ];
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
     unsafe { work.steps.kernels(On::Compute, splits) };
-    let at = |base: CUdeviceptr, elements: usize| {
-        base + (elements * format.facts().bytes) as CUdeviceptr
-    };
+    let at = |base: CUdeviceptr, elements: usize| base + (elements * bytes) as CUdeviceptr;
     let terms = terms(scheme, n, chunk);
     let chunk = chunk.min(n);
     work.notes = vec![format!(

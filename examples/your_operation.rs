@@ -13,7 +13,7 @@ use crossover::device::Gpu;
 use crossover::device::kernel::Source;
 use crossover::model::{Cost, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Launch, Rate};
+use crossover::timing::{Clock, Rate};
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use rayon::prelude::*;
@@ -79,12 +79,8 @@ fn gpu(
     from: Option<HostMemory>,
 ) -> Result<Box<dyn Routine>, RoutineError> {
     let n = problem.0.len();
-    let kernel = gpu.function(&SIGMOID, "sigmoid")?;
-    let blocks = (n as u32).div_ceil(256);
-    let launch = |inputs: &[u64], output| {
-        let launch = Launch::new(kernel, (blocks, 1, 1), (256, 1, 1));
-        Ok(launch.arg(inputs[0]).arg(output).arg(n as u32))
-    };
+    let kernel = gpu.launch(&SIGMOID, "sigmoid", (n as u32).div_ceil(256), 256)?;
+    let launch = |inputs: &[u64], output| Ok(kernel.arg(inputs[0]).arg(output).arg(n as u32));
     let judge = problem.clone();
     let check = move |y: &[f32]| judge.check(y);
     let inputs = [problem.0.as_slice()];

@@ -15,7 +15,9 @@ use cudarc::driver::{
 use crate::device::calls;
 use crate::device::compiled;
 use crate::device::kernel::{Module, Source};
-use crate::timing::{BoxError, Called, CudaError, DeviceProperties, bind, catch_panic, open};
+use crate::timing::{
+    BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
+};
 use crossover_machine::absence::Absence;
 use crossover_machine::affinity::OnCores;
 use crossover_machine::libraries::{self, NO_CUBLAS};
@@ -129,6 +131,21 @@ impl Gpu {
         let function = module.function(name)?;
         self.modules.borrow_mut().insert(*source, module);
         Ok(function)
+    }
+
+    /// A launch of that kernel, in so many blocks of so many threads, to be given its arguments.
+    ///
+    /// # Errors
+    /// As [`function`](Self::function).
+    pub fn launch(
+        &self,
+        source: &Source,
+        name: &str,
+        blocks: u32,
+        threads: u32,
+    ) -> Result<Launch, BoxError> {
+        let function = self.function(source, name)?;
+        Ok(Launch::new(function, (blocks, 1, 1), (threads, 1, 1)))
     }
 
     /// Makes the context current on this thread, which [`Launch`](crate::timing::Launch) needs.

@@ -17,7 +17,7 @@ use crossover::device::Gpu;
 use crossover::device::kernel::Source;
 use crossover::model::Cost;
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::timing::{Clock, Launch};
+use crossover::timing::Clock;
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{Routine, RoutineError};
 use libtest_mimic::Trial;
@@ -48,11 +48,8 @@ type Made = Result<Box<dyn Routine>, RoutineError>;
 
 fn kernel(gpu: &Rc<Gpu>, problem: &Rc<Ones>, name: &str) -> Made {
     let n = problem.0;
-    let function = gpu.function(&KERNELS, name)?;
-    let launch = |_: &[u64], output| {
-        let launch = Launch::new(function, ((n as u32).div_ceil(256), 1, 1), (256, 1, 1));
-        Ok(launch.arg(output).arg(n as u32))
-    };
+    let kernel = gpu.launch(&KERNELS, name, (n as u32).div_ceil(256), 256)?;
+    let launch = |_: &[u64], output| Ok(kernel.arg(output).arg(n as u32));
     let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
     // SAFETY: the arguments are those the kernel declares, and it stays below n.
     unsafe { on_gpu(gpu, None, &[], n, launch, check) }

@@ -17,7 +17,6 @@ use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Verified};
-use crate::timing::Launch;
 use crate::workload::matmul::{self, Matmul};
 use crate::workload::prepare::{PhaseTime, Prepared, Processes, Report, Task, kernels};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
@@ -162,9 +161,8 @@ fn first_call(gpu: &Gpu, routine: &mut dyn Routine) -> Result<Report, RoutineErr
 
 fn spinning(gpu: &Rc<Gpu>, nanoseconds: u64) -> Made {
     let mut work = Prepared::new(gpu)?;
-    let function = gpu.function(&SPIN, "spin_timed")?;
+    let launch = gpu.launch(&SPIN, "spin_timed", 1, 1)?;
     let spun = work.output::<u64>(1)?;
-    let launch = Launch::new(function, (1, 1, 1), (1, 1, 1));
     // SAFETY: the kernel takes a time and the address of one 64-bit number.
     unsafe { work.steps.kernel(launch.arg(nanoseconds).arg(spun.address)) };
     work.check_values(None, spun, 0, move |spun| verify(spun[0], nanoseconds))?;

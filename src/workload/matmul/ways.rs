@@ -6,7 +6,6 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::timing::Launch;
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::gemm::{Call, Gemm};
 use crate::workload::matmul::problem::MATMUL;
@@ -158,10 +157,10 @@ fn mapped<T: Element>(
     let items = items(a_len) + items(b_len);
     let most = 8 * gpu.properties().multiprocessors;
     let blocks = u32::try_from(items.div_ceil(THREADS))?.clamp(1, most);
-    let fetch = gpu.function(&MATMUL, "matmul_fetch")?;
+    let fetch = gpu.launch(&MATMUL, "matmul_fetch", blocks, THREADS as u32)?;
     let host = places.mapped()?;
     let mut steps = Steps::new(gpu)?;
-    let fetch = Launch::new(fetch, (blocks, 1, 1), (THREADS as u32, 1, 1))
+    let fetch = fetch
         .arg(places.device[0])
         .arg(host[0])
         .arg(a_len as u64)

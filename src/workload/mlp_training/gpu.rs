@@ -158,10 +158,7 @@ impl Step {
         // What a row adds to the mean.
         let share = 1.0 / self.problem.batch as f32;
         let loss = self.loss.at(self.problem.batch);
-        let on = |name: &str, blocks| -> Result<Launch, RoutineError> {
-            let function = gpu.function(&MLP_TRAINING, name)?;
-            Ok(Launch::new(function, (blocks, 1, 1), (THREADS, 1, 1)))
-        };
+        let on = |name: &str, blocks| gpu.launch(&MLP_TRAINING, name, blocks, THREADS);
         // A warp for each row of the batch.
         let blocks = rows.div_ceil(ROWS);
         if self.network.fused {
@@ -204,8 +201,8 @@ impl Step {
             }]);
         }
         let root = self.network.values(Element::F32, PARAMETERS)?.address();
-        let advance = gpu.function(&MLP_TRAINING, "adamw_advance")?;
-        let mut kernels = vec![Launch::new(advance, (1, 1, 1), (1, 1, 1)).arg(counter)];
+        let advance = gpu.launch(&MLP_TRAINING, "adamw_advance", 1, 1)?;
+        let mut kernels = vec![advance.arg(counter)];
         for (name, addresses) in [
             ("adamw_decay", &[w][..]),
             ("adamw_first", &[m, g]),

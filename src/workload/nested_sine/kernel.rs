@@ -38,8 +38,7 @@ impl Kernel {
             .ok()
             .filter(|&blocks| blocks <= i32::MAX as u32)
             .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
-        let function = gpu.function(self.source, self.name)?;
-        let launch = Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1));
+        let launch = gpu.launch(self.source, self.name, blocks, THREADS as u32)?;
         Ok(launch.arg(from).arg(to).arg(n))
     }
 }

@@ -33,9 +33,7 @@ pub(crate) fn on_fours(
     }
     let count = u32::try_from(values / 4)?;
     let blocks = count.div_ceil(THREADS).max(1);
-    let function = gpu.function(source, name)?;
-    let launch = Launch::new(function, (blocks, 1, 1), (THREADS, 1, 1));
-    Ok((launch, count))
+    Ok((gpu.launch(source, name, blocks, THREADS)?, count))
 }
 
 /// The same, given these addresses and, last, how many fours there are.

@@ -114,8 +114,7 @@ impl Network {
     /// Adds a kernel with a warp for each of so many rows, given these addresses and the number.
     fn on_rows(&mut self, name: &str, rows: usize, addresses: &[CUdeviceptr]) -> Done {
         let rows = u32::try_from(rows)?;
-        let function = self.gpu.function(&TRANSFORMER, name)?;
-        let launch = Launch::new(function, (rows.div_ceil(ROWS), 1, 1), (THREADS, 1, 1));
+        let launch = (self.gpu).launch(&TRANSFORMER, name, rows.div_ceil(ROWS), THREADS)?;
         let launch = addresses.iter().fold(launch, |launch, &at| launch.arg(at));
         self.add([launch.arg(rows)])
     }
@@ -191,9 +190,9 @@ impl Network {
             Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
         };
         let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {
-            let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
+            let name = format!("attention_{queries}_{suffix}");
             let blocks = u32::try_from(self.rows * HEADS)? / queries;
-            let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
+            let launch = gpu.launch(source, &name, blocks, threads)?;
             Ok(launch.arg(qkv.address()).arg(heads.address()))
         };
         let launches = [launch(candidates[0])?, launch(candidates[1])?];

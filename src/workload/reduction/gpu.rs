@@ -50,7 +50,8 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
     let y = work.output::<f32>(1)?;
     let counter = work.state(&[0u32])?.address;
     let of_one = |name| -> Result<Launch, RoutineError> {
-        let launch = launch(gpu, name, blocks)?.arg(x).arg(n as u64);
+        let launch = gpu.launch(&REDUCTION, name, blocks, THREADS)?;
+        let launch = launch.arg(x).arg(n as u64);
         Ok(launch.arg(parts).arg(counter).arg(y.address))
     };
     match joined {
@@ -142,14 +143,11 @@ type Kernels = Result<[Launch; 2], RoutineError>;
 /// the parts, and whether the first `adds` to these.
 fn two_kernels(gpu: &Gpu, n: usize, at: [CUdeviceptr; 3], len: usize, adds: bool) -> Kernels {
     let (blocks, [x, y, parts]) = (blocks(gpu, n), at);
-    let shares = launch(gpu, "sum_shares", blocks)?.arg(x).arg(len as u64);
-    let of_parts = launch(gpu, "sum_parts", 1)?.arg(parts).arg(blocks);
-    Ok([shares.arg(parts).arg(u32::from(adds)), of_parts.arg(y)])
-}
-
-fn launch(gpu: &Gpu, name: &str, blocks: u32) -> Result<Launch, RoutineError> {
-    let function = gpu.function(&REDUCTION, name)?;
-    Ok(Launch::new(function, (blocks, 1, 1), (THREADS, 1, 1)))
+    let shares = gpu.launch(&REDUCTION, "sum_shares", blocks, THREADS)?;
+    let shares = shares.arg(x).arg(len as u64).arg(parts);
+    let of_parts = gpu.launch(&REDUCTION, "sum_parts", 1, THREADS)?;
+    let of_parts = of_parts.arg(parts).arg(blocks).arg(y);
+    Ok([shares.arg(u32::from(adds)), of_parts])
 }
 
 /// Blocks that add up `n` terms.

@@ -10,7 +10,7 @@ use crate::device::{Gpu, calls::record, kernel::Source, recorded};
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
 use crate::model::{Telemetry, Verified};
-use crate::timing::{CudaError, Launch};
+use crate::timing::CudaError;
 use crate::workload::lessons::sustained::curve::{Curve, SAMPLES};
 use crate::workload::lessons::timing_methods::SPIN;
 use crate::workload::matmul::precision::{PRECISION, Precision};
@@ -124,7 +124,7 @@ impl Recording {
         let products = (GROUP / each).ceil().clamp(1.0, MOST_PRODUCTS) as u32;
 
         std::thread::sleep(pause);
-        let spin = Launch::new(gpu.function(&SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(WAKE);
+        let spin = gpu.launch(&SPIN, "spin", 1, 1)?.arg(WAKE);
         // SAFETY: the argument is the one that the kernel declares.
         unsafe { spin.launch(gpu.stream()) }?;
         gpu.synchronize()?;

@@ -14,7 +14,7 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::model::Way;
-use crate::timing::{CudaError, Launch};
+use crate::timing::CudaError;
 use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::prepare::{
@@ -107,9 +107,8 @@ fn copies(
                 work.steps.wait(On::Down);
             }
             Way::InPlace => {
-                let read = gpu.function(&TRANSFER, "copy_bytes")?;
                 let blocks = 4 * gpu.properties().multiprocessors;
-                let read = Launch::new(read, (blocks, 1, 1), (256, 1, 1))
+                let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
                     .arg(device.address)
                     .arg(host.device_address()?)
                     .arg(len as u64);

@@ -71,17 +71,27 @@ fn by<T: Element>(
     method: Method,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
-    if method == Method::Naive {
-        // Compiled into the routine: the smallest products take as long as a few calls do.
-        let multiply = |_: &Threads, Shape { n, .. }: Shape, a: &[T], b: &[T], c: &mut [T]| {
-            loops(n, n, a, b, c);
-        };
-        return product(problem, threads, multiply, notes);
+    // What takes nanoseconds is compiled into the routine: a few calls are as long.
+    match method {
+        Method::Naive => {
+            let multiply = |_: &Threads, Shape { n, .. }: Shape, a: &[T], b: &[T], c: &mut [T]| {
+                loops(n, n, a, b, c);
+            };
+            product(problem, threads, multiply, notes)
+        }
+        Method::OneThread(library) => {
+            let multiply = move |_: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
+                products(shape, shape, a, b, c).for_each(|(a, b, c)| library.multiply(a, b, c));
+            };
+            product(problem, threads, multiply, notes)
+        }
+        method => {
+            let multiply = move |threads: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
+                method.multiply(threads, shape, shape, a, b, c);
+            };
+            product(problem, threads, multiply, notes)
+        }
     }
-    let multiply = move |threads: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
-        method.multiply(threads, shape, shape, a, b, c);
-    };
-    product(problem, threads, multiply, notes)
 }
 
 /// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`

@@ -52,8 +52,7 @@ impl Isa {
 
     /// The widest instruction set of this CPU.
     pub fn best() -> Self {
-        // Looked up once: small products and short arrays ask in every call, some of which take
-        // less time than the look-up.
+        // Looked up once: small products and short arrays ask in every call.
         static BEST: LazyLock<Isa> = LazyLock::new(|| Isa::available()[0]);
         *BEST
     }

@@ -51,6 +51,7 @@ impl Isa {
     }
 
     /// The widest instruction set of this CPU.
+    #[inline]
     pub fn best() -> Self {
         // Looked up once: small products and short arrays ask in every call.
         static BEST: LazyLock<Isa> = LazyLock::new(|| Isa::available()[0]);

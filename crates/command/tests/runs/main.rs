@@ -19,9 +19,9 @@ fn main() -> ExitCode {
         return crossover::suite::bench(crossover::package!(), suite::groups::groups);
     }
     let mut arguments = Arguments::from_args();
-    // They wait for half of their time.
+    // They wait for more than half of their time.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.test_threads.get_or_insert(2 * cores);
+    arguments.test_threads.get_or_insert(3 * cores);
     let faults = faults::TESTS.iter().map(|test| ("faults", test));
     let suite = suite::TESTS.iter().map(|test| ("suite", test));
     let mut tests: Vec<_> = faults.chain(suite).collect();

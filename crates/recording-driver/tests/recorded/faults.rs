@@ -205,7 +205,8 @@ impl Bench {
         command
             .args(["--signal=KILL", HANGS])
             .arg(this.get_program());
-        command.args(["--bench", "--quick", "--noplot"]);
+        // With Criterion's own lines a benchmark has its line before it begins: what fails is at that line.
+        command.args(["--bench", "--quick", "--noplot", "--verbose"]);
         command.args(["--warm-up-time", "0.01", "--measurement-time", "0.01"]);
         for (name, value) in this.get_envs() {
             command.env(name, value.expect("all are set"));

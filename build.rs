@@ -9,17 +9,25 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[path = "crates/protocol/src/local_variables.rs"]
-#[allow(unreachable_pub, reason = "a crate has it as a module too")]
-mod local_variables;
-
 /// What a measurement is made of.
 const SOURCES: &str = include_str!("src/machine/sources.txt");
 
 /// Standard output of git, with `input`.
 fn git(args: &[&str], input: &str) -> Option<String> {
-    // A hook of another repository may run this build.
-    let mut git = local_variables::remove(&mut Command::new("git"))
+    let mut git = Command::new("git");
+    // A hook of another repository may run this build, and git tells it of that one by these variables;
+    // those with settings name no repository. `crossover_protocol::local_variables` does the same.
+    let listed = Command::new("git")
+        .args(["rev-parse", "--local-env-vars"])
+        .output();
+    let listed = String::from_utf8(listed.ok()?.stdout).ok()?;
+    for name in listed
+        .lines()
+        .filter(|name| !name.starts_with("GIT_CONFIG_"))
+    {
+        git.env_remove(name);
+    }
+    let mut git = git
         .args(args)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::piped())

@@ -1,5 +1,5 @@
 //! The environment variables by which git tells its hooks and aliases on which repository they run.
-//! A child that works on another repository must not see them. `build.rs` compiles this file too.
+//! A child that works on another repository must not see them.
 
 use std::process::Command;
 use std::sync::OnceLock;

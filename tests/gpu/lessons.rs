@@ -11,7 +11,7 @@ use crate::device::one_at_a_time;
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn a_loader_says_how_busy_the_device_was() -> Result<(), RoutineError> {
+fn a_loader_says_for_how_long_kernels_ran() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
     let gpu = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Loader::new(1 << 22));
@@ -22,9 +22,9 @@ fn a_loader_says_how_busy_the_device_was() -> Result<(), RoutineError> {
     ] {
         let mut routine = epoch(&gpu, &problem, feed)?;
         routine.run()?;
-        let share = routine.extra()?["device_busy"];
+        let share = routine.extra()?["kernel_running_share"];
         println!(
-            "{feed:?}: the device was busy {:.1} % of the time",
+            "{feed:?}: a kernel ran for {:.1} % of the time",
             100.0 * share
         );
         // One stream: its kernels do not overlap.

@@ -1,21 +1,27 @@
 //! A group as a table: which implementations, on which clock, at which sizes.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device, Id};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
-use crate::workload::routine::{Made, Routine, Workload};
-use crate::workload::{HostMemory, Transfer};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::{HostMemory, Transfer, with_other_values};
 use crossover_protocol::settings::Profile;
 
-type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
-type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;
+/// The inputs of a size, of the type that the group's operation has.
+pub(super) type Inputs = Rc<dyn Any>;
+type MakeCpu = Box<dyn Fn(&Inputs) -> Made>;
+type MakeGpu = Box<dyn Fn(&Rc<Gpu>, &Inputs) -> Made>;
+type Visit<'a> = &'a mut dyn FnMut(&[u8]);
 type CostOf = Rc<dyn Fn(u64) -> Cost>;
 
 /// The sizes of each profile. They depend on nothing but the profile, so that two runs have
@@ -119,33 +125,47 @@ impl Sizes {
 /// One implementation of a group's operation: a row of its table. What no method changes is f32 on
 /// all cores of the CPU, or f32 in device memory on the GPU with its calls queued.
 pub struct Implementation<W> {
-    pub(super) name: &'static str,
-    pub(super) make: Make<W>,
+    row: Row,
+    operation: PhantomData<W>,
+}
+
+/// An implementation, whatever its operation.
+pub(super) struct Row {
+    name: &'static str,
+    pub(super) make: Make,
     pub(super) clock: Clock,
     pub(super) role: Role,
     pub(super) untried: bool,
     pub(super) sizes: Option<Sizes>,
-    pub(super) cost: Option<CostOf>,
+    cost: Option<CostOf>,
 }
 
-pub(super) enum Make<W> {
-    Cpu(MakeCpu<W>),
-    Gpu(MakeGpu<W>),
+pub(super) enum Make {
+    Cpu(MakeCpu),
+    Gpu(MakeGpu),
 }
 
-impl<W> Implementation<W> {
+impl<W: 'static> Implementation<W> {
+    fn new(name: &'static str, make: Make, clock: Clock, role: Role) -> Self {
+        Self {
+            row: Row {
+                name,
+                make,
+                clock,
+                role,
+                untried: false,
+                sizes: None,
+                cost: None,
+            },
+            operation: PhantomData,
+        }
+    }
+
     /// A CPU implementation, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`. `make`
     /// sets it up for the inputs of one size.
     pub fn cpu(name: &'static str, make: impl Fn(&Rc<W>) -> Made + 'static) -> Self {
-        Self {
-            name,
-            make: Make::Cpu(Box::new(make)),
-            clock: Clock::Wall,
-            role: Role::cpu(),
-            untried: false,
-            sizes: None,
-            cost: None,
-        }
+        let make = Make::Cpu(Box::new(move |inputs| make(&typed(inputs))));
+        Self::new(name, make, Clock::Wall, Role::cpu())
     }
 
     /// A GPU implementation, timed on `clock`. Its id is `<group>/gpu/<name>/<size>`. `make` sets it
@@ -155,20 +175,13 @@ impl<W> Implementation<W> {
         clock: Clock,
         make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Made + 'static,
     ) -> Self {
-        Self {
-            name,
-            make: Make::Gpu(Box::new(make)),
-            clock,
-            role: Role::gpu(),
-            untried: false,
-            sizes: None,
-            cost: None,
-        }
+        let make = Make::Gpu(Box::new(move |gpu, inputs| make(gpu, &typed(inputs))));
+        Self::new(name, make, clock, Role::gpu())
     }
 
     /// Declares where the data of an iteration start and end.
     pub fn data(mut self, data: impl Into<Data>) -> Self {
-        self.role.data = data.into();
+        self.row.role.data = data.into();
         self
     }
 
@@ -176,81 +189,81 @@ impl<W> Implementation<W> {
     ///
     /// # Panics
     /// On a CPU implementation, whose calls return when they are done.
-    pub fn awaited(mut self) -> Self
-    where
-        W: 'static,
-    {
-        self.make = match self.make {
-            Make::Gpu(make) => Make::Gpu(Box::new(move |gpu, problem| {
-                let mut routine = make(gpu, problem)?;
+    pub fn awaited(mut self) -> Self {
+        self.row.make = match self.row.make {
+            Make::Gpu(make) => Make::Gpu(Box::new(move |gpu, inputs| {
+                let mut routine = make(gpu, inputs)?;
                 routine.wait_for_each()?;
                 Ok(routine)
             })),
-            Make::Cpu(_) => panic!("{} runs on the CPU and has nothing to wait for", self.name),
+            Make::Cpu(_) => panic!(
+                "{} runs on the CPU and has nothing to wait for",
+                self.row.name
+            ),
         };
-        self.clock = Clock::Wall;
+        self.row.clock = Clock::Wall;
         self.data(Data::Awaited)
     }
 
     /// Declares how the GPU is given its kernels.
     pub fn launches(mut self, launches: Launches) -> Self {
-        self.role.launches = Some(launches);
+        self.row.role.launches = Some(launches);
         self
     }
 
     /// Declares that one CPU thread computes.
     pub fn one_thread(mut self) -> Self {
-        self.role.threads = Some(Threads::One);
+        self.row.role.threads = Some(Threads::One);
         self
     }
 
     /// Declares that threads on all cores take part, as where several copy for the GPU.
     pub fn all_threads(mut self) -> Self {
-        self.role.threads = Some(Threads::All);
+        self.row.role.threads = Some(Threads::All);
         self
     }
 
     /// Declares the number format of the operands.
     pub fn format(mut self, format: impl Into<Format>) -> Self {
-        self.role.format = format.into();
+        self.row.role.format = format.into();
         self
     }
 
     /// Declares that f32 is emulated by products of operands in `format`.
     pub fn split(mut self, format: impl Into<Format>, split: Split) -> Self {
-        self.role.split = Some(split);
+        self.row.role.split = Some(split);
         self.format(format)
     }
 
     /// Declares into how many pieces the work is cut.
     pub fn pieces(mut self, pieces: u32) -> Self {
-        self.role.pieces = pieces;
+        self.row.role.pieces = pieces;
         self
     }
 
     /// Declares what it measures, where that is not an operation on data.
     pub fn does(mut self, does: Does) -> Self {
-        self.role.does = does;
+        self.row.role.does = does;
         self
     }
 
     /// Declares the library that does the work. Say in `make` that it is not installed, with an
     /// [`Absence`](crate::device::Absence): the implementation is then skipped.
     pub fn library(mut self, library: Library) -> Self {
-        self.role.library = Some(library);
+        self.row.role.library = Some(library);
         self
     }
 
     /// Declares the algorithm, in a word, where other rows do the same work by another.
     pub fn method(mut self, method: &str) -> Self {
-        self.role.method = Some(method.to_owned());
+        self.row.role.method = Some(method.to_owned());
         self
     }
 
     /// Keeps it out of answers: it is shown beside the others, and is never the best CPU code nor
     /// the GPU code that is compared with that.
     pub fn no_answer(mut self) -> Self {
-        self.role.answers = false;
+        self.row.role.answers = false;
         self
     }
 
@@ -258,22 +271,30 @@ impl<W> Implementation<W> {
     /// names it and leaves it out, unless `CROSSOVER_UNTRIED=run` asks for it. The tests with a device
     /// (`--include-ignored`) run it; once they pass, take this away.
     pub fn untried(mut self) -> Self {
-        self.untried = true;
+        self.row.untried = true;
         self
     }
 
     /// Replaces the group's sizes by sizes of its own.
     pub fn sizes(mut self, sizes: Sizes) -> Self {
-        self.sizes = Some(sizes);
+        self.row.sizes = Some(sizes);
         self
     }
 
     /// Replaces the group's cost by one of its own.
     pub fn cost(mut self, cost: impl Fn(u64) -> Cost + 'static) -> Self {
-        self.cost = Some(Rc::new(cost));
+        self.row.cost = Some(Rc::new(cost));
         self
     }
+}
 
+/// The inputs as their operation's type.
+fn typed<W: 'static>(inputs: &Inputs) -> Rc<W> {
+    let inputs = inputs.clone().downcast();
+    inputs.expect("a row is given the inputs of its group's operation")
+}
+
+impl Row {
     pub(super) fn device(&self) -> Device {
         match self.make {
             Make::Cpu(_) => Device::Cpu,
@@ -302,12 +323,37 @@ impl<W> Implementation<W> {
 
 /// A group of benchmarks: one operation `W`, its implementations, its sizes.
 pub struct Group<W> {
+    group: AnyGroup,
+    operation: PhantomData<W>,
+}
+
+/// A [`Group`] of any operation, for lists of groups: `group.into()`.
+pub struct AnyGroup {
     pub(super) name: &'static str,
     pub(super) topic: GroupInfo,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
-    pub(super) cost: CostOf,
-    pub(super) rows: Vec<Implementation<W>>,
+    cost: CostOf,
+    pub(super) rows: Vec<Row>,
+    pub(super) operation: Operation,
+}
+
+/// What a group needs of its [`Workload`], without its type: the suite is compiled once, and not
+/// once for each operation.
+pub(super) struct Operation {
+    pub(super) inputs: fn(u64) -> Inputs,
+    pub(super) edge_cases: fn() -> Option<Inputs>,
+    pub(super) other_values: fn(u64) -> Inputs,
+    pub(super) host_bytes: fn(u64) -> u64,
+    pub(super) device_bytes: fn(u64) -> u64,
+    kernels: fn() -> &'static [&'static Source],
+    visit_inputs: fn(u64, Visit),
+}
+
+impl<W> From<Group<W>> for AnyGroup {
+    fn from(group: Group<W>) -> Self {
+        group.group
+    }
 }
 
 impl<W: Workload> Group<W> {
@@ -321,59 +367,72 @@ impl<W: Workload> Group<W> {
         cost: impl Fn(u64) -> Cost + 'static,
     ) -> Self {
         let rate = rate.into();
+        let operation = Operation {
+            inputs: |size| Rc::new(W::new(size)),
+            edge_cases: || Some(Rc::new(W::edge_cases()?)),
+            other_values: |size| Rc::new(with_other_values::<W>(size)),
+            host_bytes: W::host_bytes,
+            device_bytes: W::device_bytes,
+            kernels: W::kernels,
+            visit_inputs: |size, visit| W::new(size).visit_inputs(visit),
+        };
         Self {
-            name,
-            topic: GroupInfo {
-                rated: rate.is_some(),
-                ..GroupInfo::of(name)
+            group: AnyGroup {
+                name,
+                topic: GroupInfo {
+                    rated: rate.is_some(),
+                    ..GroupInfo::of(name)
+                },
+                rate,
+                sizes,
+                cost: Rc::new(cost),
+                rows: Vec::new(),
+                operation,
             },
-            rate,
-            sizes,
-            cost: Rc::new(cost),
-            rows: Vec::new(),
+            operation: PhantomData,
         }
     }
 
     /// Sets the heading and, in a sentence, what the group asks. The page and the list in the
     /// README show both.
     pub fn about(mut self, title: &str, question: &str) -> Self {
-        self.topic.title = title.to_owned();
-        self.topic.question = question.to_owned();
+        self.group.topic.title = title.to_owned();
+        self.group.topic.question = question.to_owned();
         self
     }
 
     /// Says what the sizes count: their symbol, the label of their axis, their unit.
     pub fn axis(mut self, symbol: &str, label: &str, unit: Unit) -> Self {
-        self.topic.symbol = symbol.to_owned();
-        self.topic.axis = label.to_owned();
-        self.topic.unit = unit;
+        self.group.topic.symbol = symbol.to_owned();
+        self.group.topic.axis = label.to_owned();
+        self.group.topic.unit = unit;
         self
     }
 
     /// Sets the words for what an iteration does, inside a sentence (`the chain`), and for one of
     /// the things that it is made of (`kernel`).
     pub fn words(mut self, work: &str, part: &str) -> Self {
-        self.topic.work = work.to_owned();
-        self.topic.part = part.to_owned();
+        self.group.topic.work = work.to_owned();
+        self.group.topic.part = part.to_owned();
         self
     }
 
     /// Declares that the implementations do different work, so that none of them is the fastest.
     pub fn no_winner(mut self) -> Self {
-        self.topic.compares = false;
+        self.group.topic.compares = false;
         self
     }
 
     /// Declares that the implementations time the same work on different clocks, and what their
     /// times are compared with.
     pub fn truth(mut self, truth: Truth) -> Self {
-        self.topic.truth = Some(truth);
+        self.group.topic.truth = Some(truth);
         self.no_winner()
     }
 
     /// Adds an implementation.
     pub fn with(mut self, row: Implementation<W>) -> Self {
-        self.rows.push(row);
+        self.group.rows.push(row.row);
         self
     }
 
@@ -391,7 +450,7 @@ impl<W: Workload> Group<W> {
             ("transfer-staged", Transfer::Staged),
             ("transfer-pinned", Transfer::Pinned),
         ] {
-            let cost = self.cost.clone();
+            let cost = self.group.cost.clone();
             let row = Implementation::gpu(name, Clock::Wall, move |gpu, problem| {
                 make(gpu, problem, by)
             })
@@ -399,7 +458,7 @@ impl<W: Workload> Group<W> {
                 link_bytes: Some(link_bytes(size)),
                 ..cost(size)
             });
-            self.rows.push(declare(match by {
+            self = self.with(declare(match by {
                 Transfer::Plain(memory) => row.data(memory),
                 Transfer::Pinned => row.data(Data::Pinned),
                 Transfer::Staged => (row.data(Data::Ordinary))
@@ -409,8 +468,41 @@ impl<W: Workload> Group<W> {
         }
         self
     }
+}
 
-    pub(super) fn sizes_of<'a>(&'a self, row: &'a Implementation<W>) -> &'a Sizes {
+impl AnyGroup {
+    /// The group's name, the first part of its ids.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the group says of itself.
+    pub fn topic(&self) -> &GroupInfo {
+        &self.topic
+    }
+
+    /// Device and name of each implementation, such as `gpu/cublas`, in the order of the table.
+    pub fn functions(&self) -> Vec<String> {
+        self.rows.iter().map(Row::function).collect()
+    }
+
+    /// The implementation of this device and name.
+    pub(super) fn row(&self, function: &str) -> Result<&Row, RoutineError> {
+        let row = self.rows.iter().find(|row| row.function() == function);
+        row.ok_or_else(|| "there is no such implementation".into())
+    }
+
+    /// The kernel sources of its GPU implementations.
+    pub fn kernels(&self) -> &'static [&'static Source] {
+        (self.operation.kernels)()
+    }
+
+    /// Makes the inputs of a size and calls `visit` with their bytes, in pieces, for a digest.
+    pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
+        (self.operation.visit_inputs)(size, visit);
+    }
+
+    pub(super) fn sizes_of<'a>(&'a self, row: &'a Row) -> &'a Sizes {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
 
@@ -432,8 +524,8 @@ impl<W: Workload> Group<W> {
                         .rate
                         .as_ref()
                         .map(|rate| (rate.amount(size as f64), rate.unit())),
-                    host_bytes: W::host_bytes(size),
-                    device_bytes: row.is_gpu().then(|| W::device_bytes(size)),
+                    host_bytes: (self.operation.host_bytes)(size),
+                    device_bytes: row.is_gpu().then(|| (self.operation.device_bytes)(size)),
                     directory: id.directory(),
                 }
             })
@@ -441,18 +533,18 @@ impl<W: Workload> Group<W> {
     }
 
     /// What a row at a size is called.
-    pub(super) fn id_of(&self, row: &Implementation<W>, size: u64) -> Id {
+    pub(super) fn id_of(&self, row: &Row, size: u64) -> Id {
         Id::new(self.name, &row.function(), size)
     }
 
-    pub(super) fn cost_of(&self, row: &Implementation<W>, size: u64) -> Cost {
+    pub(super) fn cost_of(&self, row: &Row, size: u64) -> Cost {
         row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
     /// What runs in this profile: the sizes of all rows, ascending, and the rows that have each, so
     /// that inputs are made once per size.
-    pub(super) fn plan(&self, profile: Profile) -> BTreeMap<u64, Vec<&Implementation<W>>> {
-        let mut plan: BTreeMap<u64, Vec<&Implementation<W>>> = BTreeMap::new();
+    pub(super) fn plan(&self, profile: Profile) -> BTreeMap<u64, Vec<&Row>> {
+        let mut plan: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
         for row in &self.rows {
             let mut sizes = self.sizes_of(row).of(profile).to_vec();
             sizes.sort_unstable();

@@ -2,17 +2,17 @@
 //! device is idle behind them, whether inputs stay as they are, and whether an iteration that must
 //! compute takes as long as the others.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
+use crate::suite::group::Inputs;
 use crate::suite::learnt::Learnt;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, caught, failed};
 use crate::suite::sampling_plan::{Sampling, Timing};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::recorded;
 
 /// Times of fewer nanoseconds more than another, or of fewer times that, are no reason for doubt: the
@@ -71,15 +71,15 @@ impl Guarded for Anew<'_> {
 impl Measuring<'_> {
     /// Whether a benchmark is looked at: of one on the GPU whose result is kept. Rows that show wrong
     /// clocks are wrong on purpose.
-    pub(super) fn looks<W>(&self, bench: &Bench<'_, W>) -> bool {
+    pub(super) fn looks(&self, bench: &Bench<'_>) -> bool {
         let is_meant = bench.group.topic.truth.is_none() && bench.row.clock != Clock::Submit;
         bench.row.is_gpu() && self.arguments.saves && self.turns.is_none() && is_meant
     }
 
     /// Checksums of what it reads.
-    pub(super) fn inputs<W>(
+    pub(super) fn inputs(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &dyn Routine,
     ) -> Result<Vec<u64>, Missing> {
         match self.looks(bench) {
@@ -92,9 +92,9 @@ impl Measuring<'_> {
     }
 
     /// Fails if its inputs are not what they were.
-    pub(super) fn require_unchanged<W>(
+    pub(super) fn require_unchanged(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &dyn Routine,
         before: &[u64],
     ) -> Result<(), Missing> {
@@ -108,12 +108,12 @@ impl Measuring<'_> {
 
     /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger
     /// sizes need no second set of memory.
-    pub(super) fn guard_on_other_values<W: Workload>(
+    pub(super) fn guard_on_other_values(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         sampling: &Sampling,
-        learnt: &mut Learnt<W>,
+        learnt: &mut Learnt,
     ) -> Result<(), Missing> {
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
@@ -124,17 +124,17 @@ impl Measuring<'_> {
         }
         let begun = Instant::now();
         let guarded = caught(|| {
-            let other_values = learnt.other_values(bench.size);
+            let other_values = learnt.other_values(&bench.group.operation, bench.size);
             self.guard(bench, &other_values, routine, sampling.iteration)
         });
         self.spent.add(Activity::Checks, begun.elapsed());
         guarded
     }
 
-    fn guard<W: Workload>(
+    fn guard(
         &mut self,
-        bench: &Bench<'_, W>,
-        other_values: &Rc<W>,
+        bench: &Bench<'_>,
+        other_values: &Inputs,
         routine: &mut dyn Routine,
         iteration: Duration,
     ) -> Result<(), Missing> {
@@ -168,9 +168,9 @@ impl Measuring<'_> {
 
     /// Runs once from restored state into a poisoned output, as [`run_once`](Self::run_once), and
     /// compares the time with those of the samples.
-    pub(super) fn run_timed<W>(
+    pub(super) fn run_timed(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
     ) -> Result<(), Missing> {
         let median = self.looks(bench).then(|| bench.folder.result()).flatten();

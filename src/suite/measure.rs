@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
@@ -13,7 +12,7 @@ use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::group::{Group, Implementation};
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::journal::Journal;
@@ -24,7 +23,7 @@ use crate::suite::sampling_plan::{Samples, Sampling, SamplingPlan, Timing};
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, Doubt, TimingError, catch_panic};
 use crate::workload::calibrate::{self, Calibration};
-use crate::workload::routine::{Routine, Workload};
+use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
 use crossover_machine::recorded;
@@ -62,11 +61,11 @@ pub(super) struct Calibrated {
 }
 
 /// A benchmark that is about to be run.
-pub(super) struct Bench<'a, W> {
+pub(super) struct Bench<'a> {
     pub(super) id: &'a str,
     pub(super) criterion_id: BenchmarkId,
-    pub(super) group: &'a Group<W>,
-    pub(super) row: &'a Implementation<W>,
+    pub(super) group: &'a AnyGroup,
+    pub(super) row: &'a Row,
     pub(super) size: u64,
     pub(super) cost: Cost,
     pub(super) folder: BenchmarkFolder,
@@ -89,20 +88,20 @@ enum IfUnsteady {
 impl Measuring<'_> {
     /// Sets a benchmark up, verifies it, times it, verifies it again and writes its sidecar. Does not
     /// verify where the process that drives this one says so.
-    pub(super) fn measure<W: Workload>(
+    pub(super) fn measure(
         &mut self,
         plots: &mut Plots<'_>,
-        bench: &Bench<'_, W>,
-        problem: &OnceCell<Rc<W>>,
-        learnt: &mut Learnt<W>,
+        bench: &Bench<'_>,
+        inputs: &OnceCell<Inputs>,
+        learnt: &mut Learnt,
     ) -> Result<(), Missing> {
         self.require_room(bench)?;
         self.require_short_iterations(bench, &mut learnt.pace)?;
         self.measure_ceilings(bench.row)?;
         self.verify_edge_cases(bench, learnt)?;
         let (mut routine, sampling) = caught(|| {
-            let problem = problem.get_or_init(|| Rc::new(W::new(bench.size)));
-            self.set_up(bench, problem, &mut learnt.pace)
+            let inputs = inputs.get_or_init(|| (bench.group.operation.inputs)(bench.size));
+            self.set_up(bench, inputs, &mut learnt.pace)
         })?;
         self.announce(bench, &sampling)?;
         self.guard_on_other_values(bench, &mut *routine, &sampling, learnt)?;
@@ -110,7 +109,7 @@ impl Measuring<'_> {
     }
 
     /// Measures what the result is held against, where that is due.
-    fn measure_ceilings<W>(&mut self, row: &Implementation<W>) -> Result<(), Missing> {
+    fn measure_ceilings(&mut self, row: &Row) -> Result<(), Missing> {
         if !self.arguments.saves {
             return Ok(());
         }
@@ -126,7 +125,7 @@ impl Measuring<'_> {
 
     /// Says that it is set up to the process that drives this one. Leaves it out of profiles if it has no
     /// part that one could record.
-    fn announce<W>(&self, bench: &Bench<'_, W>, sampling: &Sampling) -> Result<(), Missing> {
+    fn announce(&self, bench: &Bench<'_>, sampling: &Sampling) -> Result<(), Missing> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
         if is_profiled && sampling.timing == Timing::Own {
             let reason = "it times itself, and no clock that a profile follows runs it";
@@ -140,10 +139,10 @@ impl Measuring<'_> {
     }
 
     /// Times a benchmark, and once more if the result is unsteady.
-    fn sample_until_steady<W>(
+    fn sample_until_steady(
         &mut self,
         plots: &mut Plots<'_>,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         sampling: &Sampling,
     ) -> Result<(), Missing> {
@@ -173,10 +172,10 @@ impl Measuring<'_> {
 
     /// Times a benchmark and keeps the result, or undoes what was written. A result that is to be
     /// measured again is set aside, and returned with what is unsteady about it.
-    fn attempt<W>(
+    fn attempt(
         &mut self,
         plots: &mut Plots<'_>,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         sampling: &Sampling,
         unsteady: IfUnsteady,
@@ -221,10 +220,10 @@ impl Measuring<'_> {
     }
 
     /// Times a benchmark, verifies it again and writes its sidecar, with what is unsteady about it.
-    fn time<W>(
+    fn time(
         &mut self,
         plots: &mut Plots<'_>,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         watch: Option<Watch>,
         unsteady: IfUnsteady,
@@ -255,9 +254,9 @@ impl Measuring<'_> {
     }
 
     /// Completes a sidecar and writes it, and holds the result against its limits.
-    fn write_down<W>(
+    fn write_down(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         mut sidecar: Sidecar,
     ) -> Result<(), Missing> {
@@ -301,10 +300,10 @@ impl Measuring<'_> {
     }
 
     /// Has Criterion take the samples.
-    fn sample<W>(
+    fn sample(
         &mut self,
         plots: &mut Plots<'_>,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         watch: Option<&Watch>,
     ) -> Result<(), Missing> {
@@ -383,9 +382,9 @@ impl Measuring<'_> {
         Err(failed(panic))
     }
 
-    fn sidecar<W>(
+    fn sidecar(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &dyn Routine,
         verified: Option<Verified>,
     ) -> Sidecar {
@@ -457,7 +456,7 @@ impl Measuring<'_> {
 }
 
 /// The group of a benchmark in another instance of Criterion.
-fn plots_of<'a, W>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_, W>) -> Plots<'a> {
+fn plots_of<'a>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_>) -> Plots<'a> {
     let mut plots = plots(criterion, bench.group.name);
     if bench.group.rate.is_some() {
         plots.throughput(Throughput::Elements(bench.size));

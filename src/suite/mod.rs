@@ -39,6 +39,5 @@ mod verify;
 
 pub use bench::bench;
 pub use crossover_protocol::settings::Profile;
-pub use group::{Group, Implementation, Sizes};
+pub use group::{AnyGroup, Group, Implementation, Sizes};
 pub use plan::{Memory, Planned};
-pub use runner::AnyGroup;

@@ -1,36 +1,27 @@
-//! A run of groups of any operations.
+//! A run of groups.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 use criterion::Criterion;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
 use crate::interrupt;
-use crate::model::group_info::GroupInfo;
 use crate::model::record::NO_GROUP;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::confirm::Task;
 use crate::suite::confirm::driver::When;
-use crate::suite::confirm::in_turns::TakingTurns;
-use crate::suite::group::Group;
+use crate::suite::group::AnyGroup;
 use crate::suite::instance::{instance, plots, profiled};
 use crate::suite::learnt::Learnt;
-use crate::suite::plan::Planned;
 use crate::suite::preflight::{self, Refused};
 use crate::suite::profiles::Profiles;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::session::Session;
 use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
-use crate::workload::{RoutineError, Workload};
 use crossover_machine::numa::{Misplaced, Nodes, Placement};
-use crossover_protocol::settings::{Profile, Settings, unknown_variables};
+use crossover_protocol::settings::{Settings, unknown_variables};
 
 /// A run of benchmark groups: settings, command line, machine and results.
 pub(crate) struct Suite {
@@ -93,10 +84,9 @@ impl Suite {
     }
 
     /// Adds a group to the run.
-    pub(crate) fn add(&mut self, group: impl Into<AnyGroup>) {
-        let group = group.into();
-        self.session.list(group.topic());
-        group.0.expect(self);
+    pub(crate) fn add(&mut self, group: AnyGroup) {
+        self.session.list(&group.topic);
+        self.session.expect(&group);
         self.groups.push(group);
     }
 
@@ -106,7 +96,7 @@ impl Suite {
     pub(crate) fn run(mut self) -> Finished {
         self.session.announce();
         for group in std::mem::take(&mut self.groups) {
-            group.0.run(&mut self);
+            self.run_group(&group);
             self.session.confirm(When::BetweenGroups);
         }
         self.session.tell_choices();
@@ -123,11 +113,11 @@ impl Suite {
         }
     }
 
-    fn run_group<W: Workload>(&mut self, group: &Group<W>) {
+    fn run_group(&mut self, group: &AnyGroup) {
         let session = &mut self.session;
         session.name_what_is_left_out(group);
         let mut plots = plots(&mut self.criterion, group.name);
-        let mut learnt = Learnt::nothing();
+        let mut learnt = Learnt::default();
         for (size, rows) in group.plan(session.profile()) {
             let problem = OnceCell::new();
             for row in rows {
@@ -176,192 +166,5 @@ impl Finished {
     /// 0.
     pub(crate) fn close(&self) -> ExitCode {
         self.session.close()
-    }
-}
-
-/// A [`Group`] of any operation, for lists of groups: `group.into()`.
-pub struct AnyGroup(Box<dyn Erased>);
-
-/// What can be done with a group without knowing its operation.
-trait Erased {
-    fn name(&self) -> &'static str;
-    fn topic(&self) -> &GroupInfo;
-    fn planned(&self, profile: Profile) -> Vec<Planned>;
-    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
-    fn functions(&self) -> Vec<String>;
-    fn kernels(&self) -> &'static [&'static Source];
-    fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError>;
-    fn in_phases(
-        &self,
-        function: &str,
-        size: u64,
-        gpu: &Rc<Gpu>,
-        choices: BTreeMap<String, String>,
-        begin: &mut dyn FnMut(&'static str),
-    ) -> Result<BTreeMap<String, String>, RoutineError>;
-    fn contradictions(&self) -> Vec<String>;
-    fn medians_in_turns(
-        &self,
-        task: &Task,
-        with: &TakingTurns,
-    ) -> Result<BTreeMap<String, f64>, RoutineError>;
-    fn expect(&self, suite: &mut Suite);
-    fn run(&self, suite: &mut Suite);
-}
-
-impl<W: Workload> Erased for Group<W> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn topic(&self) -> &GroupInfo {
-        &self.topic
-    }
-
-    fn planned(&self, profile: Profile) -> Vec<Planned> {
-        self.planned(profile)
-    }
-
-    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
-        W::new(size).visit_inputs(visit);
-    }
-
-    fn functions(&self) -> Vec<String> {
-        self.rows.iter().map(|row| row.function()).collect()
-    }
-
-    fn kernels(&self) -> &'static [&'static Source] {
-        W::kernels()
-    }
-
-    fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError> {
-        let row = self.rows.iter().find(|row| row.function() == function);
-        self.verify(row.ok_or("there is no such implementation")?, gpu)
-    }
-
-    fn in_phases(
-        &self,
-        function: &str,
-        size: u64,
-        gpu: &Rc<Gpu>,
-        choices: BTreeMap<String, String>,
-        begin: &mut dyn FnMut(&'static str),
-    ) -> Result<BTreeMap<String, String>, RoutineError> {
-        let row = self.rows.iter().find(|row| row.function() == function);
-        self.in_phases(
-            row.ok_or("there is no such implementation")?,
-            size,
-            gpu,
-            choices,
-            begin,
-        )
-    }
-
-    fn contradictions(&self) -> Vec<String> {
-        self.contradictions()
-    }
-
-    fn medians_in_turns(
-        &self,
-        task: &Task,
-        with: &TakingTurns,
-    ) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.medians_in_turns(task, with)
-    }
-
-    fn expect(&self, suite: &mut Suite) {
-        suite.session.expect(self);
-    }
-
-    fn run(&self, suite: &mut Suite) {
-        suite.run_group(self);
-    }
-}
-
-impl<W: Workload + 'static> From<Group<W>> for AnyGroup {
-    fn from(group: Group<W>) -> Self {
-        Self(Box::new(group))
-    }
-}
-
-impl AnyGroup {
-    /// The group's name, the first part of its ids.
-    pub fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// What the group says of itself.
-    pub fn topic(&self) -> &GroupInfo {
-        self.0.topic()
-    }
-
-    /// Every benchmark of a profile, by size and then in the order of the table.
-    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
-        self.0.planned(profile)
-    }
-
-    /// Device and name of each implementation, such as `gpu/cublas`, in the order of the table.
-    pub fn functions(&self) -> Vec<String> {
-        self.0.functions()
-    }
-
-    /// The kernel sources of its GPU implementations.
-    pub fn kernels(&self) -> &'static [&'static Source] {
-        self.0.kernels()
-    }
-
-    /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
-    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that was never written must fail the
-    /// check against float64, one run must pass it, and so must several in a row. Returns the sizes
-    /// that the device or the library does not take, each with the reason.
-    ///
-    /// # Errors
-    /// A wrong result, an implementation that fails or does not exist, a library that is not
-    /// installed, and a GPU implementation where `gpu` is `None`.
-    pub fn verify(
-        &self,
-        function: &str,
-        gpu: Option<&Rc<Gpu>>,
-    ) -> Result<Vec<String>, RoutineError> {
-        self.0.verify(function, gpu)
-    }
-
-    /// Runs one GPU implementation at one size as a benchmark does, without a clock, and calls
-    /// `begin` with the name of each phase: `set-up`, `first run` (which poisons), `iteration`,
-    /// `verification` and `drop`. For tests that look at what each of them asks of the driver.
-    ///
-    /// What it would calibrate it takes from `choices`, by name, where that candidate exists. Returns
-    /// the choices that it asked for: handed over again, nothing is calibrated.
-    ///
-    /// # Errors
-    /// An implementation that fails or does not exist. A wrong result is none.
-    pub fn in_phases(
-        &self,
-        function: &str,
-        size: u64,
-        gpu: &Rc<Gpu>,
-        choices: BTreeMap<String, String>,
-        begin: &mut dyn FnMut(&'static str),
-    ) -> Result<BTreeMap<String, String>, RoutineError> {
-        self.0.in_phases(function, size, gpu, choices, begin)
-    }
-
-    /// The median time of an iteration of each of these implementations, ns, taking turns.
-    pub(super) fn medians_in_turns(
-        &self,
-        task: &Task,
-        with: &TakingTurns,
-    ) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.0.medians_in_turns(task, with)
-    }
-
-    /// Contradictions in what the group declares, in sentences; a run refuses such a group.
-    pub fn contradictions(&self) -> Vec<String> {
-        self.0.contradictions()
-    }
-
-    /// Makes the inputs of a size and calls `visit` with their bytes, in pieces, for a digest.
-    pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
-        self.0.visit_inputs(size, visit);
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Throughput};
@@ -16,7 +15,7 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
-use crate::suite::group::{Group, Implementation};
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::host::Host;
 use crate::suite::instance::Plots;
 use crate::suite::journal::Journal;
@@ -28,7 +27,7 @@ use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
-use crate::workload::{Workload, calibrate};
+use crate::workload::calibrate;
 use crossover_machine::load::Load;
 use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Profile, Settings};
@@ -90,7 +89,7 @@ impl Session {
     }
 
     /// Notes the benchmarks of a group that could be run.
-    pub(super) fn expect<W: Workload>(&mut self, group: &Group<W>) {
+    pub(super) fn expect(&mut self, group: &AnyGroup) {
         if self.arguments.mode == Mode::List {
             return;
         }
@@ -144,13 +143,13 @@ impl Session {
     }
 
     /// Whether it is left out because no device has run it yet.
-    fn leaves_untried<W>(&self, row: &Implementation<W>) -> bool {
+    fn leaves_untried(&self, row: &Row) -> bool {
         row.untried && !self.settings.untried
     }
 
     /// Names, in one line per implementation, the sizes that the profile leaves out and the
     /// implementations that need a GPU where there is none, or that no device has run yet.
-    pub(super) fn name_what_is_left_out<W: Workload>(&mut self, group: &Group<W>) {
+    pub(super) fn name_what_is_left_out(&mut self, group: &AnyGroup) {
         let profile = self.profile();
         let mut untried = Vec::new();
         for row in &group.rows {
@@ -187,14 +186,14 @@ impl Session {
     }
 
     /// Sets up, verifies, times and verifies again one implementation at one size.
-    pub(super) fn bench<W: Workload>(
+    pub(super) fn bench(
         &mut self,
         plots: &mut Plots<'_>,
-        group: &Group<W>,
-        row: &Implementation<W>,
+        group: &AnyGroup,
+        row: &Row,
         size: u64,
-        problem: &OnceCell<Rc<W>>,
-        learnt: &mut Learnt<W>,
+        problem: &OnceCell<Inputs>,
+        learnt: &mut Learnt,
     ) {
         if interrupt::signal().is_some() {
             return;

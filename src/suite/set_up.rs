@@ -1,13 +1,12 @@
 //! How a benchmark comes to be ready for its samples: what does not fit is left out, its routine is made and
 //! verified, and its samples are planned.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::SamplingMode;
 
 use crate::model::verified::Verified;
-use crate::suite::group::Make;
+use crate::suite::group::{Inputs, Make};
 use crate::suite::learnt::Learnt;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, caught, skipped};
@@ -15,17 +14,18 @@ use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, Sampling, Timing};
 use crate::timing::{Clock, CudaError, TimingError};
 use crate::workload::calibrate;
-use crate::workload::routine::{Routine, Workload};
+use crate::workload::routine::Routine;
 use crossover_machine::recorded;
 
 impl Measuring<'_> {
     /// Leaves a benchmark out for which there is not enough memory.
-    pub(super) fn require_room<W: Workload>(&self, bench: &Bench<'_, W>) -> Result<(), Missing> {
+    pub(super) fn require_room(&self, bench: &Bench<'_>) -> Result<(), Missing> {
         // Both sides have their memory at once.
         let sides = 1 + u64::from(self.turns.is_some());
         let on_gpu = bench.row.is_gpu();
-        let device_bytes = on_gpu.then(|| sides * W::device_bytes(bench.size));
-        let host_bytes = sides * W::host_bytes(bench.size);
+        let operation = &bench.group.operation;
+        let device_bytes = on_gpu.then(|| sides * (operation.device_bytes)(bench.size));
+        let host_bytes = sides * (operation.host_bytes)(bench.size);
         match self.machine.too_small_for(host_bytes, device_bytes) {
             Some(reason) => Err(Missing::Skipped(reason)),
             None => Ok(()),
@@ -33,24 +33,24 @@ impl Measuring<'_> {
     }
 
     /// Sets up an implementation for these inputs.
-    pub(super) fn make<W: Workload>(
+    pub(super) fn make(
         &self,
-        bench: &Bench<'_, W>,
-        problem: &Rc<W>,
+        bench: &Bench<'_>,
+        inputs: &Inputs,
     ) -> Result<Box<dyn Routine>, Missing> {
         Ok(match &bench.row.make {
-            Make::Cpu(make) => make(problem)?,
+            Make::Cpu(make) => make(inputs)?,
             Make::Gpu(make) => {
                 let gpu = self.machine.gpu(self.time).map_err(skipped)?;
                 self.time.wake().map_err(TimingError::from)?;
-                make(&gpu, problem)?
+                make(&gpu, inputs)?
             }
         })
     }
 
     /// Verifies an implementation on inputs that are never timed.
-    fn verify_on<W: Workload>(&self, bench: &Bench<'_, W>, problem: &Rc<W>) -> Result<(), Missing> {
-        let mut routine = self.make(bench, problem)?;
+    fn verify_on(&self, bench: &Bench<'_>, inputs: &Inputs) -> Result<(), Missing> {
+        let mut routine = self.make(bench, inputs)?;
         match self.verify(bench, &mut *routine) {
             Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
                 text: format!("on edge cases: {text}"),
@@ -61,16 +61,16 @@ impl Measuring<'_> {
     }
 
     /// Verifies an implementation on the edge cases of its workload, once for all sizes.
-    pub(super) fn verify_edge_cases<W: Workload>(
+    pub(super) fn verify_edge_cases(
         &self,
-        bench: &Bench<'_, W>,
-        learnt: &mut Learnt<W>,
+        bench: &Bench<'_>,
+        learnt: &mut Learnt,
     ) -> Result<(), Missing> {
         let function = bench.row.function();
         if !self.verifies() || learnt.right_on_edge_cases.contains(&function) {
             return Ok(());
         }
-        let edge_cases = || W::edge_cases().map(Rc::new);
+        let edge_cases = bench.group.operation.edge_cases;
         if let Some(edge_cases) = learnt.edge_cases.get_or_init(edge_cases) {
             caught(|| self.verify_on(bench, edge_cases))?;
             learnt.right_on_edge_cases.insert(function);
@@ -79,16 +79,16 @@ impl Measuring<'_> {
     }
 
     /// Makes a routine, runs it once, with the comparison where it is to be verified, and plans its samples.
-    pub(super) fn set_up<W: Workload>(
+    pub(super) fn set_up(
         &self,
-        bench: &Bench<'_, W>,
-        problem: &Rc<W>,
+        bench: &Bench<'_>,
+        inputs: &Inputs,
         pace: &mut Pace,
     ) -> Result<(Box<dyn Routine>, Sampling), Missing> {
         // Discards the choices of the benchmark before.
         calibrate::take_recent();
         calibrate::take_calibrations();
-        let mut routine = self.make(bench, problem)?;
+        let mut routine = self.make(bench, inputs)?;
         match self.verifies() {
             true => self.verify(bench, &mut *routine).map(drop)?,
             false => self.run_once(&mut *routine)?,
@@ -99,9 +99,9 @@ impl Measuring<'_> {
 
     /// Verifies once more after the last sample: a routine that went wrong under load, or after the first
     /// run, was not worth timing. `None` where nothing is verified.
-    pub(super) fn verify_again<W>(
+    pub(super) fn verify_again(
         &mut self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
         is_timed: bool,
     ) -> Result<Option<Verified>, Missing> {
@@ -133,9 +133,9 @@ impl Measuring<'_> {
 
     /// Runs once, from restored state and on a poisoned output, and compares with the reference.
     /// `None` where no device has computed what was compared.
-    fn verify<W>(
+    fn verify(
         &self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
     ) -> Result<Option<Verified>, Missing> {
         self.run_once(routine)?;
@@ -143,9 +143,9 @@ impl Measuring<'_> {
     }
 
     /// Compares what it has computed with the reference.
-    fn judge<W>(
+    fn judge(
         &self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         routine: &mut dyn Routine,
     ) -> Result<Option<Verified>, Missing> {
         let verified = routine.check()?;
@@ -186,9 +186,9 @@ impl Measuring<'_> {
 
     /// Leaves a benchmark out if one iteration takes longer than the profile allows. To know that, it may
     /// run some smaller sizes once.
-    pub(super) fn require_short_iterations<W: Workload>(
+    pub(super) fn require_short_iterations(
         &self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         pace: &mut Pace,
     ) -> Result<(), Missing> {
         let Bench { group, row, .. } = *bench;
@@ -204,7 +204,7 @@ impl Measuring<'_> {
                 Forecast::TooLong(reason) => return Err(Missing::Skipped(reason)),
                 Forecast::RunFirst(size) => {
                     let run = || -> Result<(), Missing> {
-                        let mut routine = self.make(bench, &Rc::new(W::new(size)))?;
+                        let mut routine = self.make(bench, &(group.operation.inputs)(size))?;
                         self.run_once(&mut *routine)?;
                         self.iteration(bench, size, pace, &mut *routine).map(drop)
                     };
@@ -216,9 +216,9 @@ impl Measuring<'_> {
 
     /// Runs a warm iteration at a size, and keeps how long it took; `None` of a routine that times
     /// itself.
-    fn iteration<W: Workload>(
+    fn iteration(
         &self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         size: u64,
         pace: &mut Pace,
         routine: &mut dyn Routine,
@@ -240,9 +240,9 @@ impl Measuring<'_> {
     }
 
     /// Chooses the number of samples and their time by one warm iteration.
-    fn plan<W: Workload>(
+    fn plan(
         &self,
-        bench: &Bench<'_, W>,
+        bench: &Bench<'_>,
         pace: &mut Pace,
         routine: &mut dyn Routine,
     ) -> Result<Sampling, Missing> {

@@ -79,24 +79,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_a_line_of_json() {
-        for told in [
-            TurnReply::Go,
-            TurnReply::Run(Instructions::default()),
-            TurnReply::Run(Instructions {
-                core: Some(5),
-                only: Some(["a/cpu/b/1".to_owned()].into()),
-                verify: false,
-                choices: [("of what".to_owned(), "which".to_owned())].into(),
-            }),
-        ] {
-            let line = serde_json::to_string(&told).unwrap();
-            assert!(!line.contains('\n'), "{line}");
-            assert_eq!(serde_json::from_str::<TurnReply>(&line).unwrap(), told);
-        }
-    }
-
-    #[test]
     fn a_process_runs_as_it_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");

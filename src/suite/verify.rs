@@ -8,41 +8,49 @@ use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
 use crate::model::group_info::Truth;
 use crate::model::id::Device;
-use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::group::{AnyGroup, Inputs, Make, Row};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::calibrate;
+use crate::workload::routine::{Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
-use crate::workload::{calibrate, with_other_values};
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
 use crossover_words::text::with_causes;
 
-impl<W: Workload> Group<W> {
-    /// Verifies one implementation at each of the group's sizes for tests.
-    pub(super) fn verify(
+impl AnyGroup {
+    /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
+    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that was never written must fail the
+    /// check against float64, one run must pass it, and so must several in a row. Returns the sizes
+    /// that the device or the library does not take, each with the reason.
+    ///
+    /// # Errors
+    /// A wrong result, an implementation that fails or does not exist, a library that is not
+    /// installed, and a GPU implementation where `gpu` is `None`.
+    pub fn verify(
         &self,
-        row: &Implementation<W>,
+        function: &str,
         gpu: Option<&Rc<Gpu>>,
     ) -> Result<Vec<String>, RoutineError> {
+        let row = self.row(function)?;
+        let operation = &self.operation;
         let mut absent = Vec::new();
         let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
         let timed = sizes.iter().map(|&size| {
             let id = self.id_of(row, size).to_string();
-            (id, size, W::new(size))
+            (id, size, (operation.inputs)(size))
         });
-        let edge_cases = W::edge_cases().map(|problem| {
+        let edge_cases = (operation.edge_cases)().map(|inputs| {
             let id = format!("{}/{} on edge cases", self.name, row.function());
-            (id, 0, problem)
+            (id, 0, inputs)
         });
         let other = sizes.first().map(|&size| {
             let id = format!("{} with other values", self.id_of(row, size));
-            (id, size, with_other_values(size))
+            (id, size, (operation.other_values)(size))
         });
-        for (id, size, problem) in edge_cases.into_iter().chain(timed).chain(other) {
-            let problem = Rc::new(problem);
-            let outcome = make(row, &problem, gpu).and_then(|mut routine| {
+        for (id, size, inputs) in edge_cases.into_iter().chain(timed).chain(other) {
+            let outcome = make(row, &inputs, gpu).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
                 match routine.time(1).transpose()? {
                     Some(first) => self.timed_itself(row, &mut *routine, size, first),
@@ -58,20 +66,28 @@ impl<W: Workload> Group<W> {
         Ok(absent)
     }
 
-    /// Goes through the phases of a benchmark with these choices, and `begin` is told of each phase.
-    /// Returns the choices that were asked for.
-    pub(super) fn in_phases(
+    /// Runs one GPU implementation at one size as a benchmark does, without a clock, and calls
+    /// `begin` with the name of each phase: `set-up`, `first run` (which poisons), `iteration`,
+    /// `verification` and `drop`. For tests that look at what each of them asks of the driver.
+    ///
+    /// What it would calibrate it takes from `choices`, by name, where that candidate exists. Returns
+    /// the choices that it asked for: handed over again, nothing is calibrated.
+    ///
+    /// # Errors
+    /// An implementation that fails or does not exist. A wrong result is none.
+    pub fn in_phases(
         &self,
-        row: &Implementation<W>,
+        function: &str,
         size: u64,
         gpu: &Rc<Gpu>,
         choices: BTreeMap<String, String>,
         begin: &mut dyn FnMut(&'static str),
     ) -> Result<BTreeMap<String, String>, RoutineError> {
-        let problem = Rc::new(W::new(size));
+        let row = self.row(function)?;
+        let inputs = (self.operation.inputs)(size);
         calibrate::begin_anew(choices);
         begin("set-up");
-        let mut routine = make(row, &problem, Some(gpu))?;
+        let mut routine = make(row, &inputs, Some(gpu))?;
         begin("first run");
         routine.restore()?;
         routine.poison()?;
@@ -92,7 +108,7 @@ impl<W: Workload> Group<W> {
     /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(
         &self,
-        row: &Implementation<W>,
+        row: &Row,
         routine: &mut dyn Routine,
         size: u64,
         first: f64,
@@ -111,8 +127,8 @@ impl<W: Workload> Group<W> {
         passes(routine, row.is_gpu())
     }
 
-    /// Contradictions in what the group declares, in sentences.
-    pub(super) fn contradictions(&self) -> Vec<String> {
+    /// Contradictions in what the group declares, in sentences; a run refuses such a group.
+    pub fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
         let sizes = self.sizes.all();
         for (at, row) in self.rows.iter().enumerate() {
@@ -155,14 +171,14 @@ fn is_left_out(error: &RoutineError) -> bool {
         )
 }
 
-fn make<W>(
-    row: &Implementation<W>,
-    problem: &Rc<W>,
+fn make(
+    row: &Row,
+    inputs: &Inputs,
     gpu: Option<&Rc<Gpu>>,
 ) -> Result<Box<dyn Routine>, RoutineError> {
     match &row.make {
-        Make::Cpu(make) => make(problem),
-        Make::Gpu(make) => make(gpu.ok_or("a GPU is needed")?, problem),
+        Make::Cpu(make) => make(inputs),
+        Make::Gpu(make) => make(gpu.ok_or("a GPU is needed")?, inputs),
     }
 }
 
@@ -222,8 +238,9 @@ mod tests {
     use super::*;
     use crate::model::cost::{Cost, LinkBytes};
     use crate::model::verified::Verified;
-    use crate::suite::group::Sizes;
+    use crate::suite::group::{Group, Implementation, Sizes};
     use crate::timing::Clock;
+    use crate::workload::Workload;
     use crate::workload::simple::{compare, on_cpu};
 
     struct Ones(usize);
@@ -259,9 +276,8 @@ mod tests {
     }
 
     fn verified(fill: fn(u32, &mut [f32])) -> Result<Vec<String>, String> {
-        let group = group(fill);
-        group
-            .verify(&group.rows[0], None)
+        AnyGroup::from(group(fill))
+            .verify("cpu/fill", None)
             .map_err(|error| error.to_string())
     }
 
@@ -335,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_group_that_contradicts_itself_is_told_so() {
-        assert!(group(|_, _| ()).contradictions().is_empty());
+        assert!(AnyGroup::from(group(|_, _| ())).contradictions().is_empty());
         let row = || Implementation::gpu("copies", Clock::Wall, |_, _| Err("never made".into()));
         let cost = |_| Cost {
             link_bytes: Some(LinkBytes::new(8.0, 0.0)),
@@ -344,7 +360,7 @@ mod tests {
         let group = group(|_, _| ())
             .with(row().cost(cost))
             .with(row().cost(cost).data(crate::model::Data::Pinned));
-        let found = group.contradictions();
+        let found = AnyGroup::from(group).contradictions();
         assert!(
             found[0].contains("ones/gpu/copies moves bytes"),
             "{found:?}"

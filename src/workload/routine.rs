@@ -22,7 +22,7 @@ pub(crate) type Done = Result<(), RoutineError>;
 pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
 /// An operation at one size: the inputs that all its implementations share.
-pub trait Workload: Sized {
+pub trait Workload: Sized + 'static {
     /// Makes the inputs of a size, with a fixed seed, so that every run computes the same.
     fn new(size: u64) -> Self;
     /// Host memory that the inputs and one implementation take at a size, in bytes. Where there is

@@ -23,10 +23,7 @@ fn a_loader_says_for_how_long_kernels_ran() -> Result<(), RoutineError> {
         let mut routine = epoch(&gpu, &problem, feed)?;
         routine.run()?;
         let share = routine.extra()?["kernel_running_share"];
-        println!(
-            "{feed:?}: a kernel ran for {:.1} % of the time",
-            100.0 * share
-        );
+        println!("{feed:?}: a kernel ran {:.1} % of the time", 100.0 * share);
         // One stream: its kernels do not overlap.
         assert!(share > 0.0 && share <= 1.0, "{feed:?}: {share}");
     }

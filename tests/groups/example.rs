@@ -9,12 +9,11 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::CompileError;
-use crossover::model::{Data, GpuInfo, RunRecord, SCHEMA, Sidecar};
+use crossover::model::{Data, GpuInfo, RunRecord, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
 use crossover_report::assemble::Options;
 use crossover_report::write;
-use crossover_results::store::profiles::planted;
-use crossover_results::store::sidecar;
+use crossover_results::store::{self, profiles};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
@@ -99,8 +98,8 @@ fn the_page_has_all_that_it_declares() {
     }
 
     let on_gpu = planned.iter().find(|p| p.device_bytes.is_some()).unwrap();
-    let profile = planted::eager(&on_gpu.id);
-    planted::plant(&root, &profile);
+    let profile = profiles::planted::eager(&on_gpu.id);
+    profiles::planted::plant(&root, &profile);
 
     let out = dir.path().join("out");
     write::refresh(&root, &out, &Options::default()).unwrap();
@@ -177,35 +176,12 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
             Data::Pinned => 0.002,
             Data::Ordinary | Data::OrdinaryStaged => 0.004,
         };
-    let dir = root.join(&planned.directory).join("new");
-    fs::create_dir_all(&dir).unwrap();
-    let (group, rest) = planned.id.split_once('/').unwrap();
-    let (function, size) = rest.rsplit_once('/').unwrap();
-    let sample = json!({"sampling_mode": "Flat", "iters": [1.0], "times": [ns]}).to_string();
-    let mut of_samples = Sidecar {
-        schema: SCHEMA,
-        id: planned.id.clone(),
-        samples_sha256: String::new(),
-        clock: planned.clock,
+    let sidecar = Sidecar {
         cost: planned.cost,
         role: planned.role.clone(),
-        verified: None,
-        device_state: None,
-        monitor: None,
-        unsteady: None,
-        extra: Default::default(),
-        choices: Default::default(),
-        notes: Vec::new(),
         run: run.to_owned(),
+        ..store::planted::sidecar(&planned.id, planned.clock)
     };
-    for (file, text) in [
-        (
-            "benchmark.json",
-            json!({"group_id": group, "function_id": function, "value_str": size}).to_string(),
-        ),
-        ("sample.json", sample),
-    ] {
-        fs::write(dir.join(file), text).unwrap();
-    }
-    sidecar::write(&mut of_samples, &dir).unwrap();
+    let dir = root.join(&planned.directory).join("new");
+    store::planted::plant(&dir, &planned.id, &[1.0], &[ns], Some(sidecar));
 }

@@ -25,7 +25,7 @@ pub(crate) struct Network<W> {
     pub(crate) costs: [fn(u64) -> Cost; 3],
 }
 
-impl<W: Workload + 'static> Network<W> {
+impl<W: Workload> Network<W> {
     pub(crate) fn rows(&self, group: Group<W>) -> Group<W> {
         let [eager_cost, bf16_cost, transfer_cost] = self.costs;
         let [best, one_thread] = self.on_cpu;

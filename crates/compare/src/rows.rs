@@ -320,12 +320,9 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crossover_results::model::cost::Cost;
-    use crossover_results::model::record::{SCHEMA, Sidecar};
-    use crossover_results::model::role::Role;
+    use crossover_results::model::record::Sidecar;
+    use crossover_results::store::planted;
 
     const ID: &str = "a/cpu/b/1";
     const CHOICE: &str = "of what";
@@ -334,20 +331,8 @@ mod tests {
     fn run(ns: f64, chose: Option<&str>) -> Baseline {
         let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
         let sidecar = Sidecar {
-            schema: SCHEMA,
-            id: ID.to_owned(),
-            samples_sha256: String::new(),
-            clock: Clock::Wall,
-            cost: Cost::default(),
-            role: Role::cpu(),
-            verified: None,
-            device_state: None,
-            monitor: None,
-            extra: BTreeMap::new(),
-            unsteady: None,
             choices: choices.into_iter().collect(),
-            notes: Vec::new(),
-            run: String::new(),
+            ..planted::sidecar(ID, Clock::Wall)
         };
         let sampled = Sampled {
             ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),

@@ -2,16 +2,15 @@
 
 use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::Duration;
 
 use crate::suite::confirm::Task;
-use crate::suite::group::{Group, Make};
+use crate::suite::group::{AnyGroup, Make};
 use crate::suite::host::Host;
 use crate::suite::sampler::on_cpu;
 use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Routine, RoutineError};
 use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
 
@@ -51,7 +50,7 @@ struct Side {
     samples: Vec<f64>,
 }
 
-impl<W: Workload> Group<W> {
+impl AnyGroup {
     /// Sets up a task's implementations, lets them take turns, and gives the median time of an
     /// iteration of each, ns.
     pub(in crate::suite) fn medians_in_turns(
@@ -68,17 +67,18 @@ impl<W: Workload> Group<W> {
         }
         // All of them are set up at once, and need memory together.
         let on_gpu = rows.iter().filter(|row| row.is_gpu()).count() as u64;
-        let host = W::host_bytes(size).saturating_mul(rows.len() as u64);
-        let device = (on_gpu > 0).then(|| W::device_bytes(size).saturating_mul(on_gpu));
+        let host = (self.operation.host_bytes)(size).saturating_mul(rows.len() as u64);
+        let device =
+            (on_gpu > 0).then(|| (self.operation.device_bytes)(size).saturating_mul(on_gpu));
         if let Some(reason) = with.machine.too_small_for(host, device) {
             return Err(reason.into());
         }
-        let problem = Rc::new(W::new(size));
+        let inputs = (self.operation.inputs)(size);
         let mut sides = Vec::with_capacity(rows.len());
         for row in rows {
             let routine = match &row.make {
-                Make::Cpu(make) => make(&problem)?,
-                Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &problem)?,
+                Make::Cpu(make) => make(&inputs)?,
+                Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &inputs)?,
             };
             let launches = row.launches_of(&*routine);
             let mut side = Side {
@@ -200,11 +200,13 @@ impl TakingTurns {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::rc::Rc;
 
     use super::*;
     use crate::model::cost::Cost;
     use crate::model::verified::Verified;
-    use crate::suite::group::{Implementation, Sizes};
+    use crate::suite::group::{Group, Implementation, Sizes};
+    use crate::workload::routine::Workload;
 
     struct Nothing;
 
@@ -268,7 +270,7 @@ mod tests {
             verify: true,
         };
         let settings = Settings::from_env().unwrap();
-        let medians = group.medians_in_turns(&task, &TakingTurns::new(&settings));
+        let medians = AnyGroup::from(group).medians_in_turns(&task, &TakingTurns::new(&settings));
         assert_eq!(medians.unwrap().len(), 1);
         // Before the verified run, before the first measurement, and before both of each sample.
         assert_eq!(restored.get(), 2 + 2 * SAMPLES);

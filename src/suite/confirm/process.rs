@@ -7,7 +7,7 @@ use crate::child::{self, Say};
 use crate::device::kernel::shared;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{Order, TaskResult};
-use crate::suite::runner::AnyGroup;
+use crate::suite::group::AnyGroup;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;

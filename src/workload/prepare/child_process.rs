@@ -175,21 +175,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_arrives_as_it_was_given() {
-        for task in [
-            Task::ColdStart,
-            Task::FirstSpin {
-                nanoseconds: 100_000_000,
-            },
-            Task::FirstProduct { n: 4096 },
-        ] {
-            let text = serde_json::to_string(&Order { device: 3, task }).unwrap();
-            let order: Order = serde_json::from_str(&text).unwrap();
-            assert_eq!((order.device, order.task), (3, task));
-        }
-    }
-
-    #[test]
     fn a_report_keeps_what_was_timed_and_gives_errors_back() {
         let mut report = Report::default();
         let nap = Duration::from_millis(2);

@@ -76,22 +76,3 @@ impl Replays {
         Ok(Duration::from_secs_f64(took.max(100.0) * 1e-9))
     }
 }
-
-/// Time of an iteration of a candidate, in seconds: the median of several replays.
-///
-/// # Errors
-/// Those of CUDA.
-#[cfg(test)]
-pub(crate) fn typical(
-    gpu: &Rc<Gpu>,
-    enqueue: impl Fn() -> Result<(), CudaError>,
-) -> Result<f64, CudaError> {
-    const ITERATIONS: u32 = 50;
-    const REPLAYS: usize = 15;
-    let mut replays = Replays::new(gpu)?;
-    let mut times = (0..REPLAYS)
-        .map(|_| replays.measure(0, ITERATIONS, &mut |_| enqueue()))
-        .collect::<Result<Vec<_>, _>>()?;
-    times.sort();
-    Ok(times[REPLAYS / 2].as_secs_f64() / f64::from(ITERATIONS))
-}

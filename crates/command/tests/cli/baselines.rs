@@ -1,13 +1,12 @@
 //! Writes baseline folders as Criterion and the suite do, for tests of the comparison.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover::model::{Cost, DeviceState, Role, RunRecord, SCHEMA, Sidecar};
 use crossover::model::{Cpu, Environment, GpuInfo};
+use crossover::model::{DeviceState, RunRecord, SCHEMA, Sidecar};
 use crossover::timing::Clock;
-use crossover_results::store::sidecar;
+use crossover_results::store::planted;
 use serde_json::json;
 
 /// One benchmark to write.
@@ -48,19 +47,6 @@ pub(crate) fn folder(root: &Path, baseline: &str, id: &str) -> PathBuf {
 /// Writes a result of the run that [`suite`] names after its baseline.
 pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
     let dir = folder(root, baseline, &result.id);
-    fs::create_dir_all(&dir).unwrap();
-    let parts: Vec<&str> = result.id.split('/').collect();
-    let benchmark = json!({
-        "group_id": parts[0],
-        "function_id": parts[1..parts.len() - 1].join("/"),
-        "value_str": parts[parts.len() - 1],
-        "throughput": null,
-        "full_id": result.id,
-        "directory_name": "not to be trusted",
-        "title": result.id,
-        "of_a_later_version": 1,
-    });
-    fs::write(dir.join("benchmark.json"), benchmark.to_string()).unwrap();
     // SplitMix64, the sum of four for a bell.
     let mut state = result.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut uniform = || {
@@ -76,38 +62,20 @@ pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
         .iter()
         .map(|n| n * result.ns * (1.0 + result.spread * bell() * 1.7))
         .collect();
-    let sample = json!({"sampling_mode": "Linear", "iters": iters, "times": times});
-    fs::write(dir.join("sample.json"), sample.to_string()).unwrap();
-    fs::write(dir.join("tukey.json"), "[]").unwrap();
-    if let Some(clock) = result.clock {
-        let mut sidecar = Sidecar {
-            schema: SCHEMA,
-            id: result.id.clone(),
-            samples_sha256: String::new(),
-            clock,
-            cost: Cost::default(),
-            role: match parts[1] {
-                "gpu" => Role::gpu(),
-                _ => Role::cpu(),
-            },
-            verified: None,
-            device_state: Some(DeviceState {
-                sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
-                throttle_reasons: Some(if result.throttled {
-                    vec!["sw_thermal_slowdown".to_owned()]
-                } else {
-                    Vec::new()
-                }),
+    let sidecar = result.clock.map(|clock| Sidecar {
+        device_state: Some(DeviceState {
+            sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
+            throttle_reasons: Some(if result.throttled {
+                vec!["sw_thermal_slowdown".to_owned()]
+            } else {
+                Vec::new()
             }),
-            notes: Vec::new(),
-            extra: BTreeMap::new(),
-            choices: Default::default(),
-            monitor: None,
-            unsteady: None,
-            run: format!("run-{baseline}"),
-        };
-        sidecar::write(&mut sidecar, &dir).unwrap();
-    }
+        }),
+        run: format!("run-{baseline}"),
+        ..planted::sidecar(&result.id, clock)
+    });
+    planted::plant(&dir, &result.id, &iters, &times, sidecar);
+    fs::write(dir.join("tukey.json"), "[]").unwrap();
 }
 
 pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)) {

@@ -82,7 +82,7 @@ impl Drop for Marked {
     }
 }
 
-fn row<W>(
+fn row<W: 'static>(
     name: &'static str,
     clock: Clock,
     make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Made + 'static,

@@ -5,13 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::json;
 
 use crossover_results::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
     Failure, GpuInfo, GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
-use crossover_results::store::{runs, sidecar};
+use crossover_results::store::{planted, runs};
 use crossover_words::Clock;
 
 /// What the groups and the rows that tests plant by their names say of themselves.
@@ -28,15 +27,11 @@ impl Suite {
         serde_json::from_str(include_str!("planted.json")).expect("the table of planted rows")
     }
 
-    /// CPU or GPU code that computes, where the table does not know the row.
-    fn role(&self, group: &str, function: &str) -> Role {
-        let known = self.roles.get(group).and_then(|rows| rows.get(function));
-        known
-            .cloned()
-            .unwrap_or_else(|| match function.starts_with("gpu") {
-                true => Role::gpu(),
-                false => Role::cpu(),
-            })
+    /// The role of the row of this id, where the table knows it.
+    fn role(&self, id: &str) -> Option<Role> {
+        let (group, rest) = id.split_once('/')?;
+        let (function, _) = rest.rsplit_once('/')?;
+        self.roles.get(group)?.get(function).cloned()
     }
 }
 
@@ -237,38 +232,18 @@ impl Fixture {
     }
 
     pub(crate) fn plant(&self, p: &Planted) {
-        let dir = self.dir(p.id);
-        fs::create_dir_all(&dir).expect("folder");
-        let (group, rest) = p.id.split_once('/').expect("an id has a group");
-        let (function, value) = rest.rsplit_once('/').expect("an id has a size");
-        let write = |name: &str, value: serde_json::Value| {
-            fs::write(dir.join(name), value.to_string()).expect("file");
-        };
-        write(
-            "benchmark.json",
-            json!({
-                "group_id": group, "function_id": function, "value_str": value,
-                "throughput": null, "full_id": p.id, "directory_name": "ignored",
-                "title": p.id, "a_field_of_tomorrow": true
-            }),
-        );
         // The two in the middle are the median, and its interval reaches from the 10th to the 21st.
         let times: Vec<f64> = (0..30)
             .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * f64::from(i - 14 - i / 15) / 5.0))
             .collect();
-        write(
-            "sample.json",
-            json!({"sampling_mode": "Flat", "iters": vec![10.0; 30], "times": times}),
-        );
-        if let Some(clock) = p.clock {
-            let gpu = function.starts_with("gpu");
-            let mut sidecar = Sidecar {
-                schema: SCHEMA,
-                id: p.id.into(),
-                samples_sha256: String::new(),
-                clock,
+        let sidecar = p.clock.map(|clock| {
+            let known = planted::sidecar(p.id, clock);
+            let gpu = known.role.launches.is_some();
+            Sidecar {
                 cost: p.cost,
-                role: (p.role.clone()).unwrap_or_else(|| self.suite.role(group, function)),
+                role: (p.role.clone())
+                    .or_else(|| self.suite.role(p.id))
+                    .unwrap_or(known.role),
                 verified: Some(Verified {
                     error: p.error,
                     bound: 10.0 * p.error,
@@ -281,12 +256,11 @@ impl Fixture {
                 monitor: p.telemetry.clone(),
                 unsteady: p.unsteady.clone(),
                 extra: p.extra.clone(),
-                choices: Default::default(),
-                notes: vec![],
                 run: self.run.run.clone(),
-            };
-            sidecar::write(&mut sidecar, &dir).expect("sidecar");
-        }
+                ..known
+            }
+        });
+        planted::plant(&self.dir(p.id), p.id, &[10.0; 30], &times, sidecar);
     }
 
     /// A result of which only its time matters.

@@ -11,6 +11,8 @@ pub mod folder;
 pub mod layout;
 pub mod machine;
 pub mod machine_record;
+#[cfg(any(test, feature = "planted"))]
+pub mod planted;
 pub mod profiles;
 pub mod runs;
 pub mod sidecar;

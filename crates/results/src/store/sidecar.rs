@@ -28,8 +28,7 @@ pub fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::role::Role;
-    use crate::model::{Cost, SCHEMA};
+    use crate::store::planted;
     use crossover_words::Clock;
 
     #[test]
@@ -39,20 +38,9 @@ mod tests {
         std::fs::write(&sample, "{}").unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         let mut sidecar = Sidecar {
-            schema: SCHEMA,
-            id: "a/cpu/b/1".into(),
-            samples_sha256: String::new(),
-            clock: Clock::EventsGated,
-            cost: Cost::default(),
-            role: Role::gpu(),
-            verified: None,
-            device_state: None,
-            monitor: None,
-            unsteady: None,
             extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
-            choices: Default::default(),
             notes: vec!["a note".into()],
-            run: "r".into(),
+            ..planted::sidecar("a/cpu/b/1", Clock::EventsGated)
         };
         write(&mut sidecar, dir.path()).unwrap();
         assert_eq!(read(dir.path()).unwrap(), Some(sidecar));

@@ -1,4 +1,4 @@
-//! Ways to compute a linear layer, on a device: our own against float64, and what each takes.
+//! Our own ways to compute a linear layer, on a device, against float64.
 
 use super::*;
 use crate::device::Gpu;
@@ -184,61 +184,6 @@ fn check_own_kernels(shapes: &[(usize, usize, usize)]) {
                 let mut margin = found[m * n..].iter();
                 assert!(margin.all(|v| v.is_nan()), "{m} x {n} x {k}, {way}: margin");
                 assert_eq!(layer.run(way)[..m * n], found[..m * n], "{way}: twice");
-            }
-        }
-    }
-}
-
-/// Prints what each way takes for the layers of the transformer, the fastest first:
-/// `cargo test --release --lib every_way_is_timed -- --ignored --nocapture`.
-#[test]
-#[ignore = "needs a CUDA device; prints times"]
-fn every_way_is_timed() {
-    let gpu = Rc::new(Gpu::open(0).unwrap());
-    gpu.bind().unwrap();
-    println!("{}", gpu.properties().name);
-    for batch in [1, 8, 64] {
-        let m = batch * 128;
-        let layer = |name, n, k, relu, added| Shape {
-            name,
-            m,
-            n,
-            k,
-            bias: true,
-            relu,
-            added,
-        };
-        for shape in [
-            layer("queries, keys and values", 768, 256, false, false),
-            layer("projection", 256, 256, false, true),
-            layer("way in", 1024, 256, true, false),
-            layer("way back", 256, 1024, false, true),
-            layer("logits", 1000, 256, false, false),
-        ] {
-            let Shape { name, n, k, .. } = shape;
-            let layer = Layer::new(&gpu, shape);
-            let ways = layer.ways();
-            let mut times: Vec<(f64, &Way)> = ways
-                .iter()
-                .map(|way| {
-                    let time = timed::typical(&gpu, || {
-                        // SAFETY: the layer outlives the replays, which are waited for.
-                        unsafe { way.enqueue(gpu.stream()) }
-                    });
-                    // What the library proposes and cannot run comes last.
-                    (time.unwrap_or(f64::INFINITY), way)
-                })
-                .collect();
-            times.sort_by(|(x, _), (y, _)| x.total_cmp(y));
-            println!("\nbatch {batch}, {name}: {m} x {n} x {k}");
-            let mut library = 0;
-            for (time, way) in times {
-                // Of the library the fastest three are enough.
-                library += usize::from(matches!(way, Way::Library(..)));
-                if matches!(way, Way::Own(..)) || library <= 3 {
-                    let rate = 2.0 * (m * n * k) as f64 / time / 1e12;
-                    println!("{:8.2} us {rate:6.1} TFLOP/s  {way}", time * 1e6);
-                }
             }
         }
     }

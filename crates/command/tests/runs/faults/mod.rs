@@ -25,7 +25,7 @@ use ones::Ones;
 
 use crate::test::Test;
 
-fn never<W>(name: &'static str) -> Implementation<W> {
+fn never<W: 'static>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;
     Implementation::gpu(name, clock, |_, _| Err("never made".into()))
 }

@@ -2,6 +2,8 @@
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::calls;
 use crate::device::gpu::{Gpu, cublas_error};
@@ -9,6 +11,7 @@ use crate::machine::ceilings::kernels;
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
+use crossover_arithmetic::Number;
 
 /// Bytes of each buffer of the device copy: many times the L2 cache.
 const COPY_BYTES: usize = 1 << 30;
@@ -200,7 +203,7 @@ fn sgemm(
 }
 
 fn random_values(len: usize) -> Vec<f32> {
-    use rand::{RngExt, SeedableRng};
-    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
-    (0..len).map(|_| random.random_range(-1.0..1.0)).collect()
+    let mut values = vec![0.0; len];
+    f32::fill_uniform(&mut values, 1.0, &mut Xoshiro256PlusPlus::seed_from_u64(1));
+    values
 }

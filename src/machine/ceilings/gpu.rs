@@ -5,7 +5,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::device::calls;
+use crate::device::copies_and_events;
 use crate::device::gpu::{Gpu, cublas_error};
 use crate::machine::ceilings::kernels;
 use crate::machine::ceilings::measured::Measured;
@@ -108,7 +108,7 @@ fn link(
     let mut host = gpu.alloc_pinned::<u8>(bytes)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
     let stream = gpu.stream();
-    let slice = calls::pinned_mut(&mut host)?;
+    let slice = copies_and_events::pinned_mut(&mut host)?;
     slice.fill(1);
     let method = |direction: &str| {
         format!(
@@ -119,7 +119,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (to, _to) = device.device_ptr_mut(stream);
         // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
-        unsafe { calls::copy_to_device(slice, to, stream) }
+        unsafe { copies_and_events::copy_to_device(slice, to, stream) }
     })?;
     measured.insert(
         "h2d_pinned",
@@ -130,7 +130,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (from, _from) = device.device_ptr(stream);
         // SAFETY: as above; nobody reads the host buffer before the clock has synchronised.
-        unsafe { calls::copy_to_host(from, slice, stream) }
+        unsafe { copies_and_events::copy_to_host(from, slice, stream) }
     })?;
     measured.insert(
         "d2h_pinned",

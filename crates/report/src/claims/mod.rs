@@ -15,10 +15,10 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::assemble::Assembled;
-use crate::texts::figure::{End, Missing, Quantity, Row};
+use crate::claims::figure::{End, Missing, Quantity, Row};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossing::Answer;
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crossover_results::model::role::Data;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::texts::{By, Sizes, TEXTS};
+use crate::claims::{By, Sizes, TEXTS};
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Role;

@@ -7,6 +7,9 @@ mod every;
 mod example;
 mod faults;
 mod golden;
+#[allow(dead_code, reason = "`faults::run` asks for one of them")]
+#[path = "../../crates/command/tests/runs/printed.rs"]
+mod printed;
 
 use std::process::ExitCode;
 

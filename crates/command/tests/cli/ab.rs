@@ -12,8 +12,9 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::full_disk;
+use crate::printed::{ended, printed, text};
 use crate::repositories::{
-    builds, cargo, clean, crossover, git, harness, repository, script, shown, text, work_trees,
+    builds, cargo, clean, crossover, git, harness, repository, script, work_trees,
 };
 
 pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
@@ -36,7 +37,7 @@ pub(crate) fn compare(dir: &Path, args: &[&str]) -> Output {
 
 /// Standard output holds the comparison alone.
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", printed(output)))
 }
 
 pub(crate) fn verdict(json: &Value, id: &str) -> String {
@@ -66,7 +67,7 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     let body = "echo ${#AB_PADDING} >> lengths";
     bundles(dir.path(), &BOTH, &fresh, body);
     let output = compare(dir.path(), &["--json", "--", "s|l"]);
-    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     let json = json(&output);
     assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
     assert_eq!(verdict(&json, "sum"), "same");
@@ -126,8 +127,7 @@ fn what_cannot_be_compared_is_named() {
         script(&dir.path().join("old"), old);
         script(&dir.path().join("fresh"), fresh);
         let output = compare(dir.path(), &[]);
-        assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
-        assert!(shown(&output).contains(says), "{}", shown(&output));
+        ended(&output, 2, says);
     }
 }
 
@@ -142,13 +142,12 @@ fn what_is_neither_a_bundle_nor_a_revision_is_refused() {
         (vec!["--", "x"], "does not build"),
     ] {
         let output = crossover(dir.path()).args(args).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        assert!(shown(&output).contains(says), "{}", shown(&output));
+        ended(&output, 2, says);
         clean(dir.path());
     }
     script(&dir.path().join("a"), "exit 0");
     let output = crossover(dir.path()).arg("a").output().unwrap();
-    assert!(shown(&output).contains("name the second one too"));
+    assert!(printed(&output).contains("name the second one too"));
 }
 
 #[test]
@@ -195,7 +194,7 @@ fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
         .env("CARGO", cargo)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let log = fs::read_to_string(&log).unwrap();
     let (tree, _) = log.split_once('|').unwrap();
     let target = |side: &str| top.canonicalize().unwrap().join("target/ab").join(side);
@@ -252,8 +251,8 @@ sleep 600"#,
     assert_ne!(work_trees(top), 0);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", shown(&output));
-    assert!(shown(&output).contains("interrupted"));
+    assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
+    assert!(printed(&output).contains("interrupted"));
     clean(top);
     let grandchild: i32 = fs::read_to_string(started).unwrap().trim().parse().unwrap();
     // Killed with its group; it may wait a moment to be reaped.
@@ -294,7 +293,7 @@ fn a_killed_comparison_is_cleared_up_by_the_next() {
     // Nothing is built here, but what was left is gone.
     let fails = cargo(top, "exit 1");
     let output = crossover(top).env("CARGO", fails).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     clean(top);
 }
 
@@ -321,7 +320,7 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         let body = format!("echo more >&2; if [ $id = sum ]; then {fails}; fi");
         bundles(dir.path(), &BOTH, &BOTH, &body);
         let output = compare(dir.path(), &["--json", "--turn-limit", "5"]);
-        assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
         let json = json(&output);
         assert_eq!(verdict(&json, "sort/100"), "same");
         let said = text(&output.stderr);
@@ -342,7 +341,7 @@ fn much_that_is_untracked_is_named() {
         .set_len(64 << 20)
         .unwrap();
     let builds = cargo(top, "exit 0");
-    let said = || shown(&crossover(top).env("CARGO", &builds).output().unwrap());
+    let said = || printed(&crossover(top).env("CARGO", &builds).output().unwrap());
     assert!(!said().contains("untracked"), "{}", said());
     fs::write(top.join("small"), "x").unwrap();
     assert!(
@@ -371,7 +370,7 @@ fn a_temporary_folder_that_is_too_small_is_named() {
             .env("FULL_AFTER", "8000")
             .output()
             .unwrap();
-        let said = shown(&output);
+        let said = printed(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
         let named = format!(
             "{}: No space left on device (os error 28); name a folder with more room in TMPDIR",
@@ -390,7 +389,7 @@ fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     let slower = [("sort/100", 105.0), ("sum", 21.0)];
     bundles(dir.path(), &BOTH, &slower, fills);
     let output = compare(dir.path(), &["--pairs", "3", "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     let json = json(&output);
     assert_eq!(json["classes"][0]["pairs"], 2, "{json:#}");
     let text = text(&output.stderr);

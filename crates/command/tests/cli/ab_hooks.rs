@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::repositories::{self, alone, builds, executable, git, harness, shown, text};
+use crate::printed::{ended, holds, printed, text};
+use crate::repositories::{self, alone, builds, executable, git, harness};
 
 /// What becomes of a comparison, by what its first build does.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +164,7 @@ state > $dir/made/after"#,
             // The next one clears up.
             self.cargo("exit 1");
             let output = self.ab(&self.path("main"), &[]);
-            assert_eq!(output.status.code(), Some(2), "{way}{}", shown(&output));
+            assert_eq!(output.status.code(), Some(2), "{way}{}", printed(&output));
         }
         assert_eq!(repositories::work_trees(self.dir.path()), 0, "{way}");
         let worktrees = git(&self.path("main"), &["worktree", "list"]);
@@ -189,7 +190,7 @@ state > $dir/made/after"#,
     fn seen(&self, cwd: &Path) -> String {
         let _ = fs::remove_file(self.path("made/seen"));
         let output = self.ab(cwd, &[]);
-        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
         self.made("seen") + &text(&output.stderr)
     }
 }
@@ -276,14 +277,11 @@ fn a_repository_of_another_user_needs_the_users_consent() {
     // git's own tests pretend in this way.
     let foreign = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     let output = house.ab(&top, &[foreign]);
-    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
-    let said = shown(&output);
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    let said = printed(&output);
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("dubious ownership"), "{said}");
-    assert!(
-        said.contains("git config --global --add safe.directory"),
-        "{said}"
-    );
+    holds(&said, "git config --global --add safe.directory");
     // Settings of one call, as `git -c` hands them on.
     let consent = [
         foreign,
@@ -292,7 +290,7 @@ fn a_repository_of_another_user_needs_the_users_consent() {
         ("GIT_CONFIG_VALUE_0", "*"),
     ];
     let output = house.ab(&top, &consent);
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
 }
 
 #[test]
@@ -327,22 +325,14 @@ fn submodules_are_compared_too() {
         &["submodule", "--quiet", "deinit", "--force", "submodule"],
     );
     let seen = house.seen(&main);
-    assert!(
-        seen.contains("git submodule update --init submodule"),
-        "{seen}"
-    );
+    holds(&seen, "git submodule update --init submodule");
     // So is a commit that was never fetched.
     git(&main, &[&local[..], &["update", "--init"]].concat());
     let entry = format!("160000,{},submodule", "1".repeat(40));
     git(&main, &["update-index", "--cacheinfo", &entry]);
     git(&main, &["commit", "--quiet", "--no-verify", "-m", "fourth"]);
     let output = house.ab(&main, &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
-    assert!(
-        shown(&output).contains("git -C submodule fetch"),
-        "{}",
-        shown(&output)
-    );
+    ended(&output, 2, "git -C submodule fetch");
     assert_eq!(repositories::work_trees(house.dir.path()), 0);
 }
 
@@ -359,10 +349,7 @@ fn what_lies_behind_a_link_is_not_touched() {
     fs::remove_dir_all(main.join("folder")).unwrap();
     std::os::unix::fs::symlink(&outside, main.join("folder")).unwrap();
     let seen = house.seen(&main);
-    assert!(
-        seen.contains("committed |  D folder/deep ?? folder "),
-        "{seen}"
-    );
+    holds(&seen, "committed |  D folder/deep ?? folder ");
     let deep = fs::read_to_string(outside.join("deep")).unwrap();
     assert_eq!(deep, "precious\n");
 }
@@ -421,23 +408,14 @@ fn repositories_of_all_kinds_are_compared() {
     fs::create_dir(&sha256).unwrap();
     git(&sha256, &["init", "--quiet", "--object-format=sha256"]);
     let output = house.ab(&sha256, &[]);
-    assert!(
-        shown(&output).contains("make a first commit"),
-        "{}",
-        shown(&output)
-    );
+    holds(&printed(&output), "make a first commit");
     fs::write(sha256.join("file"), "committed\n").unwrap();
     fs::write(sha256.join(".gitignore"), "target*\n").unwrap();
     git(&sha256, &["add", "."]);
     git(&sha256, &["commit", "--quiet", "-m", "first"]);
     assert!(house.seen(&sha256).starts_with("committed | | first | \n"));
     let output = house.ab(&bare, &[]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        shown(&output).contains("must be run in a work tree"),
-        "{}",
-        shown(&output)
-    );
+    ended(&output, 2, "must be run in a work tree");
 }
 
 /// A build in a hook of another repository must not be stamped with that one's commit, and none
@@ -461,7 +439,7 @@ fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
             .env("GIT_DIR", &hooks)
             .env("GIT_INDEX_FILE", hooks.join("index"));
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", shown(&output));
+        assert!(output.status.success(), "{}", printed(&output));
         text(&output.stdout)
     };
     let other = house.path("other");

@@ -7,7 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::ab::{BOTH, bundles, compare, json, verdict};
-use crate::repositories::{alone, clean, crossover, git, harness, repository, shown};
+use crate::printed::{ended, holds, printed};
+use crate::repositories::{alone, clean, crossover, git, harness, repository};
 
 /// What an old Criterion does not know is left out of the command line, and benchmarks that it
 /// cannot run alone are named.
@@ -33,7 +34,7 @@ fn an_executable_is_asked_for_what_it_knows() {
         fs::write(run, older).unwrap();
     }
     let output = compare(dir.path(), &["--json", "--pairs", "2", "--budget", "0"]);
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let json = json(&output);
     assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1, "{json:#}");
     verdict(&json, "sums");
@@ -53,7 +54,7 @@ fn benchmarks_too_slow_for_the_budget_run_once() {
     let slow = "if [ $id = sum ]; then sleep 1; fi";
     bundles(dir.path(), &BOTH, &BOTH, slow);
     let output = compare(dir.path(), &["--json", "--budget", "0.2"]);
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let json = json(&output);
     assert_eq!(verdict(&json, "sort/100"), "same");
     let warnings = json["warnings"].to_string();
@@ -139,7 +140,7 @@ fn packages_targets_and_features_are_those_that_a_side_has() {
         "--bench",
         "z",
     ]);
-    assert_eq!(one.status.code(), Some(1), "{}", shown(&one));
+    assert_eq!(one.status.code(), Some(1), "{}", printed(&one));
     let one = json(&one);
     assert_eq!(verdict(&one, "one/x/sort/100"), "slower", "{one:#}");
     // Lines of a lock file that was made for either side.
@@ -175,12 +176,7 @@ fn packages_targets_and_features_are_those_that_a_side_has() {
     assert_eq!(verdict(&all, "three/z/sum"), "new");
     assert_eq!(verdict(&all, "one/y/sort/100"), "slower");
     let none = ab(&["-p", "three"]);
-    assert_eq!(none.status.code(), Some(2), "{}", shown(&none));
-    assert!(
-        shown(&none).contains("has no benchmark"),
-        "{}",
-        shown(&none)
-    );
+    ended(&none, 2, "has no benchmark");
 }
 
 /// What the action runs in CI, whole, in a bare clone.
@@ -219,7 +215,7 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
         output
     };
     let output = run("HEAD~1", "slower");
-    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     let summary = fs::read_to_string(at("summary")).unwrap();
     assert!(
         summary.starts_with("### Benchmarks: 1 slower, 1 same"),
@@ -249,17 +245,11 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
         "{entries}"
     );
     let junit = form("compare-junit.xml");
-    assert!(
-        junit.contains(r#"tests="2" failures="1" errors="0" skipped="0""#),
-        "{junit}"
-    );
-    assert!(
-        junit.contains(r#"<testcase classname="sort" name="100""#),
-        "{junit}"
-    );
+    holds(&junit, r#"tests="2" failures="1" errors="0" skipped="0""#);
+    holds(&junit, r#"<testcase classname="sort" name="100""#);
     // Nothing to compare is said too.
     let output = run("nowhere", "none");
-    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     let comment = fs::read_to_string(at("comment.md")).unwrap();
     assert!(comment.contains("could not be compared"), "{comment}");
 }

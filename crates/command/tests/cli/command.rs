@@ -4,6 +4,8 @@ use std::process::{Command, Output};
 
 use crossover::model::Environment;
 
+use crate::printed::{holds, text};
+
 /// The command without the caller's own settings.
 fn crossover(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
@@ -26,7 +28,6 @@ fn output(command: &mut Command) -> (Output, String, String) {
     let output = command
         .output()
         .expect("the command was built for this test");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     (output, out, err)
 }
@@ -186,10 +187,7 @@ mod libraries {
             NO_NVRTC,
             NO_CUBLAS,
         ] {
-            assert!(
-                out.contains(&absence.to_string()),
-                "{absence} not in\n{out}"
-            );
+            holds(&out, &absence.to_string());
         }
     }
 
@@ -211,15 +209,9 @@ mod libraries {
         let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
         assert_eq!(result.status.code(), Some(0), "{err}");
         assert_eq!(err, "");
-        assert!(
-            out.contains("the NVIDIA driver library cannot be used"),
-            "{out}"
-        );
+        holds(&out, "the NVIDIA driver library cannot be used");
         for absence in [NO_NVRTC, NO_CUBLAS] {
-            assert!(
-                out.contains(&absence.to_string()),
-                "{absence} not in\n{out}"
-            );
+            holds(&out, &absence.to_string());
         }
     }
 }
@@ -244,10 +236,7 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
         out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
         "{out}"
     );
-    assert!(
-        out.contains("an NVIDIA H100 80GB HBM3 at 700 W, 2026-11-24"),
-        "{out}"
-    );
+    holds(&out, "an NVIDIA H100 80GB HBM3 at 700 W, 2026-11-24");
     assert!(err.contains("note: the thresholds were measured"), "{err}");
     let (result, out, err) = advise(&[
         "--bytes",
@@ -260,15 +249,15 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
         "4",
     ]);
     assert_eq!(result.status.code(), Some(0), "{err}");
-    assert!(
-        out.contains("the GPU cannot win: the link alone takes longer than the CPU"),
-        "{out}"
+    holds(
+        &out,
+        "the GPU cannot win: the link alone takes longer than the CPU",
     );
     let (result, _, err) = advise(&["matmull", "3"]);
     assert_eq!(result.status.code(), Some(2));
-    assert!(
-        err.contains("no operation matmull, is matmul meant? There are: fft, matmul, "),
-        "{err}"
+    holds(
+        &err,
+        "no operation matmull, is matmul meant? There are: fft, matmul, ",
     );
     for wrong in [
         &["matmul"][..],

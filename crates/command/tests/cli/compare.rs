@@ -9,6 +9,7 @@ use crossover::timing::Clock;
 use serde_json::Value;
 
 use crate::baselines::{Result, folder, record, suite, write};
+use crate::printed::{ended, printed, text};
 
 fn crossover(root: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_crossover"))
@@ -21,26 +22,24 @@ fn crossover(root: &Path, args: &[&str]) -> Output {
 }
 
 fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
+    text(&output.stdout)
 }
 
 fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    text(&output.stderr)
 }
 
 /// The comparison as JSON with its exit code.
 fn json(root: &Path, args: &[&str]) -> (Value, i32) {
     let output = crossover(root, &[args, &["--json"]].concat());
-    let value = serde_json::from_str(&out(&output))
-        .unwrap_or_else(|e| panic!("{e}: {}{}", out(&output), err(&output)));
+    let value =
+        serde_json::from_str(&out(&output)).unwrap_or_else(|e| panic!("{e}: {}", printed(&output)));
     (value, output.status.code().unwrap())
 }
 
 /// Fails where these arguments do not end with exit code 2 and such an error.
 fn refused(root: &Path, args: &[&str], words: &str) {
-    let output = crossover(root, args);
-    assert_eq!(output.status.code(), Some(2), "{args:?}");
-    assert!(err(&output).contains(words), "{}", err(&output));
+    ended(&crossover(root, args), 2, words);
 }
 
 fn row<'a>(json: &'a Value, id: &str) -> &'a Value {

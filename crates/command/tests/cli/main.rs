@@ -9,4 +9,6 @@ mod command;
 mod compare;
 #[path = "../runs/full_disk.rs"]
 mod full_disk;
+#[path = "../runs/printed.rs"]
+mod printed;
 mod repositories;

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+
+use crate::printed::{printed, text};
 
 /// Writes an executable `run` to a folder.
 pub(crate) fn script(dir: &Path, body: &str) {
@@ -42,14 +44,6 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
 }
 
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-pub(crate) fn shown(output: &Output) -> String {
-    text(&output.stdout) + &text(&output.stderr)
-}
-
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     let output = alone(&mut Command::new("git"))
         .arg("-C")
@@ -58,7 +52,11 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         .args(args)
         .output()
         .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", shown(&output));
+    assert!(
+        output.status.success(),
+        "git {args:?}: {}",
+        printed(&output)
+    );
     text(&output.stdout)
 }
 

@@ -4,6 +4,7 @@
 
 mod faults;
 mod full_disk;
+mod printed;
 mod suite;
 mod test;
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::faults::run::{bench, crossover, expect, files, measured, shown};
 use crate::faults::signals::interrupted_at;
+use crate::printed::holds;
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
@@ -83,10 +84,7 @@ fn run(processes: &str, filter: &str) -> (tempfile::TempDir, RunRecord, String) 
 
 pub(crate) fn answered() {
     let (dir, run, said) = run("3", "sound");
-    assert!(
-        said.contains("confirming 1 answer in child process 3"),
-        "{said}"
-    );
+    holds(&said, "confirming 1 answer in child process 3");
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
     };

@@ -12,8 +12,9 @@ use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::faults::run::{SOUND, bench, expect, measured, said, shown};
+use crate::faults::run::{SOUND, bench, expect, measured, shown};
 use crate::full_disk;
+use crate::printed::printed;
 
 /// A run that replaces what `measured` left, with its copy in a baseline.
 const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "sound"];
@@ -112,7 +113,7 @@ pub(crate) fn full_disk() {
             .env("FULL_AFTER", room.to_string())
             .output()
             .unwrap();
-        let said = said(&output);
+        let said = printed(&output);
         // Nothing was lost where only Criterion's pages did not fit.
         let pages_only = output.status.success() && said.contains("Criterion.rs ERROR");
         let told = said.contains("nothing more can be written") && output.status.code() == Some(1);

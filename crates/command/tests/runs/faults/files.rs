@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown, summary};
 use crate::full_disk;
+use crate::printed::printed;
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,8 +100,8 @@ pub(crate) fn unwritable_output() {
             let output = command.stdout(to(0)).stderr(to(1)).output().unwrap();
             // The report has nothing to say on standard error.
             let code = if code == 2 && stream == 1 { 0 } else { code };
-            assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-            let said = said(&output);
+            assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
+            let said = printed(&output);
             assert!(code == 0 || said.contains(words), "{said}");
             assert!(!said.contains("could not compare"), "{said}");
         }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crossover::machine::Package;
 use serde_json::Value;
+
+use crate::printed::ended;
 
 /// Says that a process is a run of the suite and not the test.
 pub(crate) const RUN: &str = "CROSSOVER_TEST_FAULTS";
@@ -45,17 +47,9 @@ pub(crate) fn crossover(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    text(&output.stdout) + &text(&output.stderr)
-}
-
 /// Runs it and holds the exit code and words against what it should be.
 pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
-    let output = command.output().unwrap();
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    assert!(said.contains(words), "{words:?} is not in:\n{said}");
+    let said = ended(&command.output().unwrap(), code, words);
     assert!(!said.contains("panicked"), "{said}");
     said
 }

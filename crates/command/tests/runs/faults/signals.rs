@@ -11,7 +11,8 @@ use serde_json::Value;
 use crossover::model::{RunRecord, Verified};
 use crossover::workload::{Routine, RoutineError};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown, summary};
+use crate::printed::{holds, printed};
 
 pub(crate) fn closed_pipe() {
     use std::os::unix::process::ExitStatusExt;
@@ -31,7 +32,7 @@ pub(crate) fn closed_pipe() {
             .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        let said = said(&output);
+        let said = printed(&output);
         assert!(!said.contains("panicked"), "{command:?}: {said}");
         let signal = output.status.signal();
         let ended = output.status.code() == Some(0) || signal == Some(13);
@@ -112,10 +113,7 @@ pub(crate) fn signals() {
         let dir = tempfile::tempdir().unwrap();
         let (ended, said) = interrupted(dir.path(), signal);
         assert_eq!(ended, Some(code), "{said}");
-        assert!(
-            said.contains("interrupted: what was measured until then is kept"),
-            "{said}"
-        );
+        holds(&said, "interrupted: what was measured until then is kept");
         assert!(!said.contains("FAILED"), "{said}");
         let ids = shown(dir.path());
         assert!(ids.contains(&"sound/cpu/fill/4".to_owned()), "{ids:?}");

@@ -10,7 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 
-use crate::faults::run::{RUN, SOUND, crossover, said, shown};
+use crate::faults::run::{RUN, SOUND, crossover, shown};
+use crate::printed::printed;
 
 /// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
 /// it can.
@@ -76,7 +77,7 @@ pub(crate) fn in_turns() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
     let output = ab(dir.path(), &["--budget", "0"]).output().unwrap();
-    let said = said(&output);
+    let said = printed(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     assert!(!said.contains("failed"), "{said}");
     assert!(!said.contains("one after the other"), "{said}");
@@ -103,7 +104,7 @@ fn run_again_within(budget: &str) -> bool {
     // A threshold so small that no two results can be shown to be the same.
     let options = ["--budget", budget, "--threshold", "0.0001", "--json"];
     let output = ab(dir.path(), &options).output().unwrap();
-    let said = said(&output);
+    let said = printed(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let root = results(dir.path());
     let verified = |run: &str| -> bool {
@@ -129,7 +130,7 @@ pub(crate) fn failed_once() {
     let output = ab_of(dir.path(), &["--budget", "0"], "faulty")
         .output()
         .unwrap();
-    let said = said(&output);
+    let said = printed(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for run in ["a1", "b1", "a2", "b2"] {
         let ids = shown(&results(dir.path()).join(run));
@@ -155,7 +156,7 @@ pub(crate) fn one_side_fails() {
         let dir = tempfile::tempdir().unwrap();
         bundles(dir.path(), second);
         let output = ab(dir.path(), &["--turn-limit", "3"]).output().unwrap();
-        let said = said(&output);
+        let said = printed(&output);
         assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
         assert!(said.contains(words), "{words:?} is not in {said}");
         assert_eq!(shown(&results(dir.path()).join("a1")), SOUND);
@@ -179,7 +180,7 @@ pub(crate) fn interrupted() {
         std::thread::sleep(Duration::from_secs_f64(whole * random.random::<f64>()));
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = said(&output);
+        let said = printed(&output);
         use std::os::unix::process::ExitStatusExt;
         let early = output.status.signal() == Some(2);
         assert!(

@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use crossover::model::{RunRecord, Sidecar};
 
+use crate::printed::printed;
+
 /// Says that this process is a run of the suite and not the test.
 pub(crate) const SUITE: &str = "CROSSOVER_TEST_SUITE";
 
@@ -46,8 +48,7 @@ impl Run {
     }
 
     pub(crate) fn said(&self) -> String {
-        String::from_utf8_lossy(&self.output.stdout).into_owned()
-            + &String::from_utf8_lossy(&self.output.stderr)
+        printed(&self.output)
     }
 
     pub(crate) fn record(&self) -> RunRecord {

@@ -1,0 +1,25 @@
+//! What a process printed, and how it ended.
+
+use std::process::Output;
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output and, behind it, standard error.
+pub(crate) fn printed(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Fails where it did not end with this code or did not print these words; what it printed.
+pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
+    let printed = printed(output);
+    assert_eq!(output.status.code(), Some(code), "{printed}");
+    holds(&printed, words);
+    printed
+}
+
+/// Fails where the text lacks these words.
+pub(crate) fn holds(text: &str, words: &str) {
+    assert!(text.contains(words), "{words:?} is not in:\n{text}");
+}

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::machine::{Package, commit};
-use crate::suite::AnyGroup;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
+use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use crate::child;
+use crate::workload::lessons::{cold_start, timing_methods, warming_up};
 use crate::workload::prepare::{Order, Task};
-use crate::workload::{cold_start, timing_methods, warming_up};
 
 /// In a process that was started to measure the start of a process, measures it, prints the result
 /// and returns the exit code; `None` in any other. [`bench`](crate::suite::bench) calls this

@@ -7,15 +7,15 @@ mod every;
 mod example;
 mod faults;
 mod golden;
+#[allow(dead_code, reason = "`faults::run` asks for one of them")]
+#[path = "../../crates/command/tests/runs/printed.rs"]
+mod printed;
 
 use std::process::ExitCode;
 
 use crossover::workload::run_child;
 use libtest_mimic::Arguments;
 
-#[allow(dead_code)]
-#[path = "../../crates/command/tests/runs/printed.rs"]
-mod printed;
 /// The suite's own list of groups.
 #[allow(dead_code, reason = "its main function is the bench executable's")]
 #[path = "../../benches/crossover/main.rs"]

@@ -132,7 +132,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(cublas("submit", Submit).sizes(submit_sizes));
     #[cfg(feature = "blas")]
     let group = group.with(
-        Implementation::cpu("blas", cpu::blas)
+        Implementation::cpu("blas", matmul::blas)
             .library(Library::Blas)
             .sizes(blas_sizes),
     );

@@ -48,7 +48,7 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
         .with(cublas("cublas-eager", Events))
         .with(cublas("cublas-awaited", Wall).awaited())
         .with(
-            on_gpu(Implementation::gpu("cublas-emulated", EventsGated, gpu::emulated))
+            on_gpu(Implementation::gpu("cublas-emulated", EventsGated, matmul::emulated))
                 .method("emulated by integers")
                 // What it computes in float64 is nothing that a peak bounds.
                 .cost(|n| Cost {

@@ -7,10 +7,9 @@ use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
 use crate::device::kernel::resources::{self, Resources};
-use crate::device::libraries;
 use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
-use crossover_machine::libraries::NO_NVRTC;
+use crossover_machine::libraries::{self, NO_NVRTC};
 
 /// A CUDA C++ source, embedded in the executable and compiled at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

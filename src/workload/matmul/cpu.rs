@@ -16,9 +16,6 @@ use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
-#[cfg(feature = "blas")]
-pub use crate::workload::matmul::blas::blas;
-
 /// Three nested loops on one thread, as a beginner writes them.
 pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
     Ok(by(problem, Threads::One, Method::Naive, Vec::new()))

@@ -14,7 +14,6 @@ use crate::workload::matmul::tiles::{TILES, Tile, tile};
 use crate::workload::prepare::{Device, Prepared, Steps, trial};
 use crate::workload::routine::{Made, RoutineError};
 
-pub use crate::workload::matmul::emulated::emulated;
 pub use crate::workload::matmul::end_to_end::{from_host, from_host_ways};
 
 /// Own kernel, one thread per element.

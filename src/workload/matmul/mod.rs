@@ -19,7 +19,10 @@ mod shape;
 mod tiles;
 mod ways;
 
+#[cfg(feature = "blas")]
+pub use blas::blas;
 pub use element::Element;
+pub use emulated::emulated;
 pub use family::{Batched, Family, Shaped, Skinny};
 pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
 pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};

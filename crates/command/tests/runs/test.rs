@@ -11,6 +11,15 @@ pub(crate) enum Test {
     Alone(&'static str, fn()),
 }
 
+/// The tests of a module, each with whether others run beside it, its name and its function.
+macro_rules! tests {
+    ($($kind:ident $name:ident: $test:path,)*) => {
+        pub(crate) const TESTS: &[crate::test::Test] =
+            &[$(crate::test::Test::$kind(stringify!($name), $test)),*];
+    };
+}
+pub(crate) use tests;
+
 impl Test {
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self, Test::Alone(..))

@@ -2,28 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::claims::{By, Sizes, TEXTS};
+use crate::claims::declared::{By, Quantity, Row, Sizes, TEXTS};
 use crossover_results::model::group_info::GroupInfo;
-use crossover_results::model::id::Device;
 use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Benchmark, Group};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
-
-/// The fastest implementation of a group, on a clock, whose role has these fields.
-#[derive(Deserialize)]
-pub(super) struct Row {
-    pub(super) group: String,
-    device: Device,
-    /// By its name.
-    pub(super) clock: String,
-    /// As it is stored; `null` for a field that has its default, which is not stored, and `true` for
-    /// one that has not.
-    role: BTreeMap<String, Value>,
-}
 
 /// Why a machine does not answer a claim.
 pub(super) enum Missing {
@@ -40,15 +26,6 @@ pub(super) struct End {
     /// What another run would find.
     pub(super) interval: (f64, f64),
     pub(super) ids: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Quantity {
-    Time,
-    Factor,
-    Share,
-    Bytes,
 }
 
 impl Quantity {

@@ -4,24 +4,22 @@
 //! measure that very thing, by group, role and size. Where no result does, the reason is said. They
 //! are about particular operations, so this file alone names groups.
 
+mod declared;
 mod figure;
 #[cfg(test)]
 pub(crate) mod markdown;
 pub(crate) mod pitfall;
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-use serde::Deserialize;
-
 use crate::assemble::Assembled;
-use crate::claims::figure::{End, Missing, Quantity, Row};
+use crate::claims::declared::{By, Quantity, Says, TEXTS};
+use crate::claims::figure::{End, Missing};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
-use crossover_results::model::role::Data;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
+
+pub(crate) use declared::{Claim, Question};
 
 /// A figure this far from the stated one, as a factor, is the same: the hardware is another.
 const ALIKE: f64 = 1.25;
@@ -36,88 +34,6 @@ pub(crate) const RULES: &str = "A stated figure holds where ours, with its inter
     of it; faster or slower, where ours is. Where a text names no size, our figure is given at the \
     smallest and at the largest measured size, and the claim holds if its figure lies among them. \
     In parentheses: what another run would find, with a probability of 95 %.";
-
-/// The whole file.
-#[derive(Deserialize)]
-struct Texts {
-    /// Rows by the names that claims have for them.
-    rows: BTreeMap<String, Row>,
-    /// Labels and names of the rows that show the pitfall.
-    pitfall: Vec<(String, String)>,
-    /// Names of rows of CPU code, and the sizes up to which texts have such.
-    further: Vec<(String, u64)>,
-    questions: Vec<Question>,
-}
-
-static TEXTS: LazyLock<Texts> =
-    LazyLock::new(|| serde_json::from_str(include_str!("claims.json")).expect("claims are sound"));
-
-/// What a reader asks, and the claims about it.
-#[derive(Deserialize)]
-pub(crate) struct Question {
-    pub(crate) question: String,
-    claims: Vec<Claim>,
-}
-
-/// One statement of a text.
-#[derive(Deserialize)]
-pub(crate) struct Claim {
-    /// In our words.
-    pub(crate) text: String,
-    /// Title of the text.
-    source: String,
-    says: Says,
-    /// Words by which readers know the subject.
-    pub(crate) words: Vec<String>,
-    by: By,
-}
-
-/// What a text says about a quantity.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Says {
-    /// A figure between these two.
-    About(f64, f64),
-    /// The factor is above 1, which is a gain.
-    Faster,
-    /// The factor is above 1, which is a loss.
-    Slower,
-    /// The factor is 1 or less.
-    NotFaster,
-    /// More at a larger size.
-    Grows,
-    /// The GPU wins from some size on.
-    FromASize,
-    /// The GPU wins at no size.
-    AtNoSize,
-    /// It is so; no figure.
-    NoFigure,
-}
-
-/// Smallest and largest size; `None` for all that were measured.
-type Sizes = Option<(u64, u64)>;
-
-/// Which figure of which rows measures a claim.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum By {
-    /// The time of an iteration, ns.
-    Time(String, Sizes),
-    /// The time of the first over that of the second.
-    Ratio(String, String, Sizes),
-    /// The share of the first one's time that the second does not take.
-    Rest(String, String, Sizes),
-    /// The time at the largest size over that at the smallest.
-    Growth(String, Sizes),
-    /// A figure beside the time, by its key.
-    Figure(String, String, Sizes),
-    /// That figure of the first over that of the second.
-    FigureRatio(String, String, String, Sizes),
-    /// From which size on the GPU wins in a group.
-    Crossover(String, Data),
-    /// None, for this reason.
-    Unmeasured(Quantity, String),
-}
 
 /// How ours compares with what is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

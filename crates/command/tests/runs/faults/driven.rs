@@ -11,6 +11,7 @@ use std::time::Duration;
 use crossover::model::{RunRecord, Sidecar};
 use serde_json::{Value, json};
 
+use crate::faults::files::records_in;
 use crate::faults::run::{SOUND, bench, shown};
 
 /// What became of a run.
@@ -97,9 +98,7 @@ impl Driven {
     }
 
     fn record(&self) -> RunRecord {
-        let mut runs = fs::read_dir(self.root().join("runs")).unwrap();
-        let run = fs::read(runs.next().unwrap().unwrap().path()).unwrap();
-        serde_json::from_slice(&run).unwrap()
+        records_in(&self.root()).remove(0)
     }
 
     fn sidecar(&self, folder: &str) -> Sidecar {

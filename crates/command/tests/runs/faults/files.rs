@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown, summary};
+use crate::faults::run::{SOUND, bench, brief, crossover, expect, files, measured, shown, summary};
 use crate::full_disk;
 use crate::printed::printed;
 
@@ -173,15 +173,25 @@ pub(super) fn records_in(root: &Path) -> Vec<RunRecord> {
         .collect()
 }
 
+/// Adds a record beside the one of a run, which is as that but of another moment and for this change;
+/// the name of that run.
+fn another_run(root: &Path, started: &str, change: impl FnOnce(&mut RunRecord)) -> String {
+    let mut record = records_in(root).remove(0);
+    let of = record.run.clone();
+    record.run = started.replace(['-', ':'], "") + "-1";
+    record.started = started.to_owned();
+    change(&mut record);
+    let path = root.join(format!("runs/{}.json", record.run));
+    fs::write(path, json!(record).to_string()).unwrap();
+    of
+}
+
 /// An earlier run of the same machine met ceilings ten times as high.
 pub(crate) fn low_ceilings() {
     let (_dir, root) = measured();
-    let mut earlier = records_in(&root).remove(0);
-    earlier.run = "20260102T030405Z-1".to_owned();
-    earlier.started = "2026-01-02T03:04:05Z".to_owned();
-    earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
-    let path = root.join("runs/20260102T030405Z-1.json");
-    fs::write(path, json!(earlier).to_string()).unwrap();
+    another_run(&root, "2026-01-02T03:04:05Z", |earlier| {
+        earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
+    });
     let mut again = bench(&root, &["--bench", "--quick", "sound/cpu/fill/8"]);
     let said = expect(&mut again, 0, "again, since an earlier run exceeds them");
     assert!(said.contains("note: cpu_fma_all is "), "{said}");
@@ -189,37 +199,26 @@ pub(crate) fn low_ceilings() {
         let mut found = run.environment.disturbances.iter();
         found.any(|it| it.contains("in the run 20260102T030405Z-1"))
     };
-    assert_eq!(
-        records_in(&root).iter().filter(|run| marked(run)).count(),
-        1
-    );
+    let records = records_in(&root);
+    assert_eq!(records.iter().filter(|run| marked(run)).count(), 1);
 }
+
+const FUTURE: &str = "2999-12-31T23:59:59Z";
 
 pub(crate) fn run_of_the_future() {
     let (_dir, root) = measured();
-    let runs = root.join("runs");
-    let mut later = records_in(&root).remove(0);
-    let now = later.run.clone();
-    later.run = "29991231T235959Z-1".to_owned();
-    later.started = "2999-12-31T23:59:59Z".to_owned();
-    let path = runs.join(format!("{}.json", later.run));
-    fs::write(path, json!(later).to_string()).unwrap();
-    let summary = summary(&root);
-    assert_eq!(summary["run"], now.as_str());
+    let now = another_run(&root, FUTURE, |_| ());
+    assert_eq!(summary(&root)["run"], now.as_str());
 }
 
 pub(crate) fn later_failure() {
     let (_dir, root) = measured();
-    let runs = root.join("runs");
-    let mut later = records_in(&root).remove(0);
-    later.run = "29991231T235959Z-1".to_owned();
-    later.started = "2999-12-31T23:59:59Z".to_owned();
-    later.failed = vec![crossover::model::Failure {
-        id: SOUND[0].to_owned(),
-        error: "a full disk".to_owned(),
-    }];
-    let path = runs.join(format!("{}.json", later.run));
-    fs::write(path, json!(later).to_string()).unwrap();
+    another_run(&root, FUTURE, |later| {
+        later.failed = vec![crossover::model::Failure {
+            id: SOUND[0].to_owned(),
+            error: "a full disk".to_owned(),
+        }];
+    });
     assert_eq!(shown(&root), SOUND);
 }
 
@@ -298,19 +297,7 @@ pub(crate) fn linked_group() {
 pub(crate) fn special_files() {
     let (dir, root) = measured();
     // A comparison with itself is refused, so the page is that of a second run.
-    let again = [
-        "--bench",
-        "--sample-size",
-        "10",
-        "--measurement-time",
-        "0.01",
-    ];
-    let again = [
-        &again[..],
-        &["--warm-up-time", "0.01", "--save-baseline", "main", "sound"],
-    ]
-    .concat();
-    expect(&mut bench(&root, &again), 0, "");
+    expect(&mut bench(&root, &brief("main")), 0, "");
     let compare = |html: &str| {
         crossover(
             &root,

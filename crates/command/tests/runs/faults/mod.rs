@@ -23,7 +23,7 @@ use crossover::workload::{Routine, RoutineError};
 
 use ones::Ones;
 
-use crate::test::Test;
+use crate::test::tests;
 
 fn never<W: 'static>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;
@@ -88,78 +88,50 @@ fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
     Ok(on_cpu(n, fill, check))
 }
 
-/// Each fault by its name.
-pub(crate) const TESTS: &[Test] = &[
-    Test::Beside(
-        "bad_options_end_the_run_before_it_starts",
-        settings::bad_options,
-    ),
-    Test::Beside(
-        "a_folder_that_cannot_be_written_to",
-        files::unwritable_folder,
-    ),
-    Test::Beside("two_runs_in_one_folder", files::two_runs),
-    Test::Beside(
-        "a_panic_in_set_up_or_check_is_one_failure",
-        settings::panics,
-    ),
-    Test::Beside("a_filter_that_selects_nothing", settings::selects_nothing),
-    Test::Beside("a_device_that_was_asked_for", settings::device_asked_for),
-    Test::Beside("the_commit_of_another_package", settings::commit_of_another),
-    Test::Beside("a_later_failure_hides_nothing", files::later_failure),
-    Test::Beside(
-        "a_run_of_the_future_is_not_the_newest",
-        files::run_of_the_future,
-    ),
-    Test::Beside("a_folder_without_locks", files::no_locks),
-    Test::Alone("a_busy_host", files::busy_host),
-    Test::Beside(
-        "ceilings_below_those_of_an_earlier_run",
-        files::low_ceilings,
-    ),
-    Test::Beside("files_that_are_too_large", files::limited_files),
-    Test::Beside("output_that_cannot_be_written", files::unwritable_output),
-    Test::Beside("a_run_that_is_compared_with_itself", settings::repeated_run),
-    Test::Beside("records_that_are_missing_or_lead_elsewhere", files::records),
-    Test::Beside("the_page_of_results_elsewhere", files::page_elsewhere),
-    Test::Beside("a_closed_pipe", signals::closed_pipe),
-    Test::Beside("signals_end_a_run_in_order", signals::signals),
-    Test::Beside("a_run_that_is_stopped_goes_on", signals::stopped),
-    Test::Alone(
-        "a_signal_while_it_is_measured_once_more",
-        signals::once_more,
-    ),
-    Test::Beside(
-        "a_signal_while_a_routine_times_itself",
-        signals::while_it_times_itself,
-    ),
-    Test::Beside("a_killed_run_says_what_it_did_not_reach", signals::killed),
-    Test::Beside("devices_links_and_pipes_as_files", files::special_files),
-    Test::Beside("a_full_disk", cut_short::full_disk),
-    Test::Beside("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
-    Test::Beside("a_kill_at_any_moment", cut_short::killed_at_a_moment),
-    Test::Beside(
-        "an_interrupt_at_any_moment",
-        cut_short::interrupted_at_a_moment,
-    ),
-    Test::Beside("two_sides_take_turns", turns::in_turns),
-    Test::Beside("what_is_undecided_is_run_again", turns::confirmed),
-    Test::Beside("what_failed_is_not_timed_later", turns::failed_once),
-    Test::Alone("one_side_fails", turns::one_side_fails),
-    Test::Beside("an_interrupt_between_turns", turns::interrupted),
-    Test::Beside("only_what_it_is_told_to_run", driven::only),
-    Test::Beside("a_run_that_need_not_verify", driven::unverified),
-    Test::Beside("choices_are_said_and_taken", driven::choices),
-    Test::Beside("answers_of_several_processes", confirmed::answered),
-    Test::Beside("what_is_not_asked", confirmed::not_asked),
-    Test::Beside("a_signal_while_processes_answer", confirmed::interrupted),
-    Test::Beside(
-        "an_earlier_run_does_not_keep_a_run_from_asking",
-        confirmed::after_another,
-    ),
-    Test::Beside("a_group_behind_a_link", files::linked_group),
-    Test::Beside("a_small_container", settings::little_memory),
-    Test::Beside("one_cause_is_one_line", settings::one_cause_one_line),
-    Test::Alone("only_what_is_too_long_is_left_out", too_long::left_out),
-    Test::Beside("what_was_loaded_is_not_measured", settings::load_baseline),
-];
+tests! {
+    Beside bad_options_end_the_run_before_it_starts: settings::bad_options,
+    Beside a_folder_that_cannot_be_written_to: files::unwritable_folder,
+    Beside two_runs_in_one_folder: files::two_runs,
+    Beside a_panic_in_set_up_or_check_is_one_failure: settings::panics,
+    Beside a_filter_that_selects_nothing: settings::selects_nothing,
+    Beside a_device_that_was_asked_for: settings::device_asked_for,
+    Beside the_commit_of_another_package: settings::commit_of_another,
+    Beside a_later_failure_hides_nothing: files::later_failure,
+    Beside a_run_of_the_future_is_not_the_newest: files::run_of_the_future,
+    Beside a_folder_without_locks: files::no_locks,
+    Alone a_busy_host: files::busy_host,
+    Beside ceilings_below_those_of_an_earlier_run: files::low_ceilings,
+    Beside files_that_are_too_large: files::limited_files,
+    Beside output_that_cannot_be_written: files::unwritable_output,
+    Beside a_run_that_is_compared_with_itself: settings::repeated_run,
+    Beside records_that_are_missing_or_lead_elsewhere: files::records,
+    Beside the_page_of_results_elsewhere: files::page_elsewhere,
+    Beside a_closed_pipe: signals::closed_pipe,
+    Beside signals_end_a_run_in_order: signals::signals,
+    Beside a_run_that_is_stopped_goes_on: signals::stopped,
+    Alone a_signal_while_it_is_measured_once_more: signals::once_more,
+    Beside a_signal_while_a_routine_times_itself: signals::while_it_times_itself,
+    Beside a_killed_run_says_what_it_did_not_reach: signals::killed,
+    Beside devices_links_and_pipes_as_files: files::special_files,
+    Beside a_full_disk: cut_short::full_disk,
+    Beside a_kill_between_any_two_bytes: cut_short::killed_at_a_byte,
+    Beside a_kill_at_any_moment: cut_short::killed_at_a_moment,
+    Beside an_interrupt_at_any_moment: cut_short::interrupted_at_a_moment,
+    Beside two_sides_take_turns: turns::in_turns,
+    Beside what_is_undecided_is_run_again: turns::confirmed,
+    Beside what_failed_is_not_timed_later: turns::failed_once,
+    Alone one_side_fails: turns::one_side_fails,
+    Beside an_interrupt_between_turns: turns::interrupted,
+    Beside only_what_it_is_told_to_run: driven::only,
+    Beside a_run_that_need_not_verify: driven::unverified,
+    Beside choices_are_said_and_taken: driven::choices,
+    Beside answers_of_several_processes: confirmed::answered,
+    Beside what_is_not_asked: confirmed::not_asked,
+    Beside a_signal_while_processes_answer: confirmed::interrupted,
+    Beside an_earlier_run_does_not_keep_a_run_from_asking: confirmed::after_another,
+    Beside a_group_behind_a_link: files::linked_group,
+    Beside a_small_container: settings::little_memory,
+    Beside one_cause_is_one_line: settings::one_cause_one_line,
+    Alone only_what_is_too_long_is_left_out: too_long::left_out,
+    Beside what_was_loaded_is_not_measured: settings::load_baseline,
+}

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{FOLDER, SOUND, bench, crossover, expect, files, measured, shown};
-use crate::printed::{holds, printed};
+use crate::faults::run::{FOLDER, SOUND, bench, brief, crossover, expect, files, measured, shown};
+use crate::printed::{ended, holds, printed};
 
 pub(crate) fn bad_options() {
     let (_dir, root) = measured();
@@ -101,12 +101,8 @@ pub(crate) fn commit_of_another() {
 
 pub(crate) fn panics() {
     let dir = tempfile::tempdir().unwrap();
-    let output = bench(dir.path(), &["--bench", "--quick", "faulty"])
-        .output()
-        .unwrap();
-    let said = printed(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    holds(&said, "FAILED faulty/cpu/set-up/4: no set-up");
+    let output = bench(dir.path(), &["--bench", "--quick", "faulty"]).output();
+    let said = ended(&output.unwrap(), 1, "FAILED faulty/cpu/set-up/4: no set-up");
     holds(&said, "FAILED faulty/cpu/check/4: no check");
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
     assert_eq!(shown(dir.path()), last);
@@ -116,18 +112,7 @@ pub(crate) fn repeated_run() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     for name in ["main", "mine"] {
-        let arguments = [
-            "--bench",
-            "--sample-size",
-            "10",
-            "--measurement-time",
-            "0.01",
-        ];
-        let arguments = [
-            &arguments[..],
-            &["--warm-up-time", "0.01", "--save-baseline", name, "sound"],
-        ];
-        expect(&mut bench(&root, &arguments.concat()), 0, "");
+        expect(&mut bench(&root, &brief(name)), 0, "");
     }
     let words = "are one run, which says nothing about a change";
     expect(
@@ -144,7 +129,7 @@ pub(crate) fn repeated_run() {
 
 pub(crate) fn little_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let mut limited = std::process::Command::new("sh");
+    let mut limited = Command::new("sh");
     let run = bench(dir.path(), &[]);
     limited
         .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
@@ -160,9 +145,7 @@ pub(crate) fn little_memory() {
     expect(&mut limited, 0, "");
     let all = ["16", "4", "8"].map(|size| format!("sound/cpu/fill/{size}"));
     assert_eq!(shown(dir.path()), all);
-    let run = fs::read_dir(dir.path().join("runs")).unwrap().next();
-    let record = fs::read(run.unwrap().unwrap().path()).unwrap();
-    let record: crossover::model::RunRecord = serde_json::from_slice(&record).unwrap();
+    let record = records_in(dir.path()).remove(0);
     let largest = record.curves["cpu_read"].points.last();
     let largest = largest.expect("some memory there is").bytes;
     assert!(largest <= 128 << 20, "{largest}");

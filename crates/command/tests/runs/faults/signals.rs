@@ -1,6 +1,5 @@
 //! Signals and closed pipes.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,9 +7,10 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crossover::model::{RunRecord, Verified};
+use crossover::model::Verified;
 use crossover::workload::{Routine, RoutineError};
 
+use crate::faults::files::records_in;
 use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown, summary};
 use crate::printed::{holds, printed};
 
@@ -211,9 +211,7 @@ pub(crate) fn killed() {
     let words = format!("Benchmarking {last}");
     let (code, said) = interrupted_at(&mut long(root, "0.4", filter), &words, signal);
     assert_eq!(code, None, "{said}");
-    let mut runs = fs::read_dir(root.join("runs")).unwrap();
-    let record = fs::read(runs.next().unwrap().unwrap().path()).unwrap();
-    let record: RunRecord = serde_json::from_slice(&record).unwrap();
+    let record = records_in(root).remove(0);
     assert_eq!(record.finished, None);
     let mut planned = record.planned.clone();
     planned.sort();

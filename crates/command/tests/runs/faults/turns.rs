@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 
 use crate::faults::run::{RUN, SOUND, crossover, shown};
-use crate::printed::printed;
+use crate::printed::{ended, printed};
 
 /// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
 /// it can.
@@ -127,11 +127,8 @@ fn run_again_within(budget: &str) -> bool {
 pub(crate) fn failed_once() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
-    let output = ab_of(dir.path(), &["--budget", "0"], "faulty")
-        .output()
-        .unwrap();
-    let said = printed(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let output = ab_of(dir.path(), &["--budget", "0"], "faulty").output();
+    let said = ended(&output.unwrap(), 1, "");
     for run in ["a1", "b1", "a2", "b2"] {
         let ids = shown(&results(dir.path()).join(run));
         assert!(!ids.is_empty(), "{run}: {said}");

@@ -13,48 +13,20 @@ use serde_json::Value;
 
 use crate::suite::groups::Moody;
 use crate::suite::run::{QUICK, Run, read, sidecar};
-use crate::test::Test;
+use crate::test::tests;
 
-/// Each test by its name.
-pub(crate) const TESTS: &[Test] = &[
-    Test::Beside(
-        "a_quiet_run_says_results_and_problems",
-        a_quiet_run_says_results_and_problems,
-    ),
-    Test::Beside(
-        "criterion_prints_what_is_asked_for",
-        criterion_prints_what_is_asked_for,
-    ),
-    Test::Beside("a_run_leaves_its_files", a_run_leaves_its_files),
-    Test::Alone(
-        "state_is_restored_before_each_sample_and_not_inside",
-        state_is_restored_before_each_sample_and_not_inside,
-    ),
-    Test::Alone(
-        "what_is_unsteady_is_measured_once_more",
-        what_is_unsteady_is_measured_once_more,
-    ),
-    Test::Beside(
-        "failures_are_named_and_the_rest_goes_on",
-        failures_are_named_and_the_rest_goes_on,
-    ),
-    Test::Beside(
-        "what_is_left_out_costs_nothing",
-        what_is_left_out_costs_nothing,
-    ),
-    Test::Beside(
-        "test_mode_verifies_and_writes_nothing",
-        test_mode_verifies_and_writes_nothing,
-    ),
-    Test::Beside(
-        "profiling_says_what_it_cannot_see_and_keeps_no_result",
-        profiling_says_what_it_cannot_see_and_keeps_no_result,
-    ),
-    Test::Beside(
-        "a_saved_baseline_compares_with_a_later_one",
-        a_saved_baseline_compares_with_a_later_one,
-    ),
-];
+tests! {
+    Beside a_quiet_run_says_results_and_problems: a_quiet_run_says_results_and_problems,
+    Beside criterion_prints_what_is_asked_for: criterion_prints_what_is_asked_for,
+    Beside a_run_leaves_its_files: a_run_leaves_its_files,
+    Alone state_is_restored_before_each_sample_and_not_inside: state_is_restored_before_each_sample_and_not_inside,
+    Alone what_is_unsteady_is_measured_once_more: what_is_unsteady_is_measured_once_more,
+    Beside failures_are_named_and_the_rest_goes_on: failures_are_named_and_the_rest_goes_on,
+    Beside what_is_left_out_costs_nothing: what_is_left_out_costs_nothing,
+    Beside test_mode_verifies_and_writes_nothing: test_mode_verifies_and_writes_nothing,
+    Beside profiling_says_what_it_cannot_see_and_keeps_no_result: profiling_says_what_it_cannot_see_and_keeps_no_result,
+    Beside a_saved_baseline_compares_with_a_later_one: a_saved_baseline_compares_with_a_later_one,
+}
 
 fn a_quiet_run_says_results_and_problems() {
     for quiet in ["--quiet", "-q"] {

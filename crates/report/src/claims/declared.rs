@@ -1,0 +1,113 @@
+//! What `claims.json` says: the texts' claims, and the rows that measure them.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crossover_results::model::id::Device;
+use crossover_results::model::role::Data;
+
+/// The whole file.
+#[derive(Deserialize)]
+pub(super) struct Texts {
+    /// Rows by the names that claims have for them.
+    pub(super) rows: BTreeMap<String, Row>,
+    /// Labels and names of the rows that show the pitfall.
+    pub(super) pitfall: Vec<(String, String)>,
+    /// Names of rows of CPU code, and the sizes up to which texts have such.
+    pub(super) further: Vec<(String, u64)>,
+    pub(super) questions: Vec<Question>,
+}
+
+pub(super) static TEXTS: LazyLock<Texts> =
+    LazyLock::new(|| serde_json::from_str(include_str!("claims.json")).expect("claims are sound"));
+
+/// What a reader asks, and the claims about it.
+#[derive(Deserialize)]
+pub(crate) struct Question {
+    pub(crate) question: String,
+    pub(super) claims: Vec<Claim>,
+}
+
+/// One statement of a text.
+#[derive(Deserialize)]
+pub(crate) struct Claim {
+    /// In our words.
+    pub(crate) text: String,
+    /// Title of the text.
+    pub(super) source: String,
+    pub(super) says: Says,
+    /// Words by which readers know the subject.
+    pub(crate) words: Vec<String>,
+    pub(super) by: By,
+}
+
+/// What a text says about a quantity.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Says {
+    /// A figure between these two.
+    About(f64, f64),
+    /// The factor is above 1, which is a gain.
+    Faster,
+    /// The factor is above 1, which is a loss.
+    Slower,
+    /// The factor is 1 or less.
+    NotFaster,
+    /// More at a larger size.
+    Grows,
+    /// The GPU wins from some size on.
+    FromASize,
+    /// The GPU wins at no size.
+    AtNoSize,
+    /// It is so; no figure.
+    NoFigure,
+}
+
+/// Smallest and largest size; `None` for all that were measured.
+pub(super) type Sizes = Option<(u64, u64)>;
+
+/// Which figure of which rows measures a claim.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum By {
+    /// The time of an iteration, ns.
+    Time(String, Sizes),
+    /// The time of the first over that of the second.
+    Ratio(String, String, Sizes),
+    /// The share of the first one's time that the second does not take.
+    Rest(String, String, Sizes),
+    /// The time at the largest size over that at the smallest.
+    Growth(String, Sizes),
+    /// A figure beside the time, by its key.
+    Figure(String, String, Sizes),
+    /// That figure of the first over that of the second.
+    FigureRatio(String, String, String, Sizes),
+    /// From which size on the GPU wins in a group.
+    Crossover(String, Data),
+    /// None, for this reason.
+    Unmeasured(Quantity, String),
+}
+
+/// The fastest implementation of a group, on a clock, whose role has these fields.
+#[derive(Deserialize)]
+pub(super) struct Row {
+    pub(super) group: String,
+    pub(super) device: Device,
+    /// By its name.
+    pub(super) clock: String,
+    /// As it is stored; `null` for a field that has its default, which is not stored, and `true` for
+    /// one that has not.
+    pub(super) role: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Quantity {
+    Time,
+    Factor,
+    Share,
+    Bytes,
+}

@@ -208,7 +208,7 @@ impl CudaTime {
         Some(self.inner.device.get()?.gate.borrow().empty())
     }
 
-    /// Keeps the device busy for 150 ms if it has been idle for half a second, so that its clock
+    /// Keeps the device busy for 150 ms if it has been idle for two seconds, so that its clock
     /// has come up before the first sample. Does nothing without a GPU.
     ///
     /// # Errors
@@ -216,8 +216,9 @@ impl CudaTime {
     pub fn wake(&self) -> Result<(), CudaError> {
         /// An H200 reaches its full SM clock within this time.
         const BUSY: Duration = Duration::from_millis(150);
-        /// After a shorter pause the clock is taken to be up still.
-        const IDLE: Duration = Duration::from_millis(500);
+        /// After a shorter pause the clock is taken to be up still: on an H200 with an open context
+        /// a product took as long after pauses of up to four seconds as without one.
+        const IDLE: Duration = Duration::from_secs(2);
         let Some(device) = self.inner.device.get() else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use cudarc::driver::{
     result,
 };
 
-use crate::device::calls;
+use crate::device::copies_and_events;
 use crate::device::kernel::{Module, Source, shared};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
@@ -217,7 +217,7 @@ impl Gpu {
     /// # Errors
     /// The driver's error, also that of earlier work on the stream.
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        calls::synchronize(&self.stream)
+        copies_and_events::synchronize(&self.stream)
     }
 
     /// Another stream of the context. Nothing orders its work with that of others.

@@ -41,8 +41,8 @@ impl SamplingPlan {
             },
             Profile::Default => Self {
                 warm_up: ms(20),
-                measurement: ms(120),
-                samples: 25,
+                measurement: ms(100),
+                samples: 20,
                 resamples: 1_001,
                 longest_iteration: None,
             },

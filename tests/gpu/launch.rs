@@ -102,7 +102,9 @@ fn the_suite_adds_nothing_to_launches_and_calls() -> Outcome {
     let bench = Bench::new()?;
     bench.time.wake()?;
     let mut ratios = vec![("launch", launch(&bench)?, 1.05)];
-    ratios.push(("cuBLAS at 8", cublas(&bench, 8, Clock::Events, 4000)?, 1.05));
+    // Both loops wait for the host, whose time for this call differs between processes (6.2 to 8.1 us
+    // in four of them), and between the two loops of one process by up to 8 %.
+    ratios.push(("cuBLAS at 8", cublas(&bench, 8, Clock::Events, 4000)?, 1.10));
     for n in [1024, 2048, 4096] {
         let times = (400 * 1024 / n).max(20);
         for clock in [Clock::Events, Clock::EventsGated] {

@@ -11,7 +11,7 @@ use crate::device::one_at_a_time;
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn a_loader_says_how_busy_the_device_was() -> Result<(), RoutineError> {
+fn a_loader_says_for_how_long_kernels_ran() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
     let gpu = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Loader::new(1 << 22));

@@ -8,7 +8,7 @@ use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 
 pub(crate) fn group() -> Group<Matmul<f64>> {
     let odd = [1, 2, 3, 7, 17, 31, 64, 65, 129, 257];
-    let sizes = Sizes::powers_of_two([5, 8, 10], [5, 6, 7, 9, 11, 13], 3..=14).odd(odd);
+    let sizes = Sizes::powers_of_two([5, 8, 10], [5, 6, 7, 9, 11], 3..=14).odd(odd);
     let gated_sizes = Sizes::powers_of_two([5, 8, 10], [7, 10, 13], 3..=14).odd(odd);
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 13);
     let one_thread_sizes = Sizes::powers_of_two([8], [8, 10], 3..=12).odd(odd);

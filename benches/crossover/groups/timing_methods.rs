@@ -13,9 +13,9 @@ pub(crate) fn spin() -> Group<Spin> {
     let decades = |exponents: &[u32]| exponents.iter().map(|&e| 10u64.pow(e)).collect::<Vec<_>>();
     let default = decades(&[3, 6]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
-    let sizes = Sizes::new(decades(&[3, 6]), default.clone(), full.clone()).odd([1_000, 12_345]);
-    // Each size starts eleven processes.
-    let first_sizes = Sizes::new([], default, full);
+    let sizes = Sizes::new(default.clone(), default, full.clone()).odd([1_000, 12_345]);
+    // Each size starts eleven processes, and a first call takes the same more at each.
+    let first_sizes = Sizes::new([], decades(&[3]), full);
     let spin = timing_methods::spin;
     let on = |name, clock| Implementation::gpu(name, clock, spin);
     Group::new("timing_methods", sizes, None, timing_methods::cost)

@@ -7,7 +7,9 @@
 
 #![warn(missing_docs)]
 
+pub mod adamw;
 pub mod direct;
+pub mod error;
 pub mod isa;
 pub mod limits;
 pub mod number;

@@ -10,7 +10,7 @@ use crossover_advice::{Advice, Data, Here, Question, Size, Work};
 use crossover_protocol::nearest::nearest;
 use crossover_protocol::settings::Settings;
 use crossover_report::assemble::{Options, assemble};
-use crossover_report::thresholds::{thresholds, words};
+use crossover_report::thresholds::{decision_in_words, thresholds};
 use crossover_words::text::{visible, visible_lines};
 
 /// Say whether an operation belongs on the GPU, by what was measured
@@ -77,10 +77,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let said = match &arguments.operation {
         Some(operation) => measured(&advice, &groups, operation, arguments)?,
         None if amounts.iter().any(Option::is_some) => unmeasured(&advice, arguments)?,
-        None => words::operations(advice.thresholds()),
+        None => decision_in_words::operations(advice.thresholds()),
     };
     println!("{}", visible_lines(&said));
-    println!("{}", visible_lines(&words::holds_for(advice.thresholds())));
+    println!(
+        "{}",
+        visible_lines(&decision_in_words::holds_for(advice.thresholds()))
+    );
     for concern in advice.clone().check(&Here::detect()).concerns() {
         eprintln!("note: {}", visible(&concern.to_string()));
     }
@@ -136,7 +139,7 @@ fn measured(
         reuse: arguments.reuse,
         warm: !arguments.cold,
     };
-    Ok(words::measured(advice, operation, &question))
+    Ok(decision_in_words::measured(advice, operation, &question))
 }
 
 fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> {
@@ -158,5 +161,10 @@ fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> 
         "amounts are numbers from zero on, and the limits of the machine have to be known: run \
          the groups transfer and cold_start with a GPU, or name a file with --thresholds",
     )?;
-    Ok(words::unmeasured(&work, data, &moved, arguments.reuse))
+    Ok(decision_in_words::unmeasured(
+        &work,
+        data,
+        &moved,
+        arguments.reuse,
+    ))
 }

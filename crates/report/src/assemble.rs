@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
 use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
@@ -66,7 +66,7 @@ impl Assembled {
         let names: BTreeSet<&String> = groups.map(|group| &group.name).collect();
         let mut names: Vec<String> = names.into_iter().cloned().collect();
         names.sort_by_cached_key(|name| {
-            let compares = !pairs::of_group(&self.found, name).is_empty();
+            let compares = !crossover_answer::of_group(&self.found, name).is_empty();
             (
                 !compares,
                 self.of_machines(name).next().map(|group| group.place),
@@ -187,7 +187,9 @@ fn leave_out_copies(machine: &MachineResults, others: &mut Vec<MachineResults>) 
 /// Of the other machines that with the most answers, or that of `root` where there is none, with
 /// nothing beside it.
 pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let answers = |machine: &MachineResults| pairs::headlines(&pairs::find(machine, &[])).count();
+    let answers = |machine: &MachineResults| {
+        crossover_answer::headlines(&crossover_answer::find(machine, &[])).count()
+    };
     // The first of several that have as many.
     let (others, _) = others(out, options)?;
     let machine = match others.into_iter().rev().max_by_key(answers) {
@@ -222,12 +224,12 @@ fn others(
 }
 
 fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {
-    let found = pairs::find(&machine, &others);
+    let found = crossover_answer::find(&machine, &others);
     let (reuse, findings) = shown(&machine, &found);
     let others: Vec<(MachineResults, Vec<CrossoverAnswer>)> = others
         .into_iter()
         .map(|other| {
-            let found = pairs::find(&other, &[]);
+            let found = crossover_answer::find(&other, &[]);
             (other, found)
         })
         .collect();

@@ -2,6 +2,7 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
+mod claims;
 mod csv;
 mod page;
 pub mod profile;
@@ -11,7 +12,6 @@ mod small_table;
 mod static_plots;
 mod summary;
 mod terminal;
-mod texts;
 pub mod thresholds;
 mod visible_curves;
 pub mod write;

@@ -11,7 +11,7 @@ use crate::assemble::{self, Assembled, Options, ReportError};
 use crate::page::group::Section;
 use crate::reference_banner::day;
 use crate::small_table::{NOTE, small_table};
-use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::whole_file::{self, FileError};
 

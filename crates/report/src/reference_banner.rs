@@ -2,7 +2,7 @@
 //! which groups no GPU has measured.
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::model::id::Device;
 use crossover_results::model::record::Skip;
 use crossover_results::store::machine::MachineResults;

@@ -3,7 +3,7 @@
 
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crossover_results::model::role::Data;
 use crossover_words::units;
 

@@ -5,7 +5,9 @@ use crate::assemble::Assembled;
 use crate::visible_curves::{MOST, visible_curves};
 use crossover_draw::ink::{self, Family, Paint};
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
-use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer, headlines, of_group};
+use crossover_results::analysis::answer::crossover_answer::{
+    self, CrossoverAnswer, headlines, of_group,
+};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
@@ -140,11 +142,11 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
     let Some(group) = report.machine.group(name) else {
         return Vec::new();
     };
-    let (cpu, _) = pairs::best_cpu(group);
+    let (cpu, _) = crossover_answer::best_cpu(group);
     let answers = headlines(of_group(&report.found, name));
     let curve = |f: &CrossoverAnswer| {
         let (_, series) = report.gpu_of(f)?;
-        let dots: Vec<Dot> = (pairs::curve(series).points().iter())
+        let dots: Vec<Dot> = (crossover_answer::curve(series).points().iter())
             .filter_map(|gpu| {
                 let cpu = cpu.at(gpu.size)?;
                 Some(Dot {

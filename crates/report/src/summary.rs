@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::answer::pairs::CrossoverAnswer;
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 #[cfg(feature = "schema")]
 use crossover_results::analysis::answer::row::clocks;
 use crossover_results::analysis::answer::row::{Crossover, crossovers};

@@ -1,7 +1,7 @@
 //! Which curves of a group a plot has: a person looks for an answer, and more than six lines are told
 //! apart by nobody.
 
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Group, Series};

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use crate::assemble::{Assembled, Options, ReportError, assemble};
 use crate::page::answers::answered;
+use crate::page::gpu_or_cpu::Verdicts;
 use crate::page::group::Section;
 use crate::page::link;
-use crate::page::verdict::Verdicts;
 use crate::{csv, page, summary, terminal, thresholds};
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;

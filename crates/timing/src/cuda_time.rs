@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::absence::Absence;
-use crate::batch::LAUNCHES_PER_GATE;
 use crate::cuda_error::CudaError;
 use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
+use crate::gate::LAUNCHES_PER_GATE;
 use crate::gate::{Gate, GateMode};
-use crate::launch::{Launch, bind};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::state::OnCriterion;
+use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::{Asked, Slot};

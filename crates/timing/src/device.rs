@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
 use crate::gate::{Gate, TIMEOUT};
-use crate::launch::bind;
+use crate::prepared_launch::bind;
 use crate::sequence::{Edge, Timeline};
 
 pub(super) struct Device {

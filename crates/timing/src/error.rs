@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
-use crate::batch::LAUNCHES_PER_GATE;
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
+use crate::gate::LAUNCHES_PER_GATE;
 use crossover_words::Clock;
 
 /// What a routine may fail with: any error that a thread can pass on.
@@ -30,10 +30,12 @@ pub enum TimingError {
         clock: Clock,
     },
     /// The gate opened by itself before the batch was queued: the routine synchronised inside,
-    /// or enqueued more launches than it said.
+    /// enqueued more launches than it said, or ran under a profiler that began to record after the gate
+    /// had been tried.
     #[error(
         "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
-         inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
+         inside (use the wall clock, iter_wall), enqueues more launches than it says (correct `launches`), \
+         or a profiler makes launches wait (GateMode::Off; of the suite CROSSOVER_GATE=off)"
     )]
     GateTimeout {
         /// How long the gate waits for the host.

@@ -6,7 +6,6 @@
 #![warn(missing_debug_implementations)]
 
 mod absence;
-mod batch;
 mod capture;
 mod cuda_error;
 mod cuda_time;
@@ -16,11 +15,11 @@ mod error;
 mod gate;
 mod graph;
 mod guard;
-mod launch;
 #[cfg(feature = "criterion")]
 mod on_criterion;
 mod panic;
 mod parts;
+mod prepared_launch;
 mod probe;
 #[cfg(feature = "profiler")]
 pub mod profiler;
@@ -29,7 +28,6 @@ mod rotating;
 mod sequence;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
-pub use batch::LAUNCHES_PER_GATE;
 /// The version of Criterion that the measurement implements.
 #[cfg(feature = "criterion")]
 pub use criterion;
@@ -46,18 +44,19 @@ pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::GateMode;
+pub use gate::LAUNCHES_PER_GATE;
 #[doc(hidden)]
 pub use guard::elsewhere;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
-pub use launch::Launch;
+pub use prepared_launch::Launch;
 // What only the suite of this repository needs: no promise.
-#[doc(hidden)]
-pub use launch::bind;
 #[cfg(feature = "criterion")]
 pub use on_criterion::{CudaBencherExt, Rate, Started};
 #[doc(hidden)]
 pub use panic::catch_panic;
 pub use parts::Parts;
+#[doc(hidden)]
+pub use prepared_launch::bind;
 pub use probe::{DeviceProperties, open, probe};
 pub use range::{Range, range};
 pub use rotating::Rotating;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::batch::LAUNCHES_PER_GATE;
 use crate::cuda_time::{CudaTime, finite};
 use crate::error::{BoxError, TimingError};
+use crate::gate::LAUNCHES_PER_GATE;
 use crate::sequence;
 use crossover_words::Clock;
 

@@ -8,8 +8,8 @@ use libloading::Library;
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::{Called, CudaError};
-use crate::launch::bind;
 use crate::panic::catch_panic;
+use crate::prepared_launch::bind;
 
 /// What the driver says of a device, read without creating a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Words that every part of `crossover` shares: what a [`Clock`] means, numbers with their
 //! [units], and [text] from files that is safe to show.
 //!
-//! It is not called `units`, which is one of the three. What the report says in sentences is in
-//! `crossover-report` (`texts`), and how an answer is worded in `crossover-results`
-//! (`analysis::answer::answer_in_words`).
+//! It is not called `units`, which is one of the three. How an answer is worded is in `crossover-results`
+//! (`analysis::answer::answer_in_words`), and how a decision for a program is in `crossover-report`
+//! (`thresholds::decision_in_words`).
 
 mod clock;
 #[cfg(feature = "clock-file")]

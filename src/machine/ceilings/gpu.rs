@@ -2,13 +2,16 @@
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::device::calls;
+use crate::device::copies_and_events;
 use crate::device::gpu::{Gpu, cublas_error};
 use crate::machine::ceilings::kernels;
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
+use crossover_arithmetic::Number;
 
 /// Bytes of each buffer of the device copy: many times the L2 cache.
 const COPY_BYTES: usize = 1 << 30;
@@ -105,7 +108,7 @@ fn link(
     let mut host = gpu.alloc_pinned::<u8>(bytes)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
     let stream = gpu.stream();
-    let slice = calls::pinned_mut(&mut host)?;
+    let slice = copies_and_events::pinned_mut(&mut host)?;
     slice.fill(1);
     let method = |direction: &str| {
         format!(
@@ -116,7 +119,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (to, _to) = device.device_ptr_mut(stream);
         // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
-        unsafe { calls::copy_to_device(slice, to, stream) }
+        unsafe { copies_and_events::copy_to_device(slice, to, stream) }
     })?;
     measured.insert(
         "h2d_pinned",
@@ -127,7 +130,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (from, _from) = device.device_ptr(stream);
         // SAFETY: as above; nobody reads the host buffer before the clock has synchronised.
-        unsafe { calls::copy_to_host(from, slice, stream) }
+        unsafe { copies_and_events::copy_to_host(from, slice, stream) }
     })?;
     measured.insert(
         "d2h_pinned",
@@ -200,7 +203,7 @@ fn sgemm(
 }
 
 fn random_values(len: usize) -> Vec<f32> {
-    use rand::{RngExt, SeedableRng};
-    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
-    (0..len).map(|_| random.random_range(-1.0..1.0)).collect()
+    let mut values = vec![0.0; len];
+    f32::fill_uniform(&mut values, 1.0, &mut Xoshiro256PlusPlus::seed_from_u64(1));
+    values
 }

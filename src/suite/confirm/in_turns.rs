@@ -18,7 +18,7 @@ use crossover_results::statistics::median::median;
 /// them.
 const SAMPLE: Duration = Duration::from_millis(2);
 /// Samples of each implementation: few, since processes differ by more than the samples of one.
-const SAMPLES: usize = 7;
+const SAMPLES: usize = 5;
 /// Samples of an implementation whose iterations are long.
 const FEWEST_SAMPLES: usize = 3;
 /// An implementation whose samples together take longer than this gets fewer.

@@ -6,9 +6,9 @@ use crate::model::id::{self, Device};
 use crate::model::record::Confirmation;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
+use crossover_results::analysis::answer::confirming_process;
 use crossover_results::analysis::answer::crossing::{Answer, Curve};
-use crossover_results::analysis::answer::one_process;
-use crossover_results::analysis::answer::pairs::{
+use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, curve, find, headlines,
 };
 use crossover_results::store::curves::Benchmark;
@@ -30,8 +30,8 @@ impl Question {
     /// The sizes to ask the next process about.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let (processes, range) = (&self.asked.processes, self.asked.range);
-        let near = one_process::centre(processes, range).unwrap_or(self.near);
-        one_process::sizes(near, range, processes)
+        let near = confirming_process::centre(processes, range).unwrap_or(self.near);
+        confirming_process::sizes(near, range, processes)
     }
 }
 

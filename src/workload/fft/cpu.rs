@@ -30,11 +30,16 @@ pub fn best(problem: &Rc<Fft>) -> Made {
     let choice = format!("{BATCH} transforms of {n} on the CPU, {count} threads at most");
     let mut tasks = vec![1, count.min(BATCH), (4 * count).min(BATCH)];
     tasks.dedup();
-    let mut plan = Plan::new(n, FftDirection::Forward, BATCH);
-    let mut y = vec![0.0; problem.x.len()];
+    // Made where something is to be calibrated: it is as much memory as the routine's own.
+    let mut trial = None;
     let tasks = calibrate::fastest(&threads, &choice, &tasks, |tasks, times| {
-        (0..times).for_each(|_| plan.transform(&threads, tasks, &problem.x, &mut y));
+        let (plan, y) = trial.get_or_insert_with(|| {
+            let plan = Plan::new(n, FftDirection::Forward, BATCH);
+            (plan, vec![0.0; problem.x.len()])
+        });
+        (0..times).for_each(|_| plan.transform(&threads, tasks, &problem.x, y));
     });
+    drop(trial);
     let threads = if tasks == 1 { Threads::One } else { threads };
     Ok(routine(problem, threads, tasks))
 }

@@ -26,7 +26,6 @@ pub use emulated::emulated;
 pub use family::{Batched, Family, Shaped, Skinny};
 pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
 pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
-pub(super) use reference::worse;
 pub use shape::Shape;
 
 #[cfg(test)]

@@ -14,11 +14,12 @@ use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
 use crate::timing::{CudaError, DeviceMemory};
 use crate::workload::matmul::element::Element;
-use crate::workload::matmul::reference::{Reference, worse};
+use crate::workload::matmul::reference::Reference;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, in_f64};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels, seed};
 use crate::workload::routine::{Workload, visit_numbers};
+use crossover_arithmetic::error::worse;
 
 /// The kernels of this module.
 pub(super) static MATMUL: Source = kernels!("matmul.cu");

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, Wide};
+use crossover_arithmetic::error::worse;
 
 /// Up to this many multiply-adds every element is compared.
 const FULL_UP_TO: usize = 256 * 256 * 256;
@@ -132,16 +133,6 @@ impl<T: Number> Reference<T> {
         match self {
             Self::Full { shape, .. } | Self::Freivalds { shape, .. } => *shape,
         }
-    }
-}
-
-/// The larger of two errors. `f64::max` would drop a NaN, and with it elements that were never
-/// written.
-pub(crate) fn worse(x: f64, y: f64) -> f64 {
-    if x.is_nan() || y.is_nan() {
-        f64::NAN
-    } else {
-        x.max(y)
     }
 }
 

@@ -6,10 +6,11 @@ use crate::workload::matmul::blocks::Library;
 use crate::workload::matmul::cpu;
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
-use crate::workload::matmul::reference::{Reference, worse};
+use crate::workload::matmul::reference::Reference;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::Threads;
 use crate::workload::routine::Workload;
+use crossover_arithmetic::error::worse;
 
 type Make = fn(Shape, &[f32], &[f32]) -> Reference;
 const BOTH: [(Make, &str); 2] = [

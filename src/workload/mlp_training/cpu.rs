@@ -5,7 +5,6 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::model::Verified;
-use crate::workload::mlp_training::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
 use crate::workload::mlp_training::loss::cross_entropy;
 use crate::workload::mlp_training::model::GRADIENTS;
 use crate::workload::mlp_training::problem::Training;
@@ -13,6 +12,7 @@ use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::{Format, OnCpu, operations::GRAIN, product::Products};
 use crate::workload::prepare::{Threads, wide};
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crossover_arithmetic::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
 
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the
 /// widest vectors, shared out among the threads.

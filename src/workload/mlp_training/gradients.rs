@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::workload::matmul::worse;
 use crate::workload::mlp_training::model::{HIDDEN, INPUTS, longest_sum, ranges};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::{Format, Part, largest_of, relative};
+use crate::workload::network::{Format, Part};
+use crossover_arithmetic::error::{largest, relative, worse};
 
 /// Of activations, in units of [`Format::unit`].
 pub(super) const HIDDEN_BOUND: f64 = 9.0;
@@ -31,8 +31,9 @@ fn compared(
     let rows = (found.par_chunks(width))
         .zip(expected.par_chunks(width))
         .zip(scale);
-    let errors =
-        rows.map(|((found, expected), scale)| relative(largest_of(found, |i| expected[i]), *scale));
+    let errors = rows.map(|((found, expected), scale)| {
+        relative(largest(found, expected, f64::NEG_INFINITY), *scale)
+    });
     Part::new(name, errors.reduce(|| 0.0, worse), bound)
 }
 

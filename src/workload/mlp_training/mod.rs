@@ -1,6 +1,5 @@
 //! One training step of a multilayer perceptron: forward, softmax cross-entropy, backward, AdamW.
 
-mod adamw;
 mod cost;
 pub mod cpu;
 pub mod forward;

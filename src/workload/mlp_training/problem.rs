@@ -8,12 +8,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
 use crate::workload::matmul::uniform;
-use crate::workload::mlp_training::adamw::Counter;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, model};
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::network::{LINEAR, Model, kernels::NETWORK, reference::wide};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
 use crate::workload::routine::{Workload, visit_f32};
+use crossover_arithmetic::adamw::{Counter, State};
 
 /// The kernels of the loss and the update.
 pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu");
@@ -23,11 +23,21 @@ pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu
 const STEPS_BEFORE: u32 = 9;
 
 /// The parameters, their moments and the steps so far.
-pub(super) struct State {
+pub(super) struct Start {
     pub(super) parameters: Vec<f32>,
     pub(super) first: Vec<f32>,
     pub(super) second: Vec<f32>,
     pub(super) counter: Counter,
+}
+
+impl Start {
+    pub(super) fn state(&self) -> State<'_> {
+        State {
+            parameters: &self.parameters,
+            first: &self.first,
+            second: &self.second,
+        }
+    }
 }
 
 /// One batch of inputs with its labels, and the state that a step starts from, the same in every
@@ -39,7 +49,7 @@ pub struct Training {
     pub(super) inputs: Vec<f32>,
     /// The class of each row.
     pub(super) labels: Vec<u32>,
-    pub(super) start: State,
+    pub(super) start: Start,
     reference: OnceCell<Reference>,
 }
 
@@ -71,7 +81,7 @@ impl Workload for Training {
             model,
             labels: labels.collect(),
             inputs: uniform(batch * INPUTS, 0x13),
-            start: State {
+            start: Start {
                 parameters,
                 first,
                 second,

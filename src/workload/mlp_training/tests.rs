@@ -1,19 +1,20 @@
 //! The float64 reference against finite differences; the check against steps that are right, that
 //! are rounded, and that are wrong.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
 
-use crate::workload::mlp_training::adamw::Value;
 use crate::workload::mlp_training::cpu;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, ranges};
-use crate::workload::mlp_training::problem::Training;
+use crate::workload::mlp_training::problem::{MLP_TRAINING, Training};
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::Format;
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::routine::{Made, Workload};
+use crossover_arithmetic::adamw::{BETA_1, BETA_2, DECAY, EPSILON, RATE};
 
 /// What a step left, in memory that can be spoilt.
 #[derive(Clone)]
@@ -47,24 +48,14 @@ impl Left {
         }
     }
 
-    /// The update that the gradients give, from the start of `problem`.
-    fn updated(mut self, problem: &Training) -> Self {
-        (0..PARAMETERS).for_each(|i| self.update(problem, i));
-        self
-    }
-
-    /// The same of one parameter.
-    fn update(&mut self, problem: &Training, i: usize) {
-        let start = &problem.start;
-        let before = Value {
-            w: start.parameters[i].into(),
-            m: start.first[i].into(),
-            v: start.second[i].into(),
-        };
-        let after = before.updated(self.gradients[i].into(), start.counter.next());
-        self.parameters[i] = after.w as f32;
-        self.first[i] = after.m as f32;
-        self.second[i] = after.v as f32;
+    /// The update of these parameters that the gradients give, from the start of `problem`.
+    fn update(&mut self, problem: &Training, range: Range<usize>) {
+        let (start, gradients) = (&problem.start, &self.gradients[range.clone()]);
+        let before = start.state().part(range.clone());
+        let [w, m, v] = before.updated(gradients, start.counter.next());
+        self.parameters[range.clone()].copy_from_slice(&w);
+        self.first[range.clone()].copy_from_slice(&m);
+        self.second[range].copy_from_slice(&v);
     }
 }
 
@@ -121,7 +112,7 @@ fn step(problem: &Training, round: Round) -> Left {
         of_logits.sum_axis(Axis(0)).to_vec(),
     ];
     let nothing = vec![f32::NAN; PARAMETERS];
-    let left = Left {
+    let mut left = Left {
         hidden: hidden.into_raw_vec_and_offset().0,
         logits: logits.into_raw_vec_and_offset().0,
         loss,
@@ -131,7 +122,8 @@ fn step(problem: &Training, round: Round) -> Left {
         second: nothing,
         copies: None,
     };
-    left.updated(problem)
+    left.update(problem, 0..PARAMETERS);
+    left
 }
 
 #[test]
@@ -211,7 +203,7 @@ fn one_wrong_value_is_found_wherever_it_is() {
             for (how, value) in [("zero", 0.0), ("negated", -right.gradients[place])] {
                 let mut left = right.clone();
                 left.gradients[place] = value;
-                left.update(&problem, place);
+                left.update(&problem, place..place + 1);
                 if let Some(copies) = &mut left.copies {
                     copies[place] = to_bf16(left.parameters[place]);
                 }
@@ -271,4 +263,20 @@ fn steps_in_a_row_lower_the_loss() {
         last = step(&next, |v| v);
     }
     assert!(last.loss < before - 0.01, "{before} to {}", last.loss);
+}
+
+#[test]
+fn the_constants_are_those_of_the_source() {
+    for text in [
+        "RATE = 1e-3",
+        "BETA_1 = 0.9",
+        "BETA_2 = 0.999",
+        "EPSILON = 1e-8",
+        "DECAY = 0.01",
+        "CLASSES = 512",
+    ] {
+        assert!(MLP_TRAINING.text.contains(text), "{text}");
+    }
+    let ours = (RATE, BETA_1, BETA_2, EPSILON, DECAY);
+    assert_eq!(ours, (1e-3, 0.9, 0.999, 1e-8, 0.01));
 }

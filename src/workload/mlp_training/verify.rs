@@ -42,12 +42,13 @@
 use rayon::prelude::*;
 
 use crate::model::Verified;
-use crate::workload::matmul::{UNIT_ROUNDOFF, worse};
-use crate::workload::mlp_training::adamw::{DECAY, RATE, Value};
+use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::mlp_training::gradients::{HIDDEN_BOUND, gradients};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS, longest_sum};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::{Format, Part, largest, relative};
+use crate::workload::network::{Format, Part, largest};
+use crossover_arithmetic::adamw::State;
+use crossover_arithmetic::error::{largest_relative, worse};
 
 /// Of the logits; and of the loss, relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;
@@ -140,9 +141,8 @@ fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]
     let e = format.unit(longest_sum(problem.batch));
     let hidden = reference.hidden.as_slice().expect("row by row");
     let logits = reference.logits.as_slice().expect("row by row");
-    let relu = |z: f64| z.max(0.0);
-    let of_hidden = largest(computed, |i| relu(hidden[i])) / reference.scales.hidden;
-    let of_logits = largest(outputs, |i| logits[i]) / reference.scales.logits;
+    let of_hidden = largest(computed, hidden, 0.0) / reference.scales.hidden;
+    let of_logits = largest(outputs, logits, f64::NEG_INFINITY) / reference.scales.logits;
     vec![
         Part::new("activations", of_hidden, HIDDEN_BOUND * e),
         Part::new("logits", of_logits, LOGITS_BOUND * e),
@@ -159,53 +159,29 @@ fn loss(problem: &Training, format: Format, loss: f32) -> Part {
     Part::new("loss", error, bound)
 }
 
-/// The larger of each two errors.
-fn worst([a, b, c, d]: [f64; 4], [e, f, g, h]: [f64; 4]) -> [f64; 4] {
-    [worse(a, e), worse(b, f), worse(c, g), worse(d, h)]
-}
-
 fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
-    let start = &problem.start;
-    let counter = start.counter.next();
-    let wide = |values: &[f32], i: usize| f64::from(values[i]);
     const CHUNK: usize = 1 << 14;
-    let of_chunk = |first: usize| {
-        let mut largest = [0.0; 4];
-        for i in first..PARAMETERS.min(first + CHUNK) {
-            let before = Value {
-                w: wide(&start.parameters, i),
-                m: wide(&start.first, i),
-                v: wide(&start.second, i),
-            };
-            let g = wide(outputs.gradients, i);
-            let after = before.updated(g, counter);
-            let w = wide(outputs.parameters, i);
-            // Relative to what is added up, whatever cancels.
-            let terms = Value {
-                m: before.m.abs(),
-                ..before
-            };
-            let size = terms.updated(g.abs(), counter);
-            let step = (size.w - before.w * (1.0 - RATE * DECAY)).abs();
-            let of_w = relative((w - after.w).abs(), before.w.abs() + step);
-            let of_m = relative((wide(outputs.first, i) - after.m).abs(), size.m);
-            let of_v = relative((wide(outputs.second, i) - after.v).abs(), after.v);
-            let of_copy = outputs
-                .copies
-                .map_or(0.0, |copies| relative((wide(copies, i) - w).abs(), w.abs()));
-            largest = worst(largest, [of_w, of_m, of_v, of_copy]);
-        }
-        largest
+    let (before, counter) = (problem.start.state(), problem.start.counter.next());
+    let after = State {
+        parameters: outputs.parameters,
+        first: outputs.first,
+        second: outputs.second,
     };
-    let chunks = (0..PARAMETERS).into_par_iter().step_by(CHUNK);
-    let errors = chunks.map(of_chunk).reduce(|| [0.0; 4], worst);
+    let chunks = outputs.gradients.par_chunks(CHUNK).enumerate();
+    let errors = chunks.map(|(at, gradients)| {
+        let range = at * CHUNK..at * CHUNK + gradients.len();
+        (before.part(range.clone())).errors(gradients, counter, after.part(range))
+    });
+    let worst = |x: [f64; 3], y: [f64; 3]| std::array::from_fn(|i| worse(x[i], y[i]));
+    let errors = errors.reduce(|| [0.0; 3], worst);
     let names = ["parameters", "first moments", "second moments"];
     let mut parts: Vec<Part> = (names.into_iter().zip(errors))
         .map(|(name, error)| Part::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))
         .collect();
-    if outputs.copies.is_some() {
+    if let Some(copies) = outputs.copies {
+        let error = largest_relative(copies, outputs.parameters);
         // Half the distance of neighbours with 7 bits of fraction.
-        parts.push(Part::new("BF16 copies", errors[3], 1.0 / 256.0));
+        parts.push(Part::new("BF16 copies", error, 1.0 / 256.0));
     }
     parts
 }

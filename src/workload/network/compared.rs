@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::workload::matmul::worse;
+use crossover_arithmetic::error;
 
 /// One part of a result that was compared.
 pub(crate) struct Part {
@@ -23,29 +23,18 @@ impl Part {
     }
 }
 
-/// An error relative to a scale. Zero relative to zero is zero.
-pub(crate) fn relative(error: f64, scale: f64) -> f64 {
-    if error == 0.0 { 0.0 } else { error / scale }
-}
+/// Values that a thread takes.
+const CHUNK: usize = 1 << 14;
 
-/// The largest difference, on all threads.
-pub(crate) fn largest(found: &[f32], expected: impl Fn(usize) -> f64 + Sync) -> f64 {
-    const CHUNK: usize = 1 << 14;
-    (found.par_chunks(CHUNK))
-        .enumerate()
-        .map(|(at, found)| largest_of(found, |i| expected(at * CHUNK + i)))
-        .reduce(|| 0.0, worse)
-}
-
-pub(crate) fn largest_of(found: &[f32], expected: impl Fn(usize) -> f64) -> f64 {
-    let errors = found.iter().enumerate();
-    let errors = errors.map(|(i, &v)| (f64::from(v) - expected(i)).abs());
-    errors.fold(0.0, worse)
+/// [`error::largest`] on all threads.
+pub(crate) fn largest(found: &[f32], expected: &[f64], least: f64) -> f64 {
+    let chunks = (found.par_chunks(CHUNK)).zip(expected.par_chunks(CHUNK));
+    chunks
+        .map(|(found, expected)| error::largest(found, expected, least))
+        .reduce(|| 0.0, error::worse)
 }
 
 pub(crate) fn rms(values: &[f64]) -> f64 {
-    let squares = values
-        .par_chunks(1 << 14)
-        .map(|v| v.iter().map(|x| x * x).sum::<f64>());
+    let squares = values.par_chunks(CHUNK).map(error::sum_of_squares);
     (squares.collect::<Vec<_>>().iter().sum::<f64>() / values.len() as f64).sqrt()
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
-use crate::device::{Gpu, calls::synchronize};
+use crate::device::{Gpu, copies_and_events::synchronize};
 use crate::model::{Launches, Verified};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen;

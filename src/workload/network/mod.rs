@@ -19,7 +19,7 @@ pub(super) mod rows;
 pub(super) mod tensor;
 pub(super) mod tile;
 
-pub(crate) use compared::{Part, largest, largest_of, relative, rms};
+pub(crate) use compared::{Part, largest, rms};
 pub(crate) use cpu::OnCpu;
 pub(crate) use format::Format;
 pub(crate) use gpu::{Network, Order, fused_and_replayed};

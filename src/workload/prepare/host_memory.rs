@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::device::{
     Gpu,
-    calls::{pinned, pinned_mut},
+    copies_and_events::{pinned, pinned_mut},
 };
 use crate::model::Data;
 use crate::timing::CudaError;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdeviceptr};
 
-use crate::device::{Gpu, calls::mapped_address};
+use crate::device::{Gpu, copies_and_events::mapped_address};
 use crate::model::Verified;
 use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};

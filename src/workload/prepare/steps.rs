@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
 use crate::device::Gpu;
-use crate::device::calls::synchronize;
+use crate::device::copies_and_events::synchronize;
 use crate::device::graph::{Captured, Graph};
 use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cudarc::driver::CudaEvent;
 
-use crate::device::{Gpu, calls::record, graph::Graph};
+use crate::device::{Gpu, copies_and_events::record, graph::Graph};
 use crate::timing::CudaError;
 use crate::workload::prepare::calibrate;
 use crate::workload::prepare::events::{nanoseconds, timing_event};

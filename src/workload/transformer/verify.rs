@@ -22,10 +22,10 @@
 //! coarser format exceeds it by half.
 
 use crate::model::Verified;
-use crate::workload::matmul::worse;
 use crate::workload::network::{Format, largest, rms};
 use crate::workload::transformer::model::{HIDDEN, SEQUENCE, VOCABULARY};
 use crate::workload::transformer::problem::Inference;
+use crossover_arithmetic::error::worse;
 
 /// Of the logits, in units of [`Format::unit`].
 const BOUND: f64 = 16.0;
@@ -39,7 +39,7 @@ pub(super) fn verified(problem: &Inference, format: Format, logits: &[f32]) -> V
     for (at, sequence) in problem.sample().into_iter().enumerate() {
         let found = &logits[sequence * LEN..][..LEN];
         let expected = &reference[at * LEN..][..LEN];
-        error = worse(error, largest(found, |i| expected[i]));
+        error = worse(error, largest(found, expected, f64::NEG_INFINITY));
     }
     if !logits.iter().all(|v| v.is_finite()) {
         error = f64::NAN;

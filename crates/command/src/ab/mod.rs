@@ -3,7 +3,7 @@
 
 mod arguments;
 mod child;
-mod criterion;
+mod criterion_options;
 mod executable;
 mod git;
 mod pairs;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::ab::child;
-use crate::ab::criterion::Harness;
+use crate::ab::criterion_options::Harness;
 use crate::ab::worktree::Place;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::{BENCHMARK, NEW};

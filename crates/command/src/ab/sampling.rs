@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::ab::arguments::Args;
 use crate::ab::child;
-use crate::ab::criterion::{self, BenchArgs, Harness, Kind};
+use crate::ab::criterion_options::{self, BenchArgs, Harness, Kind};
 use crate::ab::executable::Executable;
 use crate::ab::processes::Processes;
 use crate::ab::subject::Prepared;
@@ -124,7 +124,7 @@ impl Found {
         for (side, subject) in subjects.iter().enumerate() {
             for executable in &subject.executables {
                 place.bring(Some(side))?;
-                match criterion::probe(executable, &user, limit, offers_turns) {
+                match criterion_options::probe(executable, &user, limit, offers_turns) {
                     Ok(Kind::TakesTurns) => found.takers[side].push(executable.clone()),
                     Ok(Kind::Criterion(harness)) => found.harnesses[side].push(harness),
                     Ok(Kind::Empty) => {}

@@ -31,7 +31,7 @@ use crossover_compare::comparison::{FailOn, Options as Judging, compare};
 use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
 use crossover_report::{profile, write};
-use crossover_results::analysis::answer::pairs;
+use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::export::{ExportError, export};
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
@@ -348,7 +348,7 @@ impl Results {
                 plain("a profile's table", line)?;
             }
         }
-        pairs::find(&here, &[]);
+        crossover_answer::find(&here, &[]);
         let every = match here.problems.is_empty() {
             true => 4,
             false => 16,
@@ -380,7 +380,7 @@ impl Results {
                     return Err(format!("{} takes {} ns", b.id, b.median_ns));
                 }
             }
-            pairs::find(machine, &[]);
+            crossover_answer::find(machine, &[]);
         }
         let every = match machines[0].problems.is_empty() {
             true => 4,

@@ -5,8 +5,10 @@ use rayon::prelude::*;
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, headlines, of_runs};
-use crossover_results::analysis::answer::speedup::{Speedup, along};
+use crossover_results::analysis::answer::crossover_answer::{
+    CrossoverAnswer, RunAnswer, headlines, of_runs,
+};
+use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::model::role::Data;

@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use crate::assemble::Assembled;
+use crate::page::gpu_or_cpu::{Verdicts, place_words};
 use crate::page::table;
-use crate::page::verdict::{Verdicts, place_words};
 use crossover_results::analysis::cold_start::{First, start, words};
 use crossover_results::model::role::{Allocator, Does};
 use crossover_results::store::curves::Benchmark;

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
 use crate::page::answers::{self, Answered};
+use crate::page::gpu_or_cpu::{GroupVerdict, Verdicts};
 use crate::page::group::Section;
 use crate::page::link;
-use crate::page::verdict::{GroupVerdict, Verdicts};
 use crate::static_plots::Curves;
 use crossover_draw::ink::{self, Family};
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::pairs::best_cpu;
+use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::analysis::bottleneck;
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
+use crate::page::gpu_or_cpu::{PLACES, Verdicts, place_words};
 use crate::page::link;
 use crate::page::table;
-use crate::page::verdict::{PLACES, Verdicts, place_words};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_words::units;
 

@@ -1,11 +1,12 @@
 //! `index.html`: one self-contained page, nothing fetched, and a page for each group beside it.
 
 pub(super) mod answers;
-mod chart;
+mod claims;
 mod costs;
 pub(super) mod data;
 mod evidence;
 mod findings;
+pub(super) mod gpu_or_cpu;
 pub(super) mod group;
 mod limits;
 pub(super) mod link;
@@ -15,9 +16,8 @@ pub(super) mod packed;
 mod profile;
 mod runs;
 mod script;
+mod scripted_sections;
 mod table;
-mod texts;
-pub(super) mod verdict;
 
 use std::path::Path;
 
@@ -25,8 +25,8 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
+use crate::page::gpu_or_cpu::Verdicts;
 use crate::page::group::Section;
-use crate::page::verdict::Verdicts;
 use crate::reference_banner;
 use crossover_draw::ink;
 use crossover_draw::page::shell;
@@ -102,7 +102,12 @@ fn beside(title: &str, back: &str, body: Markup) -> String {
         main { h1 { (title) } (body) }
         script { (PreEscaped(table::SCRIPT)) }
     };
-    shell(&format!("crossover: {title}"), &chart::STYLES[1..], body).into_string()
+    shell(
+        &format!("crossover: {title}"),
+        &scripted_sections::STYLES[1..],
+        body,
+    )
+    .into_string()
 }
 
 /// The first page. `groups` are the data of the groups that its chart shows.
@@ -113,7 +118,7 @@ pub(super) fn first(
     verdicts: Option<&Verdicts>,
 ) -> String {
     let machine = &report.machine;
-    let data = || packed::pack(&data::json(groups, &verdict::said(verdicts)));
+    let data = || packed::pack(&data::json(groups, &gpu_or_cpu::said(verdicts)));
     let body = || {
         html! {
             a.skip href="#verdict" { "To the answer" }
@@ -128,15 +133,15 @@ pub(super) fn first(
                     }
                 }
                 @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
-                (verdict::section(report, verdicts))
+                (gpu_or_cpu::section(report, verdicts))
                 (map::section(report, answers, verdicts))
-                (chart::section())
+                (scripted_sections::section())
                 (findings::techniques(report))
-                (chart::implementations())
-                (chart::processes())
+                (scripted_sections::implementations())
+                (scripted_sections::processes())
                 (costs::section(report, verdicts))
                 (machines::section(report))
-                (texts::texts(report))
+                (claims::claims(report))
                 (operations(report))
                 (reading(report))
                 (left_out(machine))
@@ -152,11 +157,11 @@ pub(super) fn first(
     let (data, body) = rayon::join(data, body);
     let body = html! {
         (body)
-        (chart::scripts(&data))
+        (scripted_sections::scripts(&data))
         script { (PreEscaped(table::SCRIPT)) }
     };
     let title = format!("crossover: {}", machine.hardware());
-    shell(&title, &chart::STYLES, body).into_string()
+    shell(&title, &scripted_sections::STYLES, body).into_string()
 }
 
 /// A link to the page of each group, which has its plots, all times, and what its answers rest on.

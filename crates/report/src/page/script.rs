@@ -10,9 +10,9 @@ const MODULES: [(&str, &str); 12] = [
     ("chart_layout", include_str!("script/chart_layout.js")),
     ("chart_marks", include_str!("script/chart_marks.js")),
     ("chart", include_str!("script/chart.js")),
-    ("verdict", include_str!("script/verdict.js")),
+    ("gpu_or_cpu", include_str!("script/gpu_or_cpu.js")),
     ("map", include_str!("script/map.js")),
-    ("curves", include_str!("script/curves.js")),
+    ("chart_panel", include_str!("script/chart_panel.js")),
     ("implementations", include_str!("script/implementations.js")),
     ("main", include_str!("script/main.js")),
 ];

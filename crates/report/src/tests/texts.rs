@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use crate::claims::markdown::markdown;
 use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
-use crate::texts::markdown::markdown;
-use crossover_results::analysis::answer::pairs;
+use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::store::machine::MachineResults;
 
 /// `docs/texts.md` says what the committed records say: that of the default profile first.
@@ -23,7 +23,7 @@ fn the_document_is_that_of_the_committed_records() {
         let machine = MachineResults::read_other(&entry.unwrap().path())
             .unwrap()
             .remove(0);
-        let found = pairs::find(&machine, &[]);
+        let found = crossover_answer::find(&machine, &[]);
         (machine, found)
     };
     let mut machines: Vec<_> = entries.map(read).collect();

@@ -9,7 +9,7 @@ use crossover_advice::{Advice, Choice, Data, Question};
 use super::fixture::Fixture;
 use super::machines::{commit, full, laptop, powers};
 use crate::assemble::{Options, assemble};
-use crate::thresholds::{thresholds, words};
+use crate::thresholds::{decision_in_words, thresholds};
 use crate::write;
 use crossover_results::model::cost::Cost;
 use crossover_words::Clock;
@@ -91,7 +91,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
     }
     let advice = advice(&report);
     let asked = Question::new("op", 1000).data(Data::Queued);
-    let said = words::measured(&advice, &thresholds.operations[0], &asked);
+    let said = decision_in_words::measured(&advice, &thresholds.operations[0], &asked);
     let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; the GPU is ";
     assert!(said.starts_with(verdict), "{said}");
 }
@@ -113,7 +113,10 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     let laptop = advice(&report);
     assert!(laptop.thresholds().machine.gpu_of_another_machine);
-    assert!(words::holds_for(laptop.thresholds()).contains("Example GPU of another machine"));
+    assert!(
+        decision_in_words::holds_for(laptop.thresholds())
+            .contains("Example GPU of another machine")
+    );
     let cpu = |advice: &Advice| {
         advice
             .decide(&Question::new("matmul", 1024).data(Data::Queued))
@@ -134,7 +137,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     let advice = advice(&report);
     let matmul = &advice.thresholds().operations[0];
-    let said = |question: &Question| words::measured(&advice, matmul, question);
+    let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
     let far = said(&Question::new("matmul", 4096).data(Data::Queued));
     let begin = [
         "matmul, N = 4,096, on the device, a queue of calls: use the GPU; the GPU is ",

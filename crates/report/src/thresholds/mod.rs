@@ -4,10 +4,10 @@
 //! draws: where several processes measured, theirs. Ordinary memory has two, one for a plain copy
 //! and one for copies that several threads stage.
 
+pub mod decision_in_words;
 mod limits;
 #[cfg(test)]
 mod tests;
-pub mod words;
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ use rayon::prelude::*;
 
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
-use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
-use crossover_results::analysis::answer::speedup::{Speedup, along};
+use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::environment::Numa;
 use crossover_results::model::id::Device;
@@ -101,7 +101,7 @@ fn operation(
         let (here, series): (Vec<CrossoverAnswer>, Vec<&Series>) = here.cloned().unzip();
         let question = here.first()?.question;
         let headline = here.iter().position(|f| f.headline);
-        let best = headline.or_else(|| pairs::headline(&here, question))?;
+        let best = headline.or_else(|| crossover_answer::headline(&here, question))?;
         place(at, &here[best], ours, series[best], cpu, gpu)
     };
     let places: Vec<Place> = Data::ALL.into_iter().filter_map(place).collect();
@@ -187,8 +187,8 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
                 .map(|duel| duel.gpu_ns),
         )
     };
-    let (best, _) = pairs::best_cpu(ours);
-    let gpu = pairs::curve(series);
+    let (best, _) = crossover_answer::best_cpu(ours);
+    let gpu = crossover_answer::curve(series);
     let times = between(&gpu);
     let point = |at: &Speedup| {
         let size = at.size as u64;
@@ -281,7 +281,7 @@ fn bindings(
             let kind = bottleneck::of(series, benchmark, machine)?.kind;
             Some(kind.name().to_owned())
         };
-        let best = pairs::best_at(ours, point.size);
+        let best = crossover_answer::best_at(ours, point.size);
         let cpu_series = ours
             .on(Device::Cpu)
             .find(|s| Some(&s.implementation) == best.as_ref());

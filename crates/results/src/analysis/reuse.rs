@@ -6,7 +6,7 @@
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time with the data on the device and the calls queued.
 
-use crate::analysis::answer::pairs::{CrossoverAnswer, best_cpu, curve};
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::cold_start;
 use crate::model::id::Device;
 use crate::model::role::Data;

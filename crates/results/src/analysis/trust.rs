@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, of_other_runs};
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, of_other_runs};
 use crate::analysis::answer::several_processes::Confirmed;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::analysis::answer::pairs;
+use crate::analysis::answer::crossover_answer;
 use crate::analysis::answer::row::{Crossover, crossovers};
 use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
@@ -184,7 +184,7 @@ fn write(machine: &MachineResults, destination: &Path) -> Result<Written, FileEr
         .expect("each benchmark is of a run that is there");
     let folder = destination.join(newest.environment.slug());
     let path = folder.join(file_name(&newest.started, &newest.environment));
-    let found = pairs::find(machine, &[]);
+    let found = crossover_answer::find(machine, &[]);
     let findings = findings::find(&Context {
         machine: &machine.steady(),
         found: &found,

@@ -9,7 +9,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::{CudaTime, finite};
 use crate::device::elapsed;
 use crate::error::TimingError;
-use crate::launch::bind;
+use crate::prepared_launch::bind;
 use crossover_words::Clock;
 
 /// What [`Measurement::start`] hands to [`Measurement::end`].

@@ -11,7 +11,7 @@ use super::records::{Interface, KINDS, Record, read};
 use crate::cuda_error::CudaError;
 use crate::device::Device;
 use crate::error::TimingError;
-use crate::launch::bind;
+use crate::prepared_launch::bind;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
 

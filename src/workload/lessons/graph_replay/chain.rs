@@ -5,9 +5,9 @@ use std::cell::OnceCell;
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
 use crate::workload::lessons::graph_replay::source::{self, LINKS, Link, draw};
-use crate::workload::matmul::worse;
 use crate::workload::prepare::seed;
 use crate::workload::routine::{Workload, visit_f32};
+use crossover_arithmetic::error::worse;
 
 /// n inputs and the factors and terms of the links, from a fixed seed.
 pub struct Chain {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DevicePtr, sys};
 
-use crate::device::{Gpu, calls::record};
+use crate::device::{Gpu, copies_and_events::record};
 use crate::model::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::loader::images::BATCHES;

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
 
 use crate::device::{
     Gpu,
-    calls::{copy_to_device, record, wait},
+    copies_and_events::{copy_to_device, record, wait},
 };
 use crate::model::Verified;
 use crate::timing::CudaError;

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
 use crate::workload::lessons::loader::images::{BATCHES, Images};
-use crate::workload::matmul::worse;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::Workload;
+use crossover_arithmetic::error::worse;
 
 /// The consumer's kernel.
 pub static LOADER: Source = kernels!("loader.cu");

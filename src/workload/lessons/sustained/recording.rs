@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaEvent;
 
-use crate::device::{Gpu, calls::record, kernel::Source, recorded};
+use crate::device::{Gpu, copies_and_events::record, kernel::Source, recorded};
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
 use crate::model::{Telemetry, Verified};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::device::{calls::copy_to_device, kernel::Source};
+use crate::device::{copies_and_events::copy_to_device, kernel::Source};
 use crate::model::{Cost, Verified, Way};
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, Memory, kernels};

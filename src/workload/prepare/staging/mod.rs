@@ -17,7 +17,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice};
 
 use crate::device::{
     Gpu,
-    calls::{pinned_mut, record, synchronize, wait},
+    copies_and_events::{pinned_mut, record, synchronize, wait},
 };
 use crate::timing::{CudaError, bind};
 use crate::workload::prepare::block::{Block, Direction};

@@ -1,7 +1,7 @@
 import { make } from "./dom.js";
 import { words } from "./numbers.js";
-import { by } from "./verdict.js";
-import { bestCpu, facts, named, rowAt, speedupOf } from "./curves.js";
+import { by } from "./gpu_or_cpu.js";
+import { bestCpu, facts, named, rowAt, speedupOf } from "./chart_panel.js";
 // All implementations at one size, as bars; the fastest of each clock is marked, with those that
 // lie in its interval.
 export const implementationsTable = (body, heads) => {

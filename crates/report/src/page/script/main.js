@@ -1,8 +1,8 @@
 import { unpacked } from "./dom.js";
 import { words } from "./numbers.js";
-import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./verdict.js";
+import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./gpu_or_cpu.js";
 import { colourMap } from "./map.js";
-import { curvesPanel } from "./curves.js";
+import { curvesPanel } from "./chart_panel.js";
 import { implementationsTable, processesPlot } from "./implementations.js";
 // What a reader looks at (operation, size, place of the data, how often they are used, what the chart
 // shows), shown in every part of the page and kept in the address.

@@ -1,4 +1,4 @@
-import { by, lookUp } from "./verdict.js";
+import { by, lookUp } from "./gpu_or_cpu.js";
 // The colours of the map at a size that lies as far along each operation's sizes, 0 to 1.
 const SHADES = [1 / 3, 1 / 1.02, 1.02, 3, 10];
 export const colourMap = (groups, along) => {

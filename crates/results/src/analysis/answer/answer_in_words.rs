@@ -1,7 +1,7 @@
 //! An answer in words.
 
 use crate::analysis::answer::crossing::Answer;
-use crate::analysis::answer::pairs::CrossoverAnswer;
+use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::answer::several_processes::{Confirmed, WinsFrom};
 use crate::model::group_info::GroupInfo;
 use crossover_words::units;

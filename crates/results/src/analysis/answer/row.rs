@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::analysis::answer::crossing::Answer;
-use crate::analysis::answer::pairs::CrossoverAnswer;
+use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::model::role::Data;
 
 /// One answer.

@@ -2,7 +2,7 @@
 //!
 //! After its groups a run puts each question to child processes, in which the best CPU code and the
 //! GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]). Each
-//! process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The
+//! process has its own crossing ([`confirming_process`](super::confirming_process)) and its own speedup. The
 //! answer is their median, and its interval is where another run's answer lies with a probability
 //! of 95 %.
 //!
@@ -13,7 +13,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::analysis::answer::one_process::{Seen, crossing, gap};
+use crate::analysis::answer::confirming_process::{Seen, crossing, gap};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
@@ -343,7 +343,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
-    use crate::analysis::answer::one_process::{centre, sizes};
+    use crate::analysis::answer::confirming_process::{centre, sizes};
     use crate::model::role::Data;
     use crossover_words::Clock;
 

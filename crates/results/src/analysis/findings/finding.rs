@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::answer::pairs::CrossoverAnswer;
+use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;

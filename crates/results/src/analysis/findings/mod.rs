@@ -8,6 +8,7 @@ mod allocation;
 mod capped;
 mod cold_start;
 mod copies;
+mod crossover_sentence;
 mod device_memory;
 mod differences;
 mod loading;
@@ -18,7 +19,6 @@ mod sustained;
 mod timing;
 mod transfers;
 mod warming_up;
-mod winners;
 
 pub mod finding;
 pub mod gains;
@@ -40,7 +40,7 @@ pub enum Kind {
 
 /// All kinds, in the order in which they are shown.
 pub const TABLE: &[Kind] = &[
-    All(winners::find),
+    All(crossover_sentence::find),
     All(transfers::share),
     All(transfers::break_even),
     Each(&[precision::formats]),

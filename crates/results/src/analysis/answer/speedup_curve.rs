@@ -1,7 +1,7 @@
 //! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
 
 use crate::analysis::answer::crossing::gaps;
-use crate::analysis::answer::pairs::{CrossoverAnswer, best_cpu, curve};
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::answer::several_processes::by_size;
 use crate::store::curves::{Group, Series};
 

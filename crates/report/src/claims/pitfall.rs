@@ -2,7 +2,7 @@
 //! same time at every size.
 
 use crate::assemble::Assembled;
-use crate::texts::claims::TEXTS;
+use crate::claims::declared::TEXTS;
 use crossover_draw::ink::Family;
 use crossover_draw::plot::figure::{Curve, Dot, Plot, Quantity};
 use crossover_results::store::machine::MachineResults;

@@ -1,6 +1,6 @@
 //! The claims as Markdown: `docs/texts.md`, written from the committed records.
 
-use crate::texts::{Machine, RULES, counted, evaluate, further, sources};
+use crate::claims::{Machine, RULES, counted, evaluate, further, sources};
 use crossover_results::store::machine::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.

@@ -4,22 +4,22 @@
 //! measure that very thing, by group, role and size. Where no result does, the reason is said. They
 //! are about particular operations, so this file alone names groups.
 
-mod claims;
+mod declared;
 mod figure;
 #[cfg(test)]
 pub(crate) mod markdown;
 pub(crate) mod pitfall;
 
 use crate::assemble::Assembled;
-use crate::texts::claims::{By, Quantity, Says, TEXTS};
-use crate::texts::figure::{End, Missing};
+use crate::claims::declared::{By, Quantity, Says, TEXTS};
+use crate::claims::figure::{End, Missing};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossing::Answer;
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-pub(crate) use claims::{Claim, Question};
+pub(crate) use declared::{Claim, Question};
 
 /// A figure this far from the stated one, as a factor, is the same: the hardware is another.
 const ALIKE: f64 = 1.25;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::texts::claims::{By, Quantity, Row, Sizes, TEXTS};
+use crate::claims::declared::{By, Quantity, Row, Sizes, TEXTS};
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Benchmark, Group};

@@ -1,7 +1,7 @@
 //! From which size on the GPU wins, with and without transfers.
 
 use crate::analysis::answer::answer_in_words;
-use crate::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::Data;

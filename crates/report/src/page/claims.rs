@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
+use crate::claims::{self, Claim, Outcome, pitfall};
 use crate::page::findings::permalink;
 use crate::page::table::breakable;
-use crate::texts::{self, Claim, Outcome, pitfall};
 use crossover_draw::plot::figure::Shape::{Narrow, Wide};
 
 /// The section. It needs no script, and its lines wrap on a phone.
-pub(super) fn texts(report: &Assembled) -> Markup {
-    let machines = texts::machines(report);
-    let all = texts::evaluate(&machines);
+pub(super) fn claims(report: &Assembled) -> Markup {
+    let machines = claims::machines(report);
+    let all = claims::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
     // In the order of the alphabet, each with its claims.
     let mut words: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
@@ -32,9 +32,9 @@ pub(super) fn texts(report: &Assembled) -> Markup {
     html! {
         section #texts {
             h2 { "What texts claim, and what was measured" (permalink("texts", "what texts claim")) }
-            p { (texts::counted(&all)) }
-            p.note { (texts::RULES) }
-            @if let Some(further) = texts::further(&machines) { p.note { (further) } }
+            p { (claims::counted(&all)) }
+            p.note { (claims::RULES) }
+            @if let Some(further) = claims::further(&machines) { p.note { (further) } }
             (pitfall_figure(report))
             p.note {
                 "By the words of other libraries: "
@@ -55,7 +55,7 @@ pub(super) fn texts(report: &Assembled) -> Markup {
                     }
                 }
             }
-            p.note { "The texts: " (texts::sources()) "." }
+            p.note { "The texts: " (claims::sources()) "." }
         }
     }
 }

@@ -12,7 +12,7 @@ use crossover_advice::thresholds::{Operation, Place, Thresholds};
 use crossover_advice::{Advice, Answer, Breakpoint, Choice, Data, Question};
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_results::analysis::answer::crossing::Point;
-use crossover_results::analysis::answer::pairs::best_cpu;
+use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Threads;
 use crossover_results::store::curves::Group;

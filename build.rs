@@ -15,17 +15,13 @@ const SOURCES: &str = include_str!("src/machine/sources.txt");
 /// Standard output of git, with `input`.
 fn git(args: &[&str], input: &str) -> Option<String> {
     let mut git = Command::new("git");
-    // A hook of another repository may run this build, and git tells it of that one by these variables;
-    // those with settings name no repository. `crossover_protocol::local_variables` does the same.
-    let listed = Command::new("git")
-        .args(["rev-parse", "--local-env-vars"])
-        .output();
-    let listed = String::from_utf8(listed.ok()?.stdout).ok()?;
-    for name in listed
-        .lines()
-        .filter(|name| !name.starts_with("GIT_CONFIG_"))
-    {
-        git.env_remove(name);
+    // A hook of another repository may run this build, and git tells it of that one by its variables.
+    // Those with settings name no repository.
+    for (name, _) in std::env::vars_os() {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"GIT_") && !bytes.starts_with(b"GIT_CONFIG_") {
+            git.env_remove(name);
+        }
     }
     let mut git = git
         .args(args)

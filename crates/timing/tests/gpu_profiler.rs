@@ -26,7 +26,7 @@ impl Opened {
         window: Duration,
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<Profile, NoProfile> {
-        let root = std::env::temp_dir().join(format!("crossover-profiler-{}", std::process::id()));
+        let root = tempfile::tempdir().expect("a temporary folder can be made");
         let seen: Rc<RefCell<Option<Result<Profile, NoProfile>>>> = Rc::default();
         let (profiles, reasons) = (seen.clone(), seen.clone());
         let profiler = CudaProfiler::new(&self.time)
@@ -45,14 +45,13 @@ impl Opened {
         let mut criterion = Criterion::default()
             .with_measurement(self.time.clone())
             .with_profiler(profiler)
-            .output_directory(&root)
+            .output_directory(root.path())
             .without_plots()
             .profile_time(Some(Duration::from_secs(1)));
         criterion.bench_function("known", |b| {
             b.iter_on(&self.time, clock, launches, &mut routine);
         });
         drop(criterion);
-        let _ = std::fs::remove_dir_all(&root);
         let profile = seen.take().expect("one of the two is called")?;
         println!("{profile}");
         Ok(profile)

@@ -10,12 +10,13 @@ use crossover_words::clock_file::stored_clock;
 
 #[test]
 fn criterion_measures_on_the_wall_clock_and_another_clock_is_an_error_that_is_kept() {
-    let root = std::env::temp_dir().join(format!("crossover-timing-{}", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
     let time = CudaTime::host_only();
-    time.set_output_directory(&root);
+    time.set_output_directory(root);
     let mut criterion = Criterion::default()
         .with_measurement(time.clone())
-        .output_directory(&root)
+        .output_directory(root)
         .without_plots()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(1))
@@ -60,6 +61,5 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_is_an_error_that_is_ke
     assert_eq!(stored_clock(&root.join("sum/wall/base")), Some(Clock::Wall));
     assert_eq!(stored_clock(&root.join("sum/fold/4000/new")), None);
     let estimates = fs::read_to_string(root.join("sum/fold/4000/new/estimates.json")).unwrap();
-    fs::remove_dir_all(&root).unwrap();
     assert!(estimates.contains("median"), "{estimates}");
 }

@@ -39,14 +39,12 @@ fn executable(name: &str) -> PathBuf {
 
 /// Runs an example as `cargo test` runs a benchmark: each routine once. No device is visible to it.
 fn run(name: &str) -> Output {
-    let root = env::temp_dir().join(format!("crossover-readme-{name}-{}", std::process::id()));
-    let output = Command::new(executable(name))
+    let root = tempfile::tempdir().unwrap();
+    Command::new(executable(name))
         .env("CUDA_VISIBLE_DEVICES", "")
-        .env("CRITERION_HOME", &root)
+        .env("CRITERION_HOME", root.path())
         .output()
-        .unwrap();
-    let _ = std::fs::remove_dir_all(&root);
-    output
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

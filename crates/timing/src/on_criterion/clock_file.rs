@@ -169,22 +169,21 @@ fn default_root() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
     use crossover_words::clock_file::stored_clock;
 
-    struct Root(PathBuf);
+    struct Root(TempDir);
 
     impl Root {
-        fn new(name: &str) -> Self {
-            let name = format!("crossover-clock-{name}-{}", std::process::id());
-            let path = env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
         }
 
         /// As Criterion leaves a result: the newest, and a copy.
         fn result(&self, id: &str, iterations: &[u64], times: &[f64]) -> PathBuf {
-            let folder = self.0.join(id);
+            let folder = self.0.path().join(id);
             let text = json!({"sampling_mode": "Linear", "iters": iterations, "times": times});
             for name in [NEW, "base"] {
                 let dir = folder.join(name);
@@ -196,7 +195,7 @@ mod tests {
 
         fn ledger(&self, taken: &[(u64, f64)], clock: Clock) -> Ledger {
             let ledger = Ledger::default();
-            ledger.set_root(self.0.clone());
+            ledger.set_root(self.0.path().to_owned());
             for (iterations, ns) in taken {
                 ledger.note(*iterations, *ns, clock);
             }
@@ -204,15 +203,9 @@ mod tests {
         }
     }
 
-    impl Drop for Root {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_result_is_known_by_its_samples_and_its_copy_with_it() {
-        let root = Root::new("kept");
+        let root = Root::new();
         let ours = root.result("group/gpu/64", &[2, 4], &[20.1, 40.3]);
         let other = root.result("group/cpu/64", &[2, 4], &[20.1, 40.4]);
         let warm_up_and_samples = [(1, 11.0), (2, 20.5), (2, 20.1), (4, 40.3)];
@@ -228,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_next_run_says_that_the_clock_is_another() {
-        let root = Root::new("changed");
+        let root = Root::new();
         root.result("group/gpu", &[2], &[20.0]);
         assert_eq!(
             root.ledger(&[(2, 20.0)], Clock::EventsGated).keep(),
@@ -247,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_nobody_measured_here_is_left_alone() {
-        let root = Root::new("alone");
+        let root = Root::new();
         let folder = root.result("group/gpu", &[2], &[20.0]);
         fs::write(folder.join(NEW).join(FILE), "{").unwrap();
         assert_eq!(stored_clock(&folder.join(NEW)), None);

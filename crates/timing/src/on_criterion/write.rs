@@ -29,8 +29,8 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_in_whole_and_a_failure_names_it() {
-        let root = std::env::temp_dir().join(format!("crossover-write-{}", std::process::id()));
-        let folder = root.join("a/b");
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
         write(&folder, "x.json", "old").unwrap();
         write(&folder, "x.json", "new").unwrap();
         assert_eq!(fs::read_to_string(folder.join("x.json")).unwrap(), "new");
@@ -38,6 +38,5 @@ mod tests {
         // A file stands where the folder should be.
         let error = write(&folder.join("x.json"), "y.json", "").unwrap_err();
         assert!(error.contains("y.json could not be written"), "{error}");
-        fs::remove_dir_all(&root).unwrap();
     }
 }

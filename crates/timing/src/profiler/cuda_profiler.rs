@@ -244,8 +244,8 @@ mod tests {
             gpu: "NVIDIA H200".to_owned(),
             cupti: 130_001,
         };
-        let name = format!("crossover-profile-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name).join("profile");
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("profile");
         let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let heard = seen.clone();
         let mut profiler = CudaProfiler::new(&CudaTime::host_only())
@@ -278,7 +278,6 @@ mod tests {
         assert_eq!(&serde_json::from_str::<Profile>(&text).unwrap(), profile);
         let trace = std::fs::read_to_string(folder.join("trace.json")).unwrap();
         assert!(trace.contains("traceEvents"), "{trace}");
-        std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
     }
 
     #[test]

@@ -73,60 +73,50 @@ fn in_toolkit(toolkit: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let name = format!("crossover-find-{name}-{}", std::process::id());
-            let path = env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path.canonicalize().unwrap())
-        }
-
-        fn file(&self, path: &str) -> PathBuf {
-            let path = self.0.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, "").unwrap();
-            path
-        }
+    /// Makes an empty file and the folders that it lies in.
+    fn file(root: &Path, path: &str) -> PathBuf {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        path
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap();
+        (dir, path)
     }
 
     #[test]
     fn a_toolkit_is_searched_where_nvidia_puts_the_library() {
-        let toolkit = Folder::new("toolkit");
-        assert!(in_toolkit(&toolkit.0).is_empty());
-        let old = toolkit.file("lib64/libcupti.so.12");
-        let extras = toolkit.file("extras/CUPTI/lib64/libcupti.so");
-        toolkit.file("lib64/libcupti.so");
-        let target = toolkit.file(&format!(
-            "targets/{}-linux/lib/libcupti.so.13",
-            env::consts::ARCH
-        ));
-        assert_eq!(in_toolkit(&toolkit.0), [extras, target, old]);
+        let (_dir, toolkit) = folder();
+        assert!(in_toolkit(&toolkit).is_empty());
+        let old = file(&toolkit, "lib64/libcupti.so.12");
+        let extras = file(&toolkit, "extras/CUPTI/lib64/libcupti.so");
+        file(&toolkit, "lib64/libcupti.so");
+        let target = file(
+            &toolkit,
+            &format!("targets/{}-linux/lib/libcupti.so.13", env::consts::ARCH),
+        );
+        assert_eq!(in_toolkit(&toolkit), [extras, target, old]);
     }
 
     #[test]
     fn the_compiler_on_the_path_tells_its_toolkit() {
-        let root = Folder::new("nvcc");
-        root.file("cuda-13.0/bin/nvcc");
-        let path = env::join_paths([root.0.join("elsewhere"), root.0.join("cuda-13.0/bin")]);
-        assert_eq!(of_nvcc(path.unwrap()), Some(root.0.join("cuda-13.0")));
+        let (_dir, root) = folder();
+        file(&root, "cuda-13.0/bin/nvcc");
+        let path = env::join_paths([root.join("elsewhere"), root.join("cuda-13.0/bin")]);
+        assert_eq!(of_nvcc(path.unwrap()), Some(root.join("cuda-13.0")));
         assert_eq!(of_nvcc("".into()), None);
     }
 
     #[test]
     fn the_plain_folder_comes_first_and_then_the_newest() {
-        let root = Folder::new("versions");
+        let (_dir, root) = folder();
         for name in ["cuda-12.8/x", "cuda/x", "cuda-13.0/x", "other/x"] {
-            root.file(name);
+            file(&root, name);
         }
-        let names: Vec<_> = (beginning_with(&root.0, "cuda").iter())
+        let names: Vec<_> = (beginning_with(&root, "cuda").iter())
             .map(|p| p.file_name().unwrap().to_string_lossy().into_owned())
             .collect();
         assert_eq!(names, ["cuda", "cuda-13.0", "cuda-12.8"]);

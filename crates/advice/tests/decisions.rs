@@ -241,31 +241,27 @@ fn files_that_are_none_are_named() {
     let newer = error(r#"{"schema": 2, "of": "another form"}"#);
     assert!(matches!(newer, Error::Newer(2)), "{newer}");
     let parse = |thresholds: &Thresholds| Advice::parse(&serde_json::to_vec(thresholds).unwrap());
-    let mut twice = thresholds();
-    assert!(parse(&twice).is_ok());
-    twice.operations[1].name = "product".into();
-    assert!(
-        parse(&twice)
-            .unwrap_err()
-            .to_string()
-            .contains("is there twice")
-    );
-    let mut wrong = thresholds();
-    wrong.operations[0].places[0].points[3].size = 1.0;
-    assert!(
-        parse(&wrong)
-            .unwrap_err()
-            .to_string()
-            .contains("do not ascend")
-    );
-    let mut wrong = thresholds();
-    wrong.operations[0].places[0].points[3].high = 0.0;
-    assert!(
-        parse(&wrong)
-            .unwrap_err()
-            .to_string()
-            .contains("no measurement")
-    );
+    assert!(parse(&thresholds()).is_ok());
+    let spoilt: [(fn(&mut Thresholds), _); 3] = [
+        (
+            |of| of.operations[1].name = "product".into(),
+            "is there twice",
+        ),
+        (
+            |of| of.operations[0].places[0].points[3].size = 1.0,
+            "do not ascend",
+        ),
+        (
+            |of| of.operations[0].places[0].points[3].high = 0.0,
+            "no measurement",
+        ),
+    ];
+    for (spoil, says) in spoilt {
+        let mut wrong = thresholds();
+        spoil(&mut wrong);
+        let error = parse(&wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
     assert!(matches!(Advice::open("there/is/none"), Err(Error::Io(..))));
 }
 

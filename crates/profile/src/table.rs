@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::report::{Place, Profile, Summary, Work};
-use crossover_words::text::shortened;
+use super::report::{DeviceRow, Place, Profile, Summary, Work};
+use crossover_words::text::{shortened, visible};
 use crossover_words::units::{self, percent, rate, time};
 
 /// Columns of a terminal, where no width is given to the formatter.
@@ -60,16 +60,14 @@ impl fmt::Display for Profile {
             table.write(f)?;
         }
         writeln!(f)?;
-        self.summary.write(f)?;
+        for (name, value) in self.lines() {
+            writeln!(f, "  {name}: {value}")?;
+        }
         writeln!(
             f,
             "  {} iterations, {} records of work; {}, CUPTI {}",
             self.iterations, self.records, self.gpu, self.cupti
-        )?;
-        for note in &self.notes {
-            writeln!(f, "  note: {note}")?;
-        }
-        Ok(())
+        )
     }
 }
 
@@ -94,6 +92,56 @@ impl Profile {
             ]);
         }
         [self.device_table(), calls, ranges]
+    }
+
+    /// What the tables come to, one name and value per line.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let s = &self.summary;
+        let mut lines = Vec::new();
+        let length = s.length_ns();
+        let share = percent(s.busy_ns / length);
+        let busy = format!("{} of {} ({share})", time(s.busy_ns), time(length));
+        lines.push(("device busy", busy));
+        if s.gaps >= 0.5 {
+            let gaps = match count(s.gaps) {
+                one if one == "1" => "1 gap".to_owned(),
+                many => format!("{many} gaps"),
+            };
+            let recorded = format!(
+                "while recorded {} in {gaps} (median {})",
+                time(s.idle_ns),
+                time(s.median_gap_ns)
+            );
+            lines.push(("idle", format!("{}; {recorded}", time(length - s.busy_ns))));
+        }
+        if s.copies_ns > 0.0 {
+            let hidden = match s.hidden_ns > 0.0 {
+                true => percent(s.hidden_ns / s.copies_ns),
+                false => "none".to_owned(),
+            };
+            let is_copy = |row: &&DeviceRow| matches!(row.work, Work::Copy { .. });
+            let each: f64 = (self.device.iter().filter(is_copy))
+                .map(|row| row.ns_per_iteration)
+                .sum();
+            // Directions at the same time.
+            let at_once = match each > 1.05 * s.copies_ns {
+                true => format!("{} of them in ", time(each)),
+                false => String::new(),
+            };
+            let copies = format!(
+                "{at_once}{}, {hidden} of it hidden behind kernels",
+                time(s.copies_ns)
+            );
+            lines.push(("copies", copies));
+        }
+        if let Some(first) = s.first_kernel_ns {
+            lines.push(("first kernel", format!("starts after {}", time(first))));
+        }
+        lines.push(("recording", recording(s)));
+        for note in &self.notes {
+            lines.push(("note", visible(note)));
+        }
+        lines
     }
 
     /// What ran on the device, without the columns in which no row has anything.
@@ -125,39 +173,6 @@ impl Profile {
             table.rows.push(cells);
         }
         table
-    }
-}
-
-impl Summary {
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "  iteration {} ({} when not recorded): device busy {}, idle {}",
-            time(self.iteration_ns),
-            time(self.unrecorded_ns),
-            time(self.busy_ns),
-            time(self.idle_ns)
-        )?;
-        if self.gaps > 0.0 {
-            writeln!(
-                f,
-                "  gaps between work: {} per iteration, median {}",
-                count(self.gaps),
-                time(self.median_gap_ns)
-            )?;
-        }
-        if self.copies_ns > 0.0 {
-            writeln!(
-                f,
-                "  copies {}, of which {} behind kernels",
-                time(self.copies_ns),
-                time(self.hidden_ns)
-            )?;
-        }
-        if let Some(first) = self.first_kernel_ns {
-            writeln!(f, "  the first kernel starts after {}", time(first))?;
-        }
-        Ok(())
     }
 }
 
@@ -220,11 +235,25 @@ fn dimensions([x, y, z]: [u32; 3]) -> String {
     }
 }
 
+/// A whole number of executions, or a mean that is none.
 fn count(per_iteration: f64) -> String {
-    if (per_iteration - per_iteration.round()).abs() < 5e-3 {
-        format!("{per_iteration:.0}")
-    } else {
-        format!("{per_iteration:.2}")
+    match (per_iteration - per_iteration.round()).abs() < 5e-3 {
+        true => units::count(per_iteration),
+        false => units::number(per_iteration),
+    }
+}
+
+/// How much slower recording made it.
+fn recording(s: &Summary) -> String {
+    let without = time(s.unrecorded_ns);
+    let ratio = s.iteration_ns / s.unrecorded_ns;
+    match ratio.is_finite() && ratio > 0.0 {
+        true => format!(
+            "{} per iteration, {without} without it ({})",
+            time(s.iteration_ns),
+            units::change(ratio)
+        ),
+        false => format!("{} per iteration", time(s.iteration_ns)),
     }
 }
 
@@ -319,12 +348,13 @@ matmul/gpu/transfer/2048: 61 % copies: bound by the link
   ranges          calls  host time  device time  share
   step / forward      1    5.00 µs       380 µs   39 %
 
-  iteration 1.00 ms (990 µs when not recorded): device busy 980 µs, idle 20.0 µs
-  gaps between work: 1.96 per iteration, median 1.20 µs
-  copies 600 µs, of which 0 ns behind kernels
-  the first kernel starts after 312 µs
-  25 iterations, 100 records of work; NVIDIA H200, CUPTI 13.0
+  device busy: 980 µs of 990 µs (99 %)
+  idle: 10.0 µs; while recorded 20.0 µs in 1.96 gaps (median 1.20 µs)
+  copies: 600 µs, none of it hidden behind kernels
+  first kernel: starts after 312 µs
+  recording: 1.00 ms per iteration, 990 µs without it (+1.01 %)
   note: the gate is off
+  25 iterations, 100 records of work; NVIDIA H200, CUPTI 13.0
 ";
         assert_eq!(format!("{:96}", profile()), expected);
     }

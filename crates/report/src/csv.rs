@@ -7,26 +7,11 @@ use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::{bottleneck, telemetry};
 
 /// Rates are per second, of the unit beside them.
-const HEAD: [&str; 15] = [
-    "machine",
-    "id",
-    "group",
-    "implementation",
-    "size",
-    "clock",
-    "median_ns",
-    "low_ns",
-    "high_ns",
-    "rate",
-    "unit",
-    "limit",
-    "share",
-    "energy_j",
-    "unsteady",
-];
+const HEAD: &str = "machine,id,group,implementation,size,clock,median_ns,low_ns,high_ns,rate,unit,limit,share,\
+                    energy_j,unsteady\r\n";
 
 pub(super) fn results(report: &Assembled) -> String {
-    let mut text = HEAD.join(",") + "\r\n";
+    let mut text = HEAD.to_owned();
     for machine in report.machines() {
         let hardware = machine.hardware();
         for group in &machine.groups {
@@ -39,7 +24,7 @@ pub(super) fn results(report: &Assembled) -> String {
                     let limit = bottleneck::of(series, b, machine);
                     let share = limit.as_ref().and_then(|limit| limit.share);
                     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
-                    let cells: [&str; HEAD.len()] = [
+                    let cells: [&str; 15] = [
                         &hardware,
                         &b.id,
                         &group.name,

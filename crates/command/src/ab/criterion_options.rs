@@ -352,22 +352,10 @@ mod tests {
 
     #[test]
     fn a_filter_is_told_from_options_and_their_values() {
-        let parse = |arguments: &[&str]| {
-            BenchArgs::parse(
-                &arguments
-                    .iter()
-                    .map(|text| (*text).to_owned())
-                    .collect::<Vec<_>>(),
-            )
+        let parse = |arguments: &str| {
+            BenchArgs::parse(&Vec::from_iter(arguments.split(' ').map(str::to_owned)))
         };
-        let parsed = parse(&[
-            "--sample-size",
-            "20",
-            "parse",
-            "--quiet",
-            "--noise-threshold=0.1",
-        ])
-        .unwrap();
+        let parsed = parse("--sample-size 20 parse --quiet --noise-threshold=0.1").unwrap();
         assert_eq!(parsed.filter.as_deref(), Some("parse"));
         assert_eq!(
             parsed.options,
@@ -380,12 +368,8 @@ mod tests {
         );
         assert!(parsed.gave("--sample-size") && parsed.gave("--noise-threshold"));
         assert!(!parsed.gave("--noise") && !parsed.gave("--warm-up-time"));
-        assert!(
-            parse(&["a", "b"])
-                .unwrap_err()
-                .to_string()
-                .contains("`a|b`")
-        );
+        let two = parse("a b").unwrap_err().to_string();
+        assert!(two.contains("`a|b`"), "{two}");
     }
 
     #[test]

@@ -181,16 +181,8 @@ fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
         ),
     );
     let output = crossover(top)
-        .args([
-            "--features",
-            "f",
-            "--pairs",
-            "2",
-            "--budget",
-            "0",
-            "--",
-            "some filter|s",
-        ])
+        .args("--features f --pairs 2 --budget 0 --".split(' '))
+        .arg("some filter|s")
         .env("CARGO", cargo)
         .output()
         .unwrap();

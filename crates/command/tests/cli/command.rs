@@ -238,16 +238,8 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     );
     holds(&out, "an NVIDIA H100 80GB HBM3 at 700 W, 2026-11-24");
     assert!(err.contains("note: the thresholds were measured"), "{err}");
-    let (result, out, err) = advise(&[
-        "--bytes",
-        "3e8",
-        "--upload",
-        "2e8",
-        "--download",
-        "1e8",
-        "--cpu-ms",
-        "4",
-    ]);
+    let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
+    let (result, out, err) = advise(&Vec::from_iter(bytes.split(' ')));
     assert_eq!(result.status.code(), Some(0), "{err}");
     holds(
         &out,

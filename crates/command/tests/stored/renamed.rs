@@ -135,13 +135,7 @@ fn another_name_changes_no_answer() {
     let now = summary(renamed.path()).to_string();
     assert!(now.contains("zz"), "nothing was renamed");
     let mut now: Value = serde_json::from_str(&names.undo(&now)).unwrap();
-    for part in [
-        "groups",
-        "benchmarks",
-        "crossovers",
-        "break_even",
-        "findings",
-    ] {
+    for part in "groups benchmarks crossovers break_even findings".split(' ') {
         let (before, now) = (&mut before[part], &mut now[part]);
         sorted(before);
         sorted(now);

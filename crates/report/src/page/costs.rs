@@ -111,10 +111,9 @@ fn lines(report: &Assembled, verdicts: Option<&Verdicts>) -> Vec<(String, String
         (Allocator::Malloc, "cuMemAlloc and cuMemFree"),
         (Allocator::Reuse, "A buffer that is kept"),
     ] {
-        let mut all = machine.groups.iter().flat_map(|group| &group.series);
-        let series = all.find(|series| series.role.does == Does::Allocates(allocator));
-        let group = series.and_then(|s| machine.group(s.points.first()?.id.split('/').next()?));
-        if let (Some(b), Some(group)) = (series.and_then(|s| s.points.last()), group) {
+        let mut all = (machine.groups.iter()).flat_map(|g| g.series.iter().map(move |s| (g, s)));
+        let found = all.find(|(_, s)| s.role.does == Does::Allocates(allocator));
+        if let Some((group, b)) = found.and_then(|(group, s)| Some((group, s.points.last()?))) {
             add(
                 &format!("{what}, with one use"),
                 units::time(b.median_ns),

@@ -144,18 +144,10 @@ fn missing_and_foreign_ids_are_named() {
     let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(ids(&machine).len(), 2);
     assert_eq!(machine.problems.len(), 3, "{:#?}", machine.problems);
-    assert!(
-        machine
-            .problems
-            .iter()
-            .any(|p| p.reason.contains("<group>/<cpu|gpu>"))
-    );
-    assert!(
-        machine
-            .problems
-            .iter()
-            .any(|p| p.reason.contains("has the id"))
-    );
+    for words in ["<group>/<cpu|gpu>", "has the id"] {
+        let mut problems = machine.problems.iter();
+        assert!(problems.any(|p| p.reason.contains(words)), "{words}");
+    }
 }
 
 #[test]

@@ -51,14 +51,11 @@ pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Opt
 
 /// A run whose benchmarks take so many seconds, long enough to be interrupted. Criterion says when it begins.
 fn long(root: &Path, seconds: &str, filter: &str) -> Command {
-    let arguments = [
-        "--bench",
-        "--verbose",
-        "--warm-up-time",
-        "0.1",
-        "--measurement-time",
-    ];
-    bench(root, &[&arguments[..], &[seconds, filter]].concat())
+    let options = "--bench --verbose --warm-up-time 0.1 --measurement-time";
+    bench(
+        root,
+        &Vec::from_iter(options.split(' ').chain([seconds, filter])),
+    )
 }
 
 /// Runs it until it says so, sends the signal, and gives exit code and words.

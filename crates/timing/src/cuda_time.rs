@@ -14,10 +14,10 @@ use crate::absence::Absence;
 use crate::cuda_error::CudaError;
 use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
-use crate::gate::LAUNCHES_PER_GATE;
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::state::OnCriterion;
+use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]

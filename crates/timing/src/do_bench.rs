@@ -7,7 +7,7 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{BoxError, TimingError, count};
-use crate::gate::LAUNCHES_PER_GATE;
+use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::sequence;
 use crossover_words::Clock;
 use crossover_words::units;

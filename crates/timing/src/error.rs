@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudarc::driver::DriverError;
 
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
-use crate::gate::LAUNCHES_PER_GATE;
+use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crossover_words::Clock;
 
 /// What a routine may fail with: any error that a thread can pass on.

@@ -22,14 +22,8 @@ use cudarc::nvrtc::Ptx;
 
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
-use crate::prepared_launch::Launch;
+use crate::prepared_launch::{LAUNCHES_PER_GATE, Launch};
 use crossover_words::Clock;
-
-/// Upper bound on the launches queued behind one gate. Measured on an H200 with driver 580:
-/// about 1,000 fit, and from 400 on the constant cost of gate and events no longer shows
-/// (samples spread by 0.015 %). Less than half of what fits leaves room for library calls that
-/// launch a second kernel.
-pub const LAUNCHES_PER_GATE: u32 = 448;
 
 /// How long the gate waits for the host. Queueing a batch takes a few milliseconds.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);

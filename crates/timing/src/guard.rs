@@ -9,7 +9,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 use crate::device::Device;
 use crate::error::{BoxError, TimingError, count};
-use crate::gate::LAUNCHES_PER_GATE;
+use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::sequence;
 use crossover_words::Clock;
 use crossover_words::units::time;

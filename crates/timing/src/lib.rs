@@ -44,10 +44,10 @@ pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::GateMode;
-pub use gate::LAUNCHES_PER_GATE;
 #[doc(hidden)]
 pub use guard::elsewhere;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
+pub use prepared_launch::LAUNCHES_PER_GATE;
 pub use prepared_launch::Launch;
 // What only the suite of this repository needs: no promise.
 #[cfg(feature = "criterion")]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::cuda_time::{CudaTime, finite};
 use crate::error::{BoxError, TimingError};
-use crate::gate::LAUNCHES_PER_GATE;
+use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::sequence;
 use crossover_words::Clock;
 

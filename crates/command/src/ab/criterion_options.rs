@@ -26,24 +26,9 @@ pub(super) struct BenchArgs {
 }
 
 /// Options of Criterion that take a value.
-const WITH_VALUE: [&str; 16] = [
-    "--baseline",
-    "--baseline-lenient",
-    "--color",
-    "--colour",
-    "--confidence-level",
-    "--format",
-    "--load-baseline",
-    "--measurement-time",
-    "--noise-threshold",
-    "--nresamples",
-    "--output-format",
-    "--plotting-backend",
-    "--profile-time",
-    "--sample-size",
-    "--significance-level",
-    "--warm-up-time",
-];
+const WITH_VALUE: &str = "--baseline --baseline-lenient --color --colour --confidence-level --format \
+    --load-baseline --measurement-time --noise-threshold --nresamples --output-format \
+    --plotting-backend --profile-time --sample-size --significance-level --warm-up-time";
 
 impl BenchArgs {
     /// # Errors
@@ -53,7 +38,7 @@ impl BenchArgs {
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             if argument.starts_with('-') {
-                let takes_value = WITH_VALUE.contains(&argument.as_str());
+                let takes_value = WITH_VALUE.split(' ').any(|option| option == argument);
                 let value = takes_value.then(|| arguments.next()).flatten();
                 this.options
                     .push([argument].into_iter().chain(value).cloned().collect());

@@ -20,21 +20,13 @@ enum Fate {
 }
 
 impl Fate {
-    fn build(self) -> &'static str {
+    /// What the build does, and what the comparison ends with.
+    fn build_and_code(self) -> (&'static str, &'static str) {
         match self {
-            Fate::Succeeds => "exit 0",
-            Fate::Fails => "exit 1",
-            Fate::Interrupted => "kill -INT $PPID; sleep 600",
-            Fate::Killed => "kill -KILL $PPID; exit 0",
-        }
-    }
-
-    fn code(self) -> &'static str {
-        match self {
-            Fate::Succeeds => "0\n",
-            Fate::Fails => "2\n",
-            Fate::Interrupted => "130\n",
-            Fate::Killed => "137\n",
+            Fate::Succeeds => ("exit 0", "0\n"),
+            Fate::Fails => ("exit 1", "2\n"),
+            Fate::Interrupted => ("kill -INT $PPID; sleep 600", "130\n"),
+            Fate::Killed => ("kill -KILL $PPID; exit 0", "137\n"),
         }
     }
 }
@@ -63,7 +55,7 @@ impl House {
         git(&this.path("third"), &[&add[..], &["../linked"]].concat());
         fs::create_dir_all(this.path("tmp")).unwrap();
         fs::create_dir_all(this.path("made")).unwrap();
-        this.cargo(fate.build());
+        this.cargo(fate.build_and_code().0);
         this.hooks();
         this
     }
@@ -121,11 +113,7 @@ state > $dir/made/after"#,
         executable(&self.path("made").join("compare"), &body);
         executable(&hooks.join("pre-commit"), &body);
         let logs = format!("echo $0 >> {}", self.path("made/hooks-ran").display());
-        for name in [
-            "post-checkout",
-            "post-index-change",
-            "reference-transaction",
-        ] {
+        for name in "post-checkout post-index-change reference-transaction".split(' ') {
             executable(&hooks.join(name), &logs);
         }
         let hooks = hooks.to_str().unwrap().to_owned();
@@ -135,20 +123,14 @@ state > $dir/made/after"#,
     /// Nothing of the user's changed while `ab` ran, no hook of theirs ran, and nothing is left.
     fn left_alone(&self, fate: Fate, way: &str) {
         let way = format!("{way}, {fate:?}: {}", self.made("output"));
-        assert_eq!(self.made("code"), fate.code(), "{way}");
+        assert_eq!(self.made("code"), fate.build_and_code().1, "{way}");
         let before = self.made("before");
         for file in ["main/.git/index", "main/.git/refs/stash", "linked/file"] {
             assert!(before.contains(file), "{way}");
         }
         assert_eq!(before, self.made("after"), "{way}");
         assert_eq!(self.made("hooks-of-ab"), "", "{way}");
-        let names = text(
-            &alone(&mut Command::new("git"))
-                .args(["rev-parse", "--local-env-vars"])
-                .output()
-                .unwrap()
-                .stdout,
-        );
+        let names = git(&self.path("main"), &["rev-parse", "--local-env-vars"]);
         let environment = self.made("environment");
         // The user's settings arrive.
         assert!(environment.contains("GIT_CONFIG_PARAMETERS"), "{way}");
@@ -192,6 +174,11 @@ state > $dir/made/after"#,
         let output = self.ab(cwd, &[]);
         assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
         self.made("seen") + &text(&output.stderr)
+    }
+
+    /// The first of these lines.
+    fn first_seen(&self, cwd: &Path, lines: usize) -> String {
+        self.seen(cwd).split_inclusive('\n').take(lines).collect()
     }
 }
 
@@ -277,10 +264,8 @@ fn a_repository_of_another_user_needs_the_users_consent() {
     // git's own tests pretend in this way.
     let foreign = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     let output = house.ab(&top, &[foreign]);
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
-    let said = printed(&output);
+    let said = ended(&output, 2, "dubious ownership");
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("dubious ownership"), "{said}");
     holds(&said, "git config --global --add safe.directory");
     // Settings of one call, as `git -c` hands them on.
     let consent = [
@@ -306,18 +291,12 @@ fn submodules_are_compared_too() {
     git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
     let file = main.join("submodule/file");
     fs::write(&file, "changed\n").unwrap();
+    let head = git(&main, &["rev-parse", "--short", "HEAD"]);
     assert_eq!(
-        house
-            .seen(&main)
-            .split_inclusive('\n')
-            .take(4)
-            .collect::<String>(),
+        house.first_seen(&main, 4),
         "committed | | third | v1-1-gHEAD\ncommitted\n\
          committed |  M submodule | third | v1-1-gHEAD\nchanged\n"
-            .replace(
-                "gHEAD",
-                &format!("g{}", git(&main, &["rev-parse", "--short", "HEAD"]).trim())
-            )
+            .replace("HEAD", head.trim())
     );
     // One that is not checked out is named.
     git(
@@ -393,11 +372,7 @@ fn repositories_of_all_kinds_are_compared() {
     for place in places {
         let before = git(&place, &["status", "--porcelain"]);
         assert_eq!(
-            house
-                .seen(&place)
-                .split_inclusive('\n')
-                .take(2)
-                .collect::<String>(),
+            house.first_seen(&place, 2),
             "committed | | third | v2\n".repeat(2),
             "{}",
             place.display()

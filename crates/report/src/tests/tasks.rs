@@ -78,10 +78,7 @@ fn seven_tasks_on_the_committed_record() {
                 says.starts_with("Matrix product, N = 500, in ordinary memory: "),
                 "{says}"
             );
-            assert!(
-                says.contains("GPU") && says.contains("× ") && says.contains(" to "),
-                "{says}"
-            );
+            holds(&says, &["GPU", "× ", " to "]);
             reader.done("a: N = 500 from ordinary memory", &says)?;
 
             reader.enter("size", "512")?;
@@ -94,10 +91,7 @@ fn seven_tasks_on_the_committed_record() {
 
             reader.enter("size", "1024")?;
             let cublas = reader.row("#i-rows tr", "gpu/cublas")?;
-            assert!(
-                cublas[3].contains(" % of ") && cublas[3].contains("peak"),
-                "{cublas:?}"
-            );
+            holds(&cublas[3], &[" % of ", "peak"]);
             reader.done(
                 "c: how near cuBLAS is to the roof at 1,024",
                 &cublas.join(", "),

@@ -1,7 +1,6 @@
 //! The check against networks that are right, that are rounded, and that are wrong.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
 
@@ -13,8 +12,7 @@ use crate::workload::network::{
     rows::{embed, layer_norm},
 };
 use crate::workload::prepare::Threads;
-use crate::workload::routine::{Made, Workload};
-use crate::workload::transformer::cpu;
+use crate::workload::routine::Workload;
 use crate::workload::transformer::problem::Inference;
 use crate::workload::transformer::verify::verified;
 
@@ -220,18 +218,5 @@ fn one_wrong_logit_is_found_and_so_is_one_that_nobody_wrote() {
         let mut wrong = right.clone();
         wrong[place] = value;
         assert!(!passes(&problem, Format::F32, &wrong), "place {place}");
-    }
-}
-
-#[test]
-fn the_cpu_computes_what_is_left_when_nothing_is_poisoned() {
-    let problem = Rc::new(Inference::new(3));
-    for make in [cpu::best as fn(&Rc<Inference>) -> Made, cpu::one_thread] {
-        let mut routine = make(&problem).unwrap();
-        routine.poison().unwrap();
-        assert!(!routine.check().unwrap().passed(), "poison passes");
-        routine.run().unwrap();
-        let verified = routine.check().unwrap();
-        assert!(verified.passed(), "{verified:?}");
     }
 }

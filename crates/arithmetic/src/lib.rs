@@ -14,7 +14,10 @@ pub mod error;
 pub mod isa;
 pub mod limits;
 pub mod number;
+pub mod rows;
 pub mod sine;
+pub mod sine_f64;
+mod wide;
 
 pub use isa::Isa;
 pub use number::{DoubleDouble, Number, Wide};

@@ -1,10 +1,11 @@
-//! The reference of a step of AdamW as PyTorch computes it, with decoupled weight decay:
+//! A step of AdamW, and its reference in float64, as PyTorch computes it, with decoupled weight decay:
 //! <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>. The constants are
 //! those of `kernels/mlp_training.cu`.
 
 use std::ops::Range;
 
 use crate::error::{relative, worse};
+use crate::wide;
 
 /// Learning rate.
 pub const RATE: f64 = 1e-3;
@@ -158,5 +159,17 @@ impl State<'_> {
             }
         }
         largest
+    }
+}
+
+wide! {
+    /// A step with gradients `g`, in place and in f32; `rate` and `root` are those of the [`Counter`].
+    pub fn step_in_f32(w: &mut [f32], g: &[f32], m: &mut [f32], v: &mut [f32], rate: f32, root: f32) {
+        for (((w, g), m), v) in w.iter_mut().zip(g).zip(m).zip(v) {
+            *m += (1.0 - BETA_1) as f32 * (g - *m);
+            *v = BETA_2 as f32 * *v + (1.0 - BETA_2) as f32 * g * g;
+            let kept = *w * (1.0 - RATE * DECAY) as f32;
+            *w = kept - rate * (*m / (v.sqrt() * root + EPSILON as f32));
+        }
     }
 }

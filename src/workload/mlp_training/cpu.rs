@@ -10,9 +10,9 @@ use crate::workload::mlp_training::model::GRADIENTS;
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::{Format, OnCpu, operations::GRAIN, product::Products};
-use crate::workload::prepare::{Threads, wide};
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crossover_arithmetic::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
+use crossover_arithmetic::adamw::{Counter, step_in_f32};
 
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the
 /// widest vectors, shared out among the threads.
@@ -84,19 +84,8 @@ impl Step {
             .zip(self.second.chunks_mut(GRAIN));
         let threads = &network.products.threads;
         threads.each(tasks.collect(), |(((w, g), m), v)| {
-            adamw(w, g, m, v, rate, root);
+            step_in_f32(w, g, m, v, rate, root);
         });
-    }
-}
-
-wide! {
-    fn adamw(w: &mut [f32], g: &[f32], m: &mut [f32], v: &mut [f32], rate: f32, root: f32) {
-        for (((w, g), m), v) in w.iter_mut().zip(g).zip(m).zip(v) {
-            *m += (1.0 - BETA_1) as f32 * (g - *m);
-            *v = BETA_2 as f32 * *v + (1.0 - BETA_2) as f32 * g * g;
-            let kept = *w * (1.0 - RATE * DECAY) as f32;
-            *w = kept - rate * (*m / (v.sqrt() * root + EPSILON as f32));
-        }
     }
 }
 

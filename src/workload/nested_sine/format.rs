@@ -1,11 +1,12 @@
 //! What differs between nested sines of f32 and of f64.
 
 use crate::device::kernel::Source;
+use crate::workload::nested_sine::input;
 use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE, NESTED_SINE_F64};
-use crate::workload::nested_sine::{input, sine_f64};
 use crate::workload::number::Number;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
+use crossover_arithmetic::sine_f64;
 
 /// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
 /// sine is. NaN would not do, since some results are NaN.

@@ -8,7 +8,6 @@ pub mod gpu;
 mod input;
 mod kernel;
 mod problem;
-mod sine_f64;
 pub mod unfused;
 mod verify;
 

@@ -6,10 +6,11 @@ use std::ops::Range;
 use crate::device::kernel::Source;
 use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::{input, sine_f64};
+use crate::workload::nested_sine::input;
 use crate::workload::number::in_f64;
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::sine;
+use crossover_arithmetic::sine_f64;
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;

@@ -9,6 +9,7 @@ use crate::workload::nested_sine::*;
 use crate::workload::nested_sine::{kernel::NESTED_SINE_F64, problem::NestedSine};
 use crate::workload::routine::Workload;
 use crossover_arithmetic::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
+use crossover_arithmetic::sine_f64;
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
 

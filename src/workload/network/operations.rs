@@ -1,6 +1,9 @@
 //! The small steps between products, on the CPU.
 
-use crate::workload::prepare::{Threads, wide};
+use crate::workload::prepare::Threads;
+use crossover_arithmetic::rows::{
+    LINE, bias_of_rows, columns_as_rows, sums_of_columns, where_positive,
+};
 
 /// Values per task: some 20 µs of work, within a level-2 cache.
 pub(crate) const GRAIN: usize = 1 << 14;
@@ -8,38 +11,6 @@ pub(crate) const GRAIN: usize = 1 << 14;
 /// Rows of `width` values that a task takes.
 pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
-}
-
-wide! {
-    /// Adds the bias to each row. What is then less than `least` becomes that.
-    fn bias_of_rows(rows: &mut [f32], bias: &[f32], least: f32) {
-        for row in rows.chunks_exact_mut(bias.len()) {
-            for (y, b) in row.iter_mut().zip(bias) {
-                let z = *y + b;
-                *y = if z <= least { least } else { z };
-            }
-        }
-    }
-}
-
-wide! {
-    fn where_positive(gradient: &mut [f32], y: &[f32]) {
-        for (g, y) in gradient.iter_mut().zip(y) {
-            *g = if *y > 0.0 { *g } else { 0.0 };
-        }
-    }
-}
-
-wide! {
-    /// Sums the columns from `first` on over rows of `width` values.
-    fn sums_of_columns(rows: &[f32], width: usize, first: usize, sums: &mut [f32]) {
-        sums.fill(0.0);
-        for row in rows.chunks_exact(width) {
-            for (sum, x) in sums.iter_mut().zip(&row[first..]) {
-                *sum += x;
-            }
-        }
-    }
 }
 
 /// Adds the bias to each row, and applies ReLU where asked to.
@@ -64,30 +35,6 @@ pub(crate) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
     threads.each(tasks.collect(), |(at, sums)| {
         sums_of_columns(rows, width, at * COLUMNS, sums);
     });
-}
-
-/// Floats of a cache line.
-const LINE: usize = 16;
-
-wide! {
-    /// Rows of `height` floats: columns of `from`, whose rows have `width`, from `first` on.
-    fn columns_as_rows(from: &[f32], width: usize, first: usize, rows: &mut [f32], height: usize) {
-        let count = rows.len() / height;
-        // By way of a small square each line is read and written once, also where lines a power of
-        // two apart share a few places of the cache.
-        let mut square = [[0.0; LINE]; LINE];
-        for top in (0..height).step_by(LINE) {
-            let tall = LINE.min(height - top);
-            for (i, line) in square[..tall].iter_mut().enumerate() {
-                line[..count].copy_from_slice(&from[(top + i) * width + first..][..count]);
-            }
-            for (j, row) in rows.chunks_exact_mut(height).enumerate() {
-                for (i, to) in row[top..top + tall].iter_mut().enumerate() {
-                    *to = square[i][j];
-                }
-            }
-        }
-    }
 }
 
 /// The transposed of a row-major matrix of so many columns.

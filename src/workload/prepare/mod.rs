@@ -19,10 +19,10 @@ pub(crate) mod steps;
 pub(crate) mod threads;
 pub(crate) mod timed;
 pub(crate) mod trial;
-pub(crate) mod wide;
 
 pub(crate) use block::Block;
 pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};
+pub(crate) use crossover_arithmetic::wide;
 pub(crate) use cublaslt::{
     Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
@@ -38,4 +38,3 @@ pub(crate) use source::kernels;
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
 pub(crate) use steps::{On, Stage, Steps, launches};
 pub(crate) use threads::Threads;
-pub(crate) use wide::wide;

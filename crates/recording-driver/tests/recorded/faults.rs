@@ -19,6 +19,7 @@ use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
 use crossover::workload::{Routine, RoutineError, Transfer as By, Workload};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::str::ParallelString;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -373,7 +374,7 @@ cublasCreate_v2:*:3 | 0 | skipped product/gpu/cublas/64: cublasCreate failed
 cublasDestroy_v2:1:719 | 0";
 
 pub(crate) fn selected() {
-    for line in SELECTED.lines() {
+    SELECTED.par_lines().for_each(|line| {
         let mut parts = line.split(" | ");
         let (fault, code) = (parts.next().unwrap(), parts.next().unwrap());
         let ended = bench().with(fault);
@@ -385,7 +386,7 @@ pub(crate) fn selected() {
         }
         assert!(!said.contains("panicked"), "{fault}: {said}");
         assert_eq!(ended.torn(), None, "{fault}");
-    }
+    });
 }
 
 /// Every function of the driver and of the libraries, in each phase: its first call by each error, and

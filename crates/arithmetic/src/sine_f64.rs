@@ -1,19 +1,19 @@
 //! The sine in float64, in loops that the compiler makes vectors of.
 //!
-//! The method is that of [`sine`](crossover_arithmetic::sine): the first pass subtracts k π in three
+//! The method is that of [`sine`](crate::sine): the first pass subtracts k π in three
 //! fused multiply-adds and evaluates x + x³ P(x²) on [-π/2, π/2], the later ones need no reduction, and
 //! from the third on two coefficients less. Above [`LARGE`] the first pass is the C library's.
 //! `kernels/nested_sine_f64.cu` uses the same constants in the same order of operations.
 
 use std::f64::consts::{FRAC_1_PI, PI};
 
-use crate::workload::prepare::wide;
-use crossover_arithmetic::sine::polynomial;
+use crate::sine::polynomial;
+use crate::wide;
 
 /// Largest magnitude that is reduced here.
-pub(super) const LARGE: f64 = 65_536.0;
+pub const LARGE: f64 = 65_536.0;
 /// π in three float64.
-pub(super) const PARTS_OF_PI: [f64; 3] = [
+pub const PARTS_OF_PI: [f64; 3] = [
     PI,
     1.224_646_799_147_353_2e-16,
     -2.994_769_809_718_339_7e-33,
@@ -24,7 +24,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 // Minimax in relative error, by Lawson's iteratively reweighted least squares at 120 Chebyshev nodes in 200
 // bits, the coefficients rounded one after the other from the lowest, those left fitted again each time.
 /// For |x| ≤ π/2, good to 2⁻⁶¹.
-pub(super) const HALF_PI: [f64; 8] = [
+pub const HALF_PI: [f64; 8] = [
     -0.16666666666666666,
     0.008333333333333207,
     -0.00019841269841212498,
@@ -35,7 +35,7 @@ pub(super) const HALF_PI: [f64; 8] = [
     2.721462832299599e-15,
 ];
 /// For |x| ≤ sin 1, good to 2⁻⁵⁶, a tenth of an ulp.
-pub(super) const SIN_1: [f64; 6] = [
+pub const SIN_1: [f64; 6] = [
     -0.16666666666666585,
     0.008333333333311098,
     -0.00019841269821053382,
@@ -45,7 +45,7 @@ pub(super) const SIN_1: [f64; 6] = [
 ];
 
 /// FLOP per element of the four passes: 41 instructions, 32 of them fused multiply-adds.
-pub(super) const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
+pub const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
 
 #[inline(always)]
 fn odd_polynomial<const TERMS: usize>(x: f64, coefficients: [f64; TERMS]) -> f64 {
@@ -78,7 +78,7 @@ fn rest(first: f64) -> f64 {
 
 wide! {
     /// Four sines per element, each within 2 ulp, on the calling thread.
-    pub(super) fn nested_sine(x: &[f64], y: &mut [f64]) {
+    pub fn nested_sine(x: &[f64], y: &mut [f64]) {
         const BLOCK: usize = 64;
         assert_eq!(x.len(), y.len());
         for (x, y) in x.chunks(BLOCK).zip(y.chunks_mut(BLOCK)) {

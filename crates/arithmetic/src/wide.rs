@@ -2,6 +2,7 @@
 
 /// A function whose loops are compiled for AVX-512, for AVX2 and for any CPU, of which it runs the
 /// widest that the CPU has. The arithmetic is the same in each: nothing is fused but `mul_add`.
+#[macro_export]
 macro_rules! wide {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $back:ty)? $body:block) => {
         $(#[$meta])*
@@ -35,5 +36,3 @@ macro_rules! wide {
         }
     };
 }
-
-pub(crate) use wide;

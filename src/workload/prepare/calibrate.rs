@@ -26,13 +26,14 @@ const ROUNDS: usize = 21;
 /// After so many rounds a candidate that is this much slower than the fastest is dropped.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
 /// The same where each takes [`LONG`].
-const DROPPED_EARLY: [(usize, f64); 3] = [(1, 2.5), (2, 1.6), (3, 1.3)];
+const DROPPED_EARLY: [(usize, f64); 5] = [(1, 2.5), (2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
 /// Rounds that are always taken.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// The same where each takes [`LONG`]: those that are closer than a round can tell are as good.
 const FEWEST_LONG_ROUNDS: usize = 2;
-/// No more rounds once this much time has gone into them.
-const LONGEST: Duration = Duration::from_millis(150);
+/// No more rounds once this much time has gone into them. With half of it, one of two runs on an H200's
+/// host chose ways that took 1.3 and 1.4 times as long for two of its largest sizes, after two rounds.
+const LONGEST: Duration = Duration::from_millis(300);
 
 /// The choices of this process.
 static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
@@ -456,8 +457,7 @@ mod tests {
             (10_000, 26_000, 1),
             (10_000, 17_000, 2),
             (10_000, 14_000, 3),
-            // Not dropped, until the time is over.
-            (10_000, 12_500, 8),
+            (10_000, 12_500, 11),
             (300_000, 310_000, 2),
         ] {
             let mut measured = 0;

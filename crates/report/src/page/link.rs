@@ -1,5 +1,6 @@
 //! Names of anchors and files, and relative links from the page into Criterion's folders.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 
 /// The way from the folder `from` to `to` as a URL reference; `None` when `to` is not there
@@ -53,12 +54,28 @@ pub(super) fn safe(name: &str) -> String {
         c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
         _ => '_',
     };
-    name.chars().map(keep).collect()
+    let safe: String = name.chars().map(keep).collect();
+    // A file's name may have 255 bytes, and what surrounds it takes some. Criterion's own names are
+    // shorter, but a damaged file may hold any.
+    const LONGEST: usize = 150;
+    if safe.len() <= LONGEST {
+        return safe;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    format!("{}-{:x}", &safe[..LONGEST], hasher.finish())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let long = ["a".repeat(300), "a".repeat(301)].map(|name| of_group(&name));
+        assert!(long.iter().all(|name| name.len() < 200), "{long:?}");
+        assert_ne!(long[0], long[1]);
+    }
 
     #[test]
     fn goes_up_and_encodes() {

@@ -1,7 +1,7 @@
 //! Arithmetic on slices, which knows no operation and no device: [numbers](number) with their random values
 //! and the wider sums that results are checked with, their [`error`] and the reference of [`adamw`], and vector
-//! code of several [instruction sets](isa): a [`sine`], [`direct`] products of small matrices, and the loops that
-//! a core's [`limits`] are measured with.
+//! code of several [instruction sets](isa): a [`sine`] and one [in float64](sine_f64), [`direct`] products of small
+//! matrices, loops over [`rows`], and those that a core's [`limits`] are measured with.
 //!
 //! What runs for each element of an array is here, compiled once and optimised in every profile; in the one
 //! for editing and tests an operation's own code is not.

@@ -35,7 +35,7 @@ pub enum TimingError {
     #[error(
         "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
          inside (use the wall clock, iter_wall), enqueues more launches than it says (correct `launches`), \
-         or a profiler makes launches wait (GateMode::Off; of the suite CROSSOVER_GATE=off)"
+         or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
     )]
     GateTimeout {
         /// How long the gate waits for the host.

@@ -175,6 +175,40 @@ mod tests {
     use super::*;
     use crate::workload::matmul::method::of_order;
 
+    /// Also where no two sides are equal, as no row of a group has them in a batch.
+    #[test]
+    fn every_way_passes_its_check_at_every_shape_that_it_takes() {
+        type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
+        let ways: [(&str, Multiply, bool); 3] = [
+            ("over batch", over_batch, true),
+            ("within", within, true),
+            ("by columns", by_columns, false),
+        ];
+        for (batch, m, n, k) in [
+            (1, 1, 1, 1),
+            (1, 1, 300, 70),
+            (1, 16, 257, 129),
+            (1, 64, 512, 512),
+            (5, 7, 9, 11),
+            (64, 17, 17, 17),
+        ] {
+            let problem = Rc::new(Matmul::of(Shape { batch, m, n, k }));
+            for (name, way, takes_batches) in ways {
+                if batch > 1 && !takes_batches {
+                    continue;
+                }
+                let mut routine = product(&problem, Threads::Rayon, way, Vec::new());
+                for _ in 0..2 {
+                    routine.poison().unwrap();
+                    assert!(!routine.check().unwrap().passed(), "{name}: poison passes");
+                    routine.run().unwrap();
+                    let verified = routine.check().unwrap();
+                    assert!(verified.passed(), "{name} of {:?}", problem.shape());
+                }
+            }
+        }
+    }
+
     #[test]
     fn best_says_what_it_chose() {
         for n in [4, 64] {

@@ -12,7 +12,7 @@ use crate::store::layout::{BENCHMARK, SAMPLE};
 use crate::store::sidecar;
 use crossover_words::Clock;
 
-/// What is known of a benchmark of which its id and its clock are known alone.
+/// The sidecar of a benchmark of which nothing is known but its id and its clock.
 pub fn sidecar(id: &str, clock: Clock) -> Sidecar {
     Sidecar {
         schema: SCHEMA,

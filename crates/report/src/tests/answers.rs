@@ -161,6 +161,26 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
     assert!((answer["size"].as_f64().unwrap() - 96.0).abs() < 1e-6);
 }
 
+/// The GPU's code can end between two sizes of the CPU's: the processes time both there.
+#[test]
+fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
+    let (dir, root) = crate::tests::folders();
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    for n in [8, 48, 96, 192, 1536] {
+        f.row(&format!("matmul/gpu/cublas-eager/{n}"), Clock::Events, 1e4);
+        let on_cpu = if n == 1536 { 3072 } else { n };
+        let ns = 1e4 * f64::from(on_cpu) / 48.0;
+        f.row(&format!("matmul/cpu/best/{on_cpu}"), Clock::Wall, ns);
+    }
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let (_, _, summary) = refreshed(&root, dir.path());
+    let answer = &summary["crossovers"][0];
+    assert_eq!(
+        (&answer["processes"], &answer["speedup_size"]),
+        (&5.into(), &1536.0.into())
+    );
+}
+
 /// A technique that several threads take part in is a question of its own.
 #[test]
 fn staging_answers_beside_the_plain_copy_and_not_for_it() {

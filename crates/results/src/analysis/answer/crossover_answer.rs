@@ -242,9 +242,11 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Con
                 ];
                 results.iter().flatten().any(is_later)
             };
+            // Between two sizes of the CPU's code its curve is interpolated there.
             let is_there = |duel: &PairedTimes| {
                 let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);
-                cpu.is_some_and(|b| of_run(&b))
+                let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, duel.size));
+                either.is_some_and(|b| of_run(&b))
             };
             let is_current =
                 largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);

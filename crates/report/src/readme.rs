@@ -19,8 +19,6 @@ use crossover_results::store::whole_file::{self, FileError};
 pub const BEGIN: &str = "<!-- crossover:begin -->";
 /// Line before which they end.
 pub const END: &str = "<!-- crossover:end -->";
-/// Operations of the table.
-const MOST: usize = 6;
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
 
@@ -116,7 +114,7 @@ fn splice(text: &str, body: &str) -> Option<String> {
 /// size, of the first operation that has any.
 fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
-    let small = small_table(report, MOST);
+    let small = small_table(report);
     let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
     let row = |cells: [&str; 4]| format!("| {} |\n", cells.map(cell).join(" | "));
     let mut text = format!(

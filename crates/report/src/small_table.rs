@@ -27,20 +27,22 @@ pub(crate) struct SmallTable {
     pub(crate) rows: Vec<[String; 4]>,
 }
 
-/// That of a report, of its first `most` operations; beside a machine without a GPU with the first of
+/// That of a report, its operations in their own order; beside a machine without a GPU with the first of
 /// the others'.
-pub(crate) fn small_table(report: &Assembled, most: usize) -> SmallTable {
+pub(crate) fn small_table(report: &Assembled) -> SmallTable {
     let whose = report.answers_with(&report.found);
     let found: Vec<&CrossoverAnswer> = headlines(&report.found)
         .filter(|f| f.gpu_machine == whose)
         .collect();
-    let row = |group: &[&CrossoverAnswer]| {
+    let row = |name: &String| {
+        let of_group = || found.iter().filter(|f| f.group == *name);
         let cell = |place: Data| {
-            let found = group.iter().find(|f| f.question == place);
+            let found = of_group().find(|f| f.question == place);
             found.map_or_else(|| "·".to_owned(), |f| cell(f))
         };
+        let title = of_group().next()?.topic.title.clone();
         let [a, b, c] = PLACES.map(|(place, _)| cell(place));
-        [group[0].topic.title.clone(), a, b, c]
+        Some([title, a, b, c])
     };
     let environment = report.machine.environment.as_ref();
     let cpu = environment.map_or(String::new(), |e| {
@@ -50,9 +52,7 @@ pub(crate) fn small_table(report: &Assembled, most: usize) -> SmallTable {
     SmallTable {
         against: cpu,
         head: ["operation", a, b, c],
-        rows: (found.chunk_by(|a, b| a.group == b.group).take(most))
-            .map(row)
-            .collect(),
+        rows: report.groups.iter().filter_map(row).collect(),
     }
 }
 

@@ -214,8 +214,9 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             size: at.size,
             cpu_ns: rounded(gpu_ns * at.ratio),
             gpu_ns: rounded(gpu_ns),
-            low: rounded(low.min(at.ratio)),
-            high: rounded(high.max(at.ratio)),
+            // An interval is not known to four digits.
+            low: units::significant(low, 3).min(rounded(at.ratio)),
+            high: units::significant(high, 3).max(rounded(at.ratio)),
             processes,
             upload: link.map(|link| link.to_device),
             download: link.map(|link| link.to_host),

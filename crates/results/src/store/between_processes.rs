@@ -135,6 +135,7 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
 
     use super::*;
@@ -193,9 +194,15 @@ mod tests {
             println!("skipped: the committed records belong to a checkout, and a package has none");
             return;
         }
-        let (machines, _) = MachineResults::read_machines(&machines);
+        let files = |folder: &Path| {
+            fs::read_dir(folder)
+                .unwrap()
+                .map(|file| file.unwrap().path())
+        };
         let mut showed: BTreeMap<Class, Spread> = BTreeMap::new();
-        for machine in &machines {
+        // Older records too: one run meets one host.
+        for record in files(&machines).flat_map(|folder| files(&folder)) {
+            let machine = &MachineResults::read_other(&record).unwrap()[0];
             let runs = machine.runs.iter();
             let confirmations: Vec<_> = runs
                 .flat_map(|(run, _)| run.confirmations.clone())

@@ -1,5 +1,6 @@
 //! What texts claim, evaluated on the committed records and on planted results.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use crate::tests::refreshed;
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::store::machine::MachineResults;
 
-/// `docs/texts.md` says what the committed records say: that of the default profile first.
+/// `docs/texts.md` says what the committed records say: those of the default profile first, the newest
+/// before older ones.
 #[test]
 fn the_document_is_that_of_the_committed_records() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -27,9 +29,12 @@ fn the_document_is_that_of_the_committed_records() {
         (machine, found)
     };
     let mut machines: Vec<_> = entries.map(read).collect();
-    let is_default =
-        |machine: &MachineResults| machine.runs.iter().all(|r| r.0.profile == "default");
-    machines.sort_by_key(|(machine, _)| !is_default(machine));
+    let order = |machine: &MachineResults| {
+        let is_default = machine.runs.iter().all(|r| r.0.profile == "default");
+        let started = machine.runs.iter().map(|r| r.0.started.clone()).max();
+        (is_default, started)
+    };
+    machines.sort_by_key(|(machine, _)| Reverse(order(machine)));
     let machines: Vec<_> = machines.iter().map(|(m, found)| (m, &found[..])).collect();
     let text = markdown(&machines);
     let path = root.join("docs/texts.md");

@@ -7,12 +7,15 @@ use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute}
 use crate::device::{Gpu, kernel::Source};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
-use crate::workload::prepare::{Arithmetic, Epilogue, Product, kernels};
+use crate::workload::prepare::{Arithmetic, Epilogue, ON_ALL_CORES, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
 // For asynchronous copies to shared memory.
-pub(crate) static LINEAR: Source = kernels!("linear.cu", oldest(8, 0));
+pub(crate) static LINEAR: Source = Source {
+    options: ON_ALL_CORES,
+    ..kernels!("linear.cu", oldest(8, 0))
+};
 
 /// Terms of the sum per stage: `DEPTH` in the source.
 const DEPTH: usize = 32;

@@ -34,7 +34,7 @@ pub use host_memory::HostMemory;
 pub(crate) use host_memory::{Buffer, fill};
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use seed::{seed, with_other_values};
-pub(crate) use source::kernels;
+pub(crate) use source::{ON_ALL_CORES, kernels};
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
 pub(crate) use steps::{On, Stage, Steps, launches};
 pub(crate) use threads::Threads;

@@ -33,3 +33,7 @@ macro_rules! kernels {
 }
 
 pub(crate) use kernels;
+
+/// Options for a source whose kernels take NVRTC a second or more: it optimises them on all cores, and
+/// their machine code stays the same.
+pub(crate) const ON_ALL_CORES: &[&str] = &["--split-compile=0"];

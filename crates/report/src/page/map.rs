@@ -49,15 +49,14 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                         @for data in &places { th scope="col" { (place_words(*data)[1]) } }
                     } }
                     tbody {
-                        @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
-                            @let name = &group[0].found.group;
+                        @for name in report.groups.iter().filter(|name| all.iter().any(|a| a.found.group == **name)) {
                             tr {
                                 th scope="row" {
                                     a href=(link::of_group(name)) { (report.topic(name).title) }
                                     " " small { (report.topic(name).symbol) }
                                 }
                                 @for data in &places {
-                                    @match group.iter().find(|a| a.found.question.name() == data.name()) {
+                                    @match all.iter().find(|a| a.found.group == *name && a.found.question.name() == data.name()) {
                                         Some(answer) => (cell(answer, name, data.name(), verdicts.decide(name, answer.found.speedup_size as u64, *data).estimate.map(|e| e.speedup)))
                                         None => { td.none { "·" } }
                                     }

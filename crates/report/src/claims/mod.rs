@@ -119,13 +119,24 @@ pub(crate) fn counted(all: &[Answered]) -> String {
         Verdict::Smaller,
         Verdict::NotSo,
     ];
+    let others = [
+        (no_result, "have rows of which there is no result yet"),
+        (no_row, "are measured by no row"),
+        (
+            open().count() - no_row - no_result,
+            "have results that do not fit",
+        ),
+    ];
+    let others = others.iter().filter(|(count, _)| *count > 0);
+    let others: Vec<String> = others
+        .map(|(count, why)| format!("{count} {why}"))
+        .collect();
     format!(
-        "{} of {} claims are answered: {}. Of the others, {no_result} have rows of which there is no result \
-         yet, {no_row} are measured by no row, and {} have results that do not fit; each says why.",
+        "{} of {} claims are answered: {}. Of the others, {}; each says why.",
         outcomes.iter().filter(|o| o.is_ok()).count(),
         outcomes.len(),
         verdicts.map(of).join(", "),
-        open().count() - no_row - no_result,
+        others.join(", "),
     )
 }
 

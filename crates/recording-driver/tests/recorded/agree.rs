@@ -7,6 +7,7 @@
 //! | `RECORDED_OUT` | a folder for the texts and the differences |
 //! | `RECORDED_GOLDEN` | where the golden texts lie, if not in the sources |
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::panic::catch_unwind;
@@ -22,7 +23,7 @@ use crate::suite;
 /// are resident.
 const DECIDED: [&str; 5] = ["tile ", "stages ", "pieces ", "workspace ", "grid ("];
 
-/// How often the rows of this group repeat a call follows from the time that it takes.
+/// How often the rows of this group repeat their calls follows from the time that these take.
 const BY_TIME: &str = "sustained";
 
 /// What differs in a group, in words.
@@ -90,8 +91,9 @@ fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Diffe
                 if here == there {
                     continue;
                 }
-                let is_masked = here.map(masked) == there.map(masked);
-                let decided = is_masked || by_time;
+                let same_but_decided = here.map(masked) == there.map(masked);
+                let repeated = by_time && kinds(&phase.lines) == kinds(&other.lines);
+                let decided = same_but_decided || repeated;
                 let to = match decided {
                     true => &mut differences.decided,
                     false => &mut differences.others,
@@ -99,7 +101,7 @@ fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Diffe
                 let (here, there) = (here.unwrap_or("nothing"), there.unwrap_or("nothing"));
                 let (row, phase) = (&passed.name, &phase.name);
                 let _ = writeln!(to, "{row}, {phase}, line {at}:\n  - {here}\n  + {there}");
-                if !is_masked {
+                if !same_but_decided {
                     // What follows is shifted, or a consequence.
                     break;
                 }
@@ -113,6 +115,12 @@ fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Diffe
         }
     }
     differences
+}
+
+/// The calls, each once, without their handles and numbers.
+fn kinds(lines: &[String]) -> BTreeSet<String> {
+    let without_digits = |line: &String| line.replace(|c: char| c.is_ascii_digit(), "");
+    lines.iter().map(without_digits).collect()
 }
 
 /// The line without what the device decides.

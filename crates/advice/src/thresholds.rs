@@ -5,7 +5,7 @@
 //! the GPU's. An interval is the one in which another run's value lies with a probability of 95 %.
 //! `thresholds.schema.json` beside this crate's README is generated from these types.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Version of the form. A reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
@@ -228,10 +228,13 @@ pub struct Change {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Point {
     /// The size.
+    #[serde(serialize_with = "shortest")]
     pub size: f64,
     /// The fastest CPU code: the GPU's time multiplied by the speedup.
+    #[serde(serialize_with = "shortest")]
     pub cpu_ns: f64,
     /// The GPU code.
+    #[serde(serialize_with = "shortest")]
     pub gpu_ns: f64,
     /// Lower end of the speedup's interval.
     pub low: f64,
@@ -246,6 +249,15 @@ pub struct Point {
     /// Bytes of one call to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download: Option<f64>,
+}
+
+/// Writes a whole number without a point.
+fn shortest<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let whole = *value as i64;
+    match whole as f64 == *value {
+        true => serializer.serialize_i64(whole),
+        false => serializer.serialize_f64(*value),
+    }
 }
 
 impl Point {

@@ -74,7 +74,7 @@ pub fn centre(processes: &[Vec<PairedTimes>], range: (u64, u64)) -> Option<f64> 
         .filter_map(|duels| match crossing(duels, range) {
             Seen::Nothing => None,
             // It lies below what was asked: further down next time.
-            Seen::Below(size) => Some((size / 2.0).ln()),
+            Seen::Below { first, .. } => Some((first / 2.0).ln()),
             Seen::Root { root, .. } => Some(root),
         });
     let mut sorted: Vec<f64> = seen.collect();
@@ -93,8 +93,13 @@ pub(super) enum Seen {
         /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
         slope: Option<f64>,
     },
-    /// The GPU wins at all sizes from this on, and smaller ones were not asked about.
-    Below(f64),
+    /// The GPU wins at all sizes from `first` on, and smaller ones were not asked about.
+    Below {
+        first: f64,
+        /// The size at which the line says that it begins to win, where that is at least half of
+        /// `first`: no line is followed further.
+        line: Option<f64>,
+    },
     Nothing,
 }
 
@@ -120,35 +125,36 @@ pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
             false => Seen::Nothing,
         };
     }
-    let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
-        return match first.size <= range.0 {
-            true => Seen::Root {
-                root: f64::NEG_INFINITY,
-                slope: None,
-            },
-            false => Seen::Below(first.size as f64),
-        };
-    };
     // The largest is there for the speedup. It is part of the line where it lies beside the others,
     // and where those that were expected around the crossing are all lost.
     let before = &duels[..duels.len() - 1];
-    let is_far = largest.size > before[before.len() - 1].size.saturating_mul(3) / 2;
+    let is_far = before
+        .last()
+        .is_some_and(|last| largest.size > last.size.saturating_mul(3) / 2);
+    let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
+        if first.size <= range.0 {
+            return Seen::Root {
+                root: f64::NEG_INFINITY,
+                slope: None,
+            };
+        }
+        let first = first.size as f64;
+        let (root, slope) = line(if is_far { before } else { duels });
+        let root = Some(root.exp()).filter(|root| slope < 0.0 && *root >= first / 2.0);
+        let line = root.map(|root| root.clamp(range.0 as f64, first));
+        return Seen::Below { first, line };
+    };
     let near = match (is_far, last_lost + 1 == before.len()) {
         (true, true) => &duels[last_lost..],
         (true, false) => before,
         (false, _) => duels,
     };
-    let (x, gaps): (Vec<f64>, Vec<f64>) = near
-        .iter()
-        .map(|duel| ((duel.size as f64).ln(), gap(duel)))
-        .unzip();
-    let slope = slope(&x, &gaps);
+    let (root, slope) = line(near);
     if slope < 0.0 {
-        let n = x.len() as f64;
-        let root = x.iter().sum::<f64>() / n - gaps.iter().sum::<f64>() / n / slope;
+        let end = |duel: &PairedTimes| (duel.size as f64).ln();
         return Seen::Root {
             // The signs say that it lies between them.
-            root: root.clamp(x[0], x[x.len() - 1]),
+            root: root.clamp(end(&near[0]), end(&near[near.len() - 1])),
             slope: Some(slope),
         };
     }
@@ -163,14 +169,21 @@ pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
     }
 }
 
-/// Slope of the line of least squares.
-fn slope(x: &[f64], y: &[f64]) -> f64 {
-    let n = x.len() as f64;
-    let (mx, my) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);
-    let (xx, xy) = x.iter().zip(y).fold((0.0, 0.0), |s, (x, y)| {
-        (s.0 + (x - mx).powi(2), s.1 + (x - mx) * (y - my))
+/// The line of least squares through the logarithms: where it is zero, and its slope.
+fn line(duels: &[PairedTimes]) -> (f64, f64) {
+    let n = duels.len() as f64;
+    let x = |duel: &PairedTimes| (duel.size as f64).ln();
+    let mx = duels.iter().map(x).sum::<f64>() / n;
+    let my = duels.iter().map(gap).sum::<f64>() / n;
+    let (xx, xy) = duels.iter().fold((0.0, 0.0), |sums, duel| {
+        let from_middle = x(duel) - mx;
+        (
+            sums.0 + from_middle.powi(2),
+            sums.1 + from_middle * (gap(duel) - my),
+        )
     });
-    xy / xx
+    let slope = xy / xx;
+    (mx - my / slope, slope)
 }
 
 #[cfg(test)]
@@ -236,6 +249,20 @@ mod tests {
         };
         assert!((root(256) - 90.0).abs() < 1e-9, "{}", root(256));
         assert!((root(128) - 90.0).abs() > 1.0, "{}", root(128));
+    }
+
+    #[test]
+    fn a_line_leads_below_what_was_asked_about_but_not_far() {
+        let seen = |at: f64, steep: f64| {
+            let duel = |size: u64| ratio(size, (size as f64 / at).powf(steep));
+            match crossing(&[64, 80, 96, 112, 4096].map(duel), RANGE) {
+                Seen::Below { first: 64.0, line } => line,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((seen(50.0, 1.0).unwrap() - 50.0).abs() < 1e-9);
+        assert_eq!(seen(31.0, 1.0), None, "further down than half of 64");
+        assert_eq!(seen(5000.0, -1.0), None, "the GPU loses with the size");
     }
 
     #[test]

@@ -164,10 +164,10 @@ impl Crossing {
         self.open = None;
     }
 
-    /// The largest size shows no difference.
-    pub(super) fn leave_open(&mut self, largest: f64) {
+    /// These sizes, from the smallest to the largest, would have to show a difference.
+    pub(super) fn leave_open(&mut self, sizes: (f64, f64)) {
         self.decide(Answer::Undecided);
-        self.open = Some((largest, largest));
+        self.open = Some(sizes);
     }
 
     /// The GPU wins from `size` on, measured between `low` and `high`.

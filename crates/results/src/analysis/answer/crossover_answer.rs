@@ -84,7 +84,11 @@ impl CrossoverAnswer {
             // The processes were not asked about each of its changes.
             _ if self.crossing.answer == Answer::CrossesBack
                 && wins == Some(self.crossing.for_good().is_some()) => {}
-            None => self.crossing.leave_open(last as f64),
+            // Either side may be ahead at the largest size, or the processes do not agree below it.
+            None => {
+                let from = if wins.is_none() { last } else { first };
+                self.crossing.leave_open((from as f64, last as f64));
+            }
             Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
             Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),
             Some(WinsFrom::Size {

@@ -106,10 +106,13 @@ struct QuestionSamples<'a> {
     asked: &'a Confirmation,
     /// Logarithms of the sizes of the crossings; infinite where the GPU always or never wins.
     roots: Vec<f64>,
-    /// Logarithms of sizes below which a crossing lies, of processes that were asked about larger ones.
-    below: Vec<f64>,
+    /// Logarithms of the sizes between which a crossing lies, of processes that were asked about larger
+    /// ones; the lower is not a number where it is unknown.
+    below: Vec<(f64, f64)>,
     /// The median of both.
     root: Option<f64>,
+    /// How far on either side of it the bounds leave it unknown.
+    unknown: f64,
     slope: Option<f64>,
     /// Logarithms of CPU over GPU time at the largest size.
     speedups: Vec<f64>,
@@ -146,7 +149,7 @@ pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
                 root => {
                     let crossings = others().map(|(_, crossings)| crossings);
                     let reach = reach(*of_crossings, crossings, one.finite().count());
-                    let reach = reach / one.slope.map_or(1.0, f64::abs);
+                    let reach = reach / one.slope.map_or(1.0, f64::abs) + one.unknown;
                     let (smallest, largest) = one.asked.range;
                     let within = |log: f64| log.exp().clamp(smallest as f64, largest as f64);
                     WinsFrom::Size {
@@ -249,14 +252,18 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
                 roots.push(root);
                 slopes.extend(slope);
             }
-            Seen::Below(size) => below.push(size.ln()),
+            Seen::Below { first, line } => {
+                below.push((line.map_or(f64::NAN, f64::ln), first.ln()));
+            }
             Seen::Nothing => {}
         }
     }
     let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
+    let (root, unknown) = middle(&roots, &below).unzip();
     Some(QuestionSamples {
         asked,
-        root: middle(&roots, &below),
+        root,
+        unknown: unknown.unwrap_or(0.0),
         slope: median(slopes),
         roots,
         below,
@@ -266,26 +273,32 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
     })
 }
 
-/// The median of most of the processes. Where the two in the middle are one that saw a crossing and
-/// one that saw none, it is the crossing; `None` where one always and the other never sees the GPU
-/// win, and where too few see anything.
+/// The median of the processes, and how far on either side of it they leave it unknown. Where the two
+/// in the middle are one that saw a crossing and one that saw none, it is the crossing; `None` where
+/// one always and the other never sees the GPU win, and where too few see anything.
 ///
-/// A crossing that is only known to lie `below` a size counts as smaller than the median where that
-/// size is: wherever it lies, the median is the same.
-fn middle(roots: &[f64], below: &[f64]) -> Option<f64> {
-    let mut sorted = roots.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let seen = middle_of_sorted(&sorted)?;
-    let smaller = below.iter().filter(|bound| **bound <= seen);
-    sorted.splice(0..0, smaller.clone().map(|_| f64::NAN));
-    if sorted.len() < FEWEST_PROCESSES {
+/// A crossing that is only known to lie `below` a size lies anywhere from where its line leads to.
+fn middle(roots: &[f64], below: &[(f64, f64)]) -> Option<(f64, f64)> {
+    if roots.len() + below.len() < FEWEST_PROCESSES {
         return None;
     }
-    let middle = middle_of_sorted(&sorted)?;
-    smaller
-        .max_by(|a, b| a.total_cmp(b))
-        .is_none_or(|bound| *bound <= middle)
-        .then_some(middle)
+    let with = |bound: fn(&(f64, f64)) -> f64| {
+        let mut all: Vec<f64> = roots
+            .iter()
+            .copied()
+            .chain(below.iter().map(bound))
+            .collect();
+        // What is not known may be the smallest.
+        all.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
+        middle_of_sorted(&all)
+    };
+    let (low, high) = (with(|bounds| bounds.0)?, with(|bounds| bounds.1)?);
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => Some((low.midpoint(high), (high - low) / 2.0)),
+        (true, false) => Some((low, 0.0)),
+        (false, true) => Some((high, 0.0)),
+        (false, false) => (low == high).then_some((low, 0.0)),
+    }
 }
 
 /// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
@@ -465,11 +478,37 @@ mod tests {
             panic!("{said:?}");
         };
         assert!((size - 100.0).abs() < 1e-6 && said.agree == 3, "{said:?}");
-        // Of one that lies below 160, nobody knows which of the three it is.
+        // With one that lies below 160 it is anywhere between the two others.
         let far = two_and(&at(200.0, 30.0));
-        assert_eq!((far.from, far.agree), (None, 0), "{far:?}");
-        assert_eq!(middle(&[4.0], &[3.0, 3.0]), None);
-        assert_eq!(middle(&[4.0, 5.0, f64::INFINITY], &[3.0]), Some(4.5));
+        let Some(WinsFrom::Size {
+            size, low, high, ..
+        }) = far.from
+        else {
+            panic!("{far:?}");
+        };
+        assert!(
+            (size * size / 12_000.0 - 1.0).abs() < 1e-6 && far.agree == 3,
+            "{far:?}"
+        );
+        let reach = (size / low).min(high / size);
+        assert!(reach > (120.0f64 / 100.0).sqrt(), "{far:?}");
+        let unknown = |bound| (f64::NAN, bound);
+        assert_eq!(middle(&[4.0], &[unknown(3.0); 2]), None);
+        // Where all lie below, their lines say where.
+        assert_eq!(middle(&[], &[(3.0, 4.0); 3]), Some((3.5, 0.5)));
+        let never = f64::INFINITY;
+        assert_eq!(
+            middle(&[4.0, 5.0, never], &[unknown(3.0)]),
+            Some((4.5, 0.0))
+        );
+        assert_eq!(
+            middle(&[1.0, 4.0, 5.0, 6.0, 8.0], &[unknown(5.5)]),
+            Some((4.875, 0.375))
+        );
+        assert_eq!(
+            middle(&[-never, -never, 5.0], &[unknown(9.0)]),
+            Some((5.0, 0.0))
+        );
     }
 
     /// What the fit says never contradicts the signs.

@@ -287,7 +287,8 @@ fn fastest_of<T: Copy>(
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
     let all = dropped.into_iter().chain(entries.iter().map(typical));
     let saved = lower_median(all.collect()) - fastest.typical();
-    Some((fastest.candidate, Duration::from_secs_f64(saved)))
+    // Below zero where the machine became slower after others were dropped.
+    Some((fastest.candidate, Duration::from_secs_f64(saved.max(0.0))))
 }
 
 /// Takes out what is so many times slower than the fastest, and gives its typical times.
@@ -439,6 +440,17 @@ mod tests {
             Some(slower * micros * times * MICRO)
         });
         assert_eq!(chosen.unwrap().0, 10_000);
+    }
+
+    #[test]
+    fn where_the_machine_slows_down_after_others_were_dropped_nothing_is_saved() {
+        let mut measured = 0;
+        let chosen = fastest_of(&[250, 260, 750, 760], |micros, times| {
+            measured += 1;
+            let slower = if measured > 20 { 4 } else { 1 };
+            Some(slower * micros * times * MICRO)
+        });
+        assert_eq!(chosen, Some((250, Duration::ZERO)));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Sizes {
     quick: Vec<u64>,
     default: Vec<u64>,
     full: Vec<u64>,
-    odd: Vec<u64>,
+    pub(super) odd: Vec<u64>,
 }
 
 impl Sizes {
@@ -95,10 +95,6 @@ impl Sizes {
             Profile::Default => &self.default,
             Profile::Full => &self.full,
         }
-    }
-
-    pub(super) fn has_odd(&self) -> bool {
-        !self.odd.is_empty()
     }
 
     /// Where tests verify: the odd sizes, or else the smallest and its neighbours.

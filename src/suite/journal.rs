@@ -36,7 +36,7 @@ pub(super) struct Journal {
     results: PathBuf,
     mode: Mode,
     /// Whether the record is on disk, since something was measured.
-    begun: bool,
+    pub(super) begun: bool,
     /// Whether something was left out since the record was written.
     unwritten: bool,
     /// Whether the GPU's ceilings need not be measured any more.
@@ -348,11 +348,6 @@ impl Journal {
         if !self.is_quiet {
             eprintln!("{what}");
         }
-    }
-
-    /// Whether something was measured.
-    pub(super) fn has_begun(&self) -> bool {
-        self.begun
     }
 
     /// Keeps what child processes have answered so far.

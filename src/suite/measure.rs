@@ -350,7 +350,7 @@ impl Measuring<'_> {
                         failure = Some(error);
                         panic!("{text}")
                     });
-                    if sampler.has_run() && interrupt::signal().is_some() {
+                    if sampler.progress.ran > 0 && interrupt::signal().is_some() {
                         // The samples of this benchmark are dropped. A routine that times itself
                         // had measured before Criterion asked.
                         panic!("interrupted");

@@ -38,15 +38,10 @@ pub(super) struct Progress {
     iterations: Option<u64>,
     /// Iterations that were run for this sample. More than are timed: behind a gate, a single
     /// iteration is run once before.
-    ran: u64,
+    pub(super) ran: u64,
 }
 
 impl Sampler<'_> {
-    /// Whether the routine was run for this sample, and did not time itself.
-    pub(super) fn has_run(&self) -> bool {
-        self.progress.ran > 0
-    }
-
     /// Nanoseconds of all `iterations` together.
     pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
         if let Some(own) = self.routine.time(iterations) {

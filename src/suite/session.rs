@@ -345,7 +345,7 @@ impl Session {
     /// Puts the questions that the results so far answer to child processes.
     pub(super) fn confirm(&mut self, when: When) {
         let over = self.no_room() || interrupt::signal().is_some();
-        if !self.journal.has_begun() || self.takes_turns() || over {
+        if !self.journal.begun || self.takes_turns() || over {
             return;
         }
         let run = self.journal.run().to_owned();

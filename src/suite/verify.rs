@@ -35,7 +35,7 @@ impl AnyGroup {
         let row = self.row(function)?;
         let operation = &self.operation;
         let mut absent = Vec::new();
-        let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
+        let own = row.sizes.as_ref().filter(|sizes| !sizes.odd.is_empty());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
         let timed = sizes.iter().map(|&size| {
             let id = self.id_of(row, size).to_string();

@@ -15,8 +15,8 @@ use crate::device::one_at_a_time;
 type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
 /// Poisoned, run and checked, once and then three times in a row.
-fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineError> {
-    for (name, mut routine) in ways? {
+fn each_is_right(device: &Gpu, what: &str, ways: impl Fn(By) -> Ways) -> Result<(), RoutineError> {
+    for (name, mut routine) in ways(By::Pinned)?.into_iter().chain(ways(By::Staged)?) {
         for runs in [1, 3] {
             routine.poison()?;
             device.synchronize()?;
@@ -36,10 +36,8 @@ fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError>
     let device = Rc::new(Gpu::open(0)?);
     for shape in shapes {
         let problem = Rc::new(Matmul::of(shape));
-        let what = format!("{shape:?}");
-        for by in [By::Pinned, By::Staged] {
-            each_is_right(&device, &what, gpu::from_host_ways(&device, &problem, by))?;
-        }
+        let ways = |by| gpu::from_host_ways(&device, &problem, by);
+        each_is_right(&device, &format!("{shape:?}"), ways)?;
     }
     Ok(())
 }
@@ -48,11 +46,8 @@ fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
     let device = Rc::new(Gpu::open(0)?);
     for n in sizes {
         let problem = Rc::new(NestedSine::new(n));
-        let what = format!("{n} sines");
-        for by in [By::Pinned, By::Staged] {
-            let ways = nested_sine::gpu::from_host_ways(&device, &problem, by);
-            each_is_right(&device, &what, ways)?;
-        }
+        let ways = |by| nested_sine::gpu::from_host_ways(&device, &problem, by);
+        each_is_right(&device, &format!("{n} sines"), ways)?;
     }
     Ok(())
 }

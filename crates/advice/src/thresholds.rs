@@ -253,10 +253,9 @@ pub struct Point {
 
 /// Writes a whole number without a point.
 fn shortest<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    let whole = *value as i64;
-    match whole as f64 == *value {
-        true => serializer.serialize_i64(whole),
-        false => serializer.serialize_f64(*value),
+    match *value as i64 {
+        whole if whole as f64 == *value => serializer.serialize_i64(whole),
+        _ => serializer.serialize_f64(*value),
     }
 }
 

@@ -42,8 +42,3 @@ pub fn largest_relative(found: &[f32], expected: &[f32]) -> f64 {
         worse(error, relative((found - expected).abs(), expected.abs()))
     })
 }
-
-/// The sum of the squares.
-pub fn sum_of_squares(values: &[f64]) -> f64 {
-    values.iter().map(|x| x * x).sum()
-}

@@ -501,14 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_changes_read_well() {
-        assert_eq!(time_fine(1.38), "1.380 ns");
-        assert_eq!(time_fine(15_234.0), "15.23 µs");
-        assert_eq!(time_fine(2.5e9), "2.500 s");
-        assert_eq!(change(1.0312), "+3.12 %");
-        assert_eq!(change(0.5), "-50.0 %");
-        assert_eq!(change(12.0), "×12.00");
-        assert_eq!(change(0.99999), "0.00 %");
+    fn figures_read_well() {
         assert_eq!(percent_fine(0.01), "1 %");
         assert_eq!(percent_fine(0.00075), "0.075 %");
         assert_eq!(runs(&[]), "–");

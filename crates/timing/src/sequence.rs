@@ -62,11 +62,8 @@ pub(super) fn gated(
     batch: u64,
 ) -> Result<f64, TimingError> {
     guarded(t, |t| {
-        let mut total = 0.0;
-        for size in even_batches(iterations, batch) {
-            total += window(t, size, true)?;
-        }
-        Ok(total)
+        let batches = even_batches(iterations, batch);
+        batches.map(|size| window(t, size, true)).sum()
     })
 }
 

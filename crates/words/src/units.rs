@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(time_fine(1380.04), "1.380 µs");
         assert_eq!(time_fine(999.97), "1.000 µs");
         assert_eq!(time_fine(34_567.0), "34.57 µs");
-        assert_eq!(change(1.012), "+1.20 %");
+        assert_eq!(change(0.5), "-50.0 %");
         assert_eq!(change(0.99999), "0.00 %");
         assert_eq!(change(4.0), "×4.00");
     }

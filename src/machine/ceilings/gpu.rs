@@ -110,34 +110,24 @@ fn link(
     let stream = gpu.stream();
     let slice = copies_and_events::pinned_mut(&mut host)?;
     slice.fill(1);
-    let method = |direction: &str| {
-        format!(
-            "copy of {} MiB of pinned memory, {direction}, median of {REPEATS}",
-            bytes >> 20
-        )
+    let mut insert = |name, direction, ns: f64| {
+        let size = bytes >> 20;
+        let method =
+            format!("copy of {size} MiB of pinned memory, {direction}, median of {REPEATS}");
+        measured.insert(name, bytes as f64 / ns * 1e9, "B/s", method);
     };
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (to, _to) = device.device_ptr_mut(stream);
         // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
         unsafe { copies_and_events::copy_to_device(slice, to, stream) }
     })?;
-    measured.insert(
-        "h2d_pinned",
-        bytes as f64 / ns * 1e9,
-        "B/s",
-        method("host to device"),
-    );
+    insert("h2d_pinned", "host to device", ns);
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (from, _from) = device.device_ptr(stream);
         // SAFETY: as above; nobody reads the host buffer before the clock has synchronised.
         unsafe { copies_and_events::copy_to_host(from, slice, stream) }
     })?;
-    measured.insert(
-        "d2h_pinned",
-        bytes as f64 / ns * 1e9,
-        "B/s",
-        method("device to host"),
-    );
+    insert("d2h_pinned", "device to host", ns);
     Ok(())
 }
 

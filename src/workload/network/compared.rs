@@ -35,6 +35,7 @@ pub(crate) fn largest(found: &[f32], expected: &[f64], least: f64) -> f64 {
 }
 
 pub(crate) fn rms(values: &[f64]) -> f64 {
-    let squares = values.par_chunks(CHUNK).map(error::sum_of_squares);
-    (squares.collect::<Vec<_>>().iter().sum::<f64>() / values.len() as f64).sqrt()
+    let squares = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>();
+    let squares: Vec<f64> = values.par_chunks(CHUNK).map(squares).collect();
+    (squares.iter().sum::<f64>() / values.len() as f64).sqrt()
 }

@@ -277,8 +277,7 @@ fn tables(profile: &str, report: &Assembled, predicted: usize) -> String {
     text += &skinny.row("`matmul_skinny`, from the square products of `matmul`");
     assert_eq!(skinny.wrong, 0, "{text}");
     assert!(inside.wrong * 100 <= 3 * inside.all(), "{text}");
-    // A fifth was the aim. Near a crossing it also depends on how the CPU's times vary on that host:
-    // four runs of `default` on two hosts gave 17 to 21 %.
+    // The aim is a fifth; four runs of `default` on two hosts, whose CPUs vary, gave 17 to 21 %.
     assert!(inside.unsure * 100 <= 22 * inside.all(), "{text}");
 
     text += "\nEach group left out, for work that was not measured:\n\n\

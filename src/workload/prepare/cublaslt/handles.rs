@@ -13,12 +13,6 @@ pub(crate) const NO_CUBLASLT: Absence = Absence::NoLibrary {
     remedy: "install the CUDA toolkit's cuBLAS (libcublasLt) to run FP8 products and the layers of networks",
 };
 
-/// Whether the library can be opened.
-pub(crate) fn is_present() -> bool {
-    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
-    unsafe { sys::is_culib_present() }
-}
-
 /// Runs `make`, which makes the handles of a product.
 ///
 /// # Errors

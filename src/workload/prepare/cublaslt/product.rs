@@ -38,7 +38,8 @@ impl Workspace {
     /// cuBLASLt is not installed, or the device has too little memory.
     pub(crate) fn new(gpu: &Gpu) -> Result<Rc<Self>, RoutineError> {
         let blas = gpu.blas()?;
-        if !handles::is_present() {
+        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+        if !unsafe { sys::is_culib_present() } {
             return Err(NO_CUBLASLT.into());
         }
         let memory = gpu.alloc(usize::try_from(CUBLAS_WORKSPACE)?)?;

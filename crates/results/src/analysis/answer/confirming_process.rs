@@ -3,6 +3,8 @@
 //! Its crossing is the root of a straight line through the logarithms of its ratios at the sizes
 //! around it, between the sizes where their signs say that it lies.
 
+use std::f64::consts::LN_2;
+
 use crate::model::record::PairedTimes;
 use crate::statistics::median::median_of_sorted;
 
@@ -69,14 +71,9 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
 
 /// The crossing in the processes so far, around which the next one measures.
 pub fn centre(processes: &[Vec<PairedTimes>], range: (u64, u64)) -> Option<f64> {
-    let seen = processes
-        .iter()
-        .filter_map(|duels| match crossing(duels, range) {
-            Seen::Nothing => None,
-            // It lies below what was asked: further down next time.
-            Seen::Below { first, .. } => Some((first / 2.0).ln()),
-            Seen::Root { root, .. } => Some(root),
-        });
+    let seen = processes.iter().filter_map(|duels| crossing(duels, range));
+    // One that lies below what was asked: further down next time.
+    let seen = seen.map(|seen| seen.root().unwrap_or(seen.high - LN_2));
     let mut sorted: Vec<f64> = seen.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
@@ -84,23 +81,28 @@ pub fn centre(processes: &[Vec<PairedTimes>], range: (u64, u64)) -> Option<f64> 
     Some(middle.unwrap_or(lower).exp())
 }
 
-/// What one process sees of the crossing.
+/// What one process sees of the crossing: logarithms of the sizes between which the GPU begins to win.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Seen {
-    Root {
-        /// Logarithm of the size; infinite where the GPU always or never wins.
-        root: f64,
-        /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
-        slope: Option<f64>,
-    },
-    /// The GPU wins at all sizes from `first` on, and smaller ones were not asked about.
-    Below {
-        first: f64,
-        /// The size at which the line says that it begins to win, where that is at least half of
-        /// `first`: no line is followed further.
-        line: Option<f64>,
-    },
-    Nothing,
+pub(super) struct Seen {
+    /// Both are infinite where the GPU always or never wins.
+    pub(super) high: f64,
+    /// The same, except where only larger sizes were asked about: there it is where the line leads, at
+    /// least to half of the bound, and else not a number.
+    pub(super) low: f64,
+    /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
+    pub(super) slope: Option<f64>,
+}
+
+impl Seen {
+    fn at(root: f64, slope: Option<f64>) -> Self {
+        let (low, high) = (root, root);
+        Self { high, low, slope }
+    }
+
+    /// The crossing, where it was asked about.
+    pub(super) fn root(&self) -> Option<f64> {
+        (self.low == self.high).then_some(self.high)
+    }
 }
 
 /// Logarithm of GPU over CPU time.
@@ -110,20 +112,12 @@ pub(super) fn gap(duel: &PairedTimes) -> f64 {
 }
 
 /// Where the GPU begins to win for good, as these sizes show it.
-pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
-    let (Some(first), Some(largest)) = (duels.first(), duels.last()) else {
-        return Seen::Nothing;
-    };
+pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Option<Seen> {
+    let (first, largest) = (duels.first()?, duels.last()?);
     let wins = |duel: &PairedTimes| gap(duel) < 0.0;
     if !wins(largest) {
         // Nothing beyond is known where the range goes on.
-        return match largest.size >= range.1 {
-            true => Seen::Root {
-                root: f64::INFINITY,
-                slope: None,
-            },
-            false => Seen::Nothing,
-        };
+        return (largest.size >= range.1).then_some(Seen::at(f64::INFINITY, None));
     }
     // The largest is there for the speedup. It is part of the line where it lies beside the others,
     // and where those that were expected around the crossing are all lost.
@@ -133,16 +127,16 @@ pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
         .is_some_and(|last| largest.size > last.size.saturating_mul(3) / 2);
     let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
         if first.size <= range.0 {
-            return Seen::Root {
-                root: f64::NEG_INFINITY,
-                slope: None,
-            };
+            return Some(Seen::at(f64::NEG_INFINITY, None));
         }
-        let first = first.size as f64;
+        let high = log_size(first);
         let (root, slope) = line(if is_far { before } else { duels });
-        let root = Some(root.exp()).filter(|root| slope < 0.0 && *root >= first / 2.0);
-        let line = root.map(|root| root.clamp(range.0 as f64, first));
-        return Seen::Below { first, line };
+        let low = match slope < 0.0 && root >= high - LN_2 {
+            true => root.clamp((range.0 as f64).ln(), high),
+            false => f64::NAN,
+        };
+        let slope = None;
+        return Some(Seen { high, low, slope });
     };
     let near = match (is_far, last_lost + 1 == before.len()) {
         (true, true) => &duels[last_lost..],
@@ -151,32 +145,30 @@ pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
     };
     let (root, slope) = line(near);
     if slope < 0.0 {
-        let end = |duel: &PairedTimes| (duel.size as f64).ln();
-        return Seen::Root {
-            // The signs say that it lies between them.
-            root: root.clamp(end(&near[0]), end(&near[near.len() - 1])),
-            slope: Some(slope),
-        };
+        // The signs say that it lies between them.
+        let root = root.clamp(log_size(&near[0]), log_size(&near[near.len() - 1]));
+        return Some(Seen::at(root, Some(slope)));
     }
     // On the whole the GPU does not gain with the size: the crossing lies between the last size that
     // it lost and the next.
     let (a, b) = (&duels[last_lost], &duels[last_lost + 1]);
-    let (from, to) = ((a.size as f64).ln(), (b.size as f64).ln());
+    let (from, to) = (log_size(a), log_size(b));
     let slope = (gap(b) - gap(a)) / (to - from);
-    Seen::Root {
-        root: (from - gap(a) / slope).clamp(from, to),
-        slope: Some(slope).filter(|slope| *slope < 0.0),
-    }
+    let root = (from - gap(a) / slope).clamp(from, to);
+    Some(Seen::at(root, Some(slope).filter(|slope| *slope < 0.0)))
+}
+
+fn log_size(duel: &PairedTimes) -> f64 {
+    (duel.size as f64).ln()
 }
 
 /// The line of least squares through the logarithms: where it is zero, and its slope.
 fn line(duels: &[PairedTimes]) -> (f64, f64) {
     let n = duels.len() as f64;
-    let x = |duel: &PairedTimes| (duel.size as f64).ln();
-    let mx = duels.iter().map(x).sum::<f64>() / n;
+    let mx = duels.iter().map(log_size).sum::<f64>() / n;
     let my = duels.iter().map(gap).sum::<f64>() / n;
     let (xx, xy) = duels.iter().fold((0.0, 0.0), |sums, duel| {
-        let from_middle = x(duel) - mx;
+        let from_middle = log_size(duel) - mx;
         (
             sums.0 + from_middle.powi(2),
             sums.1 + from_middle * (gap(duel) - my),
@@ -242,10 +234,8 @@ mod tests {
                 let bent = if size == largest { 2.0 } else { 1.0 };
                 ratio(size, bent * (size as f64 / 90.0).powi(2))
             };
-            match crossing(&[64, 80, 96, 112, largest].map(duel), RANGE) {
-                Seen::Root { root, .. } => root.exp(),
-                other => panic!("{other:?}"),
-            }
+            let seen = crossing(&[64, 80, 96, 112, largest].map(duel), RANGE);
+            seen.unwrap().root().unwrap().exp()
         };
         assert!((root(256) - 90.0).abs() < 1e-9, "{}", root(256));
         assert!((root(128) - 90.0).abs() > 1.0, "{}", root(128));
@@ -255,14 +245,13 @@ mod tests {
     fn a_line_leads_below_what_was_asked_about_but_not_far() {
         let seen = |at: f64, steep: f64| {
             let duel = |size: u64| ratio(size, (size as f64 / at).powf(steep));
-            match crossing(&[64, 80, 96, 112, 4096].map(duel), RANGE) {
-                Seen::Below { first: 64.0, line } => line,
-                other => panic!("{other:?}"),
-            }
+            let seen = crossing(&[64, 80, 96, 112, 4096].map(duel), RANGE).unwrap();
+            assert!(seen.high == 64.0f64.ln() && seen.root().is_none());
+            seen.low.exp()
         };
-        assert!((seen(50.0, 1.0).unwrap() - 50.0).abs() < 1e-9);
-        assert_eq!(seen(31.0, 1.0), None, "further down than half of 64");
-        assert_eq!(seen(5000.0, -1.0), None, "the GPU loses with the size");
+        assert!((seen(50.0, 1.0) - 50.0).abs() < 1e-9);
+        assert!(seen(31.0, 1.0).is_nan(), "further down than half of 64");
+        assert!(seen(5000.0, -1.0).is_nan(), "the GPU loses with the size");
     }
 
     #[test]

@@ -164,12 +164,6 @@ impl Crossing {
         self.open = None;
     }
 
-    /// These sizes, from the smallest to the largest, would have to show a difference.
-    pub(super) fn leave_open(&mut self, sizes: (f64, f64)) {
-        self.decide(Answer::Undecided);
-        self.open = Some(sizes);
-    }
-
     /// The GPU wins from `size` on, measured between `low` and `high`.
     pub(super) fn move_to(&mut self, size: f64, low: f64, high: f64) {
         self.decide(Answer::At);

@@ -87,7 +87,8 @@ impl CrossoverAnswer {
             // Either side may be ahead at the largest size, or the processes do not agree below it.
             None => {
                 let from = if wins.is_none() { last } else { first };
-                self.crossing.leave_open((from as f64, last as f64));
+                self.crossing.decide(Answer::Undecided);
+                self.crossing.open = Some((from as f64, last as f64));
             }
             Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
             Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),

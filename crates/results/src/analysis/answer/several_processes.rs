@@ -104,12 +104,8 @@ impl Confirmed {
 /// What a question's processes say, before the spread is known.
 struct QuestionSamples<'a> {
     asked: &'a Confirmation,
-    /// Logarithms of the sizes of the crossings; infinite where the GPU always or never wins.
-    roots: Vec<f64>,
-    /// Logarithms of the sizes between which a crossing lies, of processes that were asked about larger
-    /// ones; the lower is not a number where it is unknown.
-    below: Vec<(f64, f64)>,
-    /// The median of both.
+    seen: Vec<Seen>,
+    /// Logarithm of the size of the median crossing; infinite where the GPU always or never wins.
     root: Option<f64>,
     /// How far on either side of it the bounds leave it unknown.
     unknown: f64,
@@ -156,21 +152,21 @@ pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
                         size: within(root),
                         low: within(root - reach),
                         high: within(root + reach),
-                        or_always: one.roots.contains(&f64::NEG_INFINITY),
-                        or_never: one.roots.contains(&f64::INFINITY),
+                        or_always: one.seen.iter().any(|seen| seen.high == f64::NEG_INFINITY),
+                        or_never: one.seen.iter().any(|seen| seen.low == f64::INFINITY),
                     }
                 }
             });
             let kind = |root: f64| if root.is_finite() { 0.0 } else { root };
-            let same = |other: &&f64| one.root.is_some_and(|root| kind(root) == kind(**other));
             // Who saw the GPU win at each size that was asked about does not contradict a crossing.
-            let also = match one.root {
-                Some(root) if root < f64::INFINITY => one.below.len(),
-                _ => 0,
+            let agrees = |root: f64, seen: &Seen| match seen.root() {
+                Some(own) => kind(root) == kind(own),
+                None => root < f64::INFINITY,
             };
+            let same = |seen: &&Seen| one.root.is_some_and(|root| agrees(root, seen));
             let mut confirmed = Confirmed {
                 processes: one.speedups.len(),
-                agree: one.roots.iter().filter(same).count() + also,
+                agree: one.seen.iter().filter(same).count(),
                 from,
                 speedup: one.speedup.exp(),
                 speedup_interval: ((one.speedup - speedup).exp(), (one.speedup + speedup).exp()),
@@ -245,28 +241,18 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
     if processes.len() < FEWEST_PROCESSES {
         return None;
     }
-    let (mut roots, mut below, mut slopes) = (Vec::new(), Vec::new(), Vec::new());
-    for duels in &processes {
-        match crossing(duels, asked.range) {
-            Seen::Root { root, slope } => {
-                roots.push(root);
-                slopes.extend(slope);
-            }
-            Seen::Below { first, line } => {
-                below.push((line.map_or(f64::NAN, f64::ln), first.ln()));
-            }
-            Seen::Nothing => {}
-        }
-    }
+    let seen = processes
+        .iter()
+        .filter_map(|duels| crossing(duels, asked.range));
+    let seen: Vec<Seen> = seen.collect();
     let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
-    let (root, unknown) = middle(&roots, &below).unzip();
+    let (root, unknown) = middle(&seen).unzip();
     Some(QuestionSamples {
         asked,
         root,
         unknown: unknown.unwrap_or(0.0),
-        slope: median(slopes),
-        roots,
-        below,
+        slope: median(seen.iter().filter_map(|seen| seen.slope)),
+        seen,
         speedup: median(speedups.iter().copied())?,
         speedups,
         largest,
@@ -276,29 +262,20 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
 /// The median of the processes, and how far on either side of it they leave it unknown. Where the two
 /// in the middle are one that saw a crossing and one that saw none, it is the crossing; `None` where
 /// one always and the other never sees the GPU win, and where too few see anything.
-///
-/// A crossing that is only known to lie `below` a size lies anywhere from where its line leads to.
-fn middle(roots: &[f64], below: &[(f64, f64)]) -> Option<(f64, f64)> {
-    if roots.len() + below.len() < FEWEST_PROCESSES {
+fn middle(seen: &[Seen]) -> Option<(f64, f64)> {
+    if seen.len() < FEWEST_PROCESSES {
         return None;
     }
-    let with = |bound: fn(&(f64, f64)) -> f64| {
-        let mut all: Vec<f64> = roots
-            .iter()
-            .copied()
-            .chain(below.iter().map(bound))
-            .collect();
+    let median_of = |end: fn(&Seen) -> f64| {
+        let mut ends: Vec<f64> = seen.iter().map(end).collect();
         // What is not known may be the smallest.
-        all.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
-        middle_of_sorted(&all)
+        ends.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
+        middle_of_sorted(&ends)
     };
-    let (low, high) = (with(|bounds| bounds.0)?, with(|bounds| bounds.1)?);
-    match (low.is_finite(), high.is_finite()) {
-        (true, true) => Some((low.midpoint(high), (high - low) / 2.0)),
-        (true, false) => Some((low, 0.0)),
-        (false, true) => Some((high, 0.0)),
-        (false, false) => (low == high).then_some((low, 0.0)),
-    }
+    let (low, high) = (median_of(|seen| seen.low)?, median_of(|seen| seen.high)?);
+    let distance = (high - low) / 2.0;
+    let unknown = if distance.is_finite() { distance } else { 0.0 };
+    Some((middle_of_sorted(&[low, high])?, unknown))
 }
 
 /// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
@@ -317,7 +294,8 @@ fn middle_of_sorted(sorted: &[f64]) -> Option<f64> {
 impl QuestionSamples<'_> {
     /// The crossings that were seen.
     fn finite(&self) -> impl Iterator<Item = f64> {
-        self.roots.iter().copied().filter(|root| root.is_finite())
+        let roots = self.seen.iter().filter_map(Seen::root);
+        roots.filter(|root| root.is_finite())
     }
 
     fn around_the_crossing(&self) -> Spread {
@@ -490,25 +468,33 @@ mod tests {
             (size * size / 12_000.0 - 1.0).abs() < 1e-6 && far.agree == 3,
             "{far:?}"
         );
-        let reach = (size / low).min(high / size);
-        assert!(reach > (120.0f64 / 100.0).sqrt(), "{far:?}");
-        let unknown = |bound| (f64::NAN, bound);
-        assert_eq!(middle(&[4.0], &[unknown(3.0); 2]), None);
-        // Where all lie below, their lines say where.
-        assert_eq!(middle(&[], &[(3.0, 4.0); 3]), Some((3.5, 0.5)));
-        let never = f64::INFINITY;
+        assert!((size / low).min(high / size) > 1.2f64.sqrt(), "{far:?}");
+    }
+
+    #[test]
+    fn bounds_leave_the_median_between_two_sizes() {
+        let middle = |seen: &[(f64, f64)]| {
+            let slope = None;
+            let seen = seen.iter().map(|&(low, high)| Seen { high, low, slope });
+            middle(&seen.collect::<Vec<_>>())
+        };
+        let at = |root: f64| (root, root);
+        let (never, below) = (f64::INFINITY, |bound: f64| (f64::NAN, bound));
+        assert_eq!(middle(&[at(4.0), below(3.0), below(3.0)]), None);
         assert_eq!(
-            middle(&[4.0, 5.0, never], &[unknown(3.0)]),
+            middle(&[at(4.0), at(5.0), at(never), below(3.0)]),
             Some((4.5, 0.0))
         );
         assert_eq!(
-            middle(&[1.0, 4.0, 5.0, 6.0, 8.0], &[unknown(5.5)]),
-            Some((4.875, 0.375))
+            middle(&[at(1.0), at(4.0), at(5.0), below(4.5)]),
+            Some((3.375, 0.875))
         );
         assert_eq!(
-            middle(&[-never, -never, 5.0], &[unknown(9.0)]),
+            middle(&[at(-never), at(-never), at(5.0), below(9.0)]),
             Some((5.0, 0.0))
         );
+        // Where all lie below, their lines say where.
+        assert_eq!(middle(&[(3.0, 4.0); 3]), Some((3.5, 0.5)));
     }
 
     /// What the fit says never contradicts the signs.

@@ -201,7 +201,7 @@ impl Results {
             files: BTreeMap::new(),
             numbers: Vec::new(),
         };
-        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/results/criterion");
+        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/criterion");
         let group = stored.join("matmul_batched");
         for entry in WalkDir::new(&group).into_iter().flatten() {
             if !entry.file_type().is_file() {

@@ -12,3 +12,4 @@ mod full_disk;
 #[path = "../runs/printed.rs"]
 mod printed;
 mod repositories;
+mod stored;

@@ -105,10 +105,11 @@ fn operation(
         place(at, &here[best], ours, series[best], cpu, gpu)
     };
     let places: Vec<Place> = Data::ALL.into_iter().filter_map(place).collect();
-    let (_, first) = of_group.first()?;
+    let fastest = &places.first()?.gpu;
+    let (_, first) = of_group.iter().find(|(found, _)| found.gpu == *fastest)?;
     let start = cold_start::start(gpu, cold_start::First::of(first));
     let first_call = start.map(|start| start.total_ns() - start.warm.map_or(0.0, |b| b.median_ns));
-    (!places.is_empty()).then(|| Operation {
+    Some(Operation {
         name: ours.name.clone(),
         title: ours.topic.title.clone(),
         format: first.role.format.name().to_owned(),

@@ -1,0 +1,390 @@
+//! The command on results of real machines: a few files of an H200 in `tests/stored`, and the
+//! committed record of an H100.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use regex::Regex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use walkdir::WalkDir;
+
+use crate::printed::{printed, text};
+
+/// The batched matrix product on an H200: three implementations, two sizes.
+fn stored() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/criterion")
+}
+
+/// The record of an H100, which has every group. A package of this crate has none.
+fn h100() -> Option<PathBuf> {
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports/machines");
+    let records = files(&machines);
+    let found = (records.into_iter()).find(|path| path.to_string_lossy().contains("h100"));
+    if found.is_none() {
+        println!("skipped: the committed records belong to a checkout, and a package has none");
+    }
+    found
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = WalkDir::new(folder).sort_by_file_name().into_iter();
+    let paths = entries.flatten().map(walkdir::DirEntry::into_path);
+    paths.filter(|path| path.is_file()).collect()
+}
+
+fn json(text: impl AsRef<[u8]>) -> Value {
+    serde_json::from_slice(text.as_ref()).expect("JSON")
+}
+
+fn crossover(results: &Path, arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .args(arguments)
+        .env("CRITERION_HOME", results)
+        .output()
+        .expect("the command was built for this test")
+}
+
+/// A report in a folder of its own.
+struct Report {
+    folder: TempDir,
+    /// The table on standard output.
+    table: String,
+}
+
+impl Report {
+    fn of_folder(results: &Path) -> Self {
+        Self::of(results, &[])
+    }
+
+    fn of_record(record: &Path) -> Self {
+        let record = record.to_str().expect("a path in UTF-8");
+        Self::of(Path::new("/none"), &["--with", record])
+    }
+
+    fn of(results: &Path, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let out = folder.path().to_str().expect("a path in UTF-8");
+        let report = ["report", "--no-reference", "--out", out];
+        let output = crossover(results, &[&report, arguments].concat());
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            printed(&output)
+        );
+        let table = text(&output.stdout).replace(out, "");
+        Self { folder, table }
+    }
+
+    fn thresholds(&self) -> Value {
+        json(self.read("thresholds.json"))
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).expect(name)
+    }
+}
+
+/// Fails where a number differs from what is expected by more than a part in 2,000.
+fn near(value: &Value, expected: f64) {
+    let is_near = |value: f64| (value / expected - 1.0).abs() < 5e-4;
+    assert!(value.as_f64().is_some_and(is_near), "{value} ≠ {expected}");
+}
+
+#[test]
+fn a_report_answers_from_stored_results() {
+    let report = Report::of_folder(&stored());
+    assert!(report.table.contains("6 benchmarks, 0 failed"));
+    let thresholds = report.thresholds();
+    assert_eq!(thresholds["machine"]["gpu"], "NVIDIA H200");
+    let operation = &thresholds["operations"][0];
+    assert_eq!(operation["name"], "matmul_batched");
+    for (at, data, gpu, kind, limit, times) in [
+        (
+            0,
+            "queued",
+            "cublas-eager",
+            "always",
+            "launch",
+            [7738.0, 49_730.0],
+        ),
+        (
+            1,
+            "pinned",
+            "transfer-pinned",
+            "undecided",
+            "link",
+            [83_960.0, 980_600.0],
+        ),
+    ] {
+        let place = &operation["places"][at];
+        assert_eq!(place["data"], data);
+        assert_eq!(
+            (&place["cpu"], &place["gpu"]),
+            (&"over-batch".into(), &gpu.into())
+        );
+        assert_eq!(place["crossing"]["kind"], kind, "{data}");
+        assert_eq!(place["limits"][0]["gpu"], limit, "{data}");
+        for (point, (cpu, gpu)) in [39_430.0, 1_309_000.0].into_iter().zip(times).enumerate() {
+            let point = &place["points"][point];
+            near(&point["cpu_ns"], cpu);
+            near(&point["gpu_ns"], gpu);
+        }
+    }
+}
+
+#[test]
+fn an_exported_record_gives_the_same_answers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let to = folder.path().to_str().expect("a path in UTF-8");
+    let output = crossover(&stored(), &["export", to]);
+    assert!(output.status.success(), "{}", printed(&output));
+    let record = files(folder.path()).remove(0);
+    let (of_folder, of_record) = (Report::of_folder(&stored()), Report::of_record(&record));
+    assert_eq!(
+        of_folder.thresholds()["operations"],
+        of_record.thresholds()["operations"]
+    );
+}
+
+#[test]
+fn stored_baselines_are_compared() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    for side in ["before", "after"] {
+        for file in files(&stored()) {
+            let to = file.strip_prefix(stored()).expect("below it");
+            let to = root.path().join(side).join(to);
+            fs::create_dir_all(to.parent().expect("a folder")).expect("a new folder");
+            fs::copy(file, to).expect("there is room");
+        }
+    }
+    let after = root.path().join("after");
+    let result = |row: &str| after.join("matmul_batched").join(row).join("new");
+    for (row, factor) in [
+        ("cpu_over-batch/64", 1.001),
+        ("gpu_cublas-eager/64", 1.1),
+        ("gpu_cublas-eager/256", 0.999),
+        ("gpu_transfer-pinned/64", 1.002),
+        ("gpu_transfer-pinned/256", 0.9),
+    ] {
+        scale(&result(row), factor);
+    }
+    fs::remove_dir_all(result("cpu_over-batch/256")).expect("it is there");
+    let [before, after] = ["before", "after"].map(|side| root.path().join(side));
+    let sides = [&before, &after].map(|side| side.to_str().expect("a path in UTF-8"));
+    let output = crossover(
+        root.path(),
+        &[&["compare"], &sides[..], &["--json"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let compared = json(&output.stdout);
+    assert_eq!(compared["counts"]["gone"], 1, "{compared:#}");
+    let benchmarks = compared["benchmarks"].as_array().expect("a list");
+    assert_eq!(benchmarks.len(), 6);
+    for (row, ns, ratio) in [
+        ("cpu/over-batch/64", 39_426.0, 1.001),
+        ("gpu/cublas-eager/64", 7738.0, 1.1),
+        ("gpu/cublas-eager/256", 49_729.0, 0.999),
+        ("gpu/transfer-pinned/64", 83_960.0, 1.002),
+        ("gpu/transfer-pinned/256", 980_628.0, 0.9),
+    ] {
+        let id = format!("matmul_batched/{row}");
+        let mut found = benchmarks.iter().filter(|benchmark| benchmark["id"] == id);
+        let found = found.next().expect(row);
+        near(&found["base_ns"], ns);
+        near(&found["new_ns"], ns * ratio);
+        near(&found["ratio"], ratio);
+    }
+}
+
+/// Multiplies the times of a result.
+fn scale(folder: &Path, factor: f64) {
+    let [sample, sidecar] = ["sample.json", "crossover.json"].map(|name| folder.join(name));
+    let mut samples = json(fs::read(&sample).expect("it is there"));
+    for time in samples["times"].as_array_mut().expect("a list") {
+        *time = (time.as_f64().expect("a time") * factor).into();
+    }
+    fs::write(&sample, samples.to_string()).expect("there is room");
+    let mut of_result = json(fs::read(&sidecar).expect("it is there"));
+    let digest = Sha256::digest(samples.to_string());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    of_result["samples_sha256"] = digest.into();
+    fs::write(&sidecar, of_result.to_string()).expect("there is room");
+}
+
+#[test]
+fn the_program_in_the_documentation_reads_a_curve() {
+    let Some(record) = h100() else { return };
+    let documentation = include_str!("../../../../docs/records.md");
+    let program = documentation.split("```python\n").nth(1);
+    let (program, _) = program
+        .and_then(|rest| rest.split_once("```"))
+        .expect("it is there");
+    let mut python = Command::new("python3");
+    python
+        .arg("-c")
+        .arg(program)
+        .arg(&record)
+        .arg("matmul/gpu/cublas");
+    let Ok(output) = python.output() else {
+        println!("skipped: there is no python3 here");
+        return;
+    };
+    let table = Report::of_record(&record).read("results.csv");
+    let mut lines = table
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a header");
+    let column = |name: &str| head.iter().position(|other| *other == name).expect(name);
+    let (implementation, size, median) = (
+        column("implementation"),
+        column("size"),
+        column("median_ns"),
+    );
+    let (group, rows) = (column("group"), lines);
+    let of_curve = rows.filter(|row| row[group] == "matmul" && row[implementation] == "gpu/cublas");
+    let expected: String = of_curve
+        .map(|row| format!("{} {}\n", row[size], row[median]))
+        .collect();
+    assert_eq!(printed(&output), expected);
+    assert!(expected.lines().count() >= 6, "{expected}");
+}
+
+/// Names without a meaning for groups and implementations.
+#[derive(Default)]
+struct Renamed {
+    groups: BTreeMap<String, String>,
+    implementations: BTreeMap<String, String>,
+}
+
+impl Renamed {
+    fn group(&mut self, name: &str) -> String {
+        let number = self.groups.len() * 61 % 97;
+        let new = || format!("zz{number:02}group");
+        self.groups
+            .entry(name.to_owned())
+            .or_insert_with(new)
+            .clone()
+    }
+
+    /// Another order than that of the old names.
+    fn implementation(&mut self, name: &str) -> String {
+        let number = self.implementations.len() * 101 % 211;
+        let new = || format!("zz{number:03}row");
+        let entry = self.implementations.entry(name.to_owned());
+        entry.or_insert_with(new).clone()
+    }
+
+    fn id(&mut self, id: &str) -> String {
+        let mut parts: Vec<String> = id.split('/').map(str::to_owned).collect();
+        if let [group, _, implementation, ..] = &mut parts[..] {
+            *group = self.group(group);
+            *implementation = self.implementation(implementation);
+        }
+        parts.join("/")
+    }
+
+    /// Renames in every part of a record.
+    fn rename(&mut self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.rename(item)),
+            Value::Object(fields) => {
+                for (field, value) in fields {
+                    match (field.as_str(), &*value) {
+                        ("id", Value::String(id)) => *value = self.id(id).into(),
+                        ("group", Value::String(name)) => *value = self.group(name).into(),
+                        ("implementation" | "cpu" | "gpu", Value::String(name)) => {
+                            *value = self.implementation(name).into();
+                        }
+                        _ => self.rename(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The old names in place of the new ones.
+    fn undo(&self, text: &str) -> String {
+        let names = self.implementations.iter().chain(&self.groups);
+        names.fold(text.to_owned(), |text, (old, new)| text.replace(new, old))
+    }
+}
+
+/// Lists in an order that does not depend on names.
+fn sorted(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(sorted);
+            items.sort_by_key(Value::to_string);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(sorted),
+        _ => {}
+    }
+}
+
+/// The words that a page shows, sorted. Ids of benchmarks are left out: which of several equal
+/// results a sentence refers to may depend on their order.
+fn words(page: &str) -> Vec<String> {
+    let unseen = Regex::new(r"(?s)<svg.*?</svg>|<script.*?</script>|<style.*?</style>|<[^>]*>");
+    let shown = unseen
+        .expect("a pattern")
+        .replace_all(page, " ")
+        .into_owned();
+    let is_id = |word: &str| word.matches('/').count() >= 3;
+    let words = shown.split_whitespace().filter(|word| !is_id(word));
+    let mut words: Vec<String> = words.map(str::to_owned).collect();
+    words.sort();
+    words
+}
+
+/// Answers, findings and limits depend on the roles of rows and never on names.
+#[test]
+fn another_name_changes_no_answer() {
+    let Some(record) = h100() else { return };
+    let mut content = String::new();
+    let packed = fs::File::open(&record).expect("it is there");
+    GzDecoder::new(packed)
+        .read_to_string(&mut content)
+        .expect("a record");
+    let mut content = json(content);
+    let mut names = Renamed::default();
+    names.rename(&mut content);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let renamed = folder.path().join("renamed.json.gz");
+    let file = fs::File::create(&renamed).expect("a new file");
+    let mut packer = GzEncoder::new(file, Compression::fast());
+    packer
+        .write_all(content.to_string().as_bytes())
+        .expect("there is room");
+    packer.finish().expect("there is room");
+
+    let (before, now) = (Report::of_record(&record), Report::of_record(&renamed));
+    let mut thresholds = [
+        before.thresholds(),
+        json(names.undo(&now.read("thresholds.json"))),
+    ];
+    thresholds.iter_mut().for_each(sorted);
+    assert!(
+        now.read("thresholds.json").contains("zz"),
+        "nothing was renamed"
+    );
+    assert_eq!(thresholds[0], thresholds[1]);
+    let mut pages = 0;
+    for (old, new) in &names.groups {
+        let [old, new] = [old, new].map(|group| format!("groups/{group}.html"));
+        if before.folder.path().join(&old).exists() {
+            pages += 1;
+            let now = names.undo(&now.read(&new));
+            assert_eq!(words(&before.read(&old)), words(&now), "{old}");
+        }
+    }
+    assert!(pages > 10, "{pages}");
+}

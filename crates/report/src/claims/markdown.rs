@@ -1,6 +1,6 @@
 //! The claims as Markdown: `docs/texts.md`, written from the committed records.
 
-use crate::claims::{Machine, RULES, counted, evaluate, further, sources};
+use crate::claims::{Machine, RULES, Verdict, counted, evaluate, further, sources};
 use crossover_results::store::machine::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.
@@ -20,18 +20,19 @@ pub(crate) fn markdown(machines: &[Machine]) -> String {
     let mut text = format!(
         "# What texts claim, and what was measured\n\n\
          <!-- Written by `CROSSOVER_GOLDEN=write cargo test -p crossover-report --lib texts`. -->\n\n\
-         Texts about timing and offloading state many figures. Here is each claim in our words, with the \
-         committed result that measures the same: of {}, unless a line names another. A page has the same \
-         of the machine that it is about.\n\n{}\n\n{RULES}\n",
+         Each claim of texts about GPU timing and offloading, in our words, beside the committed result that \
+         measures the same: of {}, unless a line names another. A report's page shows the same for its own \
+         machine.\n\n{}\n\n{RULES}\n",
         named(first),
         counted(&all),
     );
     if let Some(further) = further(machines) {
         text += &format!("\n{further}\n");
     }
+    let mut open = String::new();
     for (question, claims) in &all {
         text += &format!(
-            "\n## {}\n\n| claim | stated | measured | verdict |\n| --- | --- | --- | --- |\n",
+            "\n## {}\n\n| claim | measured | verdict |\n| --- | --- | --- |\n",
             question.question
         );
         for (claim, outcome) in claims {
@@ -39,20 +40,39 @@ pub(crate) fn markdown(machines: &[Machine]) -> String {
                 true => String::new(),
                 false => format!(" ({})", code(&claim.words)),
             };
-            let (measured, verdict) = match outcome {
-                Ok(m) => {
-                    let other = match std::ptr::eq(first, m.machine) {
-                        true => String::new(),
-                        false => format!("; {}", named(m.machine)),
-                    };
-                    let measured = format!("{}{other}: {}", m.figure, code(&m.ids));
-                    (measured, format!("*{}*", m.verdict.words()))
+            let m = match outcome {
+                Ok(m) => m,
+                Err(why) => {
+                    open += &format!("- {}{words} Reason: {why}.\n", claim.text);
+                    continue;
                 }
-                Err(why) => (why.clone(), "not answered".to_owned()),
             };
-            let (claim, stated) = (&claim.text, claim.stated());
-            text += &format!("| {claim}{words} | {stated} | {measured} | {verdict} |\n");
+            let other = match std::ptr::eq(first, m.machine) {
+                true => String::new(),
+                false => format!("; {}", named(m.machine)),
+            };
+            // The figure has the sizes already.
+            let mut rows: Vec<String> = Vec::new();
+            for (row, _) in m.ids.iter().filter_map(|id| id.rsplit_once('/')) {
+                if !rows.iter().any(|known| known == row) {
+                    rows.push(row.to_owned());
+                }
+            }
+            let than = match m.verdict {
+                Verdict::Larger | Verdict::Smaller => format!(" than {}", claim.stated()),
+                Verdict::Holds | Verdict::NotSo => String::new(),
+            };
+            text += &format!(
+                "| {}{words} | {}{other}: {} | *{}*{than} |\n",
+                claim.text,
+                m.figure,
+                code(&rows),
+                m.verdict.words(),
+            );
         }
     }
-    format!("{text}\nThe texts: {}.\n", sources())
+    format!(
+        "{text}\n## Not answered\n\n{open}\nThe texts: {}.\n",
+        sources()
+    )
 }

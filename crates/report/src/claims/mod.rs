@@ -30,10 +30,10 @@ const EVEN: f64 = 1.05;
 const NO_RESULT: &str = "no result has it yet";
 
 /// How the verdicts are reached.
-pub(crate) const RULES: &str = "A stated figure holds where ours, with its interval, comes within a quarter \
-    of it; faster or slower, where ours is. Where a text names no size, our figure is given at the \
-    smallest and at the largest measured size, and the claim holds if its figure lies among them. \
-    In parentheses: what another run would find, with a probability of 95 %.";
+pub(crate) const RULES: &str = "A stated figure holds if ours, with its interval, is within a quarter of it. \
+    If a text names no size, our figures are those of the smallest and the largest measured size, and a \
+    stated figure between them holds too. In parentheses: the interval in which another run lies with a \
+    probability of 95 %.";
 
 /// How ours compares with what is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,8 +162,8 @@ pub(crate) fn further(machines: &[Machine]) -> Option<String> {
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| {
         format!(
-            "On the CPU the texts go further: {}. A time with its interval takes ten iterations or more, so \
-             the profile full ends where one would take longer than ten seconds, and default earlier.",
+            "On the CPU the texts go further: {}. A benchmark needs at least ten iterations, so the profile \
+             full leaves out sizes at which one would take longer than ten seconds, and default does so earlier.",
             said.join("; ")
         )
     })

@@ -4,7 +4,7 @@
 //! `cargo run --release --example your_operation -- --bench`
 //!
 //! The group says what it is about, and each row where its data are; the heading on the page, the
-//! answers and the findings follow from that. `tests/your_operation.rs` tests it.
+//! answers and the findings follow from that. `tests/groups/example.rs` tests it.
 
 use std::process::ExitCode;
 use std::rc::Rc;

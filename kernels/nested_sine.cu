@@ -1,7 +1,7 @@
 // y = sin(sin(sin(sin x))) in float32: one pass, and the four passes fused in three ways.
 //
 // The arithmetic of `sine_pass` and `sine_fused` is that of
-// src/workload/nested_sine/sine.rs, operation for operation, where the method and the
+// crates/arithmetic/src/sine.rs, operation for operation, where the method and the
 // constants are explained and the error is tested over all of float32. Every multiply-add
 // is written out, so that the compiler has nothing to contract.
 

@@ -1,6 +1,6 @@
 // y = sin(sin(sin(sin x))) in float64, the four passes fused.
 //
-// The arithmetic is that of src/workload/nested_sine/sine_f64.rs, operation for operation, except
+// The arithmetic is that of crates/arithmetic/src/sine_f64.rs, operation for operation, except
 // above LARGE, where it is CUDA's own sine.
 
 constexpr unsigned THREADS = 128;

@@ -272,9 +272,9 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Con
 /// What the processes of a run say to one of its questions.
 #[derive(Debug)]
 pub struct RunAnswer<'a> {
-    run: &'a str,
-    asked: &'a Confirmation,
-    answer: Confirmed,
+    pub(super) run: &'a str,
+    pub(super) asked: &'a Confirmation,
+    pub(super) answer: Confirmed,
 }
 
 /// The answers of all runs of a machine, from the newest run to the oldest.

@@ -13,4 +13,6 @@ pub mod several_processes;
 pub mod speedup_curve;
 
 #[cfg(test)]
+mod committed;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,111 @@
+//! The answers of the committed records, as they were before this crate was rebuilt.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::analysis::answer::crossing::Answer;
+use crate::analysis::answer::crossover_answer::{
+    CrossoverAnswer, RunAnswer, find, headlines, of_runs,
+};
+use crate::analysis::answer::several_processes::WinsFrom;
+use crate::statistics::median::median;
+use crate::store::machine::MachineResults;
+
+const RECORDS: [&str; 2] = [
+    "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
+    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261124T094152Z--1ed0545daaa1.json.gz",
+];
+
+/// A record's answers, a line each: group, place of the data, kind, then size and speedup, each with
+/// the ends of its interval.
+const ANSWERS: [&str; 2] = [
+    include_str!("committed/h200.txt"),
+    include_str!("committed/h100.txt"),
+];
+
+fn records() -> Option<[MachineResults; 2]> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
+    let read = |record| MachineResults::read_other(&Path::new(folder).join(record));
+    // They belong to a checkout; a package has none.
+    let read = || RECORDS.map(|record| read(record).unwrap().remove(0));
+    Path::new(folder).is_dir().then(read)
+}
+
+fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
+    let kind = match f.crossing.answer {
+        Answer::At => "at",
+        Answer::Always => "always",
+        Answer::Never => "never",
+        Answer::CrossesBack => "back",
+        Answer::Undecided => "undecided",
+    };
+    let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);
+    let [size, low, high] = change.unwrap_or([0.0; 3]);
+    let (slowest, fastest) = f.confirmed.unwrap().speedup_interval;
+    let numbers = [size, low, high, f.speedup, slowest, fastest];
+    (format!("{} {} {kind}", f.group, f.question.name()), numbers)
+}
+
+#[test]
+fn the_answers_of_the_committed_records_stay() {
+    for (record, machine) in records().into_iter().flatten().enumerate() {
+        let found = find(&machine, &[]);
+        let asked = headlines(&found).filter(|f| f.question.name() != "ordinary-staged");
+        let answers: Vec<_> = asked.map(line).collect();
+        if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
+            let mut text = String::new();
+            for (words, numbers) in &answers {
+                let numbers = numbers.map(|number| format!("{number:.4}")).join(" ");
+                writeln!(text, "{words} {numbers}").unwrap();
+            }
+            let path = ["h200.txt", "h100.txt"][record];
+            let folder =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("src/analysis/answer/committed");
+            std::fs::write(folder.join(path), text).unwrap();
+            continue;
+        }
+        assert_eq!(ANSWERS[record].lines().count(), answers.len());
+        for (wanted, (words, [size, _, _, speedup, ..])) in ANSWERS[record].lines().zip(&answers) {
+            let numbers = wanted
+                .strip_prefix(words)
+                .unwrap_or_else(|| panic!("{wanted}: {words}"));
+            let ends: Vec<f64> = numbers
+                .split_whitespace()
+                .map(|n| n.parse().unwrap())
+                .collect();
+            assert!((ends[1]..=ends[2]).contains(size), "{wanted}: {size}");
+            assert!((ends[4]..=ends[5]).contains(speedup), "{wanted}: {speedup}");
+        }
+    }
+}
+
+/// How many answers of one run lie where another run of the record says, and how wide the intervals
+/// are. The CPU of the H100's host was slower in the first of its runs.
+#[test]
+fn the_intervals_of_one_run_hold_the_answers_of_another() {
+    let wanted = [(0.9, 1.62, 1.45), (0.68, 1.68, 1.65)];
+    for (machine, (share, of_sizes, of_speedups)) in records().into_iter().flatten().zip(wanted) {
+        let answers = of_runs(&machine);
+        let (mut held, mut all) = (0.0, 0.0);
+        let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
+        for one in &answers {
+            if let Some(WinsFrom::Size { low, high, .. }) = one.answer.from {
+                sizes.push(high / low);
+            }
+            let (low, high) = one.answer.speedup_interval;
+            speedups.push(high / low);
+            let others = answers.iter().filter(|other| other.run != one.run);
+            let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
+            for other in others.filter(|other| question(other) == question(one)) {
+                held += f64::from(u8::from(one.answer.holds(&other.answer)));
+                all += 1.0;
+            }
+        }
+        assert!(all >= 240.0 && held / all >= share, "{held} of {all}");
+        let widths = [sizes, speedups].map(|widths| median(widths).unwrap());
+        assert!(
+            widths[0] <= of_sizes && widths[1] <= of_speedups,
+            "{widths:?}"
+        );
+    }
+}

@@ -118,8 +118,13 @@ impl Subject {
         eprintln!("building {name}: {label}");
         let folder = place.tree().join(repository.prefix());
         let executables = match folder.is_dir() {
-            true => build(&place.tree(), &folder, &repository.target(name), args)
-                .with_context(|| label.clone())?,
+            true => build(
+                &place.tree(),
+                &folder,
+                &place.target(&repository, side)?,
+                args,
+            )
+            .with_context(|| label.clone())?,
             // The package came later, or is gone.
             false => Vec::new(),
         };

@@ -5,10 +5,10 @@
 //! the names of symbols, and with them into the order of functions, and it is what a benchmark finds
 //! its files by.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,47 @@ pub(super) struct Place {
     _lock: Option<File>,
     /// Whose work tree lies where both are built and run.
     here: Cell<Option<usize>>,
+    targets: OnceCell<Targets>,
+}
+
+/// Target folders that no other comparison writes to while this one builds and runs what is in them:
+/// executables, and the files that these find beside themselves or by `OUT_DIR` or
+/// `CARGO_BIN_EXE_<name>`.
+struct Targets {
+    path: PathBuf,
+    /// Locked for as long as they are in use; `None` where files cannot be locked.
+    _lock: Option<File>,
+}
+
+impl Targets {
+    /// Those in `parent`, or if another comparison uses them, in a folder beside them that none uses.
+    fn new(parent: &Path) -> io::Result<Self> {
+        for number in 1.. {
+            let path = match number {
+                1 => parent.to_owned(),
+                _ => parent.join(number.to_string()),
+            };
+            fs::create_dir_all(&path)?;
+            let file = File::options()
+                .create(true)
+                .append(true)
+                .open(path.join("lock"))?;
+            let lock = match file.try_lock() {
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(why)) => {
+                    eprintln!(
+                        "note: {} cannot be locked ({why}): start no other `crossover ab` here \
+                         before this one ends",
+                        path.display()
+                    );
+                    None
+                }
+                Ok(()) => Some(file),
+            };
+            return Ok(Self { path, _lock: lock });
+        }
+        unreachable!("there are fewer comparisons than numbers")
+    }
 }
 
 impl Repository {
@@ -71,12 +112,12 @@ impl Repository {
         git::line(git::around(&self.top).args(args))
     }
 
-    /// Target folder of one side. It is kept: the next build finds its dependencies there.
-    pub(super) fn target(&self, side: &str) -> PathBuf {
+    /// The folder above the target folders of both sides. They are kept: the next build finds its
+    /// dependencies there.
+    pub(super) fn targets(&self) -> PathBuf {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| self.top.join("target"), PathBuf::from);
-        let target = std::path::absolute(&target).unwrap_or(target);
-        target.join("ab").join(side)
+        std::path::absolute(&target).unwrap_or(target).join("ab")
     }
 
     /// Where the user's current folder lies in it.
@@ -331,9 +372,26 @@ impl Place {
                     _dir: dir,
                     _lock: lock.ok(),
                     here: Cell::new(None),
+                    targets: OnceCell::new(),
                 });
             }
         }
+    }
+
+    /// The target folder of a side, which is ours as long as this place exists.
+    pub(super) fn target(&self, repository: &Repository, side: usize) -> anyhow::Result<PathBuf> {
+        if self.targets.get().is_none() {
+            let parent = repository.targets();
+            let targets = Targets::new(&parent).with_context(|| {
+                format!(
+                    "{}: set CARGO_TARGET_DIR to a folder that can be written",
+                    parent.display()
+                )
+            })?;
+            let _ = self.targets.set(targets);
+        }
+        let targets = self.targets.get().context("the target folders were set")?;
+        Ok(targets.path.join(["a", "b"][side]))
     }
 
     /// Where a side is built and runs.

@@ -213,6 +213,58 @@ fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
     clean(top);
 }
 
+/// A second comparison in one repository builds the same code for both sides, while the first one runs
+/// executables that differ.
+#[test]
+fn two_comparisons_at_once_in_one_repository_have_executables_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    fs::write(top.join("file"), "slower\n").unwrap();
+    git(top, &["commit", "--quiet", "--all", "-m", "second"]);
+    let [hold, held] = ["target-hold", "target-held"].map(|name| top.join(name));
+    fs::write(&hold, "").unwrap();
+    // The first process of all waits.
+    let waits = format!(
+        "if mkdir {} 2>/dev/null; then while [ -e {} ]; do sleep 0.02; done; fi",
+        held.display(),
+        hold.display()
+    );
+    for (code, ns) in [("committed", 20.0), ("slower", 23.0)] {
+        let bench = top.join("target-built").join(code);
+        harness(&bench, &top.join("target-ran"), &[("sum", ns)], &waits);
+    }
+    let built = Path::new("$CARGO_TARGET_DIR/x");
+    let cargo = cargo(
+        top,
+        &format!(
+            "mkdir -p $CARGO_TARGET_DIR\ncp {}/$(cat file) $CARGO_TARGET_DIR/x\n{}",
+            top.join("target-built").display(),
+            builds(built)
+        ),
+    );
+    let ab = |old: &str| {
+        let mut command = crossover(top);
+        command.args([old, "HEAD", "--json"]).env("CARGO", &cargo);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let first = ab("HEAD~1").spawn().unwrap();
+    while !held.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let second = ab("HEAD").output().unwrap();
+    fs::remove_file(&hold).unwrap();
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(verdict(&json(&second), "sum"), "same");
+    assert_eq!(first.status.code(), Some(1), "{}", printed(&first));
+    assert_eq!(verdict(&json(&first), "sum"), "slower");
+    // The next one has no need of target folders of its own.
+    let third = ab("HEAD").output().unwrap();
+    assert_eq!(third.status.code(), Some(0), "{}", printed(&third));
+    assert!(!top.join("target/ab/3").exists());
+}
+
 #[test]
 fn an_interrupt_ends_the_children_and_removes_the_work_trees() {
     let dir = tempfile::tempdir().unwrap();

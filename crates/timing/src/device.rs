@@ -62,7 +62,6 @@ impl Device {
             device: self,
             routine,
             events: Some((start, end)),
-            around: None,
             begun: Instant::now(),
         })
     }
@@ -91,8 +90,6 @@ pub(super) struct Window<'a> {
     device: &'a Device,
     routine: Routine<'a>,
     events: Option<(CudaEvent, CudaEvent)>,
-    /// What an iteration enqueues before and after the timed part of it.
-    pub(super) around: Option<[Routine<'a>; 2]>,
     /// From when on the host's clock counts.
     begun: Instant,
 }
@@ -126,14 +123,6 @@ impl Timeline for Window<'_> {
 
     fn open_gate(&mut self) {
         self.device.gate.borrow_mut().open();
-    }
-
-    fn before(&mut self) -> Result<(), TimingError> {
-        (self.around.as_mut()).map_or(Ok(()), |[before, _]| before())
-    }
-
-    fn after(&mut self) -> Result<(), TimingError> {
-        (self.around.as_mut()).map_or(Ok(()), |[_, after]| after())
     }
 
     fn record(&mut self, edge: Edge) -> Result<(), TimingError> {

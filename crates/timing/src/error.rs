@@ -74,14 +74,6 @@ pub enum TimingError {
         /// What the driver or the routine said to it.
         cause: BoxError,
     },
-    /// There is no part of this name.
-    #[error("there is no part {name:?}; the parts are {}", names.join(", "))]
-    NoSuchPart {
-        /// The name.
-        name: String,
-        /// Those that there are.
-        names: Vec<String>,
-    },
     /// One iteration enqueues more launches than
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
     #[error(

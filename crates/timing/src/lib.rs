@@ -18,7 +18,6 @@ mod guard;
 #[cfg(feature = "criterion")]
 mod on_criterion;
 mod panic;
-mod parts;
 mod prepared_launch;
 mod probe;
 #[cfg(feature = "profiler")]
@@ -54,7 +53,6 @@ pub use prepared_launch::Launch;
 pub use on_criterion::{CudaBencherExt, Rate, Started};
 #[doc(hidden)]
 pub use panic::catch_panic;
-pub use parts::Parts;
 #[doc(hidden)]
 pub use prepared_launch::bind;
 pub use probe::{DeviceProperties, open, probe};

@@ -5,10 +5,9 @@ use std::marker::PhantomData;
 
 /// Names what this thread does until the guard is dropped. Ranges may nest.
 ///
-/// A profile shows for each range its host time and the time on the device of what was launched
-/// in it, and Nsight Systems shows it under the same name where NVIDIA's NVTX library is installed
-/// (`libnvtx3interop` or `libnvToolsExt`). While neither listens, a range costs two loads.
-/// Without the feature `profiler` it does nothing, so library code may always call it.
+/// A profile shows for each range its host time and the device time of the work that was launched
+/// in it. While no profile is recorded, a range costs one load. Without the feature `profiler` it
+/// does nothing, so library code may always call it.
 ///
 /// ```
 /// let forward = crossover_timing::range("forward");
@@ -21,8 +20,6 @@ pub fn range(name: &str) -> Range {
     Range {
         #[cfg(feature = "profiler")]
         recorded: crate::profiler::ranges::enter(name),
-        #[cfg(feature = "profiler")]
-        listened: crate::profiler::nvtx::push(name),
         this_thread: PhantomData,
     }
 }
@@ -32,9 +29,7 @@ pub fn range(name: &str) -> Range {
 pub struct Range {
     #[cfg(feature = "profiler")]
     recorded: Option<crate::profiler::ranges::Entered>,
-    #[cfg(feature = "profiler")]
-    listened: bool,
-    /// CUPTI and NVTX keep a stack per thread: the guard must not go to another.
+    /// CUPTI keeps a stack per thread, so the guard must not move to another thread.
     this_thread: PhantomData<*const ()>,
 }
 
@@ -48,13 +43,8 @@ impl fmt::Debug for Range {
 impl Drop for Range {
     fn drop(&mut self) {
         #[cfg(feature = "profiler")]
-        {
-            if self.listened {
-                crate::profiler::nvtx::pop();
-            }
-            if let Some(entered) = self.recorded.take() {
-                crate::profiler::ranges::leave(entered);
-            }
+        if let Some(entered) = self.recorded.take() {
+            crate::profiler::ranges::leave(entered);
         }
     }
 }

@@ -19,10 +19,6 @@ pub(super) trait Timeline {
     fn close_gate(&mut self) -> Result<(), TimingError>;
     /// Lets the stream pass. May be called when the gate is not closed.
     fn open_gate(&mut self);
-    /// Enqueues what precedes the timed launches of a window.
-    fn before(&mut self) -> Result<(), TimingError>;
-    /// Enqueues what follows them.
-    fn after(&mut self) -> Result<(), TimingError>;
     /// Records the event of an edge.
     fn record(&mut self, edge: Edge) -> Result<(), TimingError>;
     /// Enqueues one iteration of the routine.
@@ -69,33 +65,14 @@ pub(super) fn gated(
 
 /// `iterations` windows of one launch each, the L2 cache flushed before each window. The
 /// gate, where it works, keeps the launch's latency out of the window.
-pub(super) fn cold<T: Timeline>(
-    t: &mut T,
-    iterations: u64,
-    use_gate: bool,
-) -> Result<f64, TimingError> {
-    singly(t, iterations, use_gate, T::flush)
-}
-
-/// `iterations` windows of one launch each, with whatever comes before and after the launch in the
-/// same iteration outside of the window.
-pub(super) fn part(
+pub(super) fn cold(
     t: &mut impl Timeline,
     iterations: u64,
     use_gate: bool,
 ) -> Result<f64, TimingError> {
-    singly(t, iterations, use_gate, |_| Ok(()))
-}
-
-fn singly<T: Timeline>(
-    t: &mut T,
-    iterations: u64,
-    use_gate: bool,
-    first: fn(&mut T) -> Result<(), TimingError>,
-) -> Result<f64, TimingError> {
     guarded(t, |t| {
         let windows = (0..iterations).map(|_| {
-            first(t)?;
+            t.flush()?;
             window(t, 1, use_gate)
         });
         windows.sum()
@@ -143,13 +120,11 @@ fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, T
     if use_gate {
         t.close_gate()?;
     }
-    t.before()?;
     t.record(Edge::Start)?;
     for _ in 0..launches {
         t.launch()?;
     }
     t.record(Edge::End)?;
-    t.after()?;
     if use_gate {
         t.open_gate();
     }
@@ -192,19 +167,10 @@ mod tests {
         gate_closed: bool,
         launched_in_window: u64,
         pending: u64,
-        has_others: bool,
         host_ns: f64,
     }
 
     impl Fake {
-        fn around(&mut self, name: &'static str) -> Result<(), TimingError> {
-            if self.has_others {
-                self.step(name)?;
-                self.pending += 1;
-            }
-            Ok(())
-        }
-
         fn step(&mut self, name: &'static str) -> Result<(), TimingError> {
             self.calls.push(name);
             if self.fail_at == Some(self.calls.len() - 1) {
@@ -227,12 +193,6 @@ mod tests {
         fn open_gate(&mut self) {
             self.calls.push("open");
             self.gate_closed = false;
-        }
-        fn before(&mut self) -> Result<(), TimingError> {
-            self.around("before")
-        }
-        fn after(&mut self) -> Result<(), TimingError> {
-            self.around("after")
         }
         fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
             if edge == Edge::Start {
@@ -316,22 +276,6 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_timed_among_the_others_of_its_iteration_and_without_them() {
-        let with_others = || Fake {
-            has_others: true,
-            ..Fake::default()
-        };
-        let mut t = with_others();
-        assert_eq!(part(&mut t, 2, true).unwrap(), 20.0);
-        let one = said("close before start launch end after open wait elapsed");
-        assert_eq!(t.calls, one.repeat(2));
-        let mut t = with_others();
-        part(&mut t, 1, false).unwrap();
-        let open = said("before start launch end after wait elapsed");
-        assert_eq!(t.calls, open);
-    }
-
-    #[test]
     fn the_wall_clock_runs_from_an_idle_stream_to_an_idle_stream() {
         let mut t = Fake::default();
         assert_eq!(wall(&mut t, 2).unwrap(), 1.0);
@@ -362,7 +306,7 @@ mod tests {
     #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
         type Run = fn(&mut Fake) -> Result<f64, TimingError>;
-        let runs: [Run; 8] = [
+        let runs: [Run; 7] = [
             |t| load(t).map(|()| 0.0),
             |t| events(t, 3),
             |t| gated(t, 5, 2),
@@ -370,10 +314,6 @@ mod tests {
             |t| cold(t, 2, false),
             |t| wall(t, 2),
             |t| submit(t, 3, 2),
-            |t| {
-                t.has_others = true;
-                part(t, 2, true)
-            },
         ];
         for run in runs {
             let mut clean = Fake::default();

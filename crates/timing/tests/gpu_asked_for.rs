@@ -1,10 +1,10 @@
-//! Known answers on a real device for what is built on the clocks: replay, parts, inputs in turn, and
+//! Known answers on a real device for what is built on the clocks: replay, inputs in turn, and
 //! the call that chooses everything itself.
 
 mod device;
 
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{BoxError, Clock, CudaError, Launch, Parts, TimingError};
+use crossover_timing::{BoxError, Clock, CudaError, Launch, TimingError};
 
 use crate::device::{Opened, READ, TestResult, function};
 
@@ -44,25 +44,6 @@ fn a_replay_takes_what_was_captured() -> TestResult {
         time.measure(Clock::EventsGated, 50, 2, both)? / 50.0,
         100 * US,
     );
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn each_part_has_its_own_time() -> TestResult {
-    let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let known = [("first", 30 * US), ("second", 90 * US), ("third", 10 * US)];
-    let mut parts = Parts::new();
-    for (name, ns) in known {
-        let kernel = device.spin(ns)?;
-        // SAFETY: the kernel takes one 64-bit number.
-        parts = parts.part(name, 1, move || unsafe { kernel.launch(stream) });
-    }
-    for (name, ns) in known {
-        time.measure_part(1, &mut parts, name)?;
-        about(time.measure_part(50, &mut parts, name)? / 50.0, ns);
-    }
     Ok(())
 }
 

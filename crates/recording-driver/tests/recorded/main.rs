@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         ("a_gate_that_is_off_is_said_and_kept", timing::gate),
         ("the_wall_clock_waits", timing::wall),
         ("each_clock_is_stored", timing::stored),
-        ("graphs_parts_and_the_call_that_chooses", timing::graphs),
+        ("graphs_and_the_call_that_chooses", timing::graphs),
         ("each_cheat_gets_its_sentence", timing::guarded),
         ("the_flush_resets_persisting_lines", timing::flush),
         (

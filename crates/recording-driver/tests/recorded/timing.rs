@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crossover_timing::criterion::{Bencher, Criterion};
-use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Parts, open};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, GateMode, open};
 use crossover_words::clock_file::stored_clock;
 
 use crate::stand_in::{StandIn, expect};
@@ -65,10 +65,6 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             bench("graph-cold", &mut |b| b.iter_graph_cold(&time, twice));
         }
         "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
-        "part" => {
-            let mut parts = Parts::new().part("one", 1, launch).part("two", 2, twice);
-            bench("k", &mut |b| b.iter_part(&time, &mut parts, "two"));
-        }
         "chosen" => {
             println!("chosen: {}", time.do_bench(twice)?);
             println!("chosen: {}", time.do_bench(waits)?);
@@ -218,14 +214,12 @@ pub(crate) fn stored() {
     assert_eq!(clock(&stand_in, "submit"), Some(Clock::Submit));
 }
 
-/// Graphs, parts, and the call that chooses.
+/// Graphs, and the call that chooses.
 pub(crate) fn graphs() {
     let stand_in = StandIn::new();
-    for task in ["graph", "part"] {
-        let said = well(&stand_in, task);
-        assert!(!said.contains("note:"), "{said}");
-        assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
-    }
+    let said = well(&stand_in, "graph");
+    assert!(!said.contains("note:"), "{said}");
+    assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
     let said = well(&stand_in, "chosen");
     let chosen: Vec<&str> = said
         .lines()

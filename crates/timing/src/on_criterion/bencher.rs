@@ -8,7 +8,6 @@ use self::sealed::Sealed;
 use super::benchmarks::Benchmark;
 use crate::cuda_time::{CudaTime, cpu};
 use crate::error::{BoxError, TimingError};
-use crate::parts::Parts;
 use crossover_words::Clock;
 
 /// Adds every clock to Criterion's [`Bencher`].
@@ -100,9 +99,6 @@ pub trait CudaBencherExt: Sealed {
         routine: impl FnMut() -> Result<(), E>,
     );
 
-    /// One of several parts of an iteration, behind a gate with the others: see [`Parts`].
-    fn iter_part(&mut self, time: &CudaTime, parts: &mut Parts<'_>, name: &str);
-
     /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. What
     /// `routine` returns is kept from being optimised away, as by Criterion's own `b.iter`, which
     /// on this measurement reads the device's clock.
@@ -173,13 +169,6 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         routine: impl FnMut() -> Result<(), E>,
     ) {
         iter_graph_on(self, time, Clock::EventsCold, routine);
-    }
-
-    fn iter_part(&mut self, time: &CudaTime, parts: &mut Parts<'_>, name: &str) {
-        self.iter_custom(|iterations| {
-            time.measure_part_benchmark(iterations, parts, name)
-                .unwrap_or_else(|e| time.fail(e))
-        });
     }
 
     fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {

@@ -5,7 +5,6 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{TimingError, count};
-use crate::parts::Parts;
 use crate::sequence;
 use crossover_words::Clock;
 
@@ -41,27 +40,6 @@ impl CudaTime {
         }
         let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
         self.note(benchmark.clock, iterations, ns);
-        Ok(ns)
-    }
-
-    /// [`measure_part`](Self::measure_part) for a benchmark of Criterion's.
-    pub(crate) fn measure_part_benchmark(
-        &self,
-        iterations: u64,
-        parts: &mut Parts<'_>,
-        name: &str,
-    ) -> Result<f64, TimingError> {
-        let clock = Clock::EventsGated;
-        let benchmark = Benchmark {
-            clock,
-            launches: parts.launches(),
-            routine: "parts",
-        };
-        if self.criterion().benchmarks.begins(benchmark, iterations) {
-            self.say_without_gate(clock);
-        }
-        let ns = self.measure_part(iterations, parts, name)?;
-        self.note(clock, iterations, ns);
         Ok(ns)
     }
 

@@ -12,7 +12,6 @@ mod buffers;
 mod cuda_profiler;
 mod find;
 mod library;
-pub(crate) mod nvtx;
 mod on_device;
 pub(crate) mod ranges;
 mod recorder;

@@ -3,149 +3,224 @@
 /// The most lines of a block that repeats.
 const LONGEST: usize = 512;
 /// Fewer blocks whose numbers grow are told one by one.
-const FEWEST_STEPS: usize = 4;
+const FEWEST_STEPS: usize = 3;
 
-/// The lines, where a block of them repeats with a count. Its numbers may grow by equal steps: the
-/// first block and the last then say all of those between.
+/// The lines, where a block that repeats is told once, with a count. Behind a number that grows from
+/// one block to the next stands its step, as in `e1{+2}`; behind a decimal that differs stands `{..}`.
 pub(crate) fn folded(lines: &[String]) -> Vec<String> {
-    let parsed: Vec<Parsed> = lines.iter().map(|line| Parsed::new(line)).collect();
-    fold(lines, &parsed)
+    fold(lines.iter().map(|line| Line::new(line)).collect())
 }
 
-fn fold(lines: &[String], parsed: &[Parsed]) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while at < lines.len() {
-        let (lines, parsed) = (&lines[at..], &parsed[at..]);
-        let blocks = 1..=LONGEST.min(lines.len() / 2);
-        let repeats = blocks.flat_map(|block| repeats(parsed, block));
-        // The shortest block of those that save most.
-        let Some(best) = repeats
-            .rev()
-            .max_by_key(Repeat::saves)
-            .filter(|r| r.saves() > 0)
-        else {
-            out.push(lines[0].clone());
-            at += 1;
+fn fold(lines: Vec<Line>) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut rest = &lines[..];
+    while !rest.is_empty() {
+        let Some(Repeat { lines, times, .. }) = best(rest) else {
+            told.push(rest[0].text());
+            rest = &rest[1..];
             continue;
         };
-        let Repeat {
-            block,
-            times,
-            steps,
-        } = best;
-        let told = |first: usize| fold(&lines[first..first + block], &parsed[first..first + block]);
-        let (first, last) = (told(0), told((times - 1) * block));
-        let inner = |block: Vec<String>| block.into_iter().map(|line| format!("  {line}"));
-        match (steps, block) {
-            (false, 1) => out.push(format!("{times} times: {}", first[0])),
-            (false, _) => {
-                out.push(format!("{times} times:"));
-                out.extend(inner(first));
-            }
-            (true, 1) => out.push(format!(
-                "{times} times by equal steps: {} ... {}",
-                first[0], last[0]
-            )),
-            (true, _) => {
-                out.push(format!("{times} times by equal steps, the first:"));
-                out.extend(inner(first));
-                out.push("and the last:".to_owned());
-                out.extend(inner(last));
+        rest = &rest[times * lines.len()..];
+        let block = fold(lines);
+        match &block[..] {
+            [line] => told.push(format!("{times} times: {line}")),
+            _ => {
+                told.push(format!("{times} times:"));
+                told.extend(block.into_iter().map(|line| format!("  {line}")));
             }
         }
-        at += times * block;
     }
-    out
+    told
 }
 
-/// A line's words, and the numbers in it.
-struct Parsed {
-    words: String,
-    numbers: Vec<i128>,
+/// A block at the beginning of some lines that repeats.
+struct Repeat {
+    /// The first block, with the steps of its numbers.
+    lines: Vec<Line>,
+    times: usize,
+    /// Lines that need not be told.
+    saved: usize,
 }
 
-impl Parsed {
+/// The shortest block of those that save most lines.
+fn best(lines: &[Line]) -> Option<Repeat> {
+    let mut best: Option<Repeat> = None;
+    for length in 1..=LONGEST.min(lines.len() / 2) {
+        for has_steps in [false, true] {
+            let times = repeats(lines, length, has_steps);
+            if times < if has_steps { FEWEST_STEPS } else { 2 } {
+                continue;
+            }
+            let saved = (times * length).saturating_sub(length + usize::from(length > 1));
+            if saved > best.as_ref().map_or(0, |best| best.saved) {
+                let (first, second) = (lines[..length].iter(), &lines[length..]);
+                let lines = match has_steps {
+                    false => first.cloned().collect(),
+                    true => first.zip(second).map(|(a, b)| a.with_steps(b)).collect(),
+                };
+                best = Some(Repeat {
+                    lines,
+                    times,
+                    saved,
+                });
+            }
+        }
+    }
+    best
+}
+
+/// How often the block of the first lines repeats, as it is or by equal steps.
+fn repeats(lines: &[Line], length: usize, has_steps: bool) -> usize {
+    let mut blocks = lines.chunks_exact(length);
+    let (Some(first), Some(second)) = (blocks.next(), blocks.next()) else {
+        return 1;
+    };
+    let is_next = |(times, block): &(usize, &[Line])| {
+        let mut lines = first.iter().zip(second).zip(*block);
+        lines.all(|((first, second), line)| match has_steps {
+            false => line == first,
+            true => line.follows(first, second, *times as i128),
+        })
+    };
+    let following = [second].into_iter().chain(blocks);
+    1 + (1..).zip(following).take_while(is_next).count()
+}
+
+/// A line, taken apart at its numbers.
+#[derive(Clone, PartialEq)]
+struct Line {
+    /// The text before each number and behind the last.
+    words: Vec<String>,
+    numbers: Vec<Number>,
+}
+
+impl Line {
     fn new(line: &str) -> Self {
-        let (mut words, mut numbers) = (String::new(), Vec::new());
+        let (mut words, mut numbers) = (vec![String::new()], Vec::new());
         let mut rest = line;
         while let Some(next) = rest.chars().next() {
-            if !next.is_ascii_digit() {
-                words.push(next);
+            let word = words.last_mut().expect("it begins with one");
+            let digits = rest
+                .strip_prefix('-')
+                .filter(|_| word.ends_with([' ', '(']));
+            if !digits
+                .unwrap_or(rest)
+                .starts_with(|c: char| c.is_ascii_digit())
+            {
+                word.push(next);
                 rest = &rest[next.len_utf8()..];
                 continue;
             }
-            // The number of an allocation has its offset behind it, unless that is zero.
-            let is_name = words.ends_with(|c: char| c.is_ascii_lowercase());
-            numbers.push(number(&mut rest));
-            words.push('#');
+            let is_name = word.ends_with(|c: char| c.is_ascii_lowercase());
+            let number = Number::first_of(rest);
+            rest = &rest[number.text.len()..];
+            numbers.push(number);
+            words.push(String::new());
             if is_name {
-                let offset = rest.strip_prefix('+').filter(|rest| rest.starts_with("0x"));
-                rest = offset.unwrap_or(rest);
-                numbers.push(offset.map_or(0, |_| number(&mut rest)));
+                // The offset into an allocation; without one it is zero.
+                let number = match rest.starts_with("+0x") {
+                    true => Number::first_of(rest),
+                    false => Number::default(),
+                };
+                rest = &rest[number.text.len()..];
+                numbers.push(number);
+                words.push(String::new());
             }
         }
         Self { words, numbers }
     }
-}
 
-/// The number that a text begins with, decimal or hexadecimal; `rest` is what follows it.
-fn number(rest: &mut &str) -> i128 {
-    let (digits, radix) = match rest.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (*rest, 10),
-    };
-    let end = digits
-        .find(|c: char| !c.is_digit(radix))
-        .unwrap_or(digits.len());
-    *rest = &digits[end..];
-    i128::from_str_radix(&digits[..end], radix).unwrap_or(0)
-}
+    fn text(&self) -> String {
+        let numbers = self.numbers.iter().map(|number| number.text.as_str());
+        let words = self.words.iter().map(String::as_str);
+        words
+            .zip(numbers.chain([""]))
+            .flat_map(|(word, number)| [word, number])
+            .collect()
+    }
 
-struct Repeat {
-    block: usize,
-    times: usize,
-    /// Whether numbers in it grow.
-    steps: bool,
-}
+    /// Whether this is the line so many steps after the first.
+    fn follows(&self, first: &Self, second: &Self, times: i128) -> bool {
+        let numbers = first.numbers.iter().zip(&second.numbers).zip(&self.numbers);
+        let mut values =
+            numbers.map(|((first, second), now)| (first.value, second.value, now.value));
+        self.words == first.words
+            && self.words == second.words
+            && values.all(|values| match values {
+                (Some(first), Some(second), Some(now)) => now == first + (second - first) * times,
+                values => values == (None, None, None),
+            })
+    }
 
-impl Repeat {
-    /// Lines that need not be told.
-    fn saves(&self) -> usize {
-        let told = match (self.steps, self.block) {
-            (true, _) if self.times < FEWEST_STEPS => return 0,
-            (_, 1) => 1,
-            (false, block) => 1 + block,
-            (true, block) => 2 + 2 * block,
-        };
-        (self.times * self.block).saturating_sub(told)
+    /// This line, where the next one that repeats it is `next`.
+    fn with_steps(&self, next: &Self) -> Self {
+        let steps = self.numbers.iter().zip(&next.numbers);
+        let numbers = steps.map(|(number, next)| number.with_step(next)).collect();
+        Self {
+            words: self.words.clone(),
+            numbers,
+        }
     }
 }
 
-/// How often a block of the first lines repeats, as it is and by equal steps.
-fn repeats(lines: &[Parsed], block: usize) -> impl DoubleEndedIterator<Item = Repeat> {
-    let follows = |steps: bool| {
-        let mut times = 1;
-        while lines.len() >= (times + 1) * block {
-            let is_next = (0..block).all(|at| {
-                let [first, second, now] = [0, 1, times].map(|time| &lines[time * block + at]);
-                let mut numbers = first.numbers.iter().zip(&second.numbers).zip(&now.numbers);
-                now.words == first.words
-                    && numbers.all(|((first, second), now)| {
-                        let step = if steps { second - first } else { 0 };
-                        *now == first + step * times as i128
-                    })
-            });
-            if !is_next {
-                break;
+#[derive(Clone, PartialEq)]
+struct Number {
+    text: String,
+    /// None of a decimal.
+    value: Option<i128>,
+}
+
+impl Default for Number {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            value: Some(0),
+        }
+    }
+}
+
+impl Number {
+    /// The number that a text begins with: decimal, hexadecimal, or with digits behind a point.
+    fn first_of(text: &str) -> Self {
+        let sign = text.len() - text.trim_start_matches(['-', '+']).len();
+        let hexadecimal = text[sign..].strip_prefix("0x");
+        let end_of = |digits: &str, is_digit: fn(char) -> bool| {
+            let end = digits.find(|c| !is_digit(c)).unwrap_or(digits.len());
+            text.len() - digits.len() + end
+        };
+        let (end, value) = match hexadecimal {
+            Some(digits) => {
+                let end = end_of(digits, |c| c.is_ascii_hexdigit());
+                (end, i128::from_str_radix(&text[sign + 2..end], 16))
             }
-            times += 1;
+            None => {
+                let end = end_of(&text[sign..], |c| c.is_ascii_digit() || c == '.');
+                (end, text[..end].parse())
+            }
+        };
+        Self {
+            text: text[..end].to_owned(),
+            value: value.ok(),
         }
-        Repeat {
-            block,
-            times,
-            steps,
-        }
-    };
-    [follows(false), follows(true)].into_iter()
+    }
+
+    fn with_step(&self, next: &Self) -> Self {
+        let (Some(first), Some(second)) = (self.value, next.value) else {
+            let differs = if self == next { "" } else { "{..}" };
+            return Self {
+                text: format!("{}{differs}", self.text),
+                value: None,
+            };
+        };
+        let step = second - first;
+        let sign = if step < 0 { '-' } else { '+' };
+        let size = step.unsigned_abs();
+        let text = match self.text.as_str() {
+            text if step == 0 => text.to_owned(),
+            "" => format!("+0x0{{{sign}{size:#x}}}"),
+            text if text.contains("0x") => format!("{text}{{{sign}{size:#x}}}"),
+            text => format!("{text}{{{sign}{size}}}"),
+        };
+        Self { text, value: None }
+    }
 }

@@ -8,6 +8,7 @@ mod fold;
 mod golden;
 mod rows;
 mod stand_in;
+mod text;
 mod timing;
 mod whole;
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
             "what_would_corrupt_memory_ends_the_process",
             rows::corrupted,
         ),
+        ("a_text_is_read_as_it_was_written", text::is_read_as_written),
         ("passing_through_writes_the_same", golden::passed_through),
         ("other_cards_say_what_they_cannot", whole::cards),
         ("what_no_device_has_run_is_left_out", whole::untried),

@@ -1,0 +1,241 @@
+//! The form of the recorded texts: a section is written in full, or as the lines in which it differs
+//! from one before it.
+//!
+//! | line | says |
+//! | --- | --- |
+//! | `## gpu/tiled/64` | the section of a row at a size; its lines follow |
+//! | `## gpu/tiled/300: as gpu/tiled/64` | its lines are those of another section but for the following |
+//! | `4 = wait for s1` | in place of line 4 of the other section stands this one |
+//! | `4 + wait for s1` | this line follows line 4 |
+//! | `4-6 -` | these lines are gone |
+//! | `chosen <choice> = <candidate>` | handed over in place of a calibration, here and further down |
+//! | `(an iteration)` | the lines of the iteration |
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::fold::folded;
+use crate::golden::Section;
+
+const HEAD: &str = "\
+What each GPU row asks of the driver, a line per call, from set-up to drop. d1, pinned1 and the like
+are allocations, s1 is the stream that is timed, host is ordinary memory. Written by
+CROSSOVER_GOLDEN=write cargo test -p crossover-recording-driver --test recorded golden
+tests/recorded/text.rs describes the form.
+";
+
+/// The phase that is timed, and what stands for its lines in others.
+const ITERATION: &str = "iteration";
+const AN_ITERATION: &str = "(an iteration)";
+const AS: &str = ": as ";
+const CHOSEN: &str = "chosen ";
+
+/// The text of a group.
+pub(crate) fn text(group: &str, sections: &[Section]) -> String {
+    let mut text = format!("{HEAD}\n# {group}\n");
+    let lines: Vec<Vec<String>> = sections.iter().map(lines).collect();
+    let mut handed_over = BTreeMap::new();
+    for (at, section) in sections.iter().enumerate() {
+        let told = told(&lines[at], &lines[..at]);
+        let base = told.base.map(|base| format!("{AS}{}", sections[base].name));
+        let _ = writeln!(text, "\n## {}{}", section.name, base.unwrap_or_default());
+        for (choice, candidate) in &section.chosen {
+            if handed_over.insert(choice, candidate) != Some(candidate) {
+                let _ = writeln!(text, "{CHOSEN}{choice} = {candidate}");
+            }
+        }
+        for line in told.lines {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}
+
+/// How a section is written.
+struct Told {
+    /// The section that the lines are edits of.
+    base: Option<usize>,
+    lines: Vec<String>,
+}
+
+/// As few lines as may be.
+fn told(lines: &[String], before: &[Vec<String>]) -> Told {
+    let in_full = Told {
+        base: None,
+        lines: lines.to_vec(),
+    };
+    let as_edits = before.iter().enumerate().map(|(base, before)| Told {
+        base: Some(base),
+        lines: edits(before, lines),
+    });
+    let all = [in_full].into_iter().chain(as_edits);
+    all.min_by_key(|told| told.lines.len())
+        .expect("at least in full")
+}
+
+/// What makes the lines `new` of the lines `old`.
+fn edits(old: &[String], new: &[String]) -> Vec<String> {
+    // The most lines that the ends of both, from these lines on, have in common.
+    let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
+    for (at, line) in old.iter().enumerate().rev() {
+        for (to, other) in new.iter().enumerate().rev() {
+            common[at][to] = match line == other {
+                true => common[at + 1][to + 1] + 1,
+                false => common[at + 1][to].max(common[at][to + 1]),
+            };
+        }
+    }
+    let mut edits = Vec::new();
+    let (mut at, mut to) = (0, 0);
+    while at < old.len() || to < new.len() {
+        let (first, first_new) = (at, to);
+        while at < old.len() || to < new.len() {
+            if at < old.len() && to < new.len() && old[at] == new[to] {
+                break;
+            }
+            match to == new.len() || at < old.len() && common[at + 1][to] >= common[at][to + 1] {
+                true => at += 1,
+                false => to += 1,
+            }
+        }
+        for (nth, line) in new[first_new..to].iter().enumerate() {
+            edits.push(match first + nth < at {
+                true => format!("{} = {line}", first + nth + 1),
+                false => format!("{at} + {line}"),
+            });
+        }
+        match (first + (to - first_new) + 1, at) {
+            (gone, last) if gone < last => edits.push(format!("{gone}-{last} -")),
+            (gone, last) if gone == last => edits.push(format!("{gone} -")),
+            _ => {}
+        }
+        (at, to) = (at + 1, to + 1);
+    }
+    edits
+}
+
+/// The lines of a section: each phase's name, then what it asks, folded.
+fn lines(section: &Section) -> Vec<String> {
+    let iteration = section.phases.iter().find(|phase| phase.name == ITERATION);
+    let iteration = iteration.map_or(&[][..], |phase| &phase.lines);
+    let mut lines = Vec::new();
+    for phase in &section.phases {
+        lines.push(format!("{}:", phase.name));
+        let asked = match phase.name == ITERATION {
+            true => folded(&phase.lines),
+            false => folded(&with_iterations(&phase.lines, iteration)),
+        };
+        lines.extend(asked.into_iter().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+/// Lines with a name in place of each iteration among them.
+fn with_iterations(lines: &[String], iteration: &[String]) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut rest = lines;
+    while let Some((first, after)) = rest.split_first() {
+        match rest.strip_prefix(iteration).filter(|_| iteration.len() > 1) {
+            Some(after) => {
+                told.push(AN_ITERATION.to_owned());
+                rest = after;
+            }
+            None => {
+                told.push(first.clone());
+                rest = after;
+            }
+        }
+    }
+    told
+}
+
+/// The sections of a text, with folded lines.
+pub(crate) fn sections(text: &str) -> Vec<Section> {
+    read(text).into_iter().map(|(section, _)| section).collect()
+}
+
+/// The same with all lines of each.
+fn read(text: &str) -> Vec<(Section, Vec<String>)> {
+    let mut read: Vec<(Section, Vec<String>)> = Vec::new();
+    let mut chosen = BTreeMap::new();
+    for part in text.split("\n## ").skip(1) {
+        let (heading, content) = part.split_once('\n').unwrap_or((part, ""));
+        let (name, base) = heading.split_once(AS).unwrap_or((heading, ""));
+        let content = content.lines().filter(|line| !line.is_empty());
+        let (choices, told): (Vec<&str>, Vec<&str>) =
+            content.partition(|line| line.starts_with(CHOSEN));
+        let choices = choices
+            .iter()
+            .filter_map(|line| line[CHOSEN.len()..].split_once(" = "));
+        chosen.extend(choices.map(|(choice, candidate)| (choice.to_owned(), candidate.to_owned())));
+        let base = read.iter().find(|(section, _)| section.name == base);
+        let lines = match base {
+            Some((_, base)) => edited(base, &told),
+            None => told.into_iter().map(str::to_owned).collect(),
+        };
+        let mut section = Section::new(name.to_owned(), chosen.clone());
+        for line in &lines {
+            match (line.strip_prefix("  "), section.phases.last_mut()) {
+                (Some(line), Some(phase)) => phase.lines.push(line.to_owned()),
+                _ => section.begin(line.trim_end_matches(':')),
+            }
+        }
+        read.push((section, lines));
+    }
+    read
+}
+
+/// The lines that edits make of these.
+fn edited(lines: &[String], edits: &[&str]) -> Vec<String> {
+    // What stands in place of each line, and before the first.
+    let mut in_place = vec![Vec::new()];
+    in_place.extend(lines.iter().map(|line| vec![line.clone()]));
+    for edit in edits {
+        let (at, edit) = edit.split_once(' ').unwrap_or((edit, ""));
+        let (first, last) = at.split_once('-').unwrap_or((at, at));
+        let [first, last] = [first, last].map(|at| at.parse().unwrap_or(0).min(lines.len()));
+        match edit.split_once(' ') {
+            Some(("=", line)) => in_place[first] = vec![line.to_owned()],
+            Some(("+", line)) => in_place[first].push(line.to_owned()),
+            _ => in_place[first..=last].iter_mut().for_each(Vec::clear),
+        }
+    }
+    in_place.concat()
+}
+
+/// What is written is read again: lines in place of others, new ones, lines that are gone.
+pub(crate) fn is_read_as_written() {
+    let section = |name: &str, set_up: &[&str], iteration: &[&str]| {
+        let mut section = Section::new(name.to_owned(), BTreeMap::new());
+        for (phase, lines) in [
+            ("set-up", set_up),
+            ("first run", iteration),
+            (ITERATION, iteration),
+        ] {
+            section.begin(phase);
+            let phase = section.phases.last_mut().expect("it has begun");
+            phase.lines = lines.iter().map(|&line| line.to_owned()).collect();
+        }
+        section
+    };
+    let written = [
+        section("gpu/a/1", &["a", "b", "c", "d", "e"], &["launch", "wait"]),
+        section(
+            "gpu/b/1",
+            &["a", "x", "c", "e", "e1", "e2", "e3"],
+            &["launch", "wait"],
+        ),
+        section("gpu/c/1", &["e2", "b", "c"], &["launch", "launch", "wait"]),
+    ];
+    let text = text("group", &written);
+    assert!(
+        text.contains("## gpu/b/1: as gpu/a/1\n3 =   x\n5 -\n6 +   3 times: e1{+1}\n"),
+        "{text}"
+    );
+    let read: Vec<Vec<String>> = read(&text).into_iter().map(|(_, lines)| lines).collect();
+    assert_eq!(
+        written.map(|section| lines(&section)).to_vec(),
+        read,
+        "{text}"
+    );
+}

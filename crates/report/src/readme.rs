@@ -19,6 +19,8 @@ use crossover_results::store::whole_file::{self, FileError};
 pub const BEGIN: &str = "<!-- crossover:begin -->";
 /// Line before which they end.
 pub const END: &str = "<!-- crossover:end -->";
+/// The most operations in the table; the page has all.
+const OPERATIONS: usize = 6;
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
 
@@ -114,20 +116,14 @@ fn splice(text: &str, body: &str) -> Option<String> {
 /// size, of the first operation that has any.
 fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
-    let small = small_table(report);
+    let small = small_table(report, &without_variants(&report.groups));
     let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
     let row = |cells: [&str; 4]| format!("| {} |\n", cells.map(cell).join(" | "));
     let mut text = format!(
-        "<!-- Written by `crossover report --readme`. -->\n{}{day}, against {}:\n\n{}{}",
+        "<!-- Written by `crossover report --readme`. -->\n{}{day}, against {}:\n\n",
         cell(&machine.hardware()),
         cell(&small.against),
-        row(small.head),
-        row(["---"; 4]),
     );
-    for cells in &small.rows {
-        text += &row(cells.each_ref().map(String::as_str));
-    }
-    text += &format!("\n{NOTE}\n");
     let groups = &report.groups;
     let speedup = |name: &String| {
         let plots = Section::draw(report, name).plots;
@@ -138,13 +134,33 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     if let Some((group, plot)) = &plot {
         let title = cell(&report.topic(group).title);
         text += &format!(
-            "\n<img src=\"{PLOTS}/{}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
-             size, a curve for each place where the data may be\">\n",
+            "<img src=\"{PLOTS}/{}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
+             size, a curve for each place where the data may be\">\n\n",
             plot.file
         );
     }
+    text += &row(small.head);
+    text += &row(["---"; 4]);
+    for cells in small.rows.iter().take(OPERATIONS) {
+        text += &row(cells.each_ref().map(String::as_str));
+    }
+    text += &format!("\n{NOTE}\n");
     let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
     (text, plots.into_iter().collect())
+}
+
+/// Operations whose name does not continue another's, as `matmul_f64` continues `matmul`.
+fn without_variants(groups: &[String]) -> Vec<String> {
+    let continues = |name: &str, other: &String| {
+        name.strip_prefix(&**other)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    let is_variant = |name: &&String| groups.iter().any(|other| continues(name, other));
+    groups
+        .iter()
+        .filter(|name| !is_variant(name))
+        .cloned()
+        .collect()
 }
 
 /// Text of a file in Markdown: nothing in it is markup.
@@ -160,6 +176,12 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variants_of_an_operation_are_left_to_the_page() {
+        let groups = ["fft", "fft_f64", "ffts", "sum_f64"].map(str::to_owned);
+        assert_eq!(without_variants(&groups), ["fft", "ffts", "sum_f64"]);
+    }
 
     #[test]
     fn splices_between_the_markers_alone() {

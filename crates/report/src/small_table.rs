@@ -15,9 +15,9 @@ const PLACES: [(Data, &str); 3] = [
 ];
 
 /// What its cells say, below it.
-pub(crate) const NOTE: &str = "From which size on the GPU wins, and how fast it is at the largest size. \
-     °: one process, where others are medians of several. Data in ordinary memory are copied by one plain \
-     call; those of both memories are copied there and back in each call.";
+pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins, and its speedup at the \
+     largest size. Times from ordinary memory (by plain copies) and from pinned memory include the copies in \
+     both directions. °: an answer from one process; all others are medians of several.";
 
 /// Operations with an answer for each of three places.
 pub(crate) struct SmallTable {
@@ -27,9 +27,8 @@ pub(crate) struct SmallTable {
     pub(crate) rows: Vec<[String; 4]>,
 }
 
-/// That of a report, its operations in their own order; beside a machine without a GPU with the first of
-/// the others'.
-pub(crate) fn small_table(report: &Assembled) -> SmallTable {
+/// The table of these operations; beside a machine without a GPU, with the GPU of the first other machine.
+pub(crate) fn small_table(report: &Assembled, operations: &[String]) -> SmallTable {
     let whose = report.answers_with(&report.found);
     let found: Vec<&CrossoverAnswer> = headlines(&report.found)
         .filter(|f| f.gpu_machine == whose)
@@ -52,7 +51,7 @@ pub(crate) fn small_table(report: &Assembled) -> SmallTable {
     SmallTable {
         against: cpu,
         head: ["operation", a, b, c],
-        rows: report.groups.iter().filter_map(row).collect(),
+        rows: operations.iter().filter_map(row).collect(),
     }
 }
 

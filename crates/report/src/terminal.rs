@@ -12,7 +12,7 @@ const WIDTH_OF_A_LOG: u16 = 120;
 
 /// The answers as a small table, and what no GPU has measured; empty without any.
 pub(super) fn table(report: &Assembled) -> String {
-    let small = small_table(report);
+    let small = small_table(report, &report.groups);
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)

@@ -1,5 +1,5 @@
 //! What must not change by accident: the benchmarks of every profile, their inputs, the
-//! kernels' machine code, and the README's list of groups.
+//! kernels' machine code, and the documents' lists of groups.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -26,7 +26,7 @@ macro_rules! named {
 const TESTS: &[(&str, fn())] = named![
     benchmarks::every_benchmark_is_what_it_was,
     benchmarks::every_input_is_what_it_was,
-    readme::the_readme_lists_the_groups_with_their_questions,
+    readme::documents_list_the_groups_with_their_questions,
     readme::every_group_has_a_heading_and_a_question,
     kernels::compile::every_source_compiles_for_each_architecture_it_claims_and_does_not_spill,
     kernels::compile::spills_are_seen_where_there_are_some,

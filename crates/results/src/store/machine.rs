@@ -255,9 +255,9 @@ impl MachineResults {
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
     /// the profile `default` alone, else the newest; and what could not be read. The machine whose
-    /// record rests on the most runs comes first, of as many that with the most benchmarks: it answers
-    /// where there is no GPU.
+    /// record has the most runs comes first, and of equal ones the newest: it answers where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
+        let started = |machine: &Self| machine.run.as_ref().map(|run| run.started.clone());
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
             let mut records: Vec<Self> = Vec::new();
@@ -273,12 +273,11 @@ impl MachineResults {
             let age = |machine: &Self| {
                 let is_default =
                     |(run, _): &(Arc<RunRecord>, usize)| run.profile == DEFAULT_PROFILE;
-                let started = machine.run.as_ref().map(|run| run.started.clone());
-                (machine.runs.iter().all(is_default), started)
+                (machine.runs.iter().all(is_default), started(machine))
             };
             machines.extend(records.into_iter().max_by_key(age));
         }
-        machines.sort_by_key(|machine| Reverse((machine.runs.len(), machine.benchmarks().count())));
+        machines.sort_by_key(|machine| Reverse((machine.runs.len(), started(machine))));
         (machines, problems)
     }
 

@@ -11,11 +11,12 @@ use crossover::device::Gpu;
 use crossover::device::kernel::CompileError;
 use crossover::model::{Data, GpuInfo, RunRecord, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
-use crossover_report::assemble::Options;
+use crossover_report::assemble::{Options, assemble};
 use crossover_report::write;
+use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::{self, profiles};
 use libtest_mimic::{Failed, Trial};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[allow(dead_code, reason = "its main function is the example's")]
 #[path = "../../examples/your_operation.rs"]
@@ -116,14 +117,8 @@ fn the_page_has_all_that_it_declares() {
     assert!(page.contains("Where the time goes"), "the profile");
     assert!(page.contains(&profile.summary.sentence), "its timeline");
 
-    let summary: Value =
-        serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap();
-    let ids: Vec<&str> = summary["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|finding| finding["id"].as_str().unwrap())
-        .collect();
+    let report = assemble(&root, &out, &Options::default()).unwrap();
+    let ids: Vec<&str> = report.findings.iter().map(|finding| &*finding.id).collect();
     assert_eq!(
         ids,
         [
@@ -137,15 +132,8 @@ fn the_page_has_all_that_it_declares() {
             "break_even.sigmoid.transfer-pinned",
         ]
     );
-    let headlines: Vec<&Value> = summary["crossovers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|answer| answer["headline"] == true)
-        .collect();
-    let gpu: Vec<&str> = headlines
-        .iter()
-        .map(|answer| answer["gpu"].as_str().unwrap())
+    let gpu: Vec<&str> = headlines(&report.found)
+        .map(|answer| &*answer.gpu)
         .collect();
     assert_eq!(
         gpu,

@@ -13,12 +13,12 @@ use crossover_results::export::export;
 use crossover_words::text::visible;
 use crossover_words::units;
 
-/// Write the record of this machine, or the thresholds that programs ask with the crate
-/// `crossover-advice`.
+/// Copy the record of this machine that lies beside its page, or write the thresholds that programs
+/// ask with the crate `crossover-advice`.
 ///
-/// A record is one file with all that a page shows of the results; samples stay behind, and with
-/// them paths and serial numbers. `crossover report --with FILE` draws it beside others, and pages
-/// show those in `target-reports/machines`.
+/// A record is one file with all that a page shows of the results, without samples, paths and serial
+/// numbers. On a machine without a GPU, pages show the GPU of `crossover report --with FILE`, or of a
+/// record in `target-reports/machines`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Folder for the record, such as `target-reports/machines`: it goes to
@@ -33,19 +33,17 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     if let Some(destination) = &arguments.destination {
-        let exported = export(&settings.results, destination)?;
-        for reason in &exported.left_out {
+        let record = export(settings.report_folder(), destination)?;
+        for reason in &record.left_out {
             eprintln!("left out: {reason}");
         }
-        for record in &exported.records {
-            println!(
-                "{} of {} in {} ({})",
-                units::counted(record.benchmarks, "benchmark"),
-                units::counted(record.runs, "run"),
-                visible(&record.path.to_string_lossy()),
-                units::bytes(record.bytes as f64)
-            );
-        }
+        println!(
+            "{} of {} in {} ({})",
+            units::counted(record.benchmarks, "benchmark"),
+            units::counted(record.runs, "run"),
+            visible(&record.path.to_string_lossy()),
+            units::bytes(record.bytes as f64)
+        );
     }
     if let Some(file) = &arguments.thresholds {
         let of_this_machine =

@@ -1,4 +1,4 @@
-//! `crossover report`: the page, the plots and `summary.json` from stored results.
+//! `crossover report`: the page and the plots from stored results.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crossover_report::assemble::Options;
 use crossover_report::{readme, write};
 use crossover_words::text::visible;
 
-/// Make the report from stored results: answers, findings, plots and summary.json.
+/// Make the report from stored results: answers, findings and plots.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder of Criterion's results.
@@ -18,7 +18,7 @@ pub(crate) struct Args {
         default_value = "target-reports/criterion"
     )]
     root: PathBuf,
-    /// Where index.html, plots/ and summary.json go [default: beside the results].
+    /// Where index.html, plots/ and record.json.gz go [default: beside the results].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Records of other machines, or folders of their results, to draw beside these.

@@ -7,7 +7,6 @@ pub const SCHEMA: u32 = 1;
 
 /// Where the time of one benchmark goes. Printed, it is a table for a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// The [`SCHEMA`] that it was written in.
     pub schema: u32,
@@ -41,7 +40,6 @@ pub struct Profile {
 
 /// All executions of one kernel, copy or memory set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceRow {
     /// What it is. Kernels of one name and copies of one direction are rows of their own where
     /// grid, block or number of bytes differ.
@@ -63,7 +61,6 @@ pub struct DeviceRow {
 
 /// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Work {
     /// Runs a kernel.
@@ -97,7 +94,6 @@ pub enum Work {
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// Memory of the device.
@@ -117,7 +113,6 @@ pub enum Place {
 /// All calls of one driver function. Where a library launches work without a driver call, the
 /// function of the CUDA runtime that it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallRow {
     /// Name, such as `cuLaunchKernel`.
     pub name: String,
@@ -129,7 +124,6 @@ pub struct CallRow {
 
 /// All passes through one range of the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RangeRow {
     /// Its name; a range within another has both names, outer first, with ` / ` between.
     pub name: String,
@@ -145,7 +139,6 @@ pub struct RangeRow {
 
 /// What the rows come to, per iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Time of an iteration while it was recorded.
     pub iteration_ns: f64,
@@ -188,7 +181,6 @@ impl Summary {
 
 /// One iteration, from its start on an idle device until the device is idle again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// How long it took. The starts and ends of spans count from its beginning.
     pub length_ns: f64,
@@ -201,7 +193,6 @@ pub struct Timeline {
 
 /// What happens on one thread, stream or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lane {
     /// What its spans are.
     pub kind: LaneKind,
@@ -213,7 +204,6 @@ pub struct Lane {
 
 /// What the spans of a [`Lane`] are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneKind {
     /// Ranges that the code names.
@@ -230,7 +220,6 @@ pub enum LaneKind {
 
 /// Something that ran, from when to when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// Start, from the start of the iteration.
     pub start_ns: f64,

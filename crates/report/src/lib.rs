@@ -1,4 +1,4 @@
-//! Says what the results show: the page with its plots, `summary.json`, the table in the
+//! Says what the results show: the page with its plots, `results.csv`, the table in the
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
@@ -10,7 +10,6 @@ pub mod readme;
 mod reference_banner;
 mod small_table;
 mod static_plots;
-mod summary;
 mod terminal;
 pub mod thresholds;
 mod visible_curves;

@@ -11,7 +11,9 @@ use crate::page::answers::answered;
 use crate::page::gpu_or_cpu::Verdicts;
 use crate::page::group::Section;
 use crate::page::link;
-use crate::{csv, page, summary, terminal, thresholds};
+use crate::{csv, page, terminal, thresholds};
+use crossover_results::export::{self, BESIDE_THE_PAGE};
+use crossover_results::store::machine_record;
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
 use crossover_words::units;
@@ -66,7 +68,7 @@ impl fmt::Display for Written {
 }
 
 /// Reads the results under `root` and writes the report into `out`: `index.html`,
-/// `groups/*.html`, `plots/*.svg`, `summary.json`, `results.csv` and `thresholds.json`.
+/// `groups/*.html`, `plots/*.svg`, `results.csv`, `record.json.gz` and `thresholds.json`.
 pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
     let report = assemble(root, out, options)?;
     write(&report, out)
@@ -91,6 +93,22 @@ fn remove_others(report: &Assembled, out: &Path) {
             // One that stays is old, and nothing links to it.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Writes the record of this machine, and removes that of an earlier report where there is none.
+fn write_record(report: &Assembled, out: &Path) -> Result<(), FileError> {
+    let path = out.join(BESIDE_THE_PAGE);
+    let own = Some(&report.machine).filter(|machine| !machine.other);
+    let record = own.and_then(|machine| {
+        export::record(machine, &report.found, &report.findings, &report.reuse)
+    });
+    match record {
+        Some(record) => machine_record::write(&path, &record),
+        None if path.exists() => {
+            fs::remove_file(&path).map_err(|source| FileError::io(&path, source))
+        }
+        None => Ok(()),
     }
 }
 
@@ -122,7 +140,7 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
         )
     };
     let tables = || {
-        whole_file::write_json(&out.join("summary.json"), &summary::summary(report))?;
+        write_record(report, out)?;
         write("results.csv", &csv::results(report))?;
         write("limits.html", &page::limits(report))
     };

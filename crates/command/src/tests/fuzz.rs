@@ -32,7 +32,7 @@ use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;
-use crossover_results::export::{ExportError, export};
+use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
 use crossover_results::store::baseline::Baseline;
@@ -253,12 +253,9 @@ impl Results {
             format!("# A\n{}\n{}\n", readme::BEGIN, readme::END),
         )
         .unwrap();
-        let to = this.dir.path().join("machines");
-        let written = export(&this.root(), &to).unwrap().records.remove(0);
-        fs::rename(written.path, this.packed()).unwrap();
-        fs::remove_dir_all(to).unwrap();
-        fs::write(this.record(), unzip(&fs::read(this.packed()).unwrap())).unwrap();
         write::refresh(&this.root(), &this.out(), &this.options(&this.root())).unwrap();
+        fs::rename(this.out().join(BESIDE_THE_PAGE), this.packed()).unwrap();
+        fs::write(this.record(), unzip(&fs::read(this.packed()).unwrap())).unwrap();
         fs::rename(this.out().join("thresholds.json"), this.thresholds()).unwrap();
         this.files = this.tree();
         this.numbers = numbers(&MachineResults::read_other(&this.packed()).unwrap()[0]);
@@ -453,11 +450,9 @@ impl Results {
                     plain("the terminal's table", line)?;
                 }
                 shown(&written.page)?;
-                let summary = fs::read(out.join("summary.json")).unwrap();
-                let summary: Value =
-                    serde_json::from_slice(&summary).map_err(|e| format!("summary.json: {e}"))?;
-                if summary["benchmarks"].as_array().is_none_or(Vec::is_empty) {
-                    return Err("a report without results".into());
+                let record = out.join(BESIDE_THE_PAGE);
+                if record.is_file() {
+                    MachineResults::read_other(&record).map_err(|e| e.to_string())?;
                 }
             }
             // Those of a broken run record are another machine's.
@@ -517,14 +512,12 @@ impl Results {
 
     fn exported(&self) -> Result<(), String> {
         let to = self.out().join("exported");
-        let exported = export(&self.root(), &to);
-        let outcome = match &exported {
+        let outcome = match export(&self.out(), &to) {
             Ok(exported) => exported
                 .left_out
                 .iter()
                 .try_for_each(|reason| plain("a line of the export", reason)),
-            Err(ExportError::NoResults(_)) => Ok(()),
-            Err(ExportError::AllLeftOut { reason, .. }) => plain("a line of the export", reason),
+            Err(ExportError::NoRecord(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
         };
         fs::remove_dir_all(&to).ok();

@@ -32,6 +32,7 @@ use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
+use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::model::role::Data;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
@@ -148,8 +149,9 @@ pub(super) fn first(
             }
             footer {
                 "Made by " code { "crossover report" } ". The figures as data: "
-                a href="results.csv" { "results.csv" } " (every benchmark), "
-                a href="summary.json" { "summary.json" } " (with answers and findings); each plot as a file: " code { "plots/" }
+                a href="results.csv" { "results.csv" } " (every benchmark)"
+                @if !machine.other { ", " a href=(BESIDE_THE_PAGE) { (BESIDE_THE_PAGE) } " (with answers and findings)" }
+                "; each plot as a file: " code { "plots/" }
                 span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
             }
         }

@@ -55,8 +55,8 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     let said = || {
-        let (page, _, summary) = refreshed(&root, dir.path());
-        (summary["crossovers"][0].clone(), page)
+        let (page, _, record) = refreshed(&root, dir.path());
+        (record["answers"][0].clone(), page)
     };
     let (alone, page) = said();
     assert_eq!(alone["processes"], Value::Null);
@@ -115,7 +115,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     assert!(page.contains("1 other run within this range") && !page.contains("one run"));
 
     let shared = dir.path().join("shared");
-    export(&root, &shared.join(MACHINES)).unwrap();
+    export(dir.path(), &shared.join(MACHINES)).unwrap();
     let (page, ..) = refreshed(&shared.join("criterion"), &shared);
     assert!(page.contains("other runs found") && page.contains(said));
 
@@ -145,8 +145,8 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
         f.plant(&unsteady);
     }
     let answers = || {
-        let (_, _, summary) = refreshed(&root, dir.path());
-        summary["crossovers"].as_array().unwrap().clone()
+        let (_, _, record) = refreshed(&root, dir.path());
+        record["answers"].as_array().unwrap().clone()
     };
     assert!(answers().is_empty());
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
@@ -173,8 +173,8 @@ fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
         f.row(&format!("matmul/cpu/best/{on_cpu}"), Clock::Wall, ns);
     }
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
-    let (_, _, summary) = refreshed(&root, dir.path());
-    let answer = &summary["crossovers"][0];
+    let (_, _, record) = refreshed(&root, dir.path());
+    let answer = &record["answers"][0];
     assert_eq!(
         (&answer["processes"], &answer["speedup_size"]),
         (&5.into(), &1536.0.into())
@@ -201,9 +201,9 @@ fn staging_answers_beside_the_plain_copy_and_not_for_it() {
         }
     }
     f.confirm(confirmation(Data::OrdinaryStaged, "staged", [0.0; 5]));
-    let (page, _, summary) = refreshed(&root, dir.path());
+    let (page, _, record) = refreshed(&root, dir.path());
     let answer = |question: &str| {
-        let answers = summary["crossovers"].as_array().unwrap().iter();
+        let answers = record["answers"].as_array().unwrap().iter();
         let mut asked = answers.filter(|a| a["headline"] == true && a["question"] == question);
         let answer = asked.next().unwrap();
         assert!(asked.next().is_none(), "{question}");
@@ -213,7 +213,7 @@ fn staging_answers_beside_the_plain_copy_and_not_for_it() {
     assert_eq!(answer("ordinary-staged"), ("staged".into(), 5.into()));
     assert!(page.contains("data in ordinary host memory, staged by several threads"));
     // What moving to the GPU gains is what a plain copy gains: 32e4 / 2e4.
-    let findings = summary["findings"].as_array().unwrap();
+    let findings = record["findings"].as_array().unwrap();
     let gain = |id: &str| {
         let found = findings.iter().find(|finding| finding["id"] == id);
         found.unwrap()["gain"]["factor"].clone()
@@ -229,8 +229,8 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
     let processes = || {
-        let (_, _, summary) = refreshed(&root, dir.path());
-        let answers = summary["crossovers"].as_array().unwrap().clone();
+        let (_, _, record) = refreshed(&root, dir.path());
+        let answers = record["answers"].as_array().unwrap().clone();
         let ours = |c: &&Value| c["group"] == "matmul" && c["gpu"] == "cublas-eager";
         answers.iter().find(ours).unwrap()["processes"].clone()
     };
@@ -250,8 +250,8 @@ fn results_of_an_earlier_run_take_nothing_from_an_answer() {
     f.next_run(45);
     planted(&f);
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
-    let (_, _, summary) = refreshed(&root, dir.path());
-    assert_eq!(summary["crossovers"][0]["processes"], 5);
+    let (_, _, record) = refreshed(&root, dir.path());
+    assert_eq!(record["answers"][0]["processes"], 5);
 }
 
 /// A larger size that a later run added is no part of the answer, nor are its clock and power.
@@ -268,8 +268,8 @@ fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
     ] {
         f.row(id, clock, 1e6);
     }
-    let (_, _, summary) = refreshed(&root, dir.path());
-    let findings = summary["findings"].as_array().unwrap();
+    let (_, _, record) = refreshed(&root, dir.path());
+    let findings = record["findings"].as_array().unwrap();
     let winner = |finding: &&Value| finding["id"] == "winner.matmul.queued";
     let winner = findings.iter().find(winner).unwrap();
     assert_eq!(winner["figures"]["speedup_size"], 1536.0);

@@ -1,5 +1,5 @@
 //! Findings where real results do not show them: the other way round, of other machines, of roles
-//! alone. What they say of real results is held by the stored summary of the command's tests.
+//! alone. What they say of real results is held by the stored record of the command's tests.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The findings of the groups that teach, where real results do not show them: the other way
 //! round, with a part missing, and none without their benchmarks. What they say of real results is
-//! held by the stored summary of the command's tests.
+//! held by the stored record of the command's tests.
 
 use crate::assemble::{Options, assemble};
 use crate::tests::fixture::{Fixture, Planted};

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use crate::assemble::Options;
 use crate::tests::fixture::Fixture;
+use crate::write;
 use crossover_results::export::export;
 use crossover_results::model::{Cost, LinkBytes};
 use crossover_results::store::machine_record::MACHINES;
@@ -175,9 +177,10 @@ pub(crate) fn laptop(root: &Path) -> Fixture {
 
 /// Puts the record of what `plant` plants among the committed machines of the page in `out`.
 pub(crate) fn commit(out: &Path, plant: impl FnOnce(&Path) -> Fixture) {
-    let root = crate::tests::folder();
-    plant(root.path());
-    export(root.path(), &out.join(MACHINES)).expect("a record");
+    let (dir, root) = crate::tests::folders();
+    plant(&root);
+    write::refresh(&root, dir.path(), &Options::default()).expect("a report");
+    export(dir.path(), &out.join(MACHINES)).expect("a record");
 }
 
 /// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at

@@ -16,7 +16,6 @@ mod profiles;
 mod reading;
 mod records;
 mod screens;
-mod summary;
 mod sustained;
 mod tables;
 mod tasks;
@@ -30,6 +29,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crossover_results::export::BESIDE_THE_PAGE;
 
 use crate::assemble::Options;
 use crate::write::{self, Written};
@@ -61,12 +62,20 @@ fn holds(text: &str, words: &[&str]) {
     }
 }
 
-/// Writes the report of `root` to `out` and reads it back: the pages, the table, the summary.
+/// Writes the report of `root` to `out` and reads it back: the pages, the table, the record (null without
+/// one).
 fn refreshed(root: &Path, out: &Path) -> (String, String, Value) {
     let written = write::refresh(root, out, &Options::default()).unwrap();
     let page = written.pages();
-    let summary = std::fs::read_to_string(written.summary()).unwrap();
-    (page, written.table, serde_json::from_str(&summary).unwrap())
+    let record = out.join(BESIDE_THE_PAGE);
+    let record = record.is_file().then(|| unpacked(&record));
+    (page, written.table, record.unwrap_or_default())
+}
+
+/// The JSON of a record.
+pub(crate) fn unpacked(record: &Path) -> Value {
+    let packed = std::fs::read(record).unwrap();
+    serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
 }
 
 impl Written {
@@ -78,10 +87,6 @@ impl Written {
         let all = [self.page.clone(), out.join("limits.html")];
         let read = |path| std::fs::read_to_string(path).expect("a page");
         all.into_iter().chain(others).map(read).collect()
-    }
-
-    fn summary(&self) -> PathBuf {
-        self.page.with_file_name("summary.json")
     }
 
     fn plots(&self) -> Vec<PathBuf> {

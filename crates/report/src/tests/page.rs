@@ -6,7 +6,9 @@ use crate::assemble::Options;
 use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
+use crate::tests::unpacked;
 use crate::{readme, write};
+use crossover_results::export::BESIDE_THE_PAGE;
 
 #[test]
 fn the_page_of_a_group_that_is_gone_goes() {
@@ -56,10 +58,9 @@ fn the_page_holds_plots_tables_and_links() {
         &["Matrix product", "one process", " benchmarks, 0 failed"],
     );
     // Every benchmark is a line with its time in full.
-    let summary = fs::read_to_string(written.summary()).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let record = unpacked(&dir.path().join(BESIDE_THE_PAGE));
     let csv = fs::read_to_string(dir.path().join("results.csv")).unwrap();
-    let all = summary["benchmarks"].as_array().unwrap();
+    let all = record["benchmarks"].as_array().unwrap();
     assert_eq!(csv.lines().count(), 1 + all.len());
     let line = "Example GPU,matmul/cpu/best/64,matmul,cpu/best,64,wall,";
     assert!(csv.contains(line), "{csv}");

@@ -9,7 +9,6 @@ use crate::tests::holds;
 use crate::tests::machines::{absurd, commit, full, laptop};
 use crate::tests::refreshed;
 use crate::write;
-use crossover_results::export::export;
 use crossover_results::model::GpuInfo;
 use crossover_results::store::layout::SIDECAR;
 use crossover_results::store::machine::MachineResults;
@@ -218,13 +217,6 @@ fn results_of_a_second_board_are_another_machines() {
         found.gpu_label(),
         "gpu/cublas-eager (Example GPU (GPU-11111111))"
     );
-    // Each has a record of its own.
-    let shared = dir.path().join("shared");
-    let records = export(&root, &shared).unwrap().records;
-    let benchmarks: Vec<usize> = records.iter().map(|record| record.benchmarks).collect();
-    assert_eq!(benchmarks, [2, 2]);
-    assert_ne!(records[0].path, records[1].path);
-
     // The first board again: one machine with two runs.
     f.next_run(45);
     f.gpu(uuid("GPU-11111111-2222"));
@@ -299,7 +291,6 @@ fn one_size_and_no_cpu_still_make_a_report() {
     two(&root);
     let out = dir.path().join("out");
     let written = write::refresh(&root, &out, &Options::default()).unwrap();
-    assert!(written.summary().exists());
     assert_eq!(written.table, "");
 }
 
@@ -392,10 +383,10 @@ fn one_size_in_common_is_no_answer_for_others() {
             f.row(&id, Clock::Wall, 1e3);
         }
         f.row("matmul/gpu/x/64", Clock::Events, gpu_ns);
-        let (page, table, summary) = refreshed(&root, dir.path());
+        let (page, table, record) = refreshed(&root, dir.path());
         assert!(page.contains(wins), "{wins}");
         let code = format!("code: {wins}");
-        assert!(summary.to_string().contains(&code), "{wins}");
+        assert!(record.to_string().contains(&code), "{wins}");
         for text in ["always", "never", "64 to 64"] {
             let at = page.find(&format!(">{text}")).or(table.find(text));
             assert_eq!(at, None, "{text}");

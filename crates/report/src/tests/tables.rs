@@ -43,7 +43,7 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
     let (dir, root) = crate::tests::folders();
     planted(&root);
-    let (page, _, summary) = refreshed(&root, dir.path());
+    let (page, _, record) = refreshed(&root, dir.path());
     let techniques = section(&page, "findings");
     holds(techniques, &["Move the work to the GPU"]);
     holds(techniques, &["Keep the data on the device"]);
@@ -61,7 +61,7 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
         );
     }
     // What an answer says stands with the answers alone.
-    let findings = summary["findings"].as_array().unwrap();
+    let findings = record["findings"].as_array().unwrap();
     assert!(findings.iter().any(|f| f["id"] == "winner.matmul.queued"));
     assert!(!page.contains("id=\"finding-matmul-winner"));
     let share = "finding-matmul-transfers.matmul.transfer";

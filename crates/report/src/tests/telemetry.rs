@@ -1,7 +1,5 @@
 //! The telemetry of a benchmark: what the page shows of it, and where it says nothing.
 
-use serde_json::Value;
-
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::lessons::{findings, says};
@@ -57,14 +55,14 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let page = || {
-        let (html, _, summary) = refreshed(&root, dir.path());
-        (html, summary)
+        let (html, _, record) = refreshed(&root, dir.path());
+        (html, record)
     };
     let (html, _) = page();
     assert!(!html.contains("class=\"slowed\""));
     assert!(!html.contains(">energy<"), "no column without a figure");
     plant_capped(&f);
-    let (html, summary) = page();
+    let (html, _) = page();
     holds(
         &html,
         &[
@@ -75,22 +73,29 @@ fn the_page_marks_what_was_held_down_and_says_why() {
             "pool peak 32 MiB",
         ],
     );
-    let rows = summary["benchmarks"].as_array().unwrap();
-    let row = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
-    let held = row("matmul/gpu/cublas/4096");
-    assert_eq!(held["throttled"], true);
-    assert_eq!(held["slowed"][0], "power cap");
-    assert_eq!(held["energy_j"], 3.0);
-    let free = row("matmul/gpu/cublas/2048");
-    assert_eq!(free["throttled"], false);
-    assert_eq!(free["slowed"].as_array().unwrap().len(), 0);
-    assert_eq!(free["energy_j"], Value::Null);
+    let machine = MachineResults::read(&root, "here", false);
+    let of = |size| {
+        machine
+            .group("matmul")
+            .unwrap()
+            .find("gpu/cublas")
+            .unwrap()
+            .at(size)
+    };
+    let held = of(4096).unwrap();
+    assert_eq!(telemetry::throttled(held), Some(true));
+    assert_eq!(telemetry::slowed(held)[0], "power cap");
+    assert_eq!(telemetry::energy_j(held), Some(3.0));
+    let free = of(2048).unwrap();
+    assert_eq!(telemetry::throttled(free), Some(false));
+    assert!(telemetry::slowed(free).is_empty());
+    assert_eq!(telemetry::energy_j(free), None);
 }
 
 /// Telemetry of its own tells a result that ran freely from one of a device that tells nothing.
 #[test]
 fn what_no_driver_told_is_not_known() {
-    let (dir, root) = crate::tests::folders();
+    let (_dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let sizes = [(4096, false), (8192, true)];
     for (size, throttling_unknown) in sizes {
@@ -103,14 +108,10 @@ fn what_no_driver_told_is_not_known() {
         });
         f.plant(&planted);
     }
-    let (_, _, summary) = refreshed(&root, dir.path());
-    let rows = summary["benchmarks"].as_array().unwrap();
-    let said = sizes.map(|(size, _)| {
-        let id = format!("matmul/gpu/cublas/{size}");
-        let row = rows.iter().find(|row| row["id"] == id).unwrap();
-        row["throttled"].clone()
-    });
-    assert_eq!(said, [Value::Bool(false), Value::Null]);
+    let machine = MachineResults::read(&root, "here", false);
+    let series = machine.group("matmul").unwrap().find("gpu/cublas").unwrap();
+    let said = sizes.map(|(size, _)| telemetry::throttled(series.at(size).unwrap()));
+    assert_eq!(said, [Some(false), None]);
 }
 
 /// Whatever is compared carries the clock and the cap, and what ran freely does not.
@@ -136,11 +137,11 @@ fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
             f.plant(&planted);
         }
     }
-    let (page, _, summary) = said();
+    let (page, _, record) = said();
     let clock = "(median SM clock 1,485 MHz under the 700 W power cap)";
     assert!(page.contains(clock), "the evidence");
     assert!(page.contains("▾ 1,485 MHz"));
-    let findings = summary["findings"].as_array().unwrap();
+    let findings = record["findings"].as_array().unwrap();
     let text = |id: &str| {
         let found = findings.iter().find(|finding| finding["id"] == id);
         found.unwrap()["text"].as_str().unwrap().to_owned()
@@ -153,18 +154,6 @@ fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
     holds(&winner, &["gpu/cublas-eager at N = 8,192 (1,485 MHz)"]);
     let free = text("fusing.traffic");
     assert!(!free.contains("power cap"), "{free}");
-    let rows = summary["benchmarks"].as_array().unwrap();
-    let row = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
-    let held = row("precision/gpu/fp16/8192");
-    assert_eq!(
-        (&held["sm_clock_mhz"], &held["power_cap_w"]),
-        (&1485.0.into(), &700.0.into())
-    );
-    let free = row("matmul/gpu/cublas/8192");
-    assert_eq!(
-        (&free["sm_clock_mhz"], &free["power_cap_w"]),
-        (&Value::Null, &Value::Null)
-    );
 }
 
 #[test]

@@ -13,11 +13,11 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
     let (dir, root) = crate::tests::folders();
     let f = full(&root, "Example GPU");
     let said = || {
-        let (page, _, summary) = refreshed(&root, dir.path());
-        (page, summary)
+        let (page, _, record) = refreshed(&root, dir.path());
+        (page, record)
     };
-    let headline = |summary: &Value| {
-        let all = summary["crossovers"].as_array().unwrap().clone();
+    let headline = |record: &Value| {
+        let all = record["answers"].as_array().unwrap().clone();
         let device = |c: &&Value| {
             c["group"] == "matmul" && c["headline"] == true && c["question"] == "queued"
         };

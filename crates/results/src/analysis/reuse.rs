@@ -6,6 +6,8 @@
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time with the data on the device and the calls queued.
 
+use serde::Serialize;
+
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::cold_start;
 use crate::model::id::Device;
@@ -13,7 +15,7 @@ use crate::model::role::Data;
 use crate::store::machine::MachineResults;
 
 /// One size of a table.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Problem size.
     pub size: u64,
@@ -25,7 +27,7 @@ pub struct Row {
 }
 
 /// Break-even by size for one way of moving the data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reuse {
     /// The group.
     pub group: String,

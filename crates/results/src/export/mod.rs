@@ -1,163 +1,123 @@
-//! Writes what is known of a machine to one file, its record: all that a report needs to draw it,
-//! and for other programs what follows. Samples, Criterion's pages and history stay behind.
+//! The record of a machine: one file with all that a report needs to draw it, and for other
+//! programs what follows from its results. Samples, Criterion's pages and history are not in it.
 
 mod private;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::analysis::answer::crossover_answer;
+use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::answer::row::{Crossover, crossovers};
-use crate::analysis::findings;
-use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::reuse;
+use crate::analysis::findings::finding::Finding;
+use crate::analysis::limits::{self, Share};
+use crate::analysis::reuse::Reuse;
 use crate::model::environment::Environment;
 use crate::model::record::RunRecord;
-use crate::store::curves::Benchmark;
+use crate::store::curves::{Benchmark, Series};
 use crate::store::layout::SIDECAR;
-use crate::store::machine::MachineResults;
+use crate::store::machine::{MachineResults, NOT_REACHED};
 use crate::store::machine_record::{self, EXTENSION, KIND, SCHEMA};
 use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::FileError;
+use crate::store::whole_file::{self, FileError};
 use crossover_profile::Profile;
 
-/// The record of a machine: its results of one run or of several that add up, without samples.
-/// Times are nanoseconds. Paths, users and serial numbers are left out or replaced by digests.
+/// The record that a report writes beside its page.
+pub const BESIDE_THE_PAGE: &str = "record.json.gz";
+
+/// The results of a machine, of one run or of several that add up, without samples; docs/records.md
+/// describes the fields. Paths, users and serial numbers are left out or replaced by digests.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(title = "record of a machine"))]
-pub struct MachineRecord<'a> {
+struct MachineRecord<'a> {
     /// Tells a record from other files.
-    #[cfg_attr(feature = "schema", schemars(extend("const" = KIND)))]
     kind: &'static str,
     /// Version of this form.
-    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: u32,
     /// The GPU's name, else the CPU's.
     machine: String,
-    /// The runs that measured it, from the oldest to the newest, with its environment, ceilings and
-    /// bandwidth curves. `confirmations` has the medians of every process that answered a question,
-    /// by group and place of the data.
+    /// From the oldest to the newest.
     runs: Vec<&'a RunRecord>,
-    /// Each benchmark, by group, curve and size. Those whose role `does` is `starts` are the phases
-    /// of a cold start.
+    /// By group, curve and size.
     benchmarks: Vec<Row<'a>>,
-    /// Where the time of benchmarks goes, with the timeline of one iteration.
     profiles: Vec<&'a Profile>,
-    /// From which size on the GPU wins, for each of its implementations. It follows from what stands
-    /// above; this program computes it anew.
     answers: Vec<Crossover>,
-    /// What follows from comparing rows, likewise.
-    findings: Vec<Finding>,
+    findings: &'a [Finding],
+    break_even: &'a [Reuse],
+    /// Results that are not in the record, each with its reason.
+    left_out: Vec<Unreadable>,
 }
 
 /// One benchmark.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row<'a> {
     #[serde(flatten)]
     benchmark: &'a Benchmark,
     /// The interval in which the median of another process lies with a probability of 95 %; that of
     /// this process lies in `interval_ns`.
     another_process_ns: (f64, f64),
+    /// The limit that bounds it.
+    limit: Option<&'static str>,
+    /// The share of that limit that it reaches, at most 1.
+    limit_share: Option<f64>,
 }
 
 impl<'a> Row<'a> {
-    fn of(benchmark: &'a Benchmark) -> Self {
+    fn of(series: &Series, benchmark: &'a Benchmark, machine: &MachineResults) -> Self {
+        let share = limits::share(series, benchmark, machine);
         Self {
             benchmark,
             another_process_ns: (benchmark.low_ns(), benchmark.high_ns()),
+            limit: share.as_ref().and_then(Share::limit),
+            limit_share: share.as_ref().and_then(Share::fraction),
         }
     }
 }
 
-/// One record that was written.
-#[derive(Debug)]
-pub struct Written {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Number of benchmarks in it.
-    pub benchmarks: usize,
-    /// Number of runs that they come from.
-    pub runs: usize,
-}
-
-/// What was exported and what was not.
-#[derive(Debug, Default)]
-pub struct Exported {
-    /// A record for each machine that has results there.
-    pub records: Vec<Written>,
-    /// Results that were left out, each with its reason.
-    pub left_out: Vec<String>,
-}
-
-/// Why nothing was exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// There is nothing to export.
-    #[error("no results under {}: run `cargo bench` first", .0.display())]
-    NoResults(PathBuf),
-    /// Every result was left out, for reasons of which this is the first.
-    #[error("none of the results under {} can be exported; the first of them: {reason}", root.display())]
-    AllLeftOut {
-        /// The results root.
-        root: PathBuf,
-        /// What was left out first, and why.
-        reason: String,
-    },
-    /// Results of a device that executed nothing are nobody's reference.
-    #[error(
-        "run {0} was recorded, not measured: a driver that executes nothing stood in for the GPU's; remove its results and run `cargo bench` on a GPU"
-    )]
-    Recorded(String),
-    /// The record could not be written.
-    #[error("{0}; name a folder that can be written to")]
-    File(#[from] FileError),
-}
-
-/// Writes the record of each machine that has results under `root`, as
-/// `<gpu>--<cpu>/<start of its newest run>--<commit>.json.gz` in `destination`: the newest result of
-/// each benchmark, its profile, the record of its run and those of other runs that answered.
-/// Results without a sidecar that matches their samples, or whose run left no record, are left out
-/// and named.
-///
-/// # Errors
-/// No results, or a record that cannot be written.
-pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> {
-    let machines = MachineResults::read_all(root, "this machine", false);
-    let mut runs = machines.iter().flat_map(|machine| &machine.runs);
-    if let Some((run, _)) = runs.find(|(run, _)| run.environment.recorded()) {
-        return Err(ExportError::Recorded(run.run.clone()));
-    }
-    let mut exported = Exported::default();
-    for Unreadable { what, reason } in machines.iter().flat_map(|machine| &machine.problems) {
-        exported.left_out.push(format!("{what}: {reason}"));
-    }
-    for machine in machines {
-        let why_not = |benchmark: &Benchmark| why_not(benchmark, &machine);
-        let left_out = machine.benchmarks().filter_map(|benchmark| {
-            let reason = why_not(benchmark)?;
-            Some(format!("{}: {reason}", benchmark.id))
-        });
-        exported.left_out.extend(left_out);
-        let machine = machine.only(|benchmark| why_not(benchmark).is_none());
-        if !machine.groups.is_empty() {
-            exported.records.push(write(&machine, destination)?);
+/// The record of a machine whose results have these answers, findings and break-even tables; `None`
+/// if no result belongs to a run that left a record.
+pub fn record(
+    machine: &MachineResults,
+    found: &[CrossoverAnswer],
+    findings: &[Finding],
+    break_even: &[Reuse],
+) -> Option<Value> {
+    let not_reached = machine.not_reached().into_iter();
+    let mut left_out: Vec<Unreadable> = (machine.problems.iter().cloned())
+        .chain(not_reached.map(|id| Unreadable::new(id, NOT_REACHED)))
+        .collect();
+    let mut benchmarks = Vec::new();
+    for series in machine.groups.iter().flat_map(|group| &group.series) {
+        for benchmark in &series.points {
+            match why_not(benchmark, machine) {
+                None => benchmarks.push(Row::of(series, benchmark, machine)),
+                Some(reason) => left_out.push(Unreadable::new(&benchmark.id, reason)),
+            }
         }
     }
-    if !exported.records.is_empty() {
-        return Ok(exported);
+    if benchmarks.is_empty() {
+        return None;
     }
-    let root = root.into();
-    Err(match exported.left_out.into_iter().next() {
-        Some(reason) => ExportError::AllLeftOut { root, reason },
-        None => ExportError::NoResults(root),
-    })
+    // The confirmations of other runs are shown beside the answers of the newest.
+    let kept = (machine.runs.iter().rev())
+        .filter(|(run, results)| *results > 0 || !run.confirmations.is_empty());
+    let runs: Vec<&RunRecord> = kept.map(|(run, _)| &**run).collect();
+    let record = MachineRecord {
+        kind: KIND,
+        schema: SCHEMA,
+        machine: machine.hardware(),
+        benchmarks,
+        profiles: machine.profiles.iter().map(|p| &p.profile).collect(),
+        answers: crossovers(found),
+        findings,
+        break_even,
+        left_out,
+        runs,
+    };
+    let mut value = serde_json::to_value(&record).ok()?;
+    private::remove(&mut value);
+    Some(value)
 }
 
 /// Why a benchmark is not in the record, if so.
@@ -173,44 +133,65 @@ fn why_not(benchmark: &Benchmark, machine: &MachineResults) -> Option<String> {
     (!is_there).then(missing)
 }
 
-fn write(machine: &MachineResults, destination: &Path) -> Result<Written, FileError> {
-    // What other runs answered stands beside the answers of the newest.
-    let is_kept =
-        |(run, results): &&(Arc<RunRecord>, usize)| *results > 0 || !run.confirmations.is_empty();
-    let kept = machine.runs.iter().rev().filter(is_kept);
-    let runs: Vec<&RunRecord> = kept.map(|(run, _)| &**run).collect();
-    let newest = runs
-        .last()
-        .expect("each benchmark is of a run that is there");
-    let folder = destination.join(newest.environment.slug());
-    let path = folder.join(file_name(&newest.started, &newest.environment));
-    let found = crossover_answer::find(machine, &[]);
-    let findings = findings::find(&Context {
-        machine: &machine.steady(),
-        found: &found,
-        reuse: &reuse::find(machine, &found),
-    });
-    let record = MachineRecord {
-        kind: KIND,
-        schema: SCHEMA,
-        machine: newest.environment.hardware().unwrap_or_default().to_owned(),
-        benchmarks: machine.benchmarks().map(Row::of).collect(),
-        profiles: machine.profiles.iter().map(|p| &p.profile).collect(),
-        answers: crossovers(&found),
-        findings,
-        runs,
+/// One record that was exported.
+#[derive(Debug)]
+pub struct Written {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Number of benchmarks in it.
+    pub benchmarks: usize,
+    /// Number of runs that they come from.
+    pub runs: usize,
+    /// Results that are not in it, each with its reason.
+    pub left_out: Vec<String>,
+}
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// No report has written a record.
+    #[error("there is no {}: run `cargo bench`, or `crossover report` where there are results", .0.display())]
+    NoRecord(PathBuf),
+    /// Results of a device that executed nothing are nobody's reference.
+    #[error(
+        "run {0} was recorded, not measured: a driver that executes nothing stood in for the GPU's; remove its results and run `cargo bench` on a GPU"
+    )]
+    Recorded(String),
+    /// The record could not be read or written.
+    #[error("{0}; name a folder that can be written to")]
+    File(#[from] FileError),
+}
+
+/// Copies the record that the report in `folder` has beside its page, to
+/// `<gpu>--<cpu>/<start of its newest run>--<commit>.json.gz` in `destination`.
+///
+/// # Errors
+/// No record, or one that cannot be copied.
+pub fn export(folder: &Path, destination: &Path) -> Result<Written, ExportError> {
+    let from = folder.join(BESIDE_THE_PAGE);
+    if !from.is_file() {
+        return Err(ExportError::NoRecord(from));
+    }
+    let (contents, left_out) = machine_record::read_with_left_out(&from)?;
+    let recorded = |run: &&RunRecord| run.environment.recorded();
+    if let Some(run) = contents.runs.iter().find(recorded) {
+        return Err(ExportError::Recorded(run.run.clone()));
+    }
+    let Some(newest) = contents.runs.last() else {
+        return Err(ExportError::NoRecord(from));
     };
-    let (benchmarks, runs) = (record.benchmarks.len(), record.runs.len());
-    let io = |error| FileError::io(&path, error);
-    let mut value = serde_json::to_value(&record).map_err(|error| io(error.into()))?;
-    private::remove(&mut value);
-    machine_record::write(&path, &value)?;
-    let bytes = fs::metadata(&path).map_err(io)?.len();
+    let name = file_name(&newest.started, &newest.environment);
+    let path = destination.join(newest.environment.slug()).join(name);
+    let packed = fs::read(&from).map_err(|error| FileError::io(&from, error))?;
+    whole_file::write_atomic(&path, &packed)?;
     Ok(Written {
         path,
-        bytes,
-        benchmarks,
-        runs,
+        bytes: packed.len() as u64,
+        benchmarks: contents.benchmarks.len(),
+        runs: contents.runs.len(),
+        left_out,
     })
 }
 

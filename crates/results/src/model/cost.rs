@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// What one iteration of a benchmark costs. `None` is unknown or not meaningful, and never means
 /// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Floating-point operations (a fused multiply-add counts as two).
     pub flop: Option<f64>,
@@ -64,7 +63,6 @@ impl Cost {
 
 /// Bytes over the link between host and device. It carries both ways at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkBytes {
     /// From the host to the device.
     pub to_device: f64,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The machine and software a run was measured on. What cannot be known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Version of this crate.
     pub crossover: String,
@@ -94,7 +93,6 @@ fn slug(name: &str) -> String {
 
 /// The processor of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Model name, for example `AMD EPYC 9575F`.
     pub model: String,
@@ -118,7 +116,6 @@ pub struct Cpu {
 
 /// The NUMA nodes of a machine, and where a process ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Numa {
     /// Those with cores.
     pub nodes: Vec<u32>,
@@ -142,7 +139,6 @@ impl Numa {
 
 /// A GPU and the software that drives it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuInfo {
     /// Index of the device among those that the driver shows.
     pub ordinal: usize,
@@ -191,7 +187,6 @@ pub struct GpuInfo {
 
 /// A PCIe link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PcieLink {
     /// Generation, 5 for PCIe 5.0.
     pub generation: u32,

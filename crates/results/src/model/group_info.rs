@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// What a group is about, stored with the run so that a report has it without the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupInfo {
     /// The group's name, the first part of its ids.
     pub group: String,
@@ -54,7 +53,6 @@ impl GroupInfo {
 
 /// What the size in an id counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A number of things.
@@ -62,7 +60,6 @@ pub enum Unit {
     /// A count whose sizes go so far that powers of two are written as such. It is stored as a
     /// count, and readers tell by the sizes.
     #[serde(rename = "count", skip_deserializing)]
-    #[cfg_attr(feature = "schema", schemars(skip))]
     Powers,
     /// Bytes.
     Bytes,
@@ -72,7 +69,6 @@ pub enum Unit {
 
 /// What a clock's time is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
     /// The size, which is the true time in nanoseconds.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 /// Where a benchmark's work runs: the second part of its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
     /// The processor.

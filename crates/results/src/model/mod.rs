@@ -6,8 +6,6 @@
 //! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that
 //! read results.
 
-#[cfg(feature = "schema")]
-pub(crate) mod clock;
 pub mod cost;
 pub mod environment;
 pub mod group_info;

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "schema")]
-use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -88,7 +86,6 @@ pub struct Sidecar {
 
 /// A benchmark or implementation that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skip {
     /// Id or prefix of ids.
     pub id: String,
@@ -106,7 +103,6 @@ impl Skip {
 
 /// A benchmark that failed: wrong result, CUDA error, or a panic in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Full id.
     pub id: String,
@@ -116,10 +112,8 @@ pub struct Failure {
 
 /// A limit of the machine, or a rate that a library reaches, as the suite measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// Median of the measurement, in `unit`.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub value: f64,
     /// `B/s`, `FLOP/s` or `ns`.
     pub unit: String,
@@ -130,7 +124,6 @@ pub struct Ceiling {
 /// One question of a group as several child processes answered it, in each of which the best CPU
 /// code and the GPU's took turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmation {
     /// Name of the group.
     pub group: String,
@@ -139,7 +132,6 @@ pub struct Confirmation {
     /// Name of the GPU implementation.
     pub gpu: String,
     /// Clock of the GPU implementation.
-    #[cfg_attr(feature = "schema", schemars(with = "clock::Name"))]
     pub clock: Clock,
     /// The machine that the GPU's times come from, where this one has no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +147,6 @@ pub struct Confirmation {
 
 /// CPU and GPU at one size in one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedTimes {
     /// Problem size.
     pub size: u64,
@@ -169,7 +160,6 @@ pub struct PairedTimes {
 
 /// The highest bandwidth of a memory and its caches, by the working set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BandwidthCurve {
     /// In the order of their working sets, ascending.
     pub points: Vec<BandwidthPoint>,
@@ -179,18 +169,15 @@ pub struct BandwidthCurve {
 
 /// One point of a [`BandwidthCurve`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BandwidthPoint {
     /// The working set, bytes: everything that is read or written, once.
     pub bytes: u64,
     /// Bytes read plus bytes written, B/s.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub rate: f64,
 }
 
 /// One run of the suite: the machine, its measured ceilings, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// [`SCHEMA`] of the writer.
     pub schema: u32,
@@ -238,7 +225,6 @@ pub const NO_GROUP: &str = "-";
 
 /// What a run spends time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     /// The machine's limits.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// What one implementation does, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Role {
     /// Where the data of an iteration start and end.
     pub data: Data,
@@ -89,7 +88,6 @@ impl Role {
 
 /// Where the data of an iteration start and end, and whether the host waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Data {
     /// In device memory; the host queues calls without waiting for each.
@@ -165,7 +163,6 @@ impl Data {
 
 /// How the kernels (or copies) of an iteration are launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Launches {
     /// Each by itself, without a wait between them.
@@ -184,7 +181,6 @@ pub enum Launches {
 
 /// CPU threads that compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Threads {
     /// One thread.
@@ -195,7 +191,6 @@ pub enum Threads {
 
 /// A number format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// IEEE 754 single precision.
@@ -232,7 +227,6 @@ impl Format {
 
 /// f32 emulated by several products in a narrower format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Split {
     /// Number of products.
     pub products: u32,
@@ -244,7 +238,6 @@ pub struct Split {
 
 /// A library that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Library {
     /// cuBLAS, or cuBLASLt, which comes with it.
@@ -257,7 +250,6 @@ pub enum Library {
 
 /// Which part of a machine's work is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Does {
     /// An operation on data.
@@ -279,7 +271,6 @@ pub enum Does {
 
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// Host to device.
@@ -294,7 +285,6 @@ pub enum Way {
 
 /// Where device memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocator {
     /// One buffer, allocated beforehand and kept.
@@ -310,7 +300,6 @@ pub enum Allocator {
 
 /// A part of the start of a process, or the same once the process is warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// `cuInit`: the driver starts.

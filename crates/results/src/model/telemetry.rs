@@ -9,7 +9,6 @@ use crate::model::environment::PcieLink;
 ///
 /// A series has an entry for each of `time_ms`, or is empty where the device does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Telemetry {
     /// Milliseconds since the warm-up began, or since a routine began to record its own, ascending.
@@ -50,7 +49,6 @@ impl Telemetry {
 
 /// Something that began or ended while a benchmark ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TelemetryEvent {
     /// Milliseconds since the warm-up began.
     pub time_ms: u32,
@@ -62,7 +60,6 @@ pub struct TelemetryEvent {
 
 /// Kinds of [`TelemetryEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TelemetryEventKind {
     /// The device began to slow its clock, or the reasons for it changed.
@@ -77,7 +74,6 @@ pub enum TelemetryEventKind {
 
 /// Energy over the samples of a benchmark and the gaps between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Energy {
     /// Joules by the device's own counter.
     pub joules: f64,

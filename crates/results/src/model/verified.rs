@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// How far an implementation was from the float64 reference, and how far it may be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// The measured error, in the metric that `method` names.
     pub error: f64,

@@ -19,7 +19,7 @@ use crossover_words::Clock;
 
 /// All of it.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// From the oldest to the newest.
     pub runs: Vec<RunRecord>,
     pub benchmarks: Vec<Benchmark>,

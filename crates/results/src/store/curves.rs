@@ -6,8 +6,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "schema")]
-use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id};
@@ -19,7 +17,6 @@ use crossover_words::Clock;
 /// One result of Criterion with what our sidecar knows about it. The record of a machine holds it in
 /// this form.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Benchmark {
     /// `<group>/<cpu|gpu>/<implementation>/<size>`.
     pub id: String,
@@ -32,10 +29,8 @@ pub struct Benchmark {
     /// Last part of the id.
     pub size: u64,
     /// The clock; `None` without a sound sidecar.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<clock::Name>"))]
     pub clock: Option<Clock>,
     /// Median time of one iteration, ns: finite and above zero.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub median_ns: f64,
     /// Mean time of one iteration, ns.
     pub mean_ns: Option<f64>,

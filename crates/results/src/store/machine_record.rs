@@ -43,6 +43,8 @@ struct Held {
     runs: Vec<RunRecord>,
     benchmarks: Vec<Benchmark>,
     profiles: Vec<Profile>,
+    #[serde(default)]
+    left_out: Vec<Unreadable>,
 }
 
 /// Whether the file has the name of a record.
@@ -55,7 +57,7 @@ pub(crate) fn is_named(path: &Path) -> bool {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub(crate) fn write(path: &Path, record: &Value) -> Result<(), FileError> {
+pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
     let pack = || -> io::Result<Vec<u8>> {
         let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
         serde_json::to_writer(&mut packed, record)?;
@@ -70,6 +72,11 @@ pub(crate) fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 /// # Errors
 /// A file that cannot be read, or is damaged, newer, or no record of a machine.
 pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
+    Ok(read_with_left_out(path)?.0)
+}
+
+/// As [`read`], with the results that the record lacks, each with its reason.
+pub(crate) fn read_with_left_out(path: &Path) -> Result<(Contents, Vec<String>), FileError> {
     let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
     let held = match sound(&text) {
@@ -114,7 +121,9 @@ pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
             Err(problem) => contents.problems.push(problem),
         }
     }
-    Ok(contents)
+    let left_out = held.left_out.iter();
+    let left_out = left_out.map(|one| format!("{}: {}", one.what, one.reason));
+    Ok((contents, left_out.collect()))
 }
 
 /// A record that can be taken as it stands, as any that was exported.

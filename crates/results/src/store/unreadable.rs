@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
 
 /// Something that was left out while reading, and why. Both texts are safe to show, whatever the
 /// name of the folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// The file, folder or id.
     pub what: String,

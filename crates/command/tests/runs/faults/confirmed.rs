@@ -9,7 +9,7 @@ use crossover::model::record::{Activity, NO_GROUP};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::faults::run::{bench, crossover, expect, files, measured, shown};
+use crate::faults::run::{bench, crossover, expect, files, measured, record, shown};
 use crate::faults::signals::interrupted_at;
 use crate::printed::holds;
 
@@ -115,8 +115,8 @@ pub(crate) fn answered() {
     }
     assert!(run.seconds[NO_GROUP][&Activity::Ceilings] > 0.0);
     assert!(said.contains("set-up and verification"), "{said}");
-    let summary = read(&dir.path().join("summary.json"));
-    let answer = &summary["crossovers"][0];
+    let record = record(dir.path());
+    let answer = &record["answers"][0];
     assert_eq!(answer["processes"], processes, "{answer}");
     assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
 }

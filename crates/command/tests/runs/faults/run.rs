@@ -94,7 +94,7 @@ pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// What a report says.
+/// The record that a report of these results writes.
 pub(crate) fn summary(root: &Path) -> Value {
     let out = tempfile::tempdir().unwrap();
     let to = out.path().to_str().unwrap();
@@ -103,8 +103,13 @@ pub(crate) fn summary(root: &Path) -> Value {
         0,
         "",
     );
-    let summary = fs::read(out.path().join("summary.json")).unwrap();
-    serde_json::from_slice(&summary).unwrap()
+    record(out.path())
+}
+
+/// The record beside the page in a folder.
+pub(crate) fn record(folder: &Path) -> Value {
+    let packed = fs::read(folder.join("record.json.gz")).unwrap();
+    serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
 }
 
 /// The ids that a report shows.

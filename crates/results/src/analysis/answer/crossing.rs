@@ -97,7 +97,6 @@ impl Curve {
 
 /// Who wins where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The CPU wins below one size, the GPU from there on.

@@ -1,4 +1,4 @@
-//! An answer as `summary.json` and the record of a machine hold it.
+//! An answer as the record of a machine stores it.
 
 use serde::Serialize;
 
@@ -8,7 +8,6 @@ use crate::model::role::Data;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Crossover {
     /// The group.
     pub group: String,
@@ -21,7 +20,6 @@ pub struct Crossover {
     /// Where the data start and end, and whether each call is awaited.
     pub question: Data,
     /// Clock of the GPU's times.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = clocks([Some("unknown")]))))]
     pub clock: &'static str,
     /// Whether it answers its question for the group.
     pub headline: bool,
@@ -38,7 +36,6 @@ pub struct Crossover {
     /// Smallest and largest size that both curves cover.
     pub range: [f64; 2],
     /// CPU over GPU time at the largest such size.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub speedup: f64,
     /// That size.
     pub speedup_size: f64,
@@ -78,12 +75,4 @@ pub fn crossovers(found: &[CrossoverAnswer]) -> Vec<Crossover> {
         }
     };
     found.iter().map(one).collect()
-}
-
-/// Names of the clocks, and what else may stand in their place.
-#[cfg(feature = "schema")]
-pub fn clocks<const N: usize>(others: [Option<&'static str>; N]) -> Vec<Option<&'static str>> {
-    use crossover_words::Clock;
-    let names = Clock::ALL.iter().map(|clock| Some(clock.name()));
-    names.chain(others).collect()
 }

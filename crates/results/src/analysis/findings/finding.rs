@@ -13,7 +13,6 @@ use crossover_words::Clock;
 
 /// One sentence and what it rests on.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable name of what is said, `transfers.matmul`. Two groups may say the same thing, each
     /// of itself: the name and the group together are unique.
@@ -39,12 +38,10 @@ pub struct Finding {
 
 /// What one technique gained in one group.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
     /// What was done.
     pub technique: Technique,
     /// Time without it over time with it.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub factor: f64,
     /// Where: `N = 8,192`.
     pub at: String,
@@ -52,7 +49,6 @@ pub struct Gain {
 
 /// A small table in place of a list.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rows {
     /// What it shows, a sentence.
     pub caption: String,

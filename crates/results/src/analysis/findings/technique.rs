@@ -2,7 +2,6 @@
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Technique {
     /// The GPU in place of the best CPU code.

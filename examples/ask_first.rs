@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover::timing::probe;
-use crossover_advice::{Advice, Choice, Data, Question};
+use crossover_advice::{Advice, Choice, Question, Residency};
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaContext, CudaStream};
@@ -44,7 +44,7 @@ impl Products {
     fn choice(&self, a: &Matrix, b: &Matrix) -> Choice {
         let ((m, k), n) = (a.dim(), b.ncols());
         // The matrices of ndarray lie in ordinary memory.
-        let question = Question::new("matmul", (m, n, k)).data(Data::Ordinary);
+        let question = Question::new("matmul", (m, n, k)).data(Residency::Ordinary);
         let answer = self.advice.as_ref().map(|advice| advice.decide(&question));
         answer.map_or(Choice::Cpu, |answer| answer.choice)
     }

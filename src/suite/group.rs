@@ -10,7 +10,7 @@ use crate::device::kernel::Source;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device, Id};
-use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
+use crate::model::role::{Format, Launches, Library, Measures, Residency, Role, Split, Threads};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
@@ -176,12 +176,12 @@ impl<W: 'static> Implementation<W> {
     }
 
     /// Declares where the data of an iteration start and end.
-    pub fn data(mut self, data: impl Into<Data>) -> Self {
+    pub fn data(mut self, data: impl Into<Residency>) -> Self {
         self.row.role.data = data.into();
         self
     }
 
-    /// Makes the host wait for each call, and declares [`Data::Awaited`].
+    /// Makes the host wait for each call, and declares [`Residency::Awaited`].
     ///
     /// # Panics
     /// On a CPU implementation, whose calls return when they are done.
@@ -198,7 +198,7 @@ impl<W: 'static> Implementation<W> {
             ),
         };
         self.row.clock = Clock::Wall;
-        self.data(Data::Awaited)
+        self.data(Residency::Awaited)
     }
 
     /// Declares how the GPU is given its kernels.
@@ -238,7 +238,7 @@ impl<W: 'static> Implementation<W> {
     }
 
     /// Declares what it measures, where that is not an operation on data.
-    pub fn does(mut self, does: Does) -> Self {
+    pub fn does(mut self, does: Measures) -> Self {
         self.row.role.does = does;
         self
     }
@@ -433,18 +433,21 @@ impl<W: Workload> Group<W> {
     }
 
     /// Adds the rows of an operation on data in host memory: `transfer` from ordinary memory by plain
-    /// copies, `transfer-staged` from there through pinned memory, and `transfer-pinned`. `link_bytes`
-    /// cross the link at a size; `declare` adds what else is to be said of each row.
+    /// copies, and `transfer-pinned`. `link_bytes` cross the link at a size; `declare` completes each
+    /// row.
     pub fn with_transfers(
         mut self,
         make: impl Fn(&Rc<Gpu>, &Rc<W>, Transfer) -> Made + Copy + 'static,
         link_bytes: impl Fn(u64) -> LinkBytes + Copy + 'static,
         declare: impl Fn(Implementation<W>) -> Implementation<W>,
     ) -> Self {
-        for (name, by) in [
-            ("transfer", Transfer::Plain(HostMemory::Pageable)),
-            ("transfer-staged", Transfer::Staged),
-            ("transfer-pinned", Transfer::Pinned),
+        for (name, by, data) in [
+            (
+                "transfer",
+                Transfer::Plain(HostMemory::Pageable),
+                Residency::Ordinary,
+            ),
+            ("transfer-pinned", Transfer::Pinned, Residency::Pinned),
         ] {
             let cost = self.group.cost.clone();
             let row = Implementation::gpu(name, Clock::Wall, move |gpu, problem| {
@@ -454,13 +457,7 @@ impl<W: Workload> Group<W> {
                 link_bytes: Some(link_bytes(size)),
                 ..cost(size)
             });
-            self = self.with(declare(match by {
-                Transfer::Plain(memory) => row.data(memory),
-                Transfer::Pinned => row.data(Data::Pinned),
-                Transfer::Staged => (row.data(Data::Ordinary))
-                    .method("staged through pinned memory")
-                    .all_threads(),
-            }));
+            self = self.with(declare(row.data(data)));
         }
         self
     }

@@ -151,8 +151,8 @@ impl AnyGroup {
             {
                 found.push(format!(
                     "{name} moves bytes over the link by its cost, and its data are declared to \
-                     stay on the device; say where they are with .data(Data::Pinned) or \
-                     .data(Data::Ordinary)"
+                     stay on the device; say where they are with .data(Residency::Pinned) or \
+                     .data(Residency::Ordinary)"
                 ));
             }
         }
@@ -359,7 +359,7 @@ mod tests {
         };
         let group = group(|_, _| ())
             .with(row().cost(cost))
-            .with(row().cost(cost).data(crate::model::Data::Pinned));
+            .with(row().cost(cost).data(crate::model::Residency::Pinned));
         let found = AnyGroup::from(group).contradictions();
         assert!(
             found[0].contains("ones/gpu/copies moves bytes"),

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::model::Way;
+use crossover::model::CopyDirection;
 use crossover::workload::matmul::{Matmul, Shape, gpu};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Kind, Transfer};
@@ -62,18 +62,26 @@ fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineE
     let problem = Rc::new(Transfer::new(bytes));
     let copy = |way, kind| transfer::copy(&device, &problem, way, kind, 1);
     let copies = [
-        ("to the device", 1, copy(Way::ToDevice, Kind::Pinned)?),
-        ("to the host", 1, copy(Way::ToHost, Kind::Pageable)?),
-        ("both ways", 2, copy(Way::Both, Kind::Registered)?),
+        (
+            "to the device",
+            1,
+            copy(CopyDirection::ToDevice, Kind::Pinned)?,
+        ),
+        (
+            "to the host",
+            1,
+            copy(CopyDirection::ToHost, Kind::Pageable)?,
+        ),
+        ("both ways", 2, copy(CopyDirection::Both, Kind::Registered)?),
         (
             "staged to the device",
             1,
-            transfer::staged(&device, &problem, Way::ToDevice)?,
+            transfer::staged(&device, &problem, CopyDirection::ToDevice)?,
         ),
         (
             "staged to the host",
             1,
-            transfer::staged(&device, &problem, Way::ToHost)?,
+            transfer::staged(&device, &problem, CopyDirection::ToHost)?,
         ),
     ];
     for (what, directions, mut routine) in copies {

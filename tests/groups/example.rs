@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::CompileError;
-use crossover::model::{Data, GpuInfo, RunRecord, Sidecar};
+use crossover::model::{GpuInfo, Residency, RunRecord, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
 use crossover_report::assemble::{Options, assemble};
 use crossover_report::write;
@@ -160,9 +160,9 @@ fn add_a_gpu(root: &Path) -> String {
 fn plant(root: &Path, planned: &Planned, run: &str) {
     let ns = planned.size as f64
         * match planned.role.data {
-            Data::Queued | Data::Awaited => 0.001,
-            Data::Pinned => 0.002,
-            Data::Ordinary | Data::OrdinaryStaged => 0.004,
+            Residency::Queued | Residency::Awaited => 0.001,
+            Residency::Pinned => 0.002,
+            Residency::Ordinary => 0.004,
         };
     let sidecar = Sidecar {
         cost: planned.cost,

@@ -1,7 +1,7 @@
 //! What the first GPU call of a process costs, phase by phase, each measured in new processes, and
 //! what a later call costs.
 
-use crossover::model::{Data, Does, Phase, Unit};
+use crossover::model::{Measures, Phase, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::workload::cold_start::{self, ColdStart};
@@ -13,8 +13,8 @@ pub(crate) fn group() -> Group<ColdStart> {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
             cold_start::phase(gpu, problem, phase)
         })
-        .does(Does::Starts(phase))
-        .data(Data::Awaited)
+        .does(Measures::Starts(phase))
+        .data(Residency::Awaited)
     };
     Group::new("cold_start", sizes, None, cold_start::cost)
         .about(

@@ -1,6 +1,6 @@
 //! A pipeline of small steps, and the host waiting between them.
 
-use crossover::model::{Data, Launches, Unit};
+use crossover::model::{Launches, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::workload::host_sync::{self, Pipeline};
@@ -13,7 +13,7 @@ pub(crate) fn group() -> Group<Pipeline> {
             host_sync::pipeline(gpu, problem, launches)
         })
         .launches(launches)
-        .data(Data::Awaited)
+        .data(Residency::Awaited)
     };
     Group::new("host_sync", sizes, None, host_sync::cost)
         .about(

@@ -1,6 +1,6 @@
 //! Batches of images from host memory to a consumer on the device.
 
-use crossover::model::{Does, Unit};
+use crossover::model::{Measures, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::HostMemory::{Pageable, Pinned};
@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group<Loader> {
             loader::epoch(gpu, problem, feed)
         })
         .data(memory)
-        .does(Does::Loads(threads as u32))
+        .does(Measures::Loads(threads as u32))
     };
     Group::new("loader", sizes, rate, loader::cost)
         .about(

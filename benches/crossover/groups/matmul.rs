@@ -1,7 +1,7 @@
 //! Square f32 matrix product, N by N.
 
 use crossover::model::Launches::Graph;
-use crossover::model::{Data, Library, Unit};
+use crossover::model::{Library, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
 use crossover::timing::Rate;
@@ -51,7 +51,7 @@ pub(crate) fn group() -> Group<Matmul> {
     };
     let cublas =
         |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
-    let from_host = |name, by, data: Data| {
+    let from_host = |name, by, data: Residency| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             gpu::from_host(gpu, problem, by)
         })
@@ -119,14 +119,15 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(best("best-awaited", Wall, Calls::Awaited).awaited())
     .with(transfer("transfer", HostMemory::Pageable).sizes(copied_sizes.clone()))
     .with(
-        from_host("transfer-staged", Transfer::Staged, Data::Ordinary)
+        from_host("transfer-staged", Transfer::Staged, Residency::Ordinary)
             .method("staged through pinned memory")
             .sizes(staged_sizes)
-            .all_threads(),
+            .all_threads()
+            .no_answer(),
     )
     .with(transfer("transfer-pinned-sequence", HostMemory::Pinned).sizes(copied_sizes))
     .with(
-        from_host("transfer-pinned", Transfer::Pinned, Data::Pinned)
+        from_host("transfer-pinned", Transfer::Pinned, Residency::Pinned)
             .method("in blocks that overlap"),
     )
     .with(cublas("submit", Submit).sizes(submit_sizes));

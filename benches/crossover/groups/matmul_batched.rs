@@ -8,7 +8,7 @@ use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Batched, Family, Shaped};
 
-use super::shaped::{best, cublas, gemm, staged, transfer};
+use super::shaped::{best, cublas, gemm, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Batched>> {
     let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10).odd([1, 3, 8, 17, 100]);
@@ -30,9 +30,5 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Wall).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
-    .with(staged(
-        "transfer-staged",
-        Sizes::powers_of_two([6, 8], [6, 9], 3..=10),
-    ))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

@@ -8,7 +8,7 @@ use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Family, Shaped, Skinny};
 
-use super::shaped::{best, cublas, gemm, staged, transfer};
+use super::shaped::{best, cublas, gemm, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
@@ -33,9 +33,5 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Wall).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
-    .with(staged(
-        "transfer-staged",
-        Sizes::powers_of_two([0], [0, 6], 0..=8),
-    ))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

@@ -1,7 +1,7 @@
 //! Device memory: an allocation in the loop, and one that is kept.
 
 use crossover::model::Allocator::{Malloc, MallocAsync, MallocAsyncKept, Reuse};
-use crossover::model::{Data, Does, Unit};
+use crossover::model::{Measures, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::workload::memory::{self, Memory};
@@ -13,8 +13,8 @@ pub(crate) fn group() -> Group<Memory> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             memory::allocation(gpu, problem, allocator)
         })
-        .does(Does::Allocates(allocator))
-        .data(Data::Awaited)
+        .does(Measures::Allocates(allocator))
+        .data(Residency::Awaited)
     };
     Group::new("memory", sizes, None, memory::cost)
         .about(

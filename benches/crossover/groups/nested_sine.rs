@@ -1,7 +1,7 @@
 //! Four sines on each element: in kernels of their own, fused, and as a graph.
 
 use crossover::model::Launches::{Fused, Graph};
-use crossover::model::{Data, Unit};
+use crossover::model::{Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -33,7 +33,7 @@ pub(crate) fn group() -> Group<NestedSine> {
     // What is no answer needs no size beside a crossover.
     let lesson_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 22, 28], 10..=32);
     let ordinary_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 20, 26], 10..=32);
-    let moved = |row: Implementation<NestedSine>, data: Data| {
+    let moved = |row: Implementation<NestedSine>, data: Residency| {
         row.data(data)
             .launches(Fused)
             .cost(nested_sine::cost_transfer)
@@ -108,23 +108,24 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(
             moved(
                 from_host("transfer", Transfer::Plain(HostMemory::Pageable)),
-                Data::Ordinary,
+                Residency::Ordinary,
             )
             .sizes(ordinary_sizes.clone()),
         )
         .with(
             moved(
                 from_host("transfer-staged", Transfer::Staged),
-                Data::Ordinary,
+                Residency::Ordinary,
             )
             .method("staged through pinned memory")
             .sizes(ordinary_sizes)
-            .all_threads(),
+            .all_threads()
+            .no_answer(),
         )
         .with(
             moved(
                 from_host("transfer-pinned", Transfer::Pinned),
-                Data::Pinned,
+                Residency::Pinned,
             )
             .sizes(copied_sizes),
         )
@@ -133,7 +134,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(
             moved(
                 from_host("transfer-pinned-sequence", Transfer::Plain(HostMemory::Pinned)),
-                Data::Pinned,
+                Residency::Pinned,
             )
             .method("one plain copy each way")
             .no_answer()

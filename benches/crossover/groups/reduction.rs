@@ -1,7 +1,7 @@
 //! The sum of n f32.
 
 use crossover::model::Launches::{Fused, OneByOne};
-use crossover::model::{Cost, Data, LinkBytes, Unit};
+use crossover::model::{Cost, LinkBytes, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -66,7 +66,7 @@ pub(crate) fn group() -> Group<Sum> {
                 .method("barrier of the grid")
                 .sizes(lesson_sizes),
         )
-        .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Data::Awaited))
+        .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Residency::Awaited))
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(4.0 * n as f64, 4.0),

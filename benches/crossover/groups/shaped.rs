@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crossover::model::Library;
-use crossover::suite::{Implementation, Sizes};
+use crossover::suite::Implementation;
 use crossover::timing::Clock;
 use crossover::workload::matmul::cpu::{self, Share};
 use crossover::workload::matmul::{Family, Shaped, gpu};
@@ -31,19 +31,6 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
         gpu::cublas(gpu, problem.matmul())
     })
     .library(Library::Cublas)
-}
-
-/// The same from and to ordinary memory, staged through pinned memory by several threads.
-pub(crate) fn staged<F: Family>(name: &'static str, sizes: Sizes) -> Row<F> {
-    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
-        gpu::from_host(gpu, problem.matmul(), Transfer::Staged)
-    })
-    .data(HostMemory::Pageable)
-    .method("staged through pinned memory")
-    .sizes(sizes)
-    .all_threads()
-    .library(Library::Cublas)
-    .cost(|size| F::shape(size).cost_transfer())
 }
 
 /// The same from and to host memory: ordinary memory one step after the other, pinned memory in

@@ -1,7 +1,7 @@
 //! Nested sine from and to host memory, in pieces that overlap.
 
 use crossover::model::Launches::{OneByOne, Synchronised};
-use crossover::model::{Data, Unit};
+use crossover::model::{Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::HostMemory::{Pageable, Pinned};
@@ -32,7 +32,7 @@ pub(crate) fn group() -> Group<Streams> {
         })
         .pieces(STREAMS)
         .launches(launches)
-        .data(Data::Pinned)
+        .data(Residency::Pinned)
         .method("a stream for each piece")
         .sizes(large.clone())
     };

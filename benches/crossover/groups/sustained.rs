@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::model::{Does, Library, Unit};
+use crossover::model::{Library, Measures, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::precision::{self, Format};
@@ -23,7 +23,7 @@ pub(crate) fn group() -> Group<Sustained> {
         Implementation::gpu(name, Clock::Events, move |gpu, problem: &Rc<Sustained>| {
             sustained::window(gpu, problem, &recording)
         })
-        .does(Does::Sustains)
+        .does(Measures::Sustains)
         .library(Library::Cublas)
     };
     Group::new(

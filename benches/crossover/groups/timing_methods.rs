@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crossover::model::{Data, Does, Library, Phase, Truth, Unit};
+use crossover::model::{Library, Measures, Phase, Residency, Truth, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
 use crossover::workload::matmul;
@@ -31,8 +31,8 @@ pub(crate) fn spin() -> Group<Spin> {
         .with(on("spin-wall", Wall).awaited())
         .with(
             Implementation::gpu("spin-first-call", Wall, timing_methods::first_spin)
-                .does(Does::Starts(Phase::FirstCall))
-                .data(Data::Awaited)
+                .does(Measures::Starts(Phase::FirstCall))
+                .data(Residency::Awaited)
                 .sizes(first_sizes),
         )
         .with(on("spin-events", Events))
@@ -58,8 +58,8 @@ pub(crate) fn product() -> Group<Product> {
         .with(on("wall", Wall).awaited())
         .with(
             Implementation::gpu("first-call", Wall, timing_methods::first_product)
-                .does(Does::Starts(Phase::FirstCall))
-                .data(Data::Awaited)
+                .does(Measures::Starts(Phase::FirstCall))
+                .data(Residency::Awaited)
                 .library(Library::Cublas)
                 .sizes(first_sizes),
         )

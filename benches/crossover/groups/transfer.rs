@@ -1,7 +1,7 @@
 //! Copies between host and device, by kind of host memory.
 
-use crossover::model::Way::{Both, InPlace, ToDevice, ToHost};
-use crossover::model::{Does, Unit};
+use crossover::model::CopyDirection::{Both, InPlace, ToDevice, ToHost};
+use crossover::model::{Measures, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Submit, Wall};
 use crossover::timing::Rate;
@@ -23,7 +23,7 @@ pub(crate) fn group() -> Group<Transfer> {
             transfer::copy(gpu, problem, way, kind, pieces)
         })
         .cost(move |size| transfer::cost(way, size))
-        .does(Does::Copies(way))
+        .does(Measures::Copies(way))
         .data(kind)
         .pieces(pieces)
     };
@@ -33,17 +33,18 @@ pub(crate) fn group() -> Group<Transfer> {
             transfer::staged(gpu, problem, way)
         })
         .cost(move |size| transfer::cost(way, size))
-        .does(Does::Copies(way))
+        .does(Measures::Copies(way))
         .data(Pageable)
         .method("staged through pinned memory")
         .all_threads()
+        .no_answer()
     };
     // The host's part of a copy that it does not wait for.
     let submitted = |name, kind| {
         Implementation::gpu(name, Submit, move |gpu, problem| {
             transfer::enqueued(gpu, problem, kind)
         })
-        .does(Does::Copies(ToDevice))
+        .does(Measures::Copies(ToDevice))
         .data(kind)
         .sizes(Sizes::powers_of_two([], [20, 26], (10..=30).step_by(2)))
     };
@@ -54,7 +55,7 @@ pub(crate) fn group() -> Group<Transfer> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             transfer::tensors(gpu, problem, kind, &bytes)
         })
-        .does(Does::Copies(ToDevice))
+        .does(Measures::Copies(ToDevice))
         .data(kind)
         .pieces(tensors.len() as u32)
         .method("the parameters of a perceptron")

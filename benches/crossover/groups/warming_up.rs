@@ -1,7 +1,7 @@
 //! The first calls of a process, one by one, and what is prepared once before them.
 
 use crossover::model::Launches::{Fused, Graph, OneByOne};
-use crossover::model::{Data, Does, Library, Phase, Unit};
+use crossover::model::{Library, Measures, Phase, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Submit, Wall};
 use crossover::workload::warming_up::{self, CALLS, WarmingUp, Work};
@@ -14,10 +14,10 @@ pub(crate) fn group() -> Group<WarmingUp> {
         let row = Implementation::gpu(name, clock, move |gpu, problem| {
             warming_up::call(gpu, problem, work, clock == Submit)
         });
-        let row = row.does(Does::Starts(Phase::EachCall));
+        let row = row.does(Measures::Starts(Phase::EachCall));
         let row = match clock {
             Submit => row,
-            _ => row.data(Data::Awaited),
+            _ => row.data(Residency::Awaited),
         };
         match work {
             Work::Chain => row.launches(OneByOne).method("a chain of kernels"),
@@ -30,8 +30,8 @@ pub(crate) fn group() -> Group<WarmingUp> {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
             warming_up::preparing(gpu, problem, phase)
         })
-        .does(Does::Starts(phase))
-        .data(Data::Awaited)
+        .does(Measures::Starts(phase))
+        .data(Residency::Awaited)
         .sizes(once.clone())
     };
     Group::new("warming_up", sizes, None, warming_up::cost)

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use crossover_advice::thresholds::{Operation, Place, Point, SCHEMA, Shape, Thresholds};
-use crossover_advice::{Advice, Data, Question};
+use crossover_advice::{Advice, Question, Residency};
 
 /// Ten operations with their data in five places, each measured at forty sizes.
 fn advice() -> Advice {
@@ -30,7 +30,7 @@ fn advice() -> Advice {
         name: format!("operation_{i}"),
         shape: Shape::SquareProduct,
         first_call_ns: Some(1e8),
-        places: Data::ALL.into_iter().map(place).collect(),
+        places: Residency::ALL.into_iter().map(place).collect(),
         ..Operation::default()
     };
     let thresholds = Thresholds {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::decision::{self, Answer, Question, Reason};
 use crate::machine::{Concern, Here};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{Data, Operation, Place, SCHEMA, Thresholds};
+use crate::thresholds::{Operation, Place, Residency, SCHEMA, Thresholds};
 
 /// A file that is larger than this is no file of thresholds.
 const LARGEST: u64 = 16 << 20;
@@ -162,7 +162,7 @@ impl Advice {
             if !operation.first_call_ns.is_none_or(is_time) {
                 return Err(wrong("has a first call without a time"));
             }
-            let mut places = [const { None }; Data::ALL.len()];
+            let mut places = [const { None }; Residency::ALL.len()];
             for place in &operation.places {
                 let slot = &mut places[place.data as usize];
                 if slot.is_some() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::curve::{At, Lies};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{Choice, Data, Shape};
+use crate::thresholds::{Choice, Residency, Shape};
 
 /// What a program asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Question<'a> {
     /// How large it is.
     pub size: Size,
     /// Where the data start and end.
-    pub data: Data,
+    pub data: Residency,
     /// How many times the operation works on the data once they are moved; at least 1.
     pub reuse: u32,
     /// Whether the process has used the device before.
@@ -27,14 +27,14 @@ impl<'a> Question<'a> {
         Self {
             operation,
             size: size.into(),
-            data: Data::Ordinary,
+            data: Residency::Ordinary,
             reuse: 1,
             warm: true,
         }
     }
 
     /// With the data elsewhere.
-    pub fn data(self, data: Data) -> Self {
+    pub fn data(self, data: Residency) -> Self {
         Self { data, ..self }
     }
 
@@ -210,8 +210,8 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     let mut ends = [at.end(moved), None];
     if question.reuse > 1 && !question.data.on_device() {
         let resident = operation
-            .place(Data::Queued)
-            .or(operation.place(Data::Awaited));
+            .place(Residency::Queued)
+            .or(operation.place(Residency::Awaited));
         let Some(resident) = resident else {
             return Answer::unsure(Reason::NoReuse);
         };

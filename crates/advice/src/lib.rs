@@ -15,7 +15,7 @@ pub use advice::{Advice, Error};
 pub use breakpoints::Breakpoint;
 pub use decision::{Answer, Estimate, Question, Reason, Size};
 pub use machine::{Concern, Here};
-pub use thresholds::{Choice, Data, Thresholds};
+pub use thresholds::{Choice, Residency, Thresholds};
 pub use work::{Least, Limit, Moved, Range, Work};
 
 #[cfg(test)]

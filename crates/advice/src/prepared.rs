@@ -1,7 +1,7 @@
 //! Operations and places, prepared for decisions.
 
 use crate::curve::Curve;
-use crate::thresholds::{Choice, Data, Place, Shape};
+use crate::thresholds::{Choice, Place, Residency, Shape};
 
 /// An operation, prepared for decisions.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct Measured {
     pub name: String,
     pub shape: Shape,
     pub first_call_ns: Option<f64>,
-    pub places: [Option<PreparedPlace>; Data::ALL.len()],
+    pub places: [Option<PreparedPlace>; Residency::ALL.len()],
 }
 
 /// A place, prepared for decisions.
@@ -31,7 +31,7 @@ impl PreparedPlace {
 }
 
 impl Measured {
-    pub(crate) fn place(&self, data: Data) -> Option<&PreparedPlace> {
+    pub(crate) fn place(&self, data: Residency) -> Option<&PreparedPlace> {
         self.places[data as usize].as_ref()
     }
 }

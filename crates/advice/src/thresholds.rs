@@ -87,10 +87,12 @@ pub enum Shape {
 }
 
 /// Where the data start and end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Data {
+pub enum Residency {
     /// On the device; the host queues calls without waiting for each.
     Queued,
     /// On the device; the host waits for each call.
@@ -100,28 +102,24 @@ pub enum Data {
     /// In ordinary host memory, copied by one plain call.
     #[default]
     Ordinary,
-    /// In ordinary host memory, copied by several threads through pinned buffers.
-    OrdinaryStaged,
 }
 
-impl Data {
+impl Residency {
     /// All of them.
-    pub const ALL: [Data; 5] = [
-        Data::Queued,
-        Data::Awaited,
-        Data::Pinned,
-        Data::Ordinary,
-        Data::OrdinaryStaged,
+    pub const ALL: [Residency; 4] = [
+        Residency::Queued,
+        Residency::Awaited,
+        Residency::Pinned,
+        Residency::Ordinary,
     ];
 
-    /// The name in files and on command lines: `ordinary-staged`.
+    /// The name in files and on command lines: `ordinary`.
     pub fn name(self) -> &'static str {
         match self {
-            Data::Queued => "queued",
-            Data::Awaited => "awaited",
-            Data::Pinned => "pinned",
-            Data::Ordinary => "ordinary",
-            Data::OrdinaryStaged => "ordinary-staged",
+            Residency::Queued => "queued",
+            Residency::Awaited => "awaited",
+            Residency::Pinned => "pinned",
+            Residency::Ordinary => "ordinary",
         }
     }
 
@@ -133,17 +131,16 @@ impl Data {
     /// In words: `on the device, one call awaited`.
     pub fn words(self) -> &'static str {
         match self {
-            Data::Queued => "on the device, a queue of calls",
-            Data::Awaited => "on the device, one call awaited",
-            Data::Pinned => "in pinned host memory",
-            Data::Ordinary => "in ordinary memory",
-            Data::OrdinaryStaged => "in ordinary memory, staged",
+            Residency::Queued => "on the device, a queue of calls",
+            Residency::Awaited => "on the device, one call awaited",
+            Residency::Pinned => "in pinned host memory",
+            Residency::Ordinary => "in ordinary memory",
         }
     }
 
     /// Whether they start and end on the device.
     pub fn on_device(self) -> bool {
-        matches!(self, Data::Queued | Data::Awaited)
+        matches!(self, Residency::Queued | Residency::Awaited)
     }
 }
 
@@ -152,7 +149,7 @@ impl Data {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Place {
     /// Where the data start and end.
-    pub data: Data,
+    pub data: Residency,
     /// Name of the CPU implementation where the winner changes, or at the largest size.
     pub cpu: String,
     /// Name of the GPU implementation.
@@ -354,7 +351,7 @@ pub struct Bandwidth {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Link {
     /// The kind of host memory.
-    pub data: Data,
+    pub data: Residency,
     /// To the device.
     pub upload: OneWay,
     /// To the host.
@@ -376,7 +373,7 @@ pub struct OneWay {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reached {
     /// Where the data are; `None` for CPU code.
-    pub data: Option<Data>,
+    pub data: Option<Residency>,
     /// The best: at most 1, and less where a tenth of the measured code is faster.
     pub best: f64,
     /// The typical: what 85 % of the measured code stays below.

@@ -1,7 +1,7 @@
 //! Work that was never measured: what the limits of the machine leave for it.
 
 use crate::advice::Advice;
-use crate::thresholds::{Bandwidth, Choice, Data, Limits, Link};
+use crate::thresholds::{Bandwidth, Choice, Limits, Link, Residency};
 
 /// What waking the threads of a pool takes, ns: a few microseconds on the hosts that were measured.
 const WAKE_NS: f64 = 5_000.0;
@@ -105,7 +105,7 @@ impl Limits {
     /// and for plain code. Plain code launches its kernels one by one and copies before and after
     /// them; the best replays a graph and copies while it computes. `None` where the copies of such
     /// data are not known.
-    pub fn allow(&self, data: Option<Data>, work: &Work) -> Option<Range> {
+    pub fn allow(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let launches = f64::from(work.launches.max(1));
         let busy = (work.flop / self.gpu_flop).max(work.bytes / self.gpu_rate(work)) * 1e9;
         // The first launch is part of what the host waits for.
@@ -122,11 +122,11 @@ impl Limits {
                     typical: ns,
                 }
             }
-            Some(Data::Queued) => Range {
+            Some(Residency::Queued) => Range {
                 best: kernels(launches, self.kernel_ns),
                 typical: kernels(launches, self.launch_ns),
             },
-            Some(Data::Awaited) => Range {
+            Some(Residency::Awaited) => Range {
                 best: awaited(self.kernel_ns),
                 typical: awaited(self.launch_ns),
             },
@@ -136,7 +136,7 @@ impl Limits {
                 let latencies = link.upload.latency_ns + link.download.latency_ns;
                 let best = match data {
                     // A plain copy of ordinary memory keeps the host until it is done.
-                    Data::Ordinary => {
+                    Residency::Ordinary => {
                         self.awaited_ns + copies.typical + kernels(launches - 1.0, self.kernel_ns)
                     }
                     _ => self.awaited_ns + copies.best.max(kernels(launches - 1.0, self.kernel_ns)),
@@ -158,7 +158,7 @@ impl Limits {
     }
 
     /// What code takes: from the best to the typical. `None` where nothing says what it reaches.
-    pub fn reach(&self, data: Option<Data>, work: &Work) -> Option<Range> {
+    pub fn reach(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let reached = self.reached.iter().find(|reached| reached.data == data)?;
         let allowed = self.allow(data, work)?;
         let range = Range {
@@ -194,7 +194,7 @@ fn bandwidth(curve: &[Bandwidth], set: f64) -> f64 {
 impl Advice {
     /// What work would take that was never measured, by the machine's limits and by what measured
     /// code reaches of them. `None` where these or the copies of such data are not known.
-    pub fn moved(&self, work: &Work, data: Data) -> Option<Moved> {
+    pub fn moved(&self, work: &Work, data: Residency) -> Option<Moved> {
         let limits = self.thresholds().limits.as_ref()?;
         let amounts = [work.flop, work.bytes, work.upload, work.download];
         let is_amount = |n: &f64| (0.0..=1e30).contains(n);
@@ -209,7 +209,7 @@ impl Advice {
             None => limits.reach(None, work)?,
         };
         let gpu = limits.reach(Some(data), work)?;
-        let resident = limits.reach(Some(Data::Awaited), work)?;
+        let resident = limits.reach(Some(Residency::Awaited), work)?;
         let link = limits.links.iter().find(|link| link.data == data);
         let uses = |moved: f64, there: f64, cpu: f64| match cpu - there {
             saved if saved > 0.0 => ((moved - there) / saved).max(1.0).ceil(),

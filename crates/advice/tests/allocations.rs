@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crossover_advice::{Advice, Data, Question};
+use crossover_advice::{Advice, Question, Residency};
 
 struct Counting;
 
@@ -36,7 +36,7 @@ fn a_decision_allocates_nothing() {
     let plain = Question::new("product", 300);
     let questions = [
         plain,
-        plain.data(Data::Queued),
+        plain.data(Residency::Queued),
         plain.reuse(10).cold(),
         Question::new("product", (300usize, 200, 400)),
         Question::new("there is none", 300),

@@ -2,7 +2,9 @@
 
 mod planted;
 
-use crossover_advice::{Advice, Choice, Data, Error, Here, Question, Reason, Thresholds, Work};
+use crossover_advice::{
+    Advice, Choice, Error, Here, Question, Reason, Residency, Thresholds, Work,
+};
 use planted::{point, thresholds};
 
 fn advice() -> Advice {
@@ -15,7 +17,7 @@ fn asked(question: Question) -> (Choice, Reason) {
 }
 
 fn product(size: u64) -> Question<'static> {
-    Question::new("product", size).data(Data::Queued)
+    Question::new("product", size).data(Residency::Queued)
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn a_wide_gap_answers_only_where_both_its_ends_agree() {
 #[test]
 fn data_that_are_used_again_are_moved_once() {
     let from_host = |reuse| {
-        let question = product(32).data(Data::Ordinary).reuse(reuse);
+        let question = product(32).data(Residency::Ordinary).reuse(reuse);
         advice().decide(&question)
     };
     let n3 = 32f64.powi(3);
@@ -148,7 +150,7 @@ fn the_first_call_of_a_process_pays_for_its_start() {
 #[test]
 fn a_product_of_another_shape_lies_between_two_square_ones() {
     let shaped = |m: u64, n: u64, k: u64| {
-        let question = Question::new("product", (m, n, k)).data(Data::Queued);
+        let question = Question::new("product", (m, n, k)).data(Residency::Queued);
         advice().decide(&question)
     };
     assert_eq!(shaped(256, 256, 256), advice().decide(&product(256)));
@@ -179,7 +181,7 @@ fn what_was_not_measured_is_not_answered() {
         asked(Question::new("other", 8)),
         (Choice::Unsure, Reason::NoOperation)
     );
-    let staged = product(8).data(Data::OrdinaryStaged);
+    let staged = product(8).data(Residency::Awaited);
     assert_eq!(asked(staged), (Choice::Unsure, Reason::NoPlace));
     for size in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert_eq!(
@@ -276,7 +278,7 @@ fn work_that_was_never_measured_has_a_range() {
         launches: 12,
         cpu_ns: None,
     };
-    let moved = advice().moved(&work, Data::Ordinary).unwrap();
+    let moved = advice().moved(&work, Residency::Ordinary).unwrap();
     assert_eq!(moved.choice, Choice::Gpu);
     assert!((moved.cpu.best - 2_005_050.0).abs() < 1.0, "{moved:?}");
     // Awaited, copied, and eleven more kernels as a graph, which take less than the arithmetic.
@@ -293,7 +295,7 @@ fn work_that_was_never_measured_has_a_range() {
         cpu_ns: Some(70_000.0),
         ..work
     };
-    let moved = advice().moved(&slow, Data::Pinned).unwrap();
+    let moved = advice().moved(&slow, Residency::Pinned).unwrap();
     assert!(
         moved.choice == Choice::Cpu && moved.cannot_win(),
         "{moved:?}"
@@ -302,13 +304,17 @@ fn work_that_was_never_measured_has_a_range() {
         moved.uses.best > 1.0 && moved.uses.typical.is_infinite(),
         "{moved:?}"
     );
+    let mut no_links = thresholds();
+    no_links.limits.as_mut().unwrap().links.clear();
     assert_eq!(
-        advice().moved(&work, Data::OrdinaryStaged),
+        Advice::new(no_links)
+            .unwrap()
+            .moved(&work, Residency::Pinned),
         None,
         "no such link"
     );
     assert_eq!(
-        advice().moved(&Work { flop: -1.0, ..work }, Data::Pinned),
+        advice().moved(&Work { flop: -1.0, ..work }, Residency::Pinned),
         None
     );
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use crossover_advice::{Advice, Data, Here, Question, Size, Work};
+use crossover_advice::{Advice, Here, Question, Residency, Size, Work};
 
 use crossover_protocol::nearest::nearest;
 use crossover_protocol::settings::Settings;
@@ -31,9 +31,9 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         default_value = "ordinary",
-        value_parser = PossibleValuesParser::new(Data::ALL.map(Data::name)).try_map(|name| Data::named(&name).ok_or("no such place"))
+        value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
-    data: Data,
+    data: Residency,
     /// Operations on the same data, which are moved once
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     reuse: u32,
@@ -155,7 +155,7 @@ fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> 
     let data = match work.upload + work.download > 0.0 {
         true => arguments.data,
         // Nothing is moved.
-        false => Data::Awaited,
+        false => Residency::Awaited,
     };
     let moved = advice.moved(&work, data).context(
         "amounts are numbers from zero on, and the limits of the machine have to be known: run \

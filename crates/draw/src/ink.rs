@@ -13,7 +13,7 @@
 
 use plotters::style::RGBColor;
 
-use crossover_results::model::role::Data;
+use crossover_results::model::role::Residency;
 use crossover_words::Clock;
 
 /// Which hue.
@@ -25,7 +25,7 @@ pub enum Family {
     Gpu,
     /// All hues: GPU curves without CPU curves beside them.
     Alone,
-    /// The answers of a group, one hue for each question, in the order of `Data::ALL`.
+    /// The answers of a group, one hue for each question, in the order of `Residency::ALL`.
     Answer,
 }
 
@@ -69,12 +69,11 @@ const ALONE: [Pair; 11] = [
     ("#c22f45", "#ff8095"),
     ("#5b6675", "#b4becb"),
 ];
-const ANSWERS: [Pair; Data::ALL.len()] = [
+const ANSWERS: [Pair; Residency::ALL.len()] = [
     ("#b84e00", "#f59a52"),
     ("#6a4fc0", "#b7a8ff"),
     ("#00704f", "#4fcf9f"),
     ("#a02c6d", "#f08fc8"),
-    ("#7a5c00", "#e0bb45"),
 ];
 const INK: Pair = ("#1c2430", "#e6e9ee");
 const MUTED: Pair = ("#5b6675", "#9aa5b4");
@@ -153,8 +152,8 @@ impl Paint {
 }
 
 /// Place of a question in `Family::Answer`.
-pub fn answer(question: Data) -> usize {
-    let place = Data::ALL.iter().position(|data| *data == question);
+pub fn answer(question: Residency) -> usize {
+    let place = Residency::ALL.iter().position(|data| *data == question);
     place.unwrap_or(0)
 }
 
@@ -186,7 +185,7 @@ pub fn css() -> String {
 /// The colours of the CPU, the GPU and each question as custom properties of a page: `--cpu`,
 /// `--gpu`, `--q-queued`.
 pub fn properties() -> String {
-    let questions = Data::ALL.map(|data| {
+    let questions = Residency::ALL.map(|data| {
         let role = Paint::Shade(Family::Answer, answer(data));
         (format!("q-{}", data.name()), role)
     });

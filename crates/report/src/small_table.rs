@@ -4,14 +4,14 @@
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
-use crossover_results::model::role::Data;
+use crossover_results::model::role::Residency;
 use crossover_words::units;
 
 /// What nobody moved, what was allocated for the purpose, and what is there already.
-const PLACES: [(Data, &str); 3] = [
-    (Data::Ordinary, "ordinary memory"),
-    (Data::Pinned, "pinned memory"),
-    (Data::Awaited, "on the device, awaited"),
+const PLACES: [(Residency, &str); 3] = [
+    (Residency::Ordinary, "ordinary memory"),
+    (Residency::Pinned, "pinned memory"),
+    (Residency::Awaited, "on the device, awaited"),
 ];
 
 /// What its cells say, below it.
@@ -35,7 +35,7 @@ pub(crate) fn small_table(report: &Assembled, operations: &[String]) -> SmallTab
         .collect();
     let row = |name: &String| {
         let of_group = || found.iter().filter(|f| f.group == *name);
-        let cell = |place: Data| {
+        let cell = |place: Residency| {
             let found = of_group().find(|f| f.question == place);
             found.map_or_else(|| "·".to_owned(), |f| cell(f))
         };

@@ -159,7 +159,7 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
             .filter(|d| d.size > 0.0)
             .filter(|d| [d.low, d.value, d.high].iter().all(|v| v.is_normal()))
             .collect();
-        let question = f.question.label();
+        let question = f.question.words();
         (!dots.is_empty()).then(|| Curve {
             label: match &f.gpu_machine {
                 Some(machine) => format!("{question}, {machine}"),
@@ -313,7 +313,7 @@ fn mark(report: &Assembled, f: &CrossoverAnswer) -> Option<Mark> {
         size: change.size,
         value: Some(1.0),
         at,
-        of: f.question.label().to_owned(),
+        of: f.question.words().to_owned(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::device::{
     Gpu,
     copies_and_events::{pinned, pinned_mut},
 };
-use crate::model::Data;
+use crate::model::Residency;
 use crate::timing::CudaError;
 
 /// How host memory is known to the driver.
@@ -20,11 +20,11 @@ pub enum HostMemory {
     Pinned,
 }
 
-impl From<HostMemory> for Data {
+impl From<HostMemory> for Residency {
     fn from(memory: HostMemory) -> Self {
         match memory {
-            HostMemory::Pageable => Data::Ordinary,
-            HostMemory::Pinned => Data::Pinned,
+            HostMemory::Pageable => Residency::Ordinary,
+            HostMemory::Pinned => Residency::Pinned,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Thresholds of a machine that is easily computed by hand.
 
-use crossover_advice::Data;
+use crossover_advice::Residency;
 use crossover_advice::thresholds::{
     Bandwidth, Limits, Link, OneWay, Operation, Place, Point, Reached, SCHEMA, Shape, Thresholds,
 };
@@ -21,7 +21,7 @@ pub(crate) fn point(size: f64, cpu_ns: f64, gpu_ns: f64) -> Point {
 
 /// N³ ns on the CPU. On the GPU 1 µs that the launch takes, and N³ / 100; from the host also N².
 pub(crate) fn product() -> Operation {
-    let place = |data: Data| {
+    let place = |data: Residency| {
         let point = |exponent: i32| {
             let n = f64::from(exponent).exp2();
             let moved = if data.on_device() {
@@ -46,7 +46,7 @@ pub(crate) fn product() -> Operation {
         size: "N, order of the matrices".into(),
         shape: Shape::SquareProduct,
         first_call_ns: Some(1e8),
-        places: [Data::Queued, Data::Pinned, Data::Ordinary]
+        places: [Residency::Queued, Residency::Pinned, Residency::Ordinary]
             .map(place)
             .into(),
         ..Operation::default()
@@ -79,12 +79,12 @@ pub(crate) fn limits() -> Limits {
         launch_ns: 3000.0,
         kernel_ns: 1000.0,
         awaited_ns: 8000.0,
-        links: vec![link(Data::Pinned), link(Data::Ordinary)],
+        links: vec![link(Residency::Pinned), link(Residency::Ordinary)],
         reached: [
             None,
-            Some(Data::Awaited),
-            Some(Data::Pinned),
-            Some(Data::Ordinary),
+            Some(Residency::Awaited),
+            Some(Residency::Pinned),
+            Some(Residency::Ordinary),
         ]
         .map(reached)
         .into(),

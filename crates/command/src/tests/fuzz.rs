@@ -34,7 +34,7 @@ use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
-use crossover_results::model::role::Data;
+use crossover_results::model::role::Residency;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::{BENCHMARK, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR};
 use crossover_results::store::machine::MachineResults;
@@ -239,7 +239,7 @@ impl Results {
         });
         run.confirmations = vec![Confirmation {
             group: "matmul_batched".into(),
-            question: Data::Queued,
+            question: Residency::Queued,
             gpu: "cublas-eager".into(),
             clock: Clock::Events,
             gpu_machine: None,
@@ -409,7 +409,7 @@ impl Results {
         let shapes = [(1, 2, 3), (u64::MAX, 1, u64::MAX), (300, 300, 300)].map(Size::from);
         for operation in &advice.thresholds().operations {
             for size in sizes.into_iter().chain(shapes) {
-                for data in advice::Data::ALL {
+                for data in advice::Residency::ALL {
                     let question = Question::new(&operation.name, size).data(data);
                     for question in [question, question.reuse(u32::MAX).cold()] {
                         let estimate = advice.decide(&question).estimate;
@@ -430,7 +430,7 @@ impl Results {
             upload: 1e6,
             ..Work::default()
         };
-        let _ = advice::Data::ALL.map(|data| advice.moved(&work, data));
+        let _ = advice::Residency::ALL.map(|data| advice.moved(&work, data));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use crossover::device::Gpu;
-use crossover::model::{Data, Verified};
+use crossover::model::{Residency, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::Clock;
 use crossover::workload::matmul::precision::{self, Format, Precision};
@@ -103,7 +103,7 @@ fn group<W: Workload>(name: &'static str, size: u64) -> Group<W> {
 
 /// Rows that together call most of the driver and of its libraries.
 fn groups() -> Vec<AnyGroup> {
-    let copied = |routine: Implementation<NestedSine>| routine.data(Data::Pinned);
+    let copied = |routine: Implementation<NestedSine>| routine.data(Residency::Pinned);
     let sine = group("sine", 64)
         .with(Implementation::cpu("std", nested_sine::cpu::std))
         .with(row("fused", Clock::EventsGated, nested_sine::gpu::fused))
@@ -133,7 +133,13 @@ fn groups() -> Vec<AnyGroup> {
         }));
     let copy = |name, kind| {
         row(name, Clock::Wall, move |gpu, problem| {
-            transfer::copy(gpu, problem, crossover::model::Way::ToDevice, kind, 1)
+            transfer::copy(
+                gpu,
+                problem,
+                crossover::model::CopyDirection::ToDevice,
+                kind,
+                1,
+            )
         })
         .data(kind)
     };

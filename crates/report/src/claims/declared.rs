@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crossover_results::model::id::Device;
-use crossover_results::model::role::Data;
+use crossover_results::model::role::Residency;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -86,7 +86,7 @@ pub(super) enum By {
     /// That figure of the first over that of the second.
     FigureRatio(String, String, String, Sizes),
     /// From which size on the GPU wins in a group.
-    Crossover(String, Data),
+    Crossover(String, Residency),
     /// None, for this reason.
     Unmeasured(Quantity, String),
 }

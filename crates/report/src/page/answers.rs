@@ -11,7 +11,6 @@ use crossover_results::analysis::answer::crossover_answer::{
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
-use crossover_results::model::role::Data;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
@@ -97,8 +96,8 @@ impl Answered<'_> {
     }
 
     /// What was asked, and of whose GPU, where it is not this machine's.
-    pub(super) fn asked(&self, of: fn(Data) -> &'static str) -> String {
-        let question = of(self.found.question);
+    pub(super) fn asked(&self) -> String {
+        let question = self.found.question.words();
         match &self.found.gpu_machine {
             Some(machine) => format!("{question}, {machine}"),
             None => question.to_owned(),

@@ -7,7 +7,7 @@ use crate::assemble::Assembled;
 use crate::page::gpu_or_cpu::{Verdicts, place_words};
 use crate::page::table;
 use crossover_results::analysis::cold_start::{First, start, words};
-use crossover_results::model::role::{Allocator, Does};
+use crossover_results::model::role::{Allocator, Measures};
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
@@ -112,7 +112,7 @@ fn lines(report: &Assembled, verdicts: Option<&Verdicts>) -> Vec<(String, String
         (Allocator::Reuse, "A buffer that is kept"),
     ] {
         let mut all = (machine.groups.iter()).flat_map(|g| g.series.iter().map(move |s| (g, s)));
-        let found = all.find(|(_, s)| s.role.does == Does::Allocates(allocator));
+        let found = all.find(|(_, s)| s.role.does == Measures::Allocates(allocator));
         if let Some((group, b)) = found.and_then(|(group, s)| Some((group, s.points.last()?))) {
             add(
                 &format!("{what}, with one use"),

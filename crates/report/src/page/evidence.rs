@@ -10,7 +10,6 @@ use crate::page::runs::when;
 use crate::page::table;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
-use crossover_results::model::role::Data;
 use crossover_words::units;
 
 /// Of the answers of one group.
@@ -51,7 +50,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         .collect();
     html! {
         article.proof id=(answer.anchor()) {
-            h4 { (answer.asked(Data::phrase)) }
+            h4 { (answer.asked()) }
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
@@ -100,7 +99,7 @@ fn processes(answer: &Answered) -> Markup {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
-    let asked = answer.asked(Data::phrase);
+    let asked = answer.asked();
     let what = format!(
         "Speedup in each process: {}, {asked}",
         answer.found.topic.title

@@ -9,7 +9,7 @@ use crate::assemble::Assembled;
 use crate::page::group;
 use crate::thresholds;
 use crossover_advice::thresholds::{Operation, Place, Thresholds};
-use crossover_advice::{Advice, Answer, Breakpoint, Choice, Data, Question};
+use crossover_advice::{Advice, Answer, Breakpoint, Choice, Question, Residency};
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_results::analysis::answer::crossing::Point;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
@@ -18,33 +18,27 @@ use crossover_results::model::role::Threads;
 use crossover_results::store::curves::Group;
 
 /// Ordinary memory first: it is where data are that nobody moved.
-pub(super) const PLACES: [Data; 5] = [
-    Data::Ordinary,
-    Data::OrdinaryStaged,
-    Data::Pinned,
-    Data::Awaited,
-    Data::Queued,
+pub(super) const PLACES: [Residency; 4] = [
+    Residency::Ordinary,
+    Residency::Pinned,
+    Residency::Awaited,
+    Residency::Queued,
 ];
 
 /// How often the same data are used, as a reader may choose.
 const USES: [u32; 4] = [1, 10, 100, 1000];
 
 /// How the places are called: in a sentence, as a column, and as what might be done instead.
-pub(super) fn place_words(data: Data) -> [&'static str; 3] {
+pub(super) fn place_words(data: Residency) -> [&'static str; 3] {
     match data {
-        Data::Ordinary => ["in ordinary memory", "ordinary", "From ordinary memory"],
-        Data::OrdinaryStaged => [
-            "in ordinary memory, staged by several threads",
-            "staged",
-            "Staged by several threads",
-        ],
-        Data::Pinned => ["in pinned memory", "pinned", "Pinned"],
-        Data::Awaited => [
+        Residency::Ordinary => ["in ordinary memory", "ordinary", "From ordinary memory"],
+        Residency::Pinned => ["in pinned memory", "pinned", "Pinned"],
+        Residency::Awaited => [
             "on the device, each call awaited",
             "awaited",
             "Kept on the device",
         ],
-        Data::Queued => [
+        Residency::Queued => [
             "on the device, calls queued",
             "queued",
             "Kept there and queued",
@@ -93,7 +87,7 @@ struct Asked<'a> {
     operation: &'a Operation,
     topic: GroupInfo,
     size: u64,
-    data: Data,
+    data: Residency,
 }
 
 impl Verdicts {
@@ -108,7 +102,7 @@ impl Verdicts {
     }
 
     /// The answer for one place of a group at a size.
-    pub(super) fn decide(&self, group: &str, size: u64, data: Data) -> Answer {
+    pub(super) fn decide(&self, group: &str, size: u64, data: Residency) -> Answer {
         let question = Question::new(group, size).data(data);
         self.advice.decide(&question)
     }
@@ -120,7 +114,7 @@ impl Verdicts {
         let mut all: Vec<&Operation> = names
             .filter_map(|name| self.advice.operation(name))
             .collect();
-        all.sort_by_key(|operation| plain(operation).data != Data::Ordinary);
+        all.sort_by_key(|operation| plain(operation).data != Residency::Ordinary);
         let operation = *all.first()?;
         Some(Asked {
             operation,
@@ -142,7 +136,7 @@ impl Verdicts {
     /// What the script needs of a group; `None` where it answers nothing.
     pub(super) fn of_group(&self, group: &Group) -> Option<GroupVerdict<'_>> {
         let operation = self.advice.operation(&group.name)?;
-        let place = |data: &Data| {
+        let place = |data: &Residency| {
             let place = operation.places.iter().find(|p| p.data == *data)?;
             let uses = |uses: u32| -> Vec<_> {
                 let question = Question::new(&operation.name, 1).data(*data).reuse(uses);
@@ -293,7 +287,7 @@ fn breakpoint(at: &Breakpoint) -> ShortBreakpoint {
 
 /// The place that a reader most likely means.
 fn plain(operation: &Operation) -> &Place {
-    let at = |data: &Data| operation.places.iter().find(|place| place.data == *data);
+    let at = |data: &Residency| operation.places.iter().find(|place| place.data == *data);
     PLACES.iter().find_map(at).unwrap_or(&operation.places[0])
 }
 

@@ -222,7 +222,7 @@ fn answers(all: &[Column]) -> Vec<Row> {
         let what = format!(
             "{}, {}, and at {}",
             topic.title,
-            question.question.label(),
+            question.question.words(),
             topic.at(size as u64)
         );
         Some((what, found.iter().zip(cells).map(from).collect()))

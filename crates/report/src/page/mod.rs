@@ -33,7 +33,6 @@ use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
 use crossover_results::export::BESIDE_THE_PAGE;
-use crossover_results::model::role::Data;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -83,7 +82,7 @@ pub(super) fn sure(answers: &[Answered]) -> String {
         .iter()
         .filter(|a| a.trust.grade() == Grade::Doubtful);
     lines.extend(why.take(MOST_DOUBTS).map(|a| {
-        let (title, asked) = (&a.found.topic.title, a.asked(Data::label));
+        let (title, asked) = (&a.found.topic.title, a.asked());
         let doubts = a.trust.doubts().join("; ");
         format!("  uncertain: {title}, {asked}: {doubts}")
     }));

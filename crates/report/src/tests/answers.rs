@@ -8,13 +8,13 @@ use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crossover_results::export::export;
 use crossover_results::model::record::{Confirmation, PairedTimes};
-use crossover_results::model::role::{Data, Role, Threads};
+use crossover_results::model::role::Residency;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
 /// the GPU 16 times faster at 1,536.
-pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
+pub(super) fn confirmation(question: Residency, gpu: &str, percent: [f64; 5]) -> Confirmation {
     let process = |percent: f64| {
         let duel = |size: u64| PairedTimes {
             size,
@@ -29,7 +29,7 @@ pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Conf
         question,
         gpu: gpu.into(),
         clock: match question {
-            Data::Queued => Clock::Events,
+            Residency::Queued => Clock::Events,
             _ => Clock::Wall,
         },
         gpu_machine: None,
@@ -64,7 +64,7 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     assert!(page.contains("on (interpolated); one process"));
 
     f.confirm(confirmation(
-        Data::Queued,
+        Residency::Queued,
         "cublas-eager",
         [-4.0, -2.0, 0.0, 2.0, 4.0],
     ));
@@ -100,7 +100,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     let run = |f: &mut Fixture, spread: f64, by: f64| {
         planted(f);
         f.confirm(confirmation(
-            Data::Queued,
+            Residency::Queued,
             "cublas-eager",
             [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread + by),
         ));
@@ -149,7 +149,7 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
         record["answers"].as_array().unwrap().clone()
     };
     assert!(answers().is_empty());
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     let [answer] = &answers()[..] else {
         panic!("{:?}", answers())
     };
@@ -172,7 +172,7 @@ fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
         let ns = 1e4 * f64::from(on_cpu) / 48.0;
         f.row(&format!("matmul/cpu/best/{on_cpu}"), Clock::Wall, ns);
     }
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     let (_, _, record) = refreshed(&root, dir.path());
     let answer = &record["answers"][0];
     assert_eq!(
@@ -181,52 +181,11 @@ fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
     );
 }
 
-/// A technique that several threads take part in is a question of its own.
-#[test]
-fn staging_answers_beside_the_plain_copy_and_not_for_it() {
-    let (dir, root) = crate::tests::folders();
-    let mut f = Fixture::new(&root, Some("Example GPU"));
-    planted(&f);
-    for n in [8, 48, 96, 192, 1536] {
-        let plain = format!("matmul/gpu/plain/{n}");
-        let staged = format!("matmul/gpu/staged/{n}");
-        for (id, ns, threads) in [(plain, 2e4, None), (staged, 1e4, Some(Threads::All))] {
-            let mut row = Planted::new(&id, Clock::Wall, ns);
-            row.role = Some(Role {
-                data: Data::Ordinary,
-                threads,
-                ..Role::gpu()
-            });
-            f.plant(&row);
-        }
-    }
-    f.confirm(confirmation(Data::OrdinaryStaged, "staged", [0.0; 5]));
-    let (page, _, record) = refreshed(&root, dir.path());
-    let answer = |question: &str| {
-        let answers = record["answers"].as_array().unwrap().iter();
-        let mut asked = answers.filter(|a| a["headline"] == true && a["question"] == question);
-        let answer = asked.next().unwrap();
-        assert!(asked.next().is_none(), "{question}");
-        (answer["gpu"].clone(), answer["processes"].clone())
-    };
-    assert_eq!(answer("ordinary"), ("plain".into(), Value::Null));
-    assert_eq!(answer("ordinary-staged"), ("staged".into(), 5.into()));
-    assert!(page.contains("data in ordinary host memory, staged by several threads"));
-    // What moving to the GPU gains is what a plain copy gains: 32e4 / 2e4.
-    let findings = record["findings"].as_array().unwrap();
-    let gain = |id: &str| {
-        let found = findings.iter().find(|finding| finding["id"] == id);
-        found.unwrap()["gain"]["factor"].clone()
-    };
-    assert_eq!(gain("winner.matmul.ordinary"), 16.0);
-    assert_eq!(gain("winner.matmul.ordinary-staged"), Value::Null);
-}
-
 #[test]
 fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     let (dir, root) = crate::tests::folders();
     let mut f = full(&root, "Example GPU");
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
     let processes = || {
         let (_, _, record) = refreshed(&root, dir.path());
@@ -249,7 +208,7 @@ fn results_of_an_earlier_run_take_nothing_from_an_answer() {
     f.row("matmul/cpu/best/112", Clock::Wall, 2.3e4);
     f.next_run(45);
     planted(&f);
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     let (_, _, record) = refreshed(&root, dir.path());
     assert_eq!(record["answers"][0]["processes"], 5);
 }
@@ -260,7 +219,7 @@ fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
     let (dir, root) = crate::tests::folders();
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     f.next_run(45);
     for (id, clock) in [
         ("matmul/cpu/best/12288", Clock::Wall),

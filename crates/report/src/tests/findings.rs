@@ -140,7 +140,7 @@ fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {
 fn a_step_of_several_kernels_has_findings_by_its_roles() {
     use std::collections::BTreeMap;
 
-    use crossover_results::model::role::Data;
+    use crossover_results::model::role::Residency;
     use crossover_results::model::{Format, Launches, Library, Role, Unit};
 
     let found = findings(|f| {
@@ -191,7 +191,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         }
         f.plant(&Planted {
             role: Some(Role {
-                data: Data::Pinned,
+                data: Residency::Pinned,
                 ..role(Launches::Graph, Format::F32)
             }),
             ..Planted::new("training/gpu/transfer-pinned/256", Wall, 80e3)

@@ -17,7 +17,7 @@ use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::trust::{self, Grade};
 use crossover_results::model::Cost;
 use crossover_results::model::id::Device;
-use crossover_results::model::role::Data;
+use crossover_results::model::role::Residency;
 use crossover_words::Clock;
 
 fn report(root: &Path) -> Assembled {
@@ -99,7 +99,11 @@ fn the_curve_passes_through_what_the_processes_say() {
     assert!(at(1536.0).low < 32.0 && at(1536.0).high > 32.0);
     assert!(alone.iter().all(|at| at.processes == 1));
 
-    let asked = confirmation(Data::Queued, "cublas-eager", [-4.0, -2.0, 0.0, 2.0, 4.0]);
+    let asked = confirmation(
+        Residency::Queued,
+        "cublas-eager",
+        [-4.0, -2.0, 0.0, 2.0, 4.0],
+    );
     f.confirm(asked);
     let confirmed = curve(dir.path());
     let sizes: Vec<f64> = confirmed.iter().map(|at| at.size).collect();
@@ -133,7 +137,7 @@ fn an_answer_is_trusted_by_what_it_rests_on() {
         trust.grade()
     };
     assert_eq!(grade(Some((15.0, 17.0))), Grade::Thin);
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     assert_eq!(grade(Some((15.0, 17.0))), Grade::Firm);
     assert_eq!(grade(Some((10.0, 26.0))), Grade::Doubtful);
     assert_eq!(grade(None), Grade::Doubtful);
@@ -143,7 +147,7 @@ fn an_answer_is_trusted_by_what_it_rests_on() {
 fn every_mark_of_trust_leads_to_its_evidence() {
     let (dir, root) = crate::tests::folders();
     let mut f = full(&root, "Example GPU");
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.confirm(confirmation(Residency::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
     plant_capped(&f);
     let (page, ..) = refreshed(&root, dir.path());

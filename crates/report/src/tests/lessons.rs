@@ -7,7 +7,7 @@ use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::Launches::{Fused, Graph, OneByOne};
-use crossover_results::model::{Cost, Does, Phase, Role};
+use crossover_results::model::{Cost, Measures, Phase, Role};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, Events, EventsGated, Submit, Wall};
 
@@ -91,7 +91,7 @@ fn a_cold_start_without_a_phase_says_what_it_knows() {
 #[test]
 fn a_process_is_warm_after_some_calls_and_preparing_pays_after_some() {
     let role = |does, launches, method: &str| Role {
-        does: Does::Starts(does),
+        does: Measures::Starts(does),
         launches: Some(launches),
         method: Some(method.to_owned()),
         ..Role::gpu()

@@ -4,7 +4,7 @@
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{findings, near, says, silent};
 use crossover_results::model::telemetry::Telemetry;
-use crossover_results::model::{Cost, Does, Format, Role};
+use crossover_results::model::{Cost, Format, Measures, Role};
 use crossover_words::Clock::Events;
 
 const MS: u64 = 1_000_000;
@@ -18,7 +18,7 @@ fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Opt
     });
     planted.role = Some(Role {
         format,
-        does: Does::Sustains,
+        does: Measures::Sustains,
         ..Role::gpu()
     });
     if let Some((watts, mhz)) = seen {

@@ -4,7 +4,7 @@ use crate::tests::holds;
 use std::fs;
 
 use crossover_advice::thresholds::{Kind, Shape};
-use crossover_advice::{Advice, Choice, Data, Question};
+use crossover_advice::{Advice, Choice, Question, Residency};
 
 use super::fixture::Fixture;
 use super::machines::{commit, full, laptop, powers};
@@ -41,7 +41,7 @@ fn they_are_written_beside_the_page() {
     let queued = &matmul.places[0];
     assert_eq!(
         (queued.data, queued.crossing.kind),
-        (Data::Queued, Kind::From)
+        (Residency::Queued, Kind::From)
     );
     // Twice and half as large as the crossing is decided, and far from it by the ends.
     let at = queued.crossing.changes[0].size;
@@ -51,7 +51,7 @@ fn they_are_written_beside_the_page() {
         (1.0, Choice::Cpu),
         (1e6, Choice::Gpu),
     ] {
-        let question = Question::new("matmul", size).data(Data::Queued);
+        let question = Question::new("matmul", size).data(Residency::Queued);
         let answer = advice.decide(&question);
         assert_eq!(answer.choice, choice, "{size} {answer:?}");
     }
@@ -90,7 +90,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
         );
     }
     let advice = advice(&report);
-    let asked = Question::new("op", 1000).data(Data::Queued);
+    let asked = Question::new("op", 1000).data(Residency::Queued);
     let said = decision_in_words::measured(&advice, &thresholds.operations[0], &asked);
     let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; the GPU is ";
     assert!(said.starts_with(verdict), "{said}");
@@ -119,7 +119,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
     );
     let cpu = |advice: &Advice| {
         advice
-            .decide(&Question::new("matmul", 1024).data(Data::Queued))
+            .decide(&Question::new("matmul", 1024).data(Residency::Queued))
             .estimate
             .unwrap()
             .cpu_ns
@@ -138,7 +138,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let advice = advice(&report);
     let matmul = &advice.thresholds().operations[0];
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
-    let far = said(&Question::new("matmul", 4096).data(Data::Queued));
+    let far = said(&Question::new("matmul", 4096).data(Residency::Queued));
     let begin = [
         "matmul, N = 4,096, on the device, a queue of calls: use the GPU; the GPU is ",
         "CPU ",

@@ -1,7 +1,9 @@
 //! A decision in words.
 
 use crossover_advice::thresholds::{Change, Kind, Operation, Place, Point, Thresholds};
-use crossover_advice::{Advice, Answer, Choice, Data, Least, Moved, Question, Range, Size, Work};
+use crossover_advice::{
+    Advice, Answer, Choice, Least, Moved, Question, Range, Residency, Size, Work,
+};
 
 use crossover_words::units;
 
@@ -15,7 +17,7 @@ pub fn operations(thresholds: &Thresholds) -> String {
         let plain = operation
             .places
             .iter()
-            .find(|place| place.data == Data::Ordinary);
+            .find(|place| place.data == Residency::Ordinary);
         let place = plain.or(operation.places.first());
         let answer = place.map(|place| {
             format!(
@@ -223,7 +225,7 @@ fn uses(advice: &Advice, question: &Question) -> Option<String> {
 }
 
 /// What work that was never measured would take.
-pub fn unmeasured(work: &Work, data: Data, moved: &Moved, reuse: u32) -> String {
+pub fn unmeasured(work: &Work, data: Residency, moved: &Moved, reuse: u32) -> String {
     let least = |all: &[Least]| {
         let all = all.iter().filter(|least| least.ns > 0.0);
         let all: Vec<String> = all

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crossover_advice::thresholds::{Bandwidth, Data, Limits, Link, OneWay, Reached};
+use crossover_advice::thresholds::{Bandwidth, Limits, Link, OneWay, Reached, Residency};
 use crossover_advice::{Range, Work};
 
-use super::{data, rounded};
+use super::rounded;
 use crossover_results::analysis::{cold_start, limits};
 use crossover_results::model::id::Device;
-use crossover_results::model::role::{Does, Format, Phase, Role, Threads, Way};
+use crossover_results::model::role::{CopyDirection, Format, Measures, Phase, Role};
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::{self, MachineResults};
 use crossover_words::Clock;
@@ -60,13 +60,13 @@ fn bandwidth(limits: &machine::Limits, device: Device) -> Option<Vec<Bandwidth>>
         .collect()
 }
 
-/// Copies of whole buffers by one plain call, and those that several threads stage.
+/// Copies of whole buffers by one plain call.
 fn links(gpu: &MachineResults) -> Vec<Link> {
     let series = || gpu.groups.iter().flat_map(|group| &group.series);
-    let one_way = |at: Data, way: Way| {
+    let one_way = |at: Residency, way: CopyDirection| {
         let is_it = |s: &&Series| {
-            let plain = s.role.method.is_none() || s.role.threads == Some(Threads::All);
-            s.role.does == Does::Copies(way) && data(&s.role) == at && s.role.pieces == 1 && plain
+            let plain = s.role.method.is_none() && s.role.pieces == 1;
+            s.role.does == Measures::Copies(way) && s.role.data == at && plain
         };
         let series = series().find(|s| is_it(s) && s.clock == Some(Clock::Wall))?;
         let (small, large) = (series.points.first()?, series.points.last()?);
@@ -78,11 +78,11 @@ fn links(gpu: &MachineResults) -> Vec<Link> {
     let link = |data| {
         Some(Link {
             data,
-            upload: one_way(data, Way::ToDevice)?,
-            download: one_way(data, Way::ToHost)?,
+            upload: one_way(data, CopyDirection::ToDevice)?,
+            download: one_way(data, CopyDirection::ToHost)?,
         })
     };
-    let places = [Data::Pinned, Data::Ordinary, Data::OrdinaryStaged];
+    let places = [Residency::Pinned, Residency::Ordinary];
     places.into_iter().filter_map(link).collect()
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Sample {
     /// The group.
     pub group: String,
     /// Where the data are; `None` on the CPU.
-    pub data: Option<Data>,
+    pub data: Option<Residency>,
     /// Its size.
     pub size: u64,
     /// The measured time.
@@ -147,7 +147,7 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
     cost.flop.or(cost.bytes)?;
     Some(Sample {
         group: benchmark.group.clone(),
-        data: (series.device == Device::Gpu).then(|| data(&series.role)),
+        data: (series.device == Device::Gpu).then(|| series.role.data),
         size: benchmark.size,
         ns: benchmark.median_ns,
         work: Work {
@@ -163,7 +163,7 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
 
 /// What these benchmarks reach of the limits.
 pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
-    let of = |data: Option<Data>| {
+    let of = |data: Option<Residency>| {
         let here = samples.iter().filter(|sample| sample.data == data);
         let over = here.filter_map(|sample| {
             let Range { best, typical } = limits.allow(data, &sample.work)?;
@@ -181,7 +181,7 @@ pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
             typical: rounded(quantile(typical, TYPICAL)?.max(1.0)),
         })
     };
-    let places = std::iter::once(None).chain(Data::ALL.map(Some));
+    let places = std::iter::once(None).chain(Residency::ALL.map(Some));
     places.filter_map(of).collect()
 }
 

@@ -1,8 +1,7 @@
 //! The thresholds that a program can ask ([`crossover_advice`]), made of what a report shows.
 //!
 //! An operation has one answer per place of the data, with the points of the curve that the page
-//! draws: where several processes measured, theirs. Ordinary memory has two, one for a plain copy
-//! and one for copies that several threads stage.
+//! draws: where several processes measured, theirs.
 
 pub mod decision_in_words;
 mod limits;
@@ -12,8 +11,8 @@ mod tests;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
-    Binding, Change, Crossing, Data, Kind, Machine as Held, Operation, Place, Point, SCHEMA, Shape,
-    Thresholds,
+    Binding, Change, Crossing, Kind, Machine as Held, Operation, Place, Point, Residency, SCHEMA,
+    Shape, Thresholds,
 };
 use crossover_advice::{Advice, Choice, Question};
 use rayon::prelude::*;
@@ -25,7 +24,6 @@ use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::environment::Numa;
 use crossover_results::model::id::Device;
-use crossover_results::model::role::Role;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine::MachineResults;
@@ -74,11 +72,6 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
     })
 }
 
-/// The place of the data that an implementation answers for.
-fn data(role: &Role) -> Data {
-    Data::named(role.question().name()).unwrap_or_default()
-}
-
 /// To four digits: more than any measurement holds.
 pub(crate) fn rounded(value: f64) -> f64 {
     units::significant(value, 4)
@@ -94,17 +87,15 @@ fn operation(
     let series = |f: &&CrossoverAnswer| Some(((*f).clone(), f.gpu_series(theirs)?));
     let of_group = found.iter().filter(|f| f.group == ours.name);
     let of_group: Vec<(CrossoverAnswer, &Series)> = of_group.filter_map(series).collect();
-    let place = |at: Data| {
-        let here = of_group
-            .iter()
-            .filter(|(_, series)| data(&series.role) == at);
+    let place = |at: Residency| {
+        let here = of_group.iter().filter(|(_, series)| series.role.data == at);
         let (here, series): (Vec<CrossoverAnswer>, Vec<&Series>) = here.cloned().unzip();
         let question = here.first()?.question;
         let headline = here.iter().position(|f| f.headline);
         let best = headline.or_else(|| crossover_answer::headline(&here, question))?;
         place(at, &here[best], ours, series[best], cpu, gpu)
     };
-    let places: Vec<Place> = Data::ALL.into_iter().filter_map(place).collect();
+    let places: Vec<Place> = Residency::ALL.into_iter().filter_map(place).collect();
     let fastest = &places.first()?.gpu;
     let (_, first) = of_group.iter().find(|(found, _)| found.gpu == *fastest)?;
     let start = cold_start::start(gpu, cold_start::First::of(first));
@@ -133,7 +124,7 @@ fn shape(group: &Group) -> Shape {
 }
 
 fn place(
-    at: Data,
+    at: Residency,
     found: &CrossoverAnswer,
     ours: &Group,
     series: &Series,

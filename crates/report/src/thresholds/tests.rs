@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
-use crossover_advice::{Advice, Answer, Choice, Data, Question, Size};
+use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
 
 use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
@@ -343,7 +343,7 @@ fn another_cpu_is_asked_and_back_tested_beside_the_gpu_of_a_record() {
         inside.merge(&each_size_left_out(operation).0);
         // What the GPU of the record wins against a faster CPU it wins here.
         for size in [64u64, 256, 1024] {
-            let question = Question::new(&operation.name, size).data(Data::Pinned);
+            let question = Question::new(&operation.name, size).data(Residency::Pinned);
             let [here, there] = [&own, &theirs].map(|advice| advice.decide(&question).choice);
             assert!(there != Choice::Gpu || here == Choice::Gpu, "{question:?}");
         }

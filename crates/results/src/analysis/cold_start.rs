@@ -1,7 +1,7 @@
 //! What a process pays before its first result: the sum of the phases that were measured, whichever
 //! group has them.
 
-use crate::model::role::{Does, Library, Phase};
+use crate::model::role::{Library, Measures, Phase};
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -44,7 +44,8 @@ impl Start<'_> {
 /// One measured phase.
 pub fn phase(machine: &MachineResults, phase: Phase) -> Option<&Benchmark> {
     let mut series = machine.groups.iter().flat_map(|group| &group.series);
-    let measured = |s: &&Series| s.role.does == Does::Starts(phase) && s.clock == Some(Clock::Wall);
+    let measured =
+        |s: &&Series| s.role.does == Measures::Starts(phase) && s.clock == Some(Clock::Wall);
     series.find(measured)?.points.last()
 }
 
@@ -77,7 +78,7 @@ pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
 /// The phase that a result measures.
 pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
     match benchmark.role.does {
-        Does::Starts(phase) => Some(phase),
+        Measures::Starts(phase) => Some(phase),
         _ => None,
     }
 }

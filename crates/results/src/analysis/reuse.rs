@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::cold_start;
 use crate::model::id::Device;
-use crate::model::role::Data;
+use crate::model::role::Residency;
 use crate::store::machine::MachineResults;
 
 /// One size of a table.
@@ -46,7 +46,7 @@ pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
         let resident = found.iter().find(|f| {
             f.group == group.name
                 && f.headline
-                && f.question == Data::Queued
+                && f.question == Residency::Queued
                 && f.gpu_machine.is_none()
         });
         let Some(resident) = resident else { continue };

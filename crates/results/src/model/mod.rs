@@ -23,7 +23,8 @@ pub use record::{
     Sidecar, Skip,
 };
 pub use role::{
-    Allocator, Data, Does, Format, Launches, Library, Phase, Role, Split, Threads, Way,
+    Allocator, CopyDirection, Format, Launches, Library, Measures, Phase, Residency, Role, Split,
+    Threads,
 };
 pub use telemetry::{DeviceState, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 pub use verified::Verified;

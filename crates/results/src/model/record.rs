@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
-use crate::model::role::{Data, Role};
+use crate::model::role::{Residency, Role};
 use crate::model::telemetry::{DeviceState, Telemetry};
 use crate::model::verified::Verified;
 use crossover_words::Clock;
@@ -128,7 +128,7 @@ pub struct Confirmation {
     /// Name of the group.
     pub group: String,
     /// Where the data start and end.
-    pub question: Data,
+    pub question: Residency,
     /// Name of the GPU implementation.
     pub gpu: String,
     /// Clock of the GPU implementation.

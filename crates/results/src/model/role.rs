@@ -7,11 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crossover_advice::thresholds::Residency;
+
 /// What one implementation does, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
     /// Where the data of an iteration start and end.
-    pub data: Data,
+    pub data: Residency,
     /// How the GPU is given its work; `None` on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<Launches>,
@@ -27,7 +29,7 @@ pub struct Role {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pieces: u32,
     /// Which part of a machine's work is measured.
-    pub does: Does,
+    pub does: Measures,
     /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
@@ -42,28 +44,20 @@ pub struct Role {
 impl Role {
     /// Whether one thread of the host does all that the host does.
     pub fn is_driven_by_one_thread(&self) -> bool {
-        let threads = matches!(self.does, Does::Loads(1..) | Does::Starts(_));
+        let threads = matches!(self.does, Measures::Loads(1..) | Measures::Starts(_));
         self.threads != Some(Threads::All) && !threads
-    }
-
-    /// The question that GPU code of this role answers.
-    pub fn question(&self) -> Data {
-        match self.data {
-            Data::Ordinary if !self.is_driven_by_one_thread() => Data::OrdinaryStaged,
-            data => data,
-        }
     }
 
     /// CPU code on all cores, f32 in ordinary host memory.
     pub fn cpu() -> Self {
         Self {
-            data: Data::Ordinary,
+            data: Residency::Ordinary,
             launches: None,
             threads: Some(Threads::All),
             format: Format::F32,
             split: None,
             pieces: 1,
-            does: Does::Computes,
+            does: Measures::Computes,
             library: None,
             method: None,
             answers: true,
@@ -78,86 +72,11 @@ impl Role {
     /// GPU code on f32 in device memory, its calls queued, its kernels launched one by one.
     pub fn gpu() -> Self {
         Self {
-            data: Data::Queued,
+            data: Residency::Queued,
             launches: Some(Launches::OneByOne),
             threads: None,
             ..Self::cpu()
         }
-    }
-}
-
-/// Where the data of an iteration start and end, and whether the host waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Data {
-    /// In device memory; the host queues calls without waiting for each.
-    Queued,
-    /// In device memory; the host waits for each call.
-    Awaited,
-    /// In pinned (page-locked) host memory.
-    Pinned,
-    /// In ordinary (pageable) host memory.
-    Ordinary,
-    /// In ordinary host memory, from which several threads copy through pinned buffers. A question
-    /// of its own beside [`Data::Ordinary`], which a plain copy answers; the role of such a row has
-    /// `Ordinary` and several threads.
-    OrdinaryStaged,
-}
-
-impl Data {
-    /// All of them: the questions that a group may answer.
-    pub const ALL: [Data; 5] = [
-        Data::Queued,
-        Data::Awaited,
-        Data::Pinned,
-        Data::Ordinary,
-        Data::OrdinaryStaged,
-    ];
-
-    /// As a question: `data on the device, one call awaited`.
-    pub fn phrase(self) -> &'static str {
-        match self {
-            Data::Queued => "data on the device, a queue of calls",
-            Data::Awaited => "data on the device, one call awaited",
-            Data::Pinned => "data in pinned host memory",
-            Data::Ordinary => "data in ordinary host memory",
-            Data::OrdinaryStaged => "data in ordinary host memory, staged by several threads",
-        }
-    }
-
-    /// As a label: `on the device, queued`.
-    pub fn label(self) -> &'static str {
-        match self {
-            Data::Queued => "on the device, queued",
-            Data::Awaited => "on the device, awaited",
-            Data::Pinned => "pinned host memory",
-            Data::Ordinary => "ordinary host memory",
-            Data::OrdinaryStaged => "ordinary host memory, staged",
-        }
-    }
-
-    /// The name in files: `queued`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Data::Queued => "queued",
-            Data::Awaited => "awaited",
-            Data::Pinned => "pinned",
-            Data::Ordinary => "ordinary",
-            Data::OrdinaryStaged => "ordinary-staged",
-        }
-    }
-
-    /// The memory, however it is copied.
-    pub fn memory(self) -> Self {
-        match self {
-            Data::OrdinaryStaged => Data::Ordinary,
-            other => other,
-        }
-    }
-
-    /// Whether they start and end in device memory.
-    pub fn on_device(self) -> bool {
-        matches!(self, Data::Queued | Data::Awaited)
     }
 }
 
@@ -251,12 +170,12 @@ pub enum Library {
 /// Which part of a machine's work is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Does {
+pub enum Measures {
     /// An operation on data.
     #[default]
     Computes,
     /// A copy between host and device, and nothing else.
-    Copies(Way),
+    Copies(CopyDirection),
     /// Allocating, using and releasing device memory.
     Allocates(Allocator),
     /// Feeding batches to a consumer on the device, which this many threads prefetch; 0 where
@@ -272,7 +191,7 @@ pub enum Does {
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum CopyDirection {
     /// Host to device.
     ToDevice,
     /// Device to host.
@@ -404,7 +323,7 @@ mod tests {
                 run: Some(1024),
             }),
             pieces: 8,
-            does: Does::Copies(Way::InPlace),
+            does: Measures::Copies(CopyDirection::InPlace),
             library: Some(Library::Cublas),
             method: Some("another".to_owned()),
             answers: false,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
-use crate::model::role::{Data, Does};
+use crate::model::role::{Measures, Residency};
 use crate::statistics::spread::{SHORT_NS, Spread};
 use crate::store::curves::Benchmark;
 use crossover_words::Clock;
@@ -26,19 +26,19 @@ enum Class {
         short: bool,
     },
     Gpu {
-        data: Data,
+        data: Residency,
         gated: bool,
         short: bool,
     },
 }
 
 impl Class {
-    fn of(device: Device, data: Data, clock: Option<Clock>, median_ns: f64) -> Self {
+    fn of(device: Device, data: Residency, clock: Option<Clock>, median_ns: f64) -> Self {
         let short = median_ns < SHORT_NS;
         match device {
             Device::Cpu => Class::Cpu { short },
             Device::Gpu => Class::Gpu {
-                data: data.memory(),
+                data,
                 gated: matches!(clock, Some(Clock::EventsGated | Clock::EventsCold)),
                 short,
             },
@@ -55,13 +55,13 @@ impl Class {
             Class::Gpu { data, gated, short } => match (gated, data, short) {
                 (true, _, true) => 0.03,
                 (true, _, false) => 0.002,
-                (false, Data::Ordinary | Data::OrdinaryStaged, _) => 0.10,
-                (false, Data::Pinned, true) => 0.025,
-                (false, Data::Pinned, false) => 0.02,
-                (false, Data::Awaited, true) => 0.05,
-                (false, Data::Awaited, false) => 0.035,
-                (false, Data::Queued, true) => 0.10,
-                (false, Data::Queued, false) => 0.01,
+                (false, Residency::Ordinary, _) => 0.10,
+                (false, Residency::Pinned, true) => 0.025,
+                (false, Residency::Pinned, false) => 0.02,
+                (false, Residency::Awaited, true) => 0.05,
+                (false, Residency::Awaited, false) => 0.035,
+                (false, Residency::Queued, true) => 0.10,
+                (false, Residency::Queued, false) => 0.01,
             },
         }
     }
@@ -85,7 +85,7 @@ impl BetweenProcesses {
     /// Standard deviation of the logarithm of another process's median of this benchmark.
     pub(super) fn deviation(&self, benchmark: &Benchmark) -> f64 {
         // Each of its samples is a process.
-        if matches!(benchmark.role.does, Does::Starts(_)) {
+        if matches!(benchmark.role.does, Measures::Starts(_)) {
             return 0.0;
         }
         let class = Class::of(
@@ -151,7 +151,7 @@ mod tests {
         };
         Confirmation {
             group: "a".into(),
-            question: Data::Queued,
+            question: Residency::Queued,
             gpu: "b".into(),
             clock: Clock::Events,
             gpu_machine: None,
@@ -171,7 +171,12 @@ mod tests {
         };
         // 30 % from process to process, where 3 % are assumed.
         let spread = BetweenProcesses::of(&[gated([5e3, 7e3, 5e3, 7e3, 9e3])]);
-        let short = Class::of(Device::Gpu, Data::Queued, Some(Clock::EventsGated), 5e3);
+        let short = Class::of(
+            Device::Gpu,
+            Residency::Queued,
+            Some(Clock::EventsGated),
+            5e3,
+        );
         // Three sizes with logarithms around their mean, six degrees of freedom; 24 are assumed.
         let squares: f64 = [5e3_f64, 7e3, 9e3]
             .map(|ns| (ns / 315e9_f64.cbrt()).ln().powi(2))
@@ -183,7 +188,7 @@ mod tests {
         let quiet = spread.0[&Class::Cpu { short: false }];
         let wanted = 0.16 * (24.0_f64 / 30.0).sqrt();
         assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
-        let pinned = Class::of(Device::Gpu, Data::Pinned, Some(Clock::Wall), 5e3);
+        let pinned = Class::of(Device::Gpu, Residency::Pinned, Some(Clock::Wall), 5e3);
         assert!(!spread.0.contains_key(&pinned));
     }
 

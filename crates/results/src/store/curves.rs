@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id};
-use crate::model::role::{Does, Role};
+use crate::model::role::{Measures, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crossover_words::Clock;
@@ -197,7 +197,7 @@ impl Series {
 
     /// Whether it computes, and does not only copy, allocate or start something.
     pub fn computes(&self) -> bool {
-        self.role.does == Does::Computes
+        self.role.does == Measures::Computes
     }
 
     /// Its steady points.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use cudarc::driver::{result, sys};
 
 use crate::device::Gpu;
-use crate::model::Data;
+use crate::model::Residency;
 use crate::timing::CudaError;
 use crate::workload::prepare::Prepared;
 
@@ -34,11 +34,11 @@ impl Kind {
     }
 }
 
-impl From<Kind> for Data {
+impl From<Kind> for Residency {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Pageable | Kind::ManagedFaults | Kind::ManagedPrefetch => Data::Ordinary,
-            Kind::Pinned | Kind::WriteCombined | Kind::Registered => Data::Pinned,
+            Kind::Pageable | Kind::ManagedFaults | Kind::ManagedPrefetch => Residency::Ordinary,
+            Kind::Pinned | Kind::WriteCombined | Kind::Registered => Residency::Pinned,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::model::Way;
+use crate::model::CopyDirection;
 use crate::timing::CudaError;
 use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
@@ -26,15 +26,21 @@ use crate::workload::routine::{Made, Routine, RoutineError};
 pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost};
 
-/// A copy of every byte, from or to one kind of host memory; with [`Way::ToDevice`] also in several
+/// A copy of every byte, from or to one kind of host memory; with [`CopyDirection::ToDevice`] also in several
 /// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
 /// per page, before a kernel reads it.
 ///
 /// # Errors
-/// Errors of CUDA, out of memory included, and of the kernel's compilation; [`Way::InPlace`] from
+/// Errors of CUDA, out of memory included, and of the kernel's compilation; [`CopyDirection::InPlace`] from
 /// pageable memory, and several pieces in any direction but to the device.
-pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces: u32) -> Made {
-    if pieces == 0 || pieces > 1 && way != Way::ToDevice {
+pub fn copy(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    way: CopyDirection,
+    kind: Kind,
+    pieces: u32,
+) -> Made {
+    if pieces == 0 || pieces > 1 && way != CopyDirection::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
     let piece = problem.pattern.len().div_ceil(pieces as usize);
@@ -46,7 +52,9 @@ pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces:
 /// # Errors
 /// As [`copy`].
 pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind) -> Made {
-    let mut work = copies(gpu, problem, Way::ToDevice, kind, |_| problem.pattern.len())?;
+    let mut work = copies(gpu, problem, CopyDirection::ToDevice, kind, |_| {
+        problem.pattern.len()
+    })?;
     work.waits = false;
     Ok(Box::new(work))
 }
@@ -59,22 +67,26 @@ pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind, bytes: &[usize
     if bytes.iter().sum::<usize>() != problem.pattern.len() {
         return Err("the tensors are not as long as what is copied".into());
     }
-    Ok(Box::new(copies(gpu, problem, Way::ToDevice, kind, |i| {
-        bytes[i]
-    })?))
+    Ok(Box::new(copies(
+        gpu,
+        problem,
+        CopyDirection::ToDevice,
+        kind,
+        |i| bytes[i],
+    )?))
 }
 
 /// The steps of a copy; `piece` gives the length of each piece of one to the device.
 fn copies(
     gpu: &Rc<Gpu>,
     problem: &Rc<Transfer>,
-    way: Way,
+    way: CopyDirection,
     kind: Kind,
     piece: impl Fn(usize) -> usize,
 ) -> Result<Prepared, RoutineError> {
     let len = problem.pattern.len();
     let mut work = Prepared::new(gpu)?;
-    if way == Way::Both {
+    if way == CopyDirection::Both {
         work.steps = Steps::with_streams(gpu)?;
     }
     work.waits = true;
@@ -84,7 +96,7 @@ fn copies(
     // SAFETY: both sides hold as many bytes, and live in the routine.
     unsafe {
         match way {
-            Way::ToDevice => {
+            CopyDirection::ToDevice => {
                 let (mut rest, mut to) = (&*host.bytes(), device.address);
                 for i in 0.. {
                     let (bytes, after) = rest.split_at(piece(i).min(rest.len()));
@@ -95,18 +107,18 @@ fn copies(
                     }
                 }
             }
-            Way::ToHost => work
+            CopyDirection::ToHost => work
                 .steps
                 .download(On::Compute, device.address, host.bytes()),
-            Way::Both => {
+            CopyDirection::Both => {
                 let back = HostBuffer::owned(&mut work, kind, len)?.bytes();
-                let (from, wrong_there) = there(&mut work, problem, Way::ToHost, back)?;
+                let (from, wrong_there) = there(&mut work, problem, CopyDirection::ToHost, back)?;
                 wrong.push(wrong_there);
                 work.steps.download(On::Down, from.address, back);
                 work.steps.upload(On::Compute, host.bytes(), device.address);
                 work.steps.wait(On::Down);
             }
-            Way::InPlace => {
+            CopyDirection::InPlace => {
                 let blocks = 4 * gpu.properties().multiprocessors;
                 let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
                     .arg(device.address)
@@ -131,11 +143,11 @@ fn copies(
 /// trial.
 ///
 /// # Errors
-/// Errors of CUDA, and any direction but [`Way::ToDevice`] and [`Way::ToHost`].
-pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
+/// Errors of CUDA, and any direction but [`CopyDirection::ToDevice`] and [`CopyDirection::ToHost`].
+pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made {
     let words = match way {
-        Way::ToDevice => "to the device",
-        Way::ToHost => "to the host",
+        CopyDirection::ToDevice => "to the device",
+        CopyDirection::ToHost => "to the host",
         _ => return Err(format!("no copy {way:?} is staged").into()),
     };
     let bytes = problem.pattern.len();
@@ -151,7 +163,7 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
         work.check_by(move |memory| Ok(verified(wrong(memory)?)));
         let block = Block::whole(host, device.address);
         let (uploads, downloads) = match way {
-            Way::ToHost => (Vec::new(), vec![block]),
+            CopyDirection::ToHost => (Vec::new(), vec![block]),
             _ => (vec![block], Vec::new()),
         };
         let stages = vec![Stage {
@@ -179,11 +191,11 @@ type Wrong = Box<dyn Fn(&Memory) -> Result<usize, CudaError>>;
 fn there(
     work: &mut Prepared,
     problem: &Rc<Transfer>,
-    way: Way,
+    way: CopyDirection,
     host: *mut [u8],
 ) -> Result<(Device<u8>, Wrong), RoutineError> {
     let (poisoned, judge) = (problem.clone(), problem.clone());
-    if way == Way::ToHost {
+    if way == CopyDirection::ToHost {
         let device = work.upload(&problem.pattern)?;
         work.poison(move |_| {
             // SAFETY: the memory is the routine's, and idle.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::device::{copies_and_events::copy_to_device, kernel::Source};
-use crate::model::{Cost, Verified, Way};
+use crate::model::{CopyDirection, Cost, Verified};
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, Memory, kernels};
 use crate::workload::routine::Workload;
@@ -105,12 +105,12 @@ impl Workload for Transfer {
 }
 
 /// Every byte crosses the link, once each way that there is.
-pub fn cost(way: Way, size: u64) -> Cost {
+pub fn cost(way: CopyDirection, size: u64) -> Cost {
     let size = size as f64;
     let (to_device, to_host) = match way {
-        Way::ToDevice | Way::InPlace => (size, 0.0),
-        Way::ToHost => (0.0, size),
-        Way::Both => (size, size),
+        CopyDirection::ToDevice | CopyDirection::InPlace => (size, 0.0),
+        CopyDirection::ToHost => (0.0, size),
+        CopyDirection::Both => (size, size),
     };
     Cost::default().over_link(to_device, to_host)
 }

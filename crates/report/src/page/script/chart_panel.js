@@ -16,7 +16,7 @@ export const speedupOf = (group, series, row) => {
   const base = bestCpu(group, row[0]);
   return known || (base ? [row[0], base[1] / row[1]] : null);
 };
-const FRONT = ["ordinary", "pinned", "awaited", "queued", "ordinary-staged"];
+const FRONT = ["ordinary", "pinned", "awaited", "queued"];
 const rateOf = (row) => (row[4] ? [row[0], row[4] / (row[1] * 1e-9), row[4] / (row[3] * 1e-9), row[4] / (row[2] * 1e-9)] : null);
 // The chart: one curve per place of the data or per implementation, three of them in colour.
 export const curvesPanel = (kinds, said, chosen) => {

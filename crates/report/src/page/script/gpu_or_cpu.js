@@ -51,7 +51,6 @@ export const typedSize = (text) => {
 // What each technique that moves or keeps data gains at a size: the speedup there over that before.
 const STEPS = [
   ["Pin the host memory", "pinned", "ordinary"],
-  ["Stage it by several threads", "ordinary-staged", "ordinary"],
   ["Keep the data on the device", "awaited", "ordinary"],
   ["Keep pinned data on the device", "awaited", "pinned"],
   ["Queue calls, wait for none", "queued", "awaited"],

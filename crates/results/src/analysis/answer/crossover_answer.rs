@@ -8,8 +8,7 @@
 //!   these, the one that wins from the smallest size on, and of several that do, the fastest at
 //!   the largest. Gated times stand in, labelled as device time, only where no other was measured.
 //! - *data on the device, one call awaited*, *data in pinned host memory*, *data in ordinary host
-//!   memory*: likewise, of the implementations whose role says so. What several threads stage from
-//!   ordinary memory is a technique and a question of its own, beside that of the plain copy.
+//!   memory*: likewise, of the implementations whose role says so.
 //!
 //! Where the run put the question to several processes, their answer counts (`confirm`).
 //!
@@ -31,7 +30,7 @@ use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
-use crate::model::role::Data;
+use crate::model::role::Residency;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 
@@ -49,7 +48,7 @@ pub struct CrossoverAnswer {
     /// Clock of the GPU implementation.
     pub clock: &'static str,
     /// Where the data start and end.
-    pub question: Data,
+    pub question: Residency,
     /// Whether the GPU's time includes the launch.
     pub includes_launch: bool,
     /// Whether it answers its question for the group.
@@ -317,7 +316,7 @@ fn compare(
     let all_ours = LazyCell::new(|| ours.with_unsteady());
     let all_theirs = LazyCell::new(|| theirs.with_unsteady());
     let names = LazyCell::new(|| best_cpu(&all_ours).1);
-    for question in Data::ALL {
+    for question in Residency::ALL {
         let answer = confirmed
             .iter()
             .find(|(asked, _)| asked.question == question && asked.gpu_machine == gpu_machine);
@@ -390,7 +389,7 @@ fn one(
         cpu,
         gpu: series.implementation.clone(),
         clock: series.clock_name(),
-        question: series.role.question(),
+        question: series.role.data,
         includes_launch: series.includes_launch(),
         headline: false,
         gpu_machine: gpu_machine.clone(),
@@ -446,7 +445,7 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
 
 /// Which of these answers, all of one group and GPU, answers the question: of those that win
 /// from about the smallest size on, the fastest at the largest.
-pub fn headline(found: &[CrossoverAnswer], question: Data) -> Option<usize> {
+pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize> {
     let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) => f.crossing.range.0,
         (_, Some(change)) => change.size,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::analysis::answer::crossing::Answer;
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
-use crate::model::role::Data;
+use crate::model::role::Residency;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct Crossover {
     /// The machine whose GPU it is, when not the CPU's own.
     pub gpu_machine: Option<String>,
     /// Where the data start and end, and whether each call is awaited.
-    pub question: Data,
+    pub question: Residency,
     /// Clock of the GPU's times.
     pub clock: &'static str,
     /// Whether it answers its question for the group.

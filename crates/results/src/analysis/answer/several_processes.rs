@@ -130,7 +130,7 @@ pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
         .map(|one| {
             let (one, (of_speedups, of_crossings)) = one.as_ref()?;
             let others = || {
-                let memory = |said: &QuestionSamples| said.asked.question.memory();
+                let memory = |said: &QuestionSamples| said.asked.question;
                 let all = said.iter().flatten();
                 let others = all.filter(move |(said, _)| {
                     memory(said) == memory(one) && !std::ptr::eq(said, one)
@@ -335,7 +335,7 @@ mod tests {
 
     use super::*;
     use crate::analysis::answer::confirming_process::{centre, sizes};
-    use crate::model::role::Data;
+    use crate::model::role::Residency;
     use crossover_words::Clock;
 
     const RANGE: (u64, u64) = (8, 4096);
@@ -343,7 +343,7 @@ mod tests {
     fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
         Confirmation {
             group: "a".into(),
-            question: Data::Queued,
+            question: Residency::Queued,
             gpu: "b".into(),
             clock: Clock::Events,
             gpu_machine: None,

@@ -2,7 +2,7 @@
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::findings::technique::Technique;
-use crate::model::role::{Allocator, Does};
+use crate::model::role::{Allocator, Measures};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
@@ -125,7 +125,7 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
 }
 
 fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {
-    gpu(group, Wall).find(|s| s.role.does == Does::Allocates(allocator))
+    gpu(group, Wall).find(|s| s.role.does == Measures::Allocates(allocator))
 }
 
 fn at(group: &Group, allocator: Allocator, size: u64) -> Option<&Benchmark> {

@@ -1,7 +1,7 @@
 //! What a copy between host and device costs however small it is.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
-use crate::model::role::{Data, Does, Role, Way};
+use crate::model::role::{CopyDirection, Measures, Residency, Role};
 use crate::store::curves::{Group, Series};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
@@ -10,8 +10,8 @@ use crossover_words::units;
 const SMALL: u64 = 1 << 16;
 
 /// A plain copy: in one piece, by no particular method.
-pub(super) fn plain(role: &Role, way: Way) -> bool {
-    role.does == Does::Copies(way) && role.pieces == 1 && role.method.is_none()
+pub(super) fn plain(role: &Role, way: CopyDirection) -> bool {
+    role.does == Measures::Copies(way) && role.pieces == 1 && role.method.is_none()
 }
 
 /// The time at the smallest size: there the bytes themselves take next to none.
@@ -19,14 +19,24 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
     let find = |way, data| -> Option<&Series> {
         gpu(group, Wall).find(|s| plain(&s.role, way) && s.role.data == data)
     };
-    let up = find(Way::ToDevice, Data::Pinned)?.points.first()?;
+    let up = find(CopyDirection::ToDevice, Residency::Pinned)?
+        .points
+        .first()?;
     let size = Some(up.size).filter(|size| *size <= SMALL)?;
     let mut others = Vec::new();
     let mut rests = vec![up];
     for (way, data, words) in [
-        (Way::ToHost, Data::Pinned, "back to the host"),
-        (Way::ToDevice, Data::Ordinary, "from pageable memory"),
-        (Way::InPlace, Data::Pinned, "read by a kernel in place"),
+        (CopyDirection::ToHost, Residency::Pinned, "back to the host"),
+        (
+            CopyDirection::ToDevice,
+            Residency::Ordinary,
+            "from pageable memory",
+        ),
+        (
+            CopyDirection::InPlace,
+            Residency::Pinned,
+            "read by a kernel in place",
+        ),
     ] {
         if let Some(b) = find(way, data).and_then(|s| s.at(size)) {
             others.push(format!("{} {words}", units::time(b.median_ns)));

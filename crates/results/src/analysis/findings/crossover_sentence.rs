@@ -4,7 +4,6 @@ use crate::analysis::answer::answer_in_words;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
-use crate::model::role::Data;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     headlines(context.found)
@@ -12,9 +11,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let mut finding = one(f);
             finding.in_a_table = true;
             // As the data are where a function of the host finds them, if that was measured.
-            // Staging is a technique on top of that.
-            let asked = headlines(context.found)
-                .filter(|g| g.group == f.group && g.question != Data::OrdinaryStaged);
+            let asked = headlines(context.found).filter(|g| g.group == f.group);
             let is_last = asked.map(|g| g.question).max() == Some(f.question);
             match is_last && f.gpu_machine.is_none() {
                 true => {
@@ -35,14 +32,14 @@ fn one(f: &CrossoverAnswer) -> Finding {
         ),
         None => f.topic.title.clone(),
     };
-    let data = f.question.phrase();
+    let data = f.question.words();
     let call = match f.includes_launch || !f.question.on_device() {
         true => "",
         false => ", by its device time alone,",
     };
     let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
     let text = format!(
-        "{machine}, {data}, where gpu/{}{call} is ahead of the best CPU code: {wins}; {largest}.",
+        "{machine}, data {data}, where gpu/{}{call} is ahead of the best CPU code: {wins}; {largest}.",
         f.gpu
     );
     let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {

@@ -6,7 +6,7 @@ use crate::analysis::findings::overlap::in_sequence;
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::limits::NOISE;
 use crate::model::group_info::GroupInfo;
-use crate::model::role::{Data, Launches, Way};
+use crate::model::role::{CopyDirection, Launches, Residency};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::{self, Events, EventsGated, Wall};
 use crossover_words::units;
@@ -304,27 +304,27 @@ const PAYS: f64 = 1.1;
 
 pub(super) fn pinned_to_device(context: &Context, group: &Group) -> Option<Finding> {
     let words = ["h2d", "to the device", "h2d_pinned"];
-    pinned(context, group, Way::ToDevice, words)
+    pinned(context, group, CopyDirection::ToDevice, words)
 }
 
 pub(super) fn pinned_to_host(context: &Context, group: &Group) -> Option<Finding> {
     let words = ["d2h", "to the host", "d2h_pinned"];
-    pinned(context, group, Way::ToHost, words)
+    pinned(context, group, CopyDirection::ToHost, words)
 }
 
 /// `words` are the copy's name, its direction, and the name of the ceiling of the link.
 fn pinned(
     context: &Context,
     group: &Group,
-    way: Way,
+    way: CopyDirection,
     [id, direction, ceiling]: [&str; 3],
 ) -> Option<Finding> {
     let rows = pair(
         group,
         &[Wall],
-        |role| plain(role, way) && role.data == Data::Ordinary,
-        |role| role.data == Data::Pinned,
-        |role| role.data = Data::Ordinary,
+        |role| plain(role, way) && role.data == Residency::Ordinary,
+        |role| role.data == Residency::Pinned,
+        |role| role.data = Residency::Ordinary,
     )?;
     let pair = Pair::largest(group, rows)?;
     let pays = |(slow, fast): &&(&Benchmark, &Benchmark)| slow.median_ns / fast.median_ns >= PAYS;
@@ -369,7 +369,7 @@ pub(super) fn copied_in_pieces(_: &Context, group: &Group) -> Option<Finding> {
     let rows = pair(
         group,
         &[Wall],
-        |role| plain(role, Way::ToDevice) && role.data == Data::Pinned,
+        |role| plain(role, CopyDirection::ToDevice) && role.data == Residency::Pinned,
         |role| role.pieces > 1,
         |role| role.pieces = 1,
     )?;

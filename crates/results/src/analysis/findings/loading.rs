@@ -2,7 +2,7 @@
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
 use crate::analysis::findings::technique::Technique;
-use crate::model::role::{Data, Does, Role};
+use crate::model::role::{Measures, Residency, Role};
 use crate::store::curves::{Benchmark, Group};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
@@ -12,7 +12,7 @@ const RUNNING: &str = "kernel_running_share";
 /// Threads that prefetch, where it is a loader.
 fn threads(role: &Role) -> Option<u32> {
     match role.does {
-        Does::Loads(threads) => Some(threads),
+        Measures::Loads(threads) => Some(threads),
         _ => None,
     }
 }
@@ -27,10 +27,10 @@ fn words(threads: u32) -> String {
 }
 
 pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
-    let plain =
-        gpu(group, Wall).find(|s| threads(&s.role) == Some(0) && s.role.data == Data::Ordinary)?;
+    let plain = gpu(group, Wall)
+        .find(|s| threads(&s.role) == Some(0) && s.role.data == Residency::Ordinary)?;
     let mut pinned: Vec<_> = gpu(group, Wall)
-        .filter(|s| s.role.data == Data::Pinned)
+        .filter(|s| s.role.data == Residency::Pinned)
         .filter_map(|s| Some((threads(&s.role)?, s)))
         .collect();
     pinned.sort_by_key(|(threads, _)| *threads);

@@ -3,7 +3,7 @@
 use crate::analysis::findings::finding::{Context, Finding, gpu, pair, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::limits::link_ns;
-use crate::model::role::{Data, Launches, Role};
+use crate::model::role::{Launches, Residency, Role};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
@@ -32,7 +32,7 @@ pub(super) fn pieces(context: &Context, group: &Group) -> Option<Finding> {
         .collect();
     let &(one, count, best) = bests.last()?;
     let ratio = one.median_ns / best.median_ns;
-    let pinned = sequence.role.data == Data::Pinned;
+    let pinned = sequence.role.data == Residency::Pinned;
     let limits = context.machine.limits_of(best);
     let copy = limits.and_then(|limits| link_ns(best.cost.link_bytes?, limits));
     let copy = copy.filter(|_| pinned);

@@ -3,7 +3,7 @@
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::telemetry::{power_w, sm_clock_mhz};
 use crate::model::group_info::GroupInfo;
-use crate::model::role::Does;
+use crate::model::role::Measures;
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -71,7 +71,7 @@ fn speed(b: &Benchmark) -> String {
 }
 
 pub(super) fn find(context: &Context, group: &Group) -> Option<Finding> {
-    let sustained = gpu(group, Clock::Events).filter(|s| s.role.does == Does::Sustains);
+    let sustained = gpu(group, Clock::Events).filter(|s| s.role.does == Measures::Sustains);
     let mut held: Vec<Held> = sustained.filter_map(Held::of).collect();
     held.sort_by_key(|held| held.series.role.format);
     let longest = held.iter().map(|held| held.last.size).max()?;

@@ -3,7 +3,7 @@
 use crate::analysis::findings::finding::{Context, Finding, sentence};
 use crate::model::group_info::{GroupInfo, Truth};
 use crate::model::id::Device;
-use crate::model::role::{Does, Phase};
+use crate::model::role::{Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -133,7 +133,7 @@ fn over(ratio: f64) -> String {
 
 fn way(series: &Series) -> &'static str {
     match series.role.does {
-        Does::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
+        Measures::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
         _ => series.clock_name(),
     }
 }

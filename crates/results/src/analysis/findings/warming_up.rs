@@ -2,7 +2,7 @@
 //! to capture and instantiate a graph, to choose the fastest of several ways.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
-use crate::model::role::{Does, Launches, Phase};
+use crate::model::role::{Launches, Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::{self, Submit, Wall};
 use crossover_words::units;
@@ -65,7 +65,7 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         each_call(group, Wall).find(of)?.points.last()
     };
     let once = |phase| {
-        let of = |s: &&Series| s.role.does == Does::Starts(phase);
+        let of = |s: &&Series| s.role.does == Measures::Starts(phase);
         gpu(group, Wall).find(of)?.points.last()
     };
     let eager = warm(Launches::OneByOne)?;
@@ -152,5 +152,5 @@ fn pays(paid: Option<f64>, saves: f64) -> String {
 }
 
 fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
-    gpu(group, clock).filter(|s| s.role.does == Does::Starts(Phase::EachCall))
+    gpu(group, clock).filter(|s| s.role.does == Measures::Starts(Phase::EachCall))
 }

@@ -1,5 +1,7 @@
 //! Everything said about two sides.
 
+use std::collections::BTreeMap;
+
 use regex::Regex;
 
 use crate::environment;
@@ -24,6 +26,8 @@ pub struct Options {
     pub on_one_machine: bool,
     /// What is taken from the samples of each run.
     pub location: Location,
+    /// Benchmarks whose process failed, and how.
+    pub failed: BTreeMap<String, String>,
 }
 
 impl Default for Options {
@@ -34,6 +38,7 @@ impl Default for Options {
             screened: 0,
             on_one_machine: false,
             location: Location::Median,
+            failed: BTreeMap::new(),
         }
     }
 }
@@ -95,7 +100,7 @@ impl FailOn {
 
 /// Compares the runs of two sides pair by pair; both have as many.
 pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Comparison {
-    let all = rows::rows(base, new, options.location);
+    let all = rows::rows(base, new, options);
     let shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
     let (cases, tested): (Vec<_>, Vec<_>) = all
         .iter()
@@ -200,9 +205,13 @@ impl Comparison {
         self.rows.iter().filter(|r| r.verdict == verdict).count()
     }
 
-    /// 0 clean, 1 where a verdict that `fail_on` names was given, 2 where no benchmark could
-    /// be compared.
+    /// 0 clean, 1 where a run failed or a verdict that `fail_on` names was given, 2 where no
+    /// benchmark could be compared.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
+        // No change is worth a verdict where a side computes wrongly.
+        if !self.failures.is_empty() || self.count(Verdict::Failed) > 0 {
+            return 1;
+        }
         if self.rows.iter().all(|r| r.judgement.is_none()) {
             return 2;
         }

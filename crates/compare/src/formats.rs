@@ -32,7 +32,8 @@ struct Entry<'a> {
 }
 
 impl Comparison {
-    /// The times of the new side in Bencher Metric Format, as its measure `latency` in nanoseconds.
+    /// The times of the new side in Bencher Metric Format, as its measure `latency` in nanoseconds, or
+    /// `value` where the clock is unknown.
     /// The bounds are those of the change, as times.
     pub fn bencher(&self) -> String {
         let times = self.rows.iter().filter_map(|row| Some((row, row.new_ns?)));
@@ -43,7 +44,12 @@ impl Comparison {
                 lower_value: row.judgement.and_then(|judgement| bound(judgement.low)),
                 upper_value: row.judgement.and_then(|judgement| bound(judgement.high)),
             };
-            (row.id.clone(), BTreeMap::from([("latency", metric)]))
+            let measure = if row.clock.is_some() {
+                "latency"
+            } else {
+                "value"
+            };
+            (row.id.clone(), BTreeMap::from([(measure, metric)]))
         };
         pretty(&times.map(metric).collect::<BTreeMap<_, _>>())
     }
@@ -53,7 +59,7 @@ impl Comparison {
         let entries = self.rows.iter().filter_map(|row| {
             Some(Entry {
                 name: &row.id,
-                unit: "ns",
+                unit: if row.clock.is_some() { "ns" } else { "" },
                 value: row.new_ns?,
                 extra: in_words(row),
             })
@@ -64,7 +70,8 @@ impl Comparison {
     /// A test case for each benchmark, which fails by a verdict that `fail_on` names and is skipped
     /// without one; and an error for each run that failed.
     pub fn junit(&self, fail_on: FailOn) -> String {
-        let fails = |row: &Row| fail_on.verdicts().contains(&row.verdict);
+        let fails =
+            |row: &Row| row.verdict == Verdict::Failed || fail_on.verdicts().contains(&row.verdict);
         let is_skipped = |row: &Row| row.verdict == Verdict::Unsure;
         let count = |of: &dyn Fn(&Row) -> bool| self.rows.iter().filter(|row| of(row)).count();
         let mut text = format!(
@@ -77,7 +84,7 @@ impl Comparison {
         );
         for row in &self.rows {
             let (class, name) = row.id.split_once('/').unwrap_or(("", &row.id));
-            let seconds = row.new_ns.unwrap_or(0.0) * 1e-9;
+            let seconds = row.clock.and(row.new_ns).unwrap_or(0.0) * 1e-9;
             let _ = write!(
                 text,
                 "<testcase classname=\"{}\" name=\"{}\" time=\"{seconds:e}\">",

@@ -139,9 +139,13 @@ fn times(sizes: &Sizes<'_>) -> Plot {
             ..series(label, index, sizes, dots.collect())
         }
     };
+    let (title, quantity) = match sizes.iter().any(|(_, row)| row.clock.is_some()) {
+        true => ("median time", Quantity::Time),
+        false => ("median, in the unit of the measurement", Quantity::Rate("")),
+    };
     plot(
-        "median time",
-        Quantity::Time,
+        title,
+        quantity,
         vec![
             curve("base", BASE, |row| row.base_ns),
             curve("new", NEW, |row| row.new_ns),

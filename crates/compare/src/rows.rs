@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::case::{Case, Pair};
 use crate::class::Class;
+use crate::comparison::Options;
 use crate::judge::Judged;
 use crate::median::{FEWEST_SAMPLES, Location, Median};
 use crate::verdict::Verdict;
@@ -36,6 +37,20 @@ pub(crate) struct Judgement {
 }
 
 impl Judgement {
+    /// Of measurements that do not vary.
+    fn exact(ratio: f64, pairs: usize) -> Self {
+        Self {
+            ratio,
+            low: ratio,
+            high: ratio,
+            resolution: 0.0,
+            pairs,
+            confirmed: 0,
+            more_pairs: f64::INFINITY,
+            pairs_for_threshold: 0.0,
+        }
+    }
+
     pub(super) fn of(judged: &Judged) -> Self {
         let [ratio, low, high] = judged.ratio();
         Self {
@@ -60,7 +75,7 @@ pub struct Row {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// Time before, nanoseconds: of the median run, and where there is a judgement as far from that
+    /// Before, nanoseconds, or without a clock a number whose unit is unknown: of the median run, and where there is a judgement as far from that
     /// of the other side as its ratio says.
     pub(crate) base_ns: Option<f64>,
     /// The same of the time now.
@@ -104,15 +119,16 @@ type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
 pub(super) fn rows(
     base: &[Baseline],
     new: &[Baseline],
-    location: Location,
+    options: &Options,
 ) -> Vec<(Row, Option<Case>)> {
     let ids: BTreeSet<&String> = base
         .iter()
         .chain(new)
         .flat_map(|b| b.results.keys())
+        .chain(options.failed.keys())
         .collect();
     ids.into_iter()
-        .filter_map(|id| row(id, base, new, location))
+        .filter_map(|id| row(id, base, new, options))
         .collect()
 }
 
@@ -120,8 +136,9 @@ fn row(
     id: &str,
     base: &[Baseline],
     new: &[Baseline],
-    location: Location,
+    options: &Options,
 ) -> Option<(Row, Option<Case>)> {
+    let location = options.location;
     let pairs: Vec<Sides<'_>> = base
         .iter()
         .zip(new)
@@ -153,6 +170,11 @@ fn row(
             .chain(unlike_choices(&pairs))
             .collect(),
     };
+    if let Some(how) = options.failed.get(id) {
+        row.verdict = Verdict::Failed;
+        row.reason = Some(how.clone());
+        return Some((row, None));
+    }
     let broken = |side: &[Baseline], other: &[Baseline]| {
         side.iter()
             .any(|s| other.iter().any(|o| s.is_broken(id, o)))
@@ -164,13 +186,33 @@ fn row(
         }
         if afters.is_empty() {
             row.verdict = Verdict::Gone;
-            row.reason = new.iter().find_map(|b| b.why_absent(id));
+            row.reason = (new.iter().find_map(|b| b.why_absent(id)))
+                .or_else(|| shares_a_folder(id, base, new));
         } else {
             row.verdict = Verdict::New;
+            row.reason = shares_a_folder(id, new, base);
         }
         return Some((row, None));
     }
-    match case(id, &pairs, &clocks, row.clock, location) {
+    if let (Some(base), Some(new), 1) = (constant(&befores), constant(&afters), clocks.len()) {
+        // A clock that ticks more slowly than the benchmark runs shows the same for different code.
+        if row.clock.is_some() && base == new {
+            row.reason = Some(BELOW_RESOLUTION.to_owned());
+            return Some((row, None));
+        }
+        // A count needs no statistics.
+        if row.clock.is_none() {
+            let (ratio, edge) = (new / base, 1.0 + options.threshold);
+            row.verdict = match ratio {
+                ratio if ratio >= edge => Verdict::Slower,
+                ratio if ratio <= 1.0 / edge => Verdict::Faster,
+                _ => Verdict::Same,
+            };
+            row.judgement = Some(Judgement::exact(ratio, befores.len().min(afters.len())));
+            return Some((row, None));
+        }
+    }
+    match case(id, &pairs, &clocks, row.clock, options) {
         Ok(case) => {
             row.class = Some(case.class.clone());
             Some((row, Some(case)))
@@ -182,12 +224,41 @@ fn row(
     }
 }
 
+/// The value that all samples of these runs have; `None` where they differ, or are too few.
+fn constant(runs: &[&Sampled]) -> Option<f64> {
+    /// What the division by the iterations may round.
+    const ROUNDING: f64 = 1e-12;
+    let first = *runs.first()?.ns.first()?;
+    let is_first = |ns: &f64| (ns / first - 1.0).abs() <= ROUNDING;
+    let are = |run: &&Sampled| run.ns.len() >= FEWEST_SAMPLES && run.ns.iter().all(is_first);
+    runs.iter().all(are).then_some(first)
+}
+
+/// Why `id` may be missing on the `other` side: Criterion makes folders of ids, and replaces
+/// characters that a file system may refuse.
+fn shares_a_folder(id: &str, side: &[Baseline], other: &[Baseline]) -> Option<String> {
+    let folders = side.iter().filter_map(|baseline| baseline.folder(id));
+    let held = |folder| {
+        other
+            .iter()
+            .find_map(|other| Some((folder, other.held_in(folder)?)))
+    };
+    let (folder, held) = folders.into_iter().find_map(held)?;
+    Some(format!(
+        "Criterion stores {id} and {held} in one folder, {}, where the later one replaces the other: rename one",
+        folder.display()
+    ))
+}
+
+const BELOW_RESOLUTION: &str =
+    "below the resolution of its clock: all samples of both sides are equal";
+
 fn case(
     id: &str,
     pairs: &[Sides<'_>],
     clocks: &BTreeSet<Option<Clock>>,
     clock: Option<Clock>,
-    location: Location,
+    options: &Options,
 ) -> Result<Case, String> {
     if clocks.len() > 1 {
         let names: Vec<&str> = clocks
@@ -204,10 +275,11 @@ fn case(
         let (Some(before), Some(after)) = (before, after) else {
             continue;
         };
-        if before.ns == after.ns {
+        // In `ab` each process wrote its own.
+        if before.ns == after.ns && !options.on_one_machine {
             return Err("both sides hold the same samples: one measurement, saved twice".into());
         }
-        let median = |side: &Sampled| Median::at(location, &side.ns);
+        let median = |side: &Sampled| Median::at(options.location, &side.ns);
         let (Some(base), Some(new)) = (median(before), median(after)) else {
             return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
         };
@@ -345,7 +417,7 @@ mod tests {
     }
 
     fn rounds_and_marks(base: &[Baseline], new: &[Baseline]) -> (Vec<usize>, Vec<String>) {
-        let (row, case) = rows(base, new, Location::Median).remove(0);
+        let (row, case) = rows(base, new, &Options::default()).remove(0);
         let rounds = case.unwrap().pairs.iter().map(|pair| pair.round).collect();
         (rounds, row.marks)
     }
@@ -356,7 +428,7 @@ mod tests {
         let new = [run(14.0, Some("y")), run(10.6, Some("y"))];
         let said = "of what: base chose x, new y in 1 of 2 pairs, which do not count".to_owned();
         assert_eq!(rounds_and_marks(&base, &new), (vec![1], vec![said]));
-        let (row, _) = rows(&base, &new, Location::Median).remove(0);
+        let (row, _) = rows(&base, &new, &Options::default()).remove(0);
         assert!((row.base_ns.unwrap() - 10.5).abs() < 0.1, "{row:?}");
     }
 
@@ -387,11 +459,69 @@ mod tests {
         let (row, case) = rows(
             &[on(Clock::EventsGated)],
             &[on(Clock::Events)],
-            Location::Median,
+            &Options::default(),
         )
         .remove(0);
         assert!(case.is_none());
         let reason = "timed on events and events-gated: different quantities";
         assert_eq!(row.reason.as_deref(), Some(reason));
+    }
+
+    /// A run whose samples are all `ns`.
+    fn constant(ns: f64, clock: Option<Clock>) -> Baseline {
+        let mut run = run(ns, None);
+        let sampled = run.results.get_mut(ID).unwrap();
+        let ns = (1..=20).map(|iterations| ns * f64::from(iterations) / f64::from(iterations));
+        *sampled = Sampled {
+            ns: ns.collect(),
+            clock,
+            sidecar: None,
+        };
+        run
+    }
+
+    #[test]
+    fn counts_that_do_not_vary_need_no_statistics() {
+        for (new, verdict) in [
+            (100_000.0, Verdict::Same),
+            (100_900.0, Verdict::Same),
+            (102_000.0, Verdict::Slower),
+            (98_000.0, Verdict::Faster),
+        ] {
+            for on_one_machine in [false, true] {
+                let options = Options {
+                    on_one_machine,
+                    ..Options::default()
+                };
+                let [base, new] = [100_000.0, new].map(|count| [constant(count, None)]);
+                let (row, case) = rows(&base, &new, &options).remove(0);
+                assert!(case.is_none() && row.reason.is_none());
+                assert_eq!(row.verdict, verdict, "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_times_on_a_clock_are_below_its_resolution() {
+        let side = [constant(1.0, Some(Clock::Wall))];
+        let (row, case) = rows(&side, &side, &Options::default()).remove(0);
+        assert!(case.is_none() && row.judgement.is_none());
+        assert_eq!(row.reason.as_deref(), Some(BELOW_RESOLUTION));
+    }
+
+    #[test]
+    fn pairs_with_equal_samples_count_where_each_process_wrote_its_own() {
+        let [base, new] = [
+            [run(10.0, None), run(10.1, None)],
+            [run(10.0, None), run(10.2, None)],
+        ];
+        let judged = |on_one_machine| {
+            let options = Options {
+                on_one_machine,
+                ..Options::default()
+            };
+            rows(&base, &new, &options).remove(0).1.is_some()
+        };
+        assert!(judged(true) && !judged(false));
     }
 }

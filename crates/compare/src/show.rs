@@ -14,7 +14,7 @@ use crate::rows::{Judgement, Row};
 use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
 use crossover_words::text::{columns, wants_colours};
-use crossover_words::units::{change, counted, percent_fine, time_fine};
+use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
 
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 1;
@@ -34,7 +34,8 @@ pub(super) const HEADER: [&str; 8] = [
 /// The columns that are aligned as numbers are.
 pub(super) const NUMBERS: std::ops::Range<usize> = 2..7;
 
-const VERDICTS: [Verdict; 6] = [
+const VERDICTS: [Verdict; 7] = [
+    Verdict::Failed,
     Verdict::Slower,
     Verdict::Faster,
     Verdict::Unsure,
@@ -94,16 +95,31 @@ pub(super) fn verdict(row: &Row) -> String {
 
 pub(super) fn cells(row: &Row) -> [String; 8] {
     let dash = || "–".to_owned();
+    // Criterion's files name no unit, and not every measurement is a time.
+    let figure = match row.clock {
+        Some(_) => time_fine,
+        None => bare,
+    };
     [
         row.id.clone(),
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
-        row.base_ns.map_or_else(dash, time_fine),
-        row.new_ns.map_or_else(dash, time_fine),
+        row.base_ns.map_or_else(dash, figure),
+        row.new_ns.map_or_else(dash, figure),
         row.judgement.as_ref().map_or_else(dash, ratio),
         row.judgement.as_ref().map_or_else(dash, interval),
         format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
         verdict(row),
     ]
+}
+
+/// A number whose unit is unknown.
+fn bare(value: f64) -> String {
+    match value {
+        value if value < 10.0 => format!("{value:.3}"),
+        value if value < 1000.0 => format!("{value:.1}"),
+        value if value < 1e15 => size(value.round() as u64),
+        value => number(value),
+    }
 }
 
 /// What would decide it.
@@ -150,6 +166,7 @@ impl Comparison {
     /// What changed, or is there on one side only.
     fn loud(&self) -> Vec<&Row> {
         self.of(&[
+            Verdict::Failed,
             Verdict::Slower,
             Verdict::Faster,
             Verdict::Gone,
@@ -370,7 +387,7 @@ fn terminal_table(rows: &[&Row]) -> Table {
     for row in rows {
         let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
         let colour = match row.verdict {
-            Verdict::Slower => Some(Color::Red),
+            Verdict::Failed | Verdict::Slower => Some(Color::Red),
             Verdict::Faster => Some(Color::Green),
             Verdict::Unsure => Some(Color::Yellow),
             _ => None,

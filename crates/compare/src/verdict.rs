@@ -6,6 +6,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
+    /// A process of `ab` that ran it failed.
+    Failed,
     /// A change is shown, upwards and by the threshold or more.
     Slower,
     /// A change is shown, downwards and by the threshold or more.
@@ -24,6 +26,7 @@ impl Verdict {
     /// The word shown.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Verdict::Failed => "failed",
             Verdict::Slower => "slower",
             Verdict::Faster => "faster",
             Verdict::Unsure => "unsure",

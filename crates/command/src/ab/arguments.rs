@@ -12,7 +12,7 @@ use crate::verdict::VerdictArgs;
 /// is spent (`--budget`). Only the later pairs can make the verdict slower or faster. The processes
 /// of a suite of `crossover` take turns sample by sample.
 ///
-/// A and B are git revisions, or bundle folders (each with an executable `run`). A is HEAD
+/// A and B are git revisions, or else bundle folders (each with an executable `run`). A is HEAD
 /// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
 /// built in worktrees of their own, with their own target folders: your work tree is left
 /// alone, and you may go on editing it. Arguments after `--` go to the benchmarks: a filter,

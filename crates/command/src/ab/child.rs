@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use crossover_protocol::local_variables;
@@ -88,6 +88,16 @@ impl Output {
             said => format!("{how}: {}", visible(&said)),
         }
     }
+
+    /// How it ended without a result, with the last line that it printed as an error.
+    pub(super) fn without_result(&self) -> String {
+        let how = "left no result in CRITERION_HOME";
+        let mut lines = self.stderr.lines().filter(|line| !is_progress(line));
+        match lines.rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("{how}: {}", visible(line)),
+            None => how.to_owned(),
+        }
+    }
 }
 
 /// Runs `command` to its end, but not for longer than `limit`, and returns what it printed.
@@ -140,9 +150,29 @@ fn wait(child: &mut Child, limit: Option<Duration>) -> anyhow::Result<Option<Exi
             return Ok(None);
         }
     }
-    let status = child.wait()?;
+    let status = reap(child)?;
     check()?;
     Ok(Some(status))
+}
+
+/// The status of a child that has ended. What it started and left behind ends too, before another
+/// process could get the number of its group.
+fn reap(child: &mut Child) -> anyhow::Result<ExitStatus> {
+    let _ = killpg(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGKILL);
+    Ok(child.wait()?)
+}
+
+/// The status of a child, where it has ended.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn ended(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
+    let pid = Pid::from_raw(i32::try_from(child.id())?);
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+    match waitid(Id::Pid(pid), flags)? {
+        WaitStatus::StillAlive => Ok(None),
+        _ => reap(child).map(Some),
+    }
 }
 
 /// Starts `command`, with what it prints going to `out`.

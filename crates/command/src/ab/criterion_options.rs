@@ -5,6 +5,7 @@
 //! What it knows is found by trying, since versions and forks differ: 0.3 takes whole seconds alone,
 //! `--exact` came with 0.5, and a filter may be a part of a name instead of a pattern.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -67,8 +68,8 @@ pub(super) enum Kind {
     TakesTurns,
     /// It has benchmarks of Criterion's, and runs each alone.
     Criterion(Harness),
-    /// It lists none.
-    Empty,
+    /// It lists none. Why, unless it is one of cargo's unit tests.
+    Empty(Option<String>),
 }
 
 /// An executable of Criterion's.
@@ -79,6 +80,8 @@ pub(super) struct Harness {
     pub(super) ids: Vec<String>,
     /// Benchmarks that it does not run alone.
     pub(super) never_alone: Vec<String>,
+    /// What it prints that looks like a benchmark.
+    pub(super) ignored: Vec<String>,
     /// Whether it takes fractions of a second.
     pub(super) takes_fractions: bool,
     options: Vec<String>,
@@ -143,48 +146,62 @@ pub(super) fn probe(
     offers_turns: bool,
 ) -> anyhow::Result<Kind> {
     let name = &executable.name;
-    let probe = Probe { executable, limit };
+    let mut probe = Probe {
+        executable,
+        limit,
+        noise: BTreeSet::new(),
+        is_noisy: false,
+    };
     let given = user.options.concat();
     let arguments = [given.clone(), Vec::from_iter(user.filter.clone())].concat();
     if offers_turns && probe.accepts_turns()? {
         return Ok(Kind::TakesTurns);
     }
     let listed = probe.list(&arguments)?;
+    if listed.status.is_none() {
+        bail!(
+            "{name} did not list its benchmarks within --turn-limit; a Criterion that does not call \
+             `configure_from_args` ignores `--list`"
+        );
+    }
     if !listed.succeeded() {
         // One of another harness, which does not know the user's options.
         let plain = probe.list(&[])?;
         return match plain.succeeded() && ids(&plain.stdout).is_empty() {
-            true => Ok(Kind::Empty),
+            true => Ok(Kind::Empty(why_empty(&plain, user))),
             false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
         };
     }
-    let ids = ids(&listed.stdout);
-    if ids.is_empty() {
-        return Ok(Kind::Empty);
+    if ids(&listed.stdout).is_empty() {
+        return Ok(Kind::Empty(why_empty(&listed, user)));
     }
-    // The benchmark that a filter is tried with.
-    let one = |filter: Filter| {
-        let mut plain = ids.iter().filter(|id| !is_doubtful(id, &ids, filter));
-        plain.next().unwrap_or(&ids[0])
-    };
+    let nothing = probe.list(&[given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat())?;
+    probe.is_noisy = !nothing.stdout.trim().is_empty();
+    probe.noise = ids(&nothing.stdout).into_iter().collect();
+    let mut lines = ids(&listed.stdout);
+    lines.retain(|line| !probe.noise.contains(line));
 
     let all = wanted(user, 0).concat();
-    let (mut options, filter) = match probe.selects(&all, Filter::Pattern, one(Filter::Pattern))? {
-        true => (all, Some(Filter::Pattern)),
-        false => {
-            let known = probe.known(user)?;
-            if known.is_empty() {
-                bail!("{name} lists benchmarks, but knows no option of Criterion's");
-            }
-            let mut filter = None;
-            for tried in Filter::ALL {
-                if filter.is_none() && probe.selects(&known, tried, one(tried))? {
-                    filter = Some(tried);
+    let (mut options, filter, (ids, mut ignored)) =
+        match probe.names(&all, Filter::Pattern, &lines)? {
+            Some(names) => (all, Some(Filter::Pattern), names),
+            None => {
+                let known = probe.known(user)?;
+                if known.is_empty() {
+                    bail!("{name} lists benchmarks, but knows no option of Criterion's");
                 }
+                let mut found = (None, (lines.clone(), Vec::new()));
+                for filter in Filter::ALL {
+                    if found.0.is_none()
+                        && let Some(names) = probe.names(&known, filter, &lines)?
+                    {
+                        found = (Some(filter), names);
+                    }
+                }
+                (known, found.0, found.1)
             }
-            (known, filter)
-        }
-    };
+        };
+    ignored.extend(probe.noise.iter().cloned());
     let takes_fractions = !options
         .windows(2)
         .any(|two| two == option(MEASUREMENT, "1"));
@@ -215,6 +232,7 @@ pub(super) fn probe(
         executable: executable.clone(),
         ids: alone,
         never_alone,
+        ignored,
         takes_fractions,
         options,
         filter: filter.unwrap_or(Filter::Pattern),
@@ -229,9 +247,34 @@ fn wanted(user: &BenchArgs, place: usize) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// A filter that selects no benchmark.
+const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
+
+/// Why nothing is listed, unless this is the harness of unit tests, which counts what it lists.
+fn why_empty(listed: &Output, user: &BenchArgs) -> Option<String> {
+    let counts = |line: &str| line.contains(" test") && line.trim_end().ends_with(" benchmarks");
+    if listed.stdout.lines().any(counts) {
+        return None;
+    }
+    // As Criterion begins each result.
+    if listed.stdout.contains("time:   [") {
+        let why = "it runs its benchmarks instead of listing them, as a Criterion does that does not \
+                   call `configure_from_args`";
+        return Some(why.to_owned());
+    }
+    Some(match &user.filter {
+        Some(filter) => format!("it has no benchmark that matches `{filter}`"),
+        None => "it lists no benchmark".to_owned(),
+    })
+}
+
 struct Probe<'a> {
     executable: &'a Executable,
     limit: Duration,
+    /// Lines that look like benchmarks, and are printed whatever is selected.
+    noise: BTreeSet<String>,
+    /// Whether it prints more than its benchmarks.
+    is_noisy: bool,
 }
 
 impl Probe<'_> {
@@ -248,7 +291,46 @@ impl Probe<'_> {
     /// Whether it takes these options, and this filter selects this benchmark and no other.
     fn selects(&self, options: &[String], filter: Filter, id: &str) -> anyhow::Result<bool> {
         let listed = self.list(&[options, &filter.of(id)].concat())?;
-        Ok(listed.succeeded() && ids(&listed.stdout) == [id])
+        let mut lines = ids(&listed.stdout);
+        lines.retain(|line| !self.noise.contains(line));
+        Ok(listed.succeeded()
+            && match &lines[..] {
+                [line] if self.is_noisy => line.ends_with(id),
+                [line] => line == id,
+                _ => false,
+            })
+    }
+
+    /// The benchmarks on these lines, and the lines on which there is none; `None` where the filter
+    /// selects none or the options are not taken. Of an executable that prints more than its
+    /// benchmarks each is selected: a text without a line break may stand before its name.
+    fn names(
+        &self,
+        options: &[String],
+        filter: Filter,
+        lines: &[String],
+    ) -> anyhow::Result<Option<(Vec<String>, Vec<String>)>> {
+        if !self.is_noisy {
+            let mut plain = lines.iter().filter(|id| !is_doubtful(id, lines, filter));
+            let one = plain.next().or(lines.first());
+            let selects = one.map_or(Ok(false), |id| self.selects(options, filter, id))?;
+            return Ok(selects.then(|| (lines.to_vec(), Vec::new())));
+        }
+        let (mut names, mut ignored) = (Vec::new(), Vec::new());
+        for line in lines {
+            let spaces = line.match_indices(' ').map(|(at, _)| &line[at + 1..]);
+            let mut name = None;
+            for spelling in std::iter::once(line.as_str()).chain(spaces) {
+                if name.is_none() && self.selects(options, filter, spelling)? {
+                    name = Some(spelling.to_owned());
+                }
+            }
+            match name {
+                Some(name) => names.push(name),
+                None => ignored.push(line.clone()),
+            }
+        }
+        Ok((!names.is_empty()).then_some((names, ignored)))
     }
 
     /// Whether it takes turns when it is offered to, in our version of the protocol.

@@ -16,6 +16,8 @@ pub(super) fn around(dir: &Path) -> Command {
         .args(["-c", "core.fsmonitor=false"])
         .arg("-C")
         .arg(dir)
+        // What it says is read.
+        .env("LC_ALL", "C")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
         .stdin(Stdio::null());

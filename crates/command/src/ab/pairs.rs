@@ -1,6 +1,7 @@
 //! The pairs of processes of a comparison: started, read, and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ pub(super) struct Pairs<'a> {
     /// Seconds that the last pair took beside its benchmarks.
     pub(super) start_of_pair: f64,
     failed: Vec<String>,
+    /// Benchmarks that a side has no result of since its process failed, and how.
+    failed_ids: BTreeMap<String, String>,
     /// What a reader must know beside what the comparison says itself.
     remarks: Vec<String>,
     /// Whether no other pair is run: a side hung, or nothing more can be written.
@@ -75,6 +78,7 @@ impl<'a> Pairs<'a> {
             seconds_of: BTreeMap::new(),
             start_of_pair: 0.0,
             failed: Vec::new(),
+            failed_ids: BTreeMap::new(),
             remarks,
             over: false,
         })
@@ -180,10 +184,7 @@ impl<'a> Pairs<'a> {
 
     fn try_to_run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
         if let Err(why) = try_to_write(self.results) {
-            bail!(
-                "{}: {why}; make room there, or choose another folder with --results",
-                self.results.display()
-            );
+            bail!("{}", self.no_room(&why));
         }
         self.number += 1;
         let pair = self.number;
@@ -209,7 +210,8 @@ impl<'a> Pairs<'a> {
         // A side may have none of what is asked for later.
         if pair == 1 && !self.compares() {
             if !self.failed.is_empty() {
-                bail!("{}", self.failed.join("; "));
+                self.over = true;
+                return Ok(());
             }
             bail!(
                 "the first runs left no results in {}; does the filter after `--` match a benchmark, \
@@ -221,7 +223,8 @@ impl<'a> Pairs<'a> {
         self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
         self.seconds_of.extend(seconds_of);
         if let Sampling::Processes(processes) = &self.sampling {
-            self.seconds_of.retain(|id, _| !processes.has_failed(id));
+            let failed = processes.failed();
+            self.seconds_of.retain(|id, _| !failed.contains_key(id));
         }
         Ok(())
     }
@@ -266,6 +269,7 @@ impl<'a> Pairs<'a> {
             self.turn_limit(),
         )?;
         let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
+        let mut failed = [None, None];
         for (side, ended) in ended.into_iter().enumerate() {
             let label = &self.labels[side];
             let how = match ended.status {
@@ -275,10 +279,11 @@ impl<'a> Pairs<'a> {
             };
             self.over |= ended.status.is_none();
             if let Some(how) = how {
-                let name = ['a', 'b'][side];
+                let run = format!("run {}{pair}", ['a', 'b'][side]);
                 self.failed.push(format!(
-                    "run {name}{pair} of {label} {how}; what it lacks is not compared"
+                    "{run} of {label} {how}; what it lacks is not compared"
                 ));
+                failed[side] = Some(format!("{run} {how}"));
             }
             for (choice, chosen) in ended.choices {
                 self.choices[side].entry(choice).or_insert(chosen);
@@ -291,6 +296,16 @@ impl<'a> Pairs<'a> {
                 baseline: NEW.to_owned(),
                 label: label.clone(),
             }));
+        }
+        // What the other side alone has is neither gone nor new.
+        for (side, how) in failed.into_iter().enumerate() {
+            let [this, other] = [&self.sides[side], &self.sides[1 - side]];
+            let is_lacking = |id: &&String| !this.iter().any(|run| run.results.contains_key(*id));
+            let ids = other.iter().flat_map(|run| run.results.keys());
+            if let Some(how) = how {
+                let lacking = ids.filter(is_lacking).map(|id| (id.clone(), how.clone()));
+                self.failed_ids.extend(lacking);
+            }
         }
         Ok(seconds_of)
     }
@@ -310,7 +325,13 @@ impl<'a> Pairs<'a> {
             return Ok(BTreeMap::new());
         };
         let ran = processes.run(self.number, homes, only, self.place, limits)?;
+        self.failed_ids.extend(processes.failed().clone());
         self.failed.extend(ran.failures);
+        if let Some(why) = ran.full {
+            self.over = true;
+            self.failed
+                .push(format!("no more pairs were run: {}", self.no_room(&why)));
+        }
         if ran.unreached > 0 && self.number == 1 {
             self.remarks.push(format!(
                 "the budget of {} min did not reach {}: raise --budget, or filter them",
@@ -324,6 +345,13 @@ impl<'a> Pairs<'a> {
             side.push(baseline);
         }
         Ok(ran.seconds)
+    }
+
+    fn no_room(&self, why: &io::Error) -> String {
+        format!(
+            "{}: {why}; make room there, or choose another folder with --results",
+            self.results.display()
+        )
     }
 
     fn turn_limit(&self) -> Duration {
@@ -363,7 +391,11 @@ impl<'a> Pairs<'a> {
     }
 
     pub(super) fn compare(&self, options: &Options) -> Comparison {
-        compare(&self.sides[0], &self.sides[1], options)
+        let options = Options {
+            failed: self.failed_ids.clone(),
+            ..options.clone()
+        };
+        compare(&self.sides[0], &self.sides[1], &options)
     }
 
     /// Shows the comparison, and says how the command ends.
@@ -372,10 +404,8 @@ impl<'a> Pairs<'a> {
         comparison.warnings.extend(self.different_choices());
         comparison.warnings.extend(self.remarks.iter().cloned());
         let mut code = self.args.verdict.show(&comparison)?;
-        // No change is worth a verdict where a side computes wrongly.
         for text in &self.failed {
             eprintln!("error: {text}");
-            code = ExitCode::FAILURE;
         }
         match self.args.verdict.keep(&comparison, self.results) {
             Ok(()) => eprintln!(

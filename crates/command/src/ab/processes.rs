@@ -5,25 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::ab::child;
+use crate::ab::child::{self, Output};
 use crate::ab::criterion_options::Harness;
 use crate::ab::worktree::Place;
-use crossover_results::store::baseline::Baseline;
+use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::source::Source;
+use crossover_results::store::whole_file::try_to_write;
 
 /// The benchmarks of both sides.
 pub(super) struct Processes {
     harnesses: [Vec<Harness>; 2],
     benchmarks: Vec<Benchmark>,
-    /// Whether several executables of a side have a benchmark of one name: all names then begin
-    /// with that of the executable.
-    named_apart: bool,
-    /// Those that failed are not run again.
-    failed: BTreeSet<String>,
+    /// Those that failed, and how; they are not run again.
+    failed: BTreeMap<String, String>,
 }
 
 struct Benchmark {
@@ -46,6 +45,8 @@ pub(super) struct Ran {
     pub(super) unreached: usize,
     /// What each side left.
     pub(super) sides: [Baseline; 2],
+    /// Why nothing more can be written.
+    pub(super) full: Option<io::Error>,
 }
 
 impl Processes {
@@ -80,8 +81,7 @@ impl Processes {
         Self {
             harnesses,
             benchmarks,
-            named_apart,
-            failed: BTreeSet::new(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -94,9 +94,9 @@ impl Processes {
         shared.map(|benchmark| benchmark.id.as_str())
     }
 
-    /// Whether it is not run any more.
-    pub(super) fn has_failed(&self, id: &str) -> bool {
-        self.failed.contains(id)
+    /// Benchmarks that are not run any more, and how they failed.
+    pub(super) fn failed(&self) -> &BTreeMap<String, String> {
+        &self.failed
     }
 
     /// Whether a side has none.
@@ -124,9 +124,10 @@ impl Processes {
             harness.executable.read_anew();
         }
         let wanted = self.benchmarks.iter().enumerate().filter(|(_, benchmark)| {
-            !self.has_failed(&benchmark.id) && only.is_none_or(|only| only.contains(&benchmark.id))
+            let id = &benchmark.id;
+            !self.failed.contains_key(id) && only.is_none_or(|only| only.contains(id))
         });
-        let (mut failed, mut left) = (Vec::new(), [Vec::new(), Vec::new()]);
+        let mut failed = Vec::new();
         for (i, benchmark) in wanted {
             if limits.until.is_some_and(|until| Instant::now() > until) {
                 ran.unreached += 1;
@@ -137,68 +138,81 @@ impl Processes {
                 true => [0, 1],
                 false => [1, 0],
             };
+            // Folders of its own: Criterion stores ids that differ in some characters in one.
+            let own_homes = homes.each_ref().map(|home| home.join(i.to_string()));
+            let mut outputs = Vec::new();
             for side in sides {
-                let Some(of) = benchmark.of[side] else {
-                    continue;
-                };
-                let harness = &self.harnesses[side][of];
-                let home = self.home(&homes[side], harness);
-                place.bring(Some(side))?;
-                let mut command = harness.command(&benchmark.own, &home);
-                let output = child::output(&mut command, limits.process)?;
-                if !output.succeeded() {
-                    failed.push((&benchmark.id, side, output.failure()));
-                    break;
+                if let Some(of) = benchmark.of[side] {
+                    place.bring(Some(side))?;
+                    let harness = &self.harnesses[side][of];
+                    let mut command = harness.command(&benchmark.own, &own_homes[side]);
+                    let output = child::output(&mut command, limits.process)?;
+                    let succeeded = output.succeeded();
+                    outputs.push((side, output));
+                    if !succeeded {
+                        break;
+                    }
                 }
-                left[side].push(&benchmark.id);
             }
             ran.seconds
                 .insert(benchmark.id.clone(), start.elapsed().as_secs_f64());
+            // Nothing counts that was measured against a process that failed.
+            let (mut left, mut how) = (Vec::new(), None);
+            for (side, output) in outputs {
+                match result(
+                    &output,
+                    &own_homes[side],
+                    &benchmark.own,
+                    &mut ran.sides[side],
+                ) {
+                    Ok(sampled) => left.push((side, sampled)),
+                    Err(failure) => {
+                        how.get_or_insert(format!("run {}{pair} {failure}", ['a', 'b'][side]));
+                    }
+                }
+            }
+            if let Some(how) = how {
+                ran.full = homes.iter().find_map(|home| try_to_write(home).err());
+                if ran.full.is_some() {
+                    break;
+                }
+                failed.push((benchmark.id.clone(), how));
+            } else {
+                for (side, sampled) in left {
+                    let results = &mut ran.sides[side].results;
+                    results.insert(benchmark.id.clone(), sampled);
+                }
+            }
         }
-        for side in [0, 1] {
-            ran.sides[side] = self.read(side, &homes[side]);
-            let there = &ran.sides[side].results;
-            let without = left[side].iter().filter(|id| !there.contains_key(**id));
-            let how = "left no result in CRITERION_HOME";
-            failed.extend(without.map(|id| (*id, side, how.to_owned())));
-        }
-        let failure = |(id, side, how): &(&String, usize, String)| {
-            format!(
-                "{id} of run {}{pair} {how}; it is not run again",
-                ['a', 'b'][*side]
-            )
-        };
+        let failure = |(id, how): &(String, String)| format!("{id} of {how}; it is not run again");
         ran.failures.extend(failed.iter().map(failure));
-        let failed: Vec<String> = failed.into_iter().map(|(id, ..)| id.clone()).collect();
         self.failed.extend(failed);
         Ok(ran)
     }
+}
 
-    fn home(&self, home: &Path, harness: &Harness) -> PathBuf {
-        match self.named_apart {
-            true => home.join(&harness.executable.name),
-            false => home.to_owned(),
-        }
+/// What a process left of its benchmark `own` in `home`; what else there is to know goes to `side`.
+///
+/// # Errors
+/// How it failed.
+fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Result<Sampled, String> {
+    if !output.succeeded() {
+        return Err(output.failure());
     }
-
-    /// What a side left in `home`.
-    fn read(&self, side: usize, home: &Path) -> Baseline {
-        forget_copies(home);
-        let read = |root: PathBuf| {
-            Baseline::read(&Source {
-                root,
-                baseline: NEW.to_owned(),
-                label: String::new(),
-            })
-        };
-        if !self.named_apart {
-            return read(home.to_owned());
+    forget_copies(home);
+    let mut left = Baseline::read(&Source {
+        root: home.to_owned(),
+        baseline: NEW.to_owned(),
+        label: String::new(),
+    });
+    side.runs.extend(left.runs);
+    match (left.results.remove(own), left.problems.first()) {
+        (Some(sampled), _) => {
+            side.problems.extend(left.problems);
+            Ok(sampled)
         }
-        let mut all = Baseline::default();
-        for harness in &self.harnesses[side] {
-            all.absorb(read(self.home(home, harness)), &harness.executable.name);
-        }
-        all
+        (None, Some(problem)) => Err(format!("left a result that cannot be read: {problem}")),
+        (None, None) => Err(output.without_result()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! How the two sides of a comparison are run.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -33,6 +34,7 @@ pub(super) fn choose(
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Sampling> {
     let mut found = Found::probe(args, place, subjects, true)?;
+    remarks.extend(found.empty.iter().map(|why| format!("left out: {why}")));
     if found.takers.iter().all(|takers| !takers.is_empty()) && !found.has_others() {
         place.bring(None)?;
         let moved = |side: usize| {
@@ -64,6 +66,7 @@ pub(super) fn choose(
         let left_out = found
             .left_out
             .iter()
+            .chain(&found.empty)
             .map(|why| format!("; {why}"))
             .collect::<String>();
         bail!(
@@ -93,6 +96,13 @@ fn remark(harness: &Harness) -> Vec<String> {
             units::counted(harness.never_alone.len(), "benchmark")
         ));
     }
+    if let Some(first) = harness.ignored.first() {
+        remarks.push(format!(
+            "ignored: {} that {name} prints and does not list when selected by name, such as \
+             `{first}`",
+            units::counted(harness.ignored.len(), "line")
+        ));
+    }
     if !harness.takes_fractions {
         remarks.push(format!(
             "the Criterion of {name} takes whole seconds alone: each process warms up and measures \
@@ -109,6 +119,8 @@ struct Found {
     harnesses: [Vec<Harness>; 2],
     /// Executables that are not used, and why.
     left_out: Vec<String>,
+    /// Executables without a benchmark, and why.
+    empty: BTreeSet<String>,
 }
 
 impl Found {
@@ -127,7 +139,10 @@ impl Found {
                 match criterion_options::probe(executable, &user, limit, offers_turns) {
                     Ok(Kind::TakesTurns) => found.takers[side].push(executable.clone()),
                     Ok(Kind::Criterion(harness)) => found.harnesses[side].push(harness),
-                    Ok(Kind::Empty) => {}
+                    Ok(Kind::Empty(why)) => {
+                        let why = why.map(|why| format!("{}: {why}", executable.name));
+                        found.empty.extend(why);
+                    }
                     Err(error) if child::interrupted() => return Err(error),
                     Err(error) => {
                         let why = with_causes(error.as_ref());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 use crate::ab::arguments::Args;
 use crate::ab::executable::{self, Executable};
@@ -54,32 +54,44 @@ impl Subject {
         }
     }
 
+    /// A revision if git knows it, else a bundle.
     fn named(name: &str) -> anyhow::Result<Self> {
         let dir = Path::new(name);
+        let repository = Repository::here();
+        let commit = repository.as_ref().ok().map(|here| here.commit(name));
+        if let (Ok(repository), Some(Ok(commit))) = (&repository, &commit) {
+            return Ok(Subject::Commit {
+                repository: repository.clone(),
+                name: name.to_owned(),
+                commit: commit.clone(),
+            });
+        }
         if dir.join("run").is_file() {
             return Ok(Subject::Bundle(dir.canonicalize()?));
         }
-        let repository = Repository::here().with_context(|| {
-            format!("{name} is no bundle folder, and git can read no repository here that has it")
-        })?;
-        let commit = repository.commit(name).with_context(|| {
-            if dir.is_dir() {
-                format!(
-                    "{name}: a folder without an executable `run`, so no bundle; nor a revision"
-                )
-            } else if name == "HEAD" {
-                "nothing to compare with: make a first commit (`git commit --no-verify`, if a \
-                 hook runs this)"
-                    .to_owned()
-            } else {
-                format!("{name}: neither a bundle folder nor a revision; name a commit, a branch or a tag")
+        let repository = repository.map_err(|error| {
+            match error.to_string().contains("not a git repository") {
+                true => anyhow!(
+                    "This is not a git repository. Run `crossover ab` inside one, or name two bundles"
+                ),
+                false => error.context(format!("{name}: git cannot read this repository")),
             }
         })?;
-        Ok(Subject::Commit {
-            repository,
-            name: name.to_owned(),
-            commit,
-        })
+        let error = commit.and_then(Result::err).context("git knows it")?;
+        Err(error.context(if dir.is_dir() {
+            format!("{name}: a folder without an executable `run`, so no bundle; nor a revision")
+        } else if name == "HEAD" {
+            "nothing to compare with: make a first commit (`git commit --no-verify`, if a hook runs \
+             this)"
+                .to_owned()
+        } else if repository.is_shallow() {
+            format!(
+                "{name}: this clone is shallow and may lack the revision; `git fetch --deepen=100` \
+                 fetches 100 commits more"
+            )
+        } else {
+            format!("{name}: neither a bundle folder nor a revision; name a commit, a branch or a tag")
+        }))
     }
 
     /// Builds it, if it has to be built. `side` is 0 or 1.

@@ -166,8 +166,7 @@ impl Side {
                 Err(error) => return Err(error).context("the sides could not be connected"),
             }
             let running = match &mut self.child {
-                Some(child) => child
-                    .try_wait()?
+                Some(child) => child::ended(child)?
                     .map(|status| {
                         let failed = self.status.filter(|status| !status.success());
                         self.status = Some(failed.unwrap_or(status));

@@ -107,9 +107,18 @@ impl Repository {
 
     /// The commit that a revision names.
     pub(super) fn commit(&self, revision: &str) -> anyhow::Result<String> {
-        let revision = format!("{revision}^{{commit}}");
-        let args = ["rev-parse", "--verify", "--end-of-options", &revision];
-        git::line(git::around(&self.top).args(args))
+        let parse = |revision: &str| {
+            let args = ["rev-parse", "--verify", "--end-of-options", revision];
+            git::line(git::around(&self.top).args(args))
+        };
+        // Behind `:/text` the braces would belong to the text.
+        parse(&format!("{}^{{commit}}", parse(revision)?))
+    }
+
+    /// Whether it lacks the history before some commits.
+    pub(super) fn is_shallow(&self) -> bool {
+        let args = ["rev-parse", "--is-shallow-repository"];
+        git::line(git::around(&self.top).args(args)).is_ok_and(|said| said == "true")
     }
 
     /// The folder above the target folders of both sides. They are kept: the next build finds its
@@ -175,9 +184,16 @@ impl Repository {
                 }
                 continue;
             };
-            if !kind.is_dir() {
+            child::check()?;
+            if kind.is_file() || kind.is_symlink() {
                 copy(&from, &to, kind)
                     .with_context(|| format!("{} could not be copied", path.display()))?;
+            } else if !kind.is_dir() {
+                // To read a pipe would wait for a writer.
+                eprintln!(
+                    "note: {} is neither a file nor a link, and is not copied",
+                    path.display()
+                );
             } else if entry.submodule.is_some() {
                 fs::create_dir_all(&to)?;
                 if let Some(submodule) = self.submodule(&path)? {

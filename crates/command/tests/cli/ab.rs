@@ -98,7 +98,7 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     assert_eq!(log.matches("fresh sum").count(), 8);
     assert_eq!(log.matches("old sort").count(), 8 + 6);
     let kept = kept(dir.path());
-    for name in ["a1/sum", "b1/later", "a14/sort/100"] {
+    for name in ["a1/1/sum", "b1/2/later", "a14/0/sort/100"] {
         assert!(kept.join(name).is_dir(), "{name}");
     }
     for name in ["compare.html", "compare.md", "compare.json"] {
@@ -298,19 +298,8 @@ sleep 600"#,
     assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
     assert!(printed(&output).contains("interrupted"));
     clean(top);
-    let grandchild: i32 = fs::read_to_string(started).unwrap().trim().parse().unwrap();
-    // Killed with its group; it may wait a moment to be reaped.
-    let alive = || {
-        fs::read_to_string(format!("/proc/{grandchild}/stat"))
-            .is_ok_and(|stat| !stat.contains(") Z "))
-    };
-    for _ in 0..500 {
-        if !alive() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("process {grandchild} outlived the interrupt");
+    let grandchild = fs::read_to_string(started).unwrap();
+    ends(grandchild.trim());
 }
 
 #[test]
@@ -355,7 +344,7 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         ("sleep 600", "took longer than --turn-limit", 1),
         ("exit 0", "left no result", 1),
         (
-            "case $CRITERION_HOME in *b3) exit 7;; esac",
+            "case $CRITERION_HOME in *b3/*) exit 7;; esac",
             "failed (exit status: 7)",
             3,
         ),
@@ -367,12 +356,151 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
         let json = json(&output);
         assert_eq!(verdict(&json, "sort/100"), "same");
+        assert_eq!(verdict(&json, "sum"), "failed");
+        assert_eq!(json["exit_code"], 1);
         let said = text(&output.stderr);
         let named = format!("error: sum of run b{runs} {says}");
         assert!(said.contains(&named), "{said}");
         let log = fs::read_to_string(dir.path().join("log")).unwrap();
         assert_eq!(log.matches("fresh sum").count(), runs, "{log}");
     }
+}
+
+/// Criterion wrote results of other benchmarks, or of the same one, before the process failed.
+#[test]
+fn nothing_counts_that_a_failed_process_left() {
+    let dir = tempfile::tempdir().unwrap();
+    for benchmarks in [&BOTH[..], &BOTH[1..]] {
+        bundles(dir.path(), benchmarks, benchmarks, "");
+        for side in ["old", "fresh"] {
+            let run = dir.path().join(side).join("run");
+            let panics = "echo thread main panicked at x.rs:1:2: >&2; echo boom >&2; exit 101";
+            let panics = format!("case \"$list$filter\" in ^sum*) {panics};; esac\n");
+            fs::write(&run, fs::read_to_string(&run).unwrap() + &panics).unwrap();
+        }
+        let output = compare(dir.path(), &["--json"]);
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+        let json = json(&output);
+        let found = json["benchmarks"].as_array().unwrap();
+        let failed = found.iter().find(|row| row["id"] == "sum");
+        let failed = failed.unwrap_or_else(|| panic!("{}", printed(&output)));
+        assert_eq!(failed["verdict"], "failed");
+        assert!(failed["reason"].to_string().contains("boom"), "{failed}");
+        assert_eq!(json["exit_code"], 1);
+        if benchmarks.len() > 1 {
+            assert_eq!(verdict(&json, "sort/100"), "same");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_failure_of_a_benchmark() {
+    let dir = tempfile::tempdir().unwrap();
+    // A file in place of the folder, which nothing can be written to.
+    let full = r#"case $CRITERION_HOME in *b2/*) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
+    bundles(dir.path(), &BOTH, &BOTH, full);
+    let output = compare(dir.path(), &["--json"]);
+    let said = ended(&output, 1, "no more pairs were run");
+    assert!(!said.contains("it is not run again"), "{said}");
+    assert!(
+        said.contains("choose another folder with --results"),
+        "{said}"
+    );
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    assert_eq!(log.lines().count(), 6, "{log}");
+}
+
+/// Whether a process runs; it may wait a moment to be reaped.
+fn is_alive(process: &str) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Fails where a process goes on.
+fn ends(process: &str) {
+    for _ in 0..500 {
+        if !is_alive(process) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {process} was left");
+}
+
+#[test]
+fn what_a_benchmark_starts_and_leaves_ends_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let starts = format!(
+        "sleep 600 & echo $! >> {}",
+        dir.path().join("started").display()
+    );
+    bundles(dir.path(), &BOTH, &BOTH, &starts);
+    let output = compare(dir.path(), &["--pairs", "1", "--budget", "0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let started = fs::read_to_string(dir.path().join("started")).unwrap();
+    assert_eq!(started.lines().count(), 2);
+    started.lines().for_each(ends);
+}
+
+#[test]
+fn what_is_neither_a_file_nor_a_link_is_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    fs::remove_file(top.join("file")).unwrap();
+    nix::unistd::mkfifo(&top.join("file"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let builds = cargo(top, "exit 0");
+    let output = crossover(top).env("CARGO", builds).output().unwrap();
+    ended(
+        &output,
+        2,
+        "file is neither a file nor a link, and is not copied",
+    );
+    clean(top);
+}
+
+#[test]
+fn a_name_is_a_revision_if_git_knows_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    git(top, &["tag", "v1"]);
+    script(&top.join("v1"), "touch target-run");
+    let bench = top.join("target-bench/run");
+    harness(&bench, &top.join("target-ran"), &BOTH[..1], "");
+    for revision in ["v1", ":/first"] {
+        let output = crossover(top)
+            .args([revision, "HEAD", "--pairs", "1", "--budget", "0"])
+            .env("CARGO", cargo(top, &builds(&bench)))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    }
+    assert!(!top.join("target-run").exists());
+    clean(top);
+}
+
+#[test]
+fn a_revision_that_cannot_be_read_has_its_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = crossover(dir.path()).output().unwrap();
+    let said = ended(
+        &outside,
+        2,
+        "This is not a git repository. Run `crossover ab` inside one",
+    );
+    assert_eq!(said.matches("repository").count(), 1, "{said}");
+    let top = dir.path().join("top");
+    repository(&top);
+    fs::write(top.join("file"), "changed\n").unwrap();
+    git(&top, &["commit", "--quiet", "--all", "-m", "second"]);
+    let url = format!("file://{}", top.display());
+    git(
+        dir.path(),
+        &["clone", "--quiet", "--depth", "1", &url, "shallow"],
+    );
+    let shallow = dir.path().join("shallow");
+    let output = crossover(&shallow).arg("HEAD~1").output().unwrap();
+    ended(&output, 2, "`git fetch --deepen=100`");
 }
 
 #[test]
@@ -429,7 +557,7 @@ fn a_temporary_folder_that_is_too_small_is_named() {
 #[test]
 fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     let dir = tempfile::tempdir().unwrap();
-    let fills = r#"case $CRITERION_HOME in *b2) touch "$CRITERION_HOME/../a3"; mkdir -p "$CRITERION_HOME/../compare.html/full";; esac"#;
+    let fills = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
     let slower = [("sort/100", 105.0), ("sum", 21.0)];
     bundles(dir.path(), &BOTH, &slower, fills);
     let output = compare(dir.path(), &["--pairs", "3", "--json"]);

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::ab::{BOTH, bundles, compare, json, verdict};
 use crate::printed::{ended, holds, printed};
-use crate::repositories::{alone, clean, crossover, git, harness, repository};
+use crate::repositories::{
+    alone, builds, cargo, clean, crossover, executable, git, harness, repository,
+};
 
 /// What an old Criterion does not know is left out of the command line, and benchmarks that it
 /// cannot run alone are named.
@@ -42,6 +44,100 @@ fn an_executable_is_asked_for_what_it_knows() {
     holds(&warnings, "whole seconds alone");
     holds(&warnings, "1 benchmark of run that cannot be run alone");
     holds(&warnings, "such as sum\"");
+}
+
+/// Changes a text in the stand-ins of both sides.
+fn changed(dir: &Path, text: &str, to: &str) {
+    for side in ["old", "fresh"] {
+        let run = dir.join(side).join("run");
+        let harness = fs::read_to_string(&run).unwrap();
+        assert!(harness.contains(text));
+        fs::write(run, harness.replace(text, to)).unwrap();
+    }
+}
+
+/// Such as instructions, which are counted and do not vary.
+#[test]
+fn counts_are_compared_and_shown_without_a_unit() {
+    let dir = tempfile::tempdir().unwrap();
+    let counts = |more: f64| [("equal", 100_000.0), ("more", more), ("some", 7.0)];
+    bundles(dir.path(), &counts(100_000.0), &counts(102_000.0), "");
+    changed(
+        dir.path(),
+        "10 * ns * process * (1 + 0.002 * (rand() - 0.5))",
+        "10 * ns",
+    );
+    let output = compare(dir.path(), &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    let json = json(&output);
+    for (id, expected) in [("equal", "same"), ("more", "slower"), ("some", "same")] {
+        assert_eq!(verdict(&json, id), expected, "{json:#}");
+    }
+    let said = printed(&compare(
+        dir.path(),
+        &["--all", "--pairs", "1", "--budget", "0"],
+    ));
+    holds(&said, "100,000");
+    assert!(!said.contains("µs") && !said.contains(" ns"), "{said}");
+}
+
+#[test]
+fn benchmarks_whose_results_share_a_folder_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = [("g/a:b", 20.0), ("g/a?b", 30.0)];
+    bundles(dir.path(), &both, &both, "");
+    let output = compare(dir.path(), &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let json = json(&output);
+    for (id, _) in both {
+        assert_eq!(verdict(&json, id), "same");
+    }
+}
+
+#[test]
+fn what_an_executable_prints_is_no_benchmark() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), &BOTH, &BOTH, "");
+    let prints = "echo loading corpus: bench\nprintf 'loading... '\nfilter=. list=";
+    changed(dir.path(), "filter=. list=", prints);
+    let output = compare(dir.path(), &["--json", "--pairs", "2", "--budget", "0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let json = json(&output);
+    assert_eq!(json["benchmarks"].as_array().unwrap().len(), 2, "{json:#}");
+    for (id, _) in BOTH {
+        verdict(&json, id);
+    }
+    holds(&json["warnings"].to_string(), "such as `loading corpus`");
+}
+
+#[test]
+fn every_bench_target_is_compared_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    let target = |name: &str| top.join("target-bench").join(name);
+    harness(&target("works"), &top.join("target-ran"), &BOTH[..1], "");
+    for (name, prints) in [
+        ("deaf", "sum time:   [1.0 ms 1.1 ms 1.2 ms]"),
+        ("silent", "nothing"),
+        ("unit-tests", "0 tests, 0 benchmarks"),
+    ] {
+        executable(&target(name), &format!("echo '{prints}'"));
+    }
+    let built = ["works", "deaf", "silent", "unit-tests"].map(|name| builds(&target(name)));
+    let output = crossover(top)
+        .args(["--json", "--pairs", "1", "--budget", "0"])
+        .env("CARGO", cargo(top, &built.join("\n")))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let warnings = json(&output)["warnings"].to_string();
+    holds(
+        &warnings,
+        "left out: deaf: it runs its benchmarks instead of listing them",
+    );
+    holds(&warnings, "left out: silent: it lists no benchmark");
+    assert!(!warnings.contains("unit-tests"), "{warnings}");
 }
 
 /// Slow benchmarks leave the others their time.
@@ -207,7 +303,7 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
         |name: &str| fs::read_to_string(PathBuf::from(value("results=")).join(name)).unwrap();
     let parsed = |name: &str| serde_json::from_str::<Value>(&form(name)).unwrap();
     let near = |value: &Value| (value.as_f64().unwrap() / 300.0 - 1.0).abs() < 0.01;
-    let latency = &parsed("compare-bencher.json")["sort/100"]["latency"];
+    let latency = &parsed("compare-bencher.json")["sort/100"]["value"];
     assert!(near(&latency["value"]), "{latency}");
     assert!(
         latency["lower_value"].as_f64() < latency["upper_value"].as_f64(),
@@ -215,7 +311,7 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     );
     let entries = parsed("compare-github-action-benchmark.json");
     assert!(
-        near(&entries[0]["value"]) && entries[0]["unit"] == "ns",
+        near(&entries[0]["value"]) && entries[0]["unit"] == "",
         "{entries}"
     );
     let junit = form("compare-junit.xml");

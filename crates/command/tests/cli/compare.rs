@@ -295,6 +295,27 @@ fn one_measurement_saved_twice_proves_nothing() {
     assert!(out(&output).contains("saved twice"));
 }
 
+/// Criterion replaces some characters of an id by others in the name of its folder.
+#[test]
+fn benchmarks_that_share_a_folder_are_named() {
+    let root = main_and_mine(|_| 1.0);
+    for (baseline, id) in [("main", "g/gpu/a:b/1"), ("mine", "g/gpu/a?b/1")] {
+        let result = Result::new(id, 1e6, 1);
+        let stored = folder(root.path(), baseline, id);
+        write(root.path(), baseline, &result);
+        let shared = folder(root.path(), baseline, "g/gpu/a_b/1");
+        fs::create_dir_all(shared.parent().unwrap()).unwrap();
+        fs::rename(stored, shared).unwrap();
+    }
+    let (found, _) = json(root.path(), &["main", "mine"]);
+    for id in ["g/gpu/a:b/1", "g/gpu/a?b/1"] {
+        let reason = row(&found, id)["reason"].to_string();
+        for part in ["g/gpu/a:b/1", "g/gpu/a?b/1", "in one folder, g/gpu_a_b/1"] {
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}
+
 #[test]
 fn throttling_and_unlike_machines_are_named() {
     let root = main_and_mine(|_| 1.0);

@@ -94,9 +94,12 @@ pub(crate) fn cargo(dir: &Path, body: &str) -> PathBuf {
 pub(crate) fn harness(path: &Path, log: &Path, benchmarks: &[(&str, f64)], body: &str) {
     let cases: String = benchmarks
         .iter()
-        .map(|(id, ns)| format!("{id}) ns={ns};;\n"))
+        .map(|(id, ns)| format!("'{id}') ns={ns};;\n"))
         .collect();
-    let ids: Vec<&str> = benchmarks.iter().map(|(id, _)| *id).collect();
+    let ids = benchmarks
+        .iter()
+        .map(|(id, _)| format!("'{id}'"))
+        .collect::<Vec<_>>();
     executable(
         path,
         &format!(
@@ -118,7 +121,7 @@ for id in {ids}; do
 {cases}  esac
   echo "$(basename "$(dirname "$0")") $id" >> {log}
 {body}
-  dir=$CRITERION_HOME/$id/new
+  dir=$CRITERION_HOME/$(echo "$id" | tr ':?' '__')/new
   mkdir -p "$dir"
   printf '{{"group_id":"%s","function_id":null,"value_str":null}}' "$id" > "$dir/benchmark.json"
   awk -v ns="$ns" -v seed="$$" 'BEGIN {{

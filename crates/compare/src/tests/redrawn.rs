@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::case::{Case, Pair};
 use crate::class::Class;
+use crate::comparison::Options;
 use crate::judge::{Question, THRESHOLD, judge};
 use crate::median::Location;
 use crate::tests::simulated::Random;
@@ -47,7 +48,12 @@ fn redrawn_from_real_processes_of_one_code() {
         true => (Location::Fastest, 8),
         false => (Location::Median, 2),
     };
-    let (ids, cases): (Vec<String>, Vec<Case>) = crate::rows::rows(&sides[0], &sides[1], location)
+    let options = Options {
+        location,
+        on_one_machine: true,
+        ..Options::default()
+    };
+    let (ids, cases): (Vec<String>, Vec<Case>) = crate::rows::rows(&sides[0], &sides[1], &options)
         .into_iter()
         .filter_map(|(row, case)| Some((row.id, case?)))
         .filter(|(_, case)| case.pairs.len() == pairs.len())

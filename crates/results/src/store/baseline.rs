@@ -109,27 +109,15 @@ impl Baseline {
         this
     }
 
-    /// Takes in what another baseline holds, with each id behind `name` and a slash.
-    pub fn absorb(&mut self, other: Baseline, name: &str) {
-        let id = |id: String| format!("{name}/{id}");
-        let folder = |folder: PathBuf| Path::new(name).join(folder);
-        self.results.extend(
-            other
-                .results
-                .into_iter()
-                .map(|(own, result)| (id(own), result)),
-        );
-        self.folders.extend(
-            other
-                .folders
-                .into_iter()
-                .map(|(own, at)| (id(own), folder(at))),
-        );
-        self.broken_ids.extend(other.broken_ids.into_iter().map(id));
-        self.broken_folders
-            .extend(other.broken_folders.into_iter().map(folder));
-        self.runs.extend(other.runs);
-        self.problems.extend(other.problems);
+    /// The folder of a benchmark's results, under the root.
+    pub fn folder(&self, id: &str) -> Option<&Path> {
+        self.folders.get(id).map(PathBuf::as_path)
+    }
+
+    /// The benchmark whose results lie in that folder under the root.
+    pub fn held_in(&self, folder: &Path) -> Option<&str> {
+        let mut folders = self.folders.iter();
+        folders.find_map(|(id, held)| (held == folder).then_some(id.as_str()))
     }
 
     /// Whether the benchmark is there but could not be read, so that it is neither new nor

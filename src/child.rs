@@ -87,7 +87,7 @@ fn listen<R: DeserializeOwned>(child: &mut Child, mut hear: impl FnMut(R)) -> Re
                 return Err("interrupted".to_owned());
             }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => {
-                return Err(format!("it said nothing for {} s", SILENCE.as_secs()));
+                return Err(format!("it printed nothing for {} s", SILENCE.as_secs()));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 };
                 if let Some(other) = named.iter().find(|other| same(other)) {
                     bail!(
-                        "{} and {} are one run, which says nothing about a change: name each run once",
+                        "{} and {} are the same run: name each run once",
                         other.label,
                         source.label
                     );
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (base, new) = (side(&args.base)?, side(&args.new)?);
     if base.len() != new.len() {
         bail!(
-            "{} runs against {}: runs are compared pair by pair, so give as many on both sides",
+            "{} runs against {}: runs are compared in pairs, so name as many on one side as on the other",
             base.len(),
             new.len()
         );

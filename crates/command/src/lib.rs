@@ -49,7 +49,7 @@ Environment variables:
                     file that `advise` and programs ask     [default: the results]
   RUST_BACKTRACE    1 shows an error with all its details
 
-Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a run failed,
+Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a run failed,
 2 nothing could be done (settings, files), 130 interrupted";
 
 /// The `main` of the command `crossover`: runs the subcommand that the command line names, and

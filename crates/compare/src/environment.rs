@@ -25,7 +25,7 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     for (name, runs) in [("base", &base_runs), ("new", &new_runs)] {
         if runs.is_empty() && !on_one_machine {
             remarks.warnings.push(format!(
-                "the machine of {name} is unknown: no record of a run lies beside its results"
+                "the machine of {name} is unknown: its results have no record of a run"
             ));
         }
     }

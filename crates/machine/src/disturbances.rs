@@ -23,8 +23,8 @@ pub(super) fn find(
     let mut found = Vec::new();
     if around.for_editing {
         found.push(
-            "this executable was built for editing, with little optimisation, and its times on the host are not \
-             those of the code: measure with `cargo bench`"
+            "this executable was built for editing, with little optimisation, so its CPU times are too \
+             long: measure with `cargo bench`"
                 .to_owned(),
         );
     }
@@ -86,8 +86,8 @@ pub(super) fn find(
     }
     if gpu.mig == Some(true) {
         found.push(
-            "MIG mode is on: results are those of a slice, which shares the GPU's clock and power with the others; \
-             `sudo nvidia-smi -mig 0` gives the whole GPU"
+            "MIG mode is on: results are of a slice, which shares the GPU's clock and power with other \
+             slices; `sudo nvidia-smi -mig 0` gives the whole GPU"
                 .to_owned(),
         );
     }

@@ -55,12 +55,12 @@ pub enum TimingError {
     },
     /// The routine enqueued nothing on the stream that is timed.
     #[error(
-        "the routine was said to make {} per iteration and enqueued nothing on the stream that is timed; \
-         enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
+        "the routine enqueued nothing on the timed stream, where it should make {} per iteration; enqueue \
+         its work on CudaTime::stream, or time CPU code with iter_cpu",
         count(*launches, "launch", "launches")
     )]
     NothingEnqueued {
-        /// Launches that one iteration was said to make.
+        /// Declared launches of one iteration.
         launches: u32,
     },
     /// What the routine enqueues cannot be captured in a CUDA graph.

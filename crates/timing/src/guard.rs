@@ -92,7 +92,7 @@ pub struct Claim {
 pub enum Doubt {
     /// An iteration makes other launches than it was said to.
     #[error(
-        "an iteration was said to make {} and makes {made}: pass {made}",
+        "an iteration declares {} and makes {made}: pass {made}",
         count(*said, "launch", "launches")
     )]
     Launches {
@@ -142,8 +142,8 @@ pub enum Doubt {
     },
     /// Other iterations are much faster than the one on new inputs, or into a poisoned output.
     #[error(
-        "an iteration on new inputs or into a poisoned output takes {}, others {}: what is timed is a kept \
-         result; compute it in each iteration",
+        "an iteration on new inputs or into a poisoned output takes {}, others {}: the benchmark times a \
+         stored result; compute it in each iteration",
         time(*first_ns), time(*again_ns)
     )]
     Replayed {

@@ -274,14 +274,14 @@ impl<'a> Pairs<'a> {
             let label = &self.labels[side];
             let how = match ended.status {
                 Some(status) if status.success() => None,
-                Some(status) => Some(format!("failed ({status}), as it says above")),
+                Some(status) => Some(format!("failed ({status}); its output is above")),
                 None => Some("hung and was ended".to_owned()),
             };
             self.over |= ended.status.is_none();
             if let Some(how) = how {
                 let run = format!("run {}{pair}", ['a', 'b'][side]);
                 self.failed.push(format!(
-                    "{run} of {label} {how}; what it lacks is not compared"
+                    "{run} of {label} {how}; benchmarks that it did not finish are not compared"
                 ));
                 failed[side] = Some(format!("{run} {how}"));
             }

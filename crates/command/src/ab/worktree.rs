@@ -223,7 +223,8 @@ impl Repository {
         let all: u64 = sizes.iter().map(|(size, _)| size).sum();
         if let Some((size, path)) = sizes.iter().max().filter(|_| all > MUCH) {
             eprintln!(
-                "note: {} of untracked files are copied, the largest is {} with {}: let git ignore what no benchmark reads",
+                "note: {} of untracked files are copied, the largest is {} with {}: let git ignore files \
+                 that no benchmark reads",
                 units::binary(all),
                 path.display(),
                 units::binary(*size)
@@ -304,7 +305,7 @@ impl Repository {
 fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
     let status = child::run(git::within(dir).args(["reset", "--quiet", how]))?;
     if !status.success() {
-        bail!("the files of a commit could not be written ({status}), as git says above");
+        bail!("git could not write the files of a commit ({status}); its message is above");
     }
     Ok(())
 }

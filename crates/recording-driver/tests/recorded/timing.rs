@@ -119,7 +119,7 @@ fn clock(stand_in: &StandIn, benchmark: &str) -> Option<Clock> {
 /// A number of launches that is wrong is said.
 pub(crate) fn launches() {
     let stand_in = StandIn::new();
-    let note = "note: a benchmark on events-gated was said to make";
+    let note = "note: a benchmark on events-gated declares";
     for (task, counted) in [
         ("fewer", "1 launch per iteration and makes 2"),
         ("more", "3 launches per iteration and makes 1"),

@@ -62,7 +62,7 @@ pub struct Sidecar {
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
     /// | `pool_used_allocated_bytes`, `pool_reserved_allocated_bytes` | what is in use of a pool and what it holds while an allocation lives |
     /// | `pool_used_released_bytes`, `pool_reserved_released_bytes` | the same after its release and a synchronisation |
-    /// | `pool_used_trimmed_bytes`, `pool_reserved_trimmed_bytes` | the same after the pool was told to give back what nobody uses |
+    /// | `pool_used_trimmed_bytes`, `pool_reserved_trimmed_bytes` | the same after the pool was told to release unused memory |
     /// | `parameters_bytes` | device memory of a network's parameters, with copies in other formats, gradients and moments |
     /// | `activations_bytes` | device memory of a batch and of the values between the layers, with gradients |
     /// | `workspace_bytes` | device memory that the library may use |

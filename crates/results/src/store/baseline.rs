@@ -16,7 +16,7 @@ use crossover_words::clock_file::stored_clock;
 pub struct Sampled {
     /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
     pub ns: Vec<f64>,
-    /// What lies beside it; `None` where it is missing or describes other samples.
+    /// What lies beside it; `None` if it is missing or belongs to other samples.
     pub sidecar: Option<Sidecar>,
     /// The clock, where a file beside it says so.
     pub clock: Option<Clock>,

@@ -82,7 +82,8 @@ impl Contents {
                 Err(error) => {
                     if root.exists() {
                         let path = error.path().unwrap_or(root).display();
-                        let reason = "cannot be read; check its permissions, and where it is a link, what it leads to";
+                        let reason =
+                            "cannot be read; check its permissions, and the target if it is a link";
                         this.problems.push(Unreadable::new(path, reason));
                     }
                     continue;

@@ -84,7 +84,7 @@ impl Benchmark {
             sound(low) && low <= self.median_ns && self.median_ns <= high && high.is_finite()
         };
         if !(self.id.parse().as_ref() == Ok(&id)) {
-            return Some("its id is not that of its group, device, implementation and size");
+            return Some("its id does not match its group, device, implementation and size");
         }
         if !(sound(self.median_ns) && self.mean_ns.is_none_or(sound)) {
             return Some("its time is not a positive number");

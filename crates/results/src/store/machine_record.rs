@@ -89,7 +89,7 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(Contents, Vec<String>),
                 return Err(refuse(foreign));
             }
             if value.get("schema").and_then(Value::as_u64).is_none() {
-                return Err(refuse("does not say its schema; export the results again"));
+                return Err(refuse("has no schema version; export the results again"));
             }
             checked(path, SCHEMA, value)?
         }
@@ -140,7 +140,7 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     }
     let mut text = Vec::new();
     let mut decoder = GzDecoder::new(packed);
-    let damaged = "is damaged: what it unpacks to is not what was packed; copy or export it again";
+    let damaged = "is damaged or incomplete; copy or export it again";
     let mut limited = decoder.by_ref().take(LARGEST + 1);
     limited.read_to_end(&mut text).map_err(|_| damaged)?;
     if text.len() as u64 > LARGEST {

@@ -47,7 +47,7 @@ pub enum FileError {
     },
     /// The samples beside a sidecar are not the ones it describes.
     #[error(
-        "{path}: describes other samples than the sample.json beside it; run the benchmark again"
+        "{path}: belongs to other samples than the sample.json beside it; run the benchmark again"
     )]
     Stale {
         /// The sidecar.

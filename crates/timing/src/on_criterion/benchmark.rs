@@ -101,7 +101,7 @@ fn without_gate(clock: Clock, reason: &str) -> String {
 /// What is said where a routine does not make the launches that it was said to.
 ///
 /// # Errors
-/// It was said to make some, and enqueues nothing at all: the time would be of nothing.
+/// It declares some launches and enqueues nothing: there would be nothing to time.
 fn miscounted(
     clock: Clock,
     launches: u32,
@@ -118,7 +118,7 @@ fn miscounted(
         }
     };
     Ok(Some(format!(
-        "a benchmark on {clock} was said to make {} per iteration and makes {}: {why}; pass {}",
+        "a benchmark on {clock} declares {} per iteration and makes {}: {why}; pass {}",
         count(launches, "launch", "launches"),
         enqueued.launches,
         enqueued.launches
@@ -163,7 +163,7 @@ mod tests {
         let error = miscounted(Clock::EventsCold, 3, nothing).unwrap_err();
         let error = error.to_string();
         for words in [
-            "3 launches per iteration and enqueued nothing",
+            "enqueued nothing on the timed stream, where it should make 3 launches",
             "CudaTime::stream",
         ] {
             assert!(error.contains(words), "{error}");

@@ -14,7 +14,7 @@ use crossover_timing::{
 pub(crate) const CHEATS: [(&str, &str); 11] = [
     ("second stream", "work is on another stream or was put off"),
     ("iteration before", "it relies on that of the one before"),
-    ("by address", "what is timed is a kept result"),
+    ("by address", "the benchmark times a stored result"),
     ("changed input", "input 0 changed"),
     (
         "half",
@@ -24,7 +24,7 @@ pub(crate) const CHEATS: [(&str, &str); 11] = [
     ("reference", "on new inputs the output is wrong: 1048576 of"),
     ("less than said", "it does less work than it says"),
     ("early clock", "its clock was read before the work was done"),
-    ("launches", "said to make 3 launches and makes 1: pass 1"),
+    ("launches", "declares 3 launches and makes 1: pass 1"),
     ("busy", "other work shares the device"),
 ];
 

@@ -114,7 +114,7 @@ pub(crate) fn repeated_run() {
     for name in ["main", "mine"] {
         expect(&mut bench(&root, &brief(name)), 0, "");
     }
-    let words = "are one run, which says nothing about a change";
+    let words = "are the same run: name each run once";
     expect(
         &mut crossover(&root, &["compare", "main,main", "mine,mine"]),
         2,

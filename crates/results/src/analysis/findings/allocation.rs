@@ -90,7 +90,7 @@ const MOMENTS: [(&str, &str); 3] = [
     ("released", "after its release and a synchronisation"),
     (
         "trimmed",
-        "after the pool was told to give back what nobody uses",
+        "after the pool was told to release unused memory",
     ),
 ];
 

@@ -152,7 +152,7 @@ impl Measuring<'_> {
         let mut doubts = Vec::new();
         // A host that is taken off its core is late once.
         for _ in 0..3 {
-            doubts = self.time.guard_runs(&claim, &mut code)?;
+            doubts = self.time.guard(&claim, &mut code)?;
             if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
                 return Err(failed(format!("{proof}; it is not timed")));
             }

@@ -95,6 +95,8 @@ impl Measuring<'_> {
         inputs: &OnceCell<Inputs>,
         learnt: &mut Learnt,
     ) -> Result<(), Missing> {
+        let looks = self.looks(bench) && !recorded::recorded();
+        self.time.ignore_other_streams(!looks);
         self.require_room(bench)?;
         self.require_short_iterations(bench, &mut learnt.pace)?;
         self.measure_ceilings(bench.row)?;
@@ -318,7 +320,6 @@ impl Measuring<'_> {
             turns: self.turns,
             plan: self.sampling,
             progress: Progress::default(),
-            settled: self.looks(bench).then(Vec::new),
         };
         let sampled_before = bench.folder.sampled_at();
         // The threads of what several drive start here too, and would all be kept.
@@ -362,8 +363,6 @@ impl Measuring<'_> {
         let analysed = begun.elapsed().saturating_sub(called);
         self.spent.add(Activity::Analysis, analysed);
         let Err(panic) = outcome else {
-            let doubt = sampler.worked_elsewhere();
-            self.doubts.extend(doubt);
             return Ok(());
         };
         if let Some(error) = failure {

@@ -5,11 +5,10 @@ use std::time::Instant;
 use crate::suite::host::Host;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, CudaTime, Doubt, TimingError, elsewhere};
+use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::monitor::watch::Watch;
 use crossover_protocol::turns::TurnMessage;
-use crossover_results::statistics::median::median;
 
 /// Times a routine, one sample after the other.
 pub(super) struct Sampler<'a> {
@@ -26,9 +25,6 @@ pub(super) struct Sampler<'a> {
     pub(super) turns: Option<&'a Turns>,
     pub(super) plan: &'a SamplingPlan,
     pub(super) progress: Progress,
-    /// The timed window of each sample, and how long the device worked behind it, ns; `None` where
-    /// that is not looked at.
-    pub(super) settled: Option<Vec<(f64, f64)>>,
 }
 
 /// What a sampler has found out and done.
@@ -105,24 +101,10 @@ impl Sampler<'_> {
             *ran += 1;
             routine.run()
         };
-        let ns = match self.launches {
+        match self.launches {
             0 => on_cpu(self.time, iterations, counted),
             launches => (self.time).measure(self.clock, iterations, launches, counted),
-        }?;
-        if let Some(settled) = &mut self.settled {
-            settled.push((ns, self.time.settle()?.as_nanos() as f64));
         }
-        Ok(ns)
-    }
-
-    /// Whether the device was still busy behind most of the timed windows.
-    pub(super) fn worked_elsewhere(&self) -> Option<Doubt> {
-        let settled = self.settled.as_ref()?;
-        let typical = |of: fn(&(f64, f64)) -> f64| median(settled.iter().map(of));
-        elsewhere(
-            typical(|(window, _)| *window)?,
-            typical(|(_, after)| *after)?,
-        )
     }
 }
 

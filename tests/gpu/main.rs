@@ -10,3 +10,4 @@ mod monitor;
 mod precision;
 mod shapes;
 mod sine;
+mod streams;

@@ -45,6 +45,9 @@ pub struct CudaTime {
 
 struct Inner {
     device: OnceCell<Device>,
+    others_ignored: Cell<bool>,
+    /// See [`copies_in_turn`](CudaTime::copies_in_turn).
+    copies_in_turn: Rc<Cell<usize>>,
     #[cfg(feature = "criterion")]
     criterion: OnCriterion,
     /// The profile that is being made.
@@ -142,6 +145,8 @@ impl CudaTime {
             events: RefCell::default(),
             flush: RefCell::default(),
             last_use: Cell::new(None),
+            #[cfg(feature = "criterion")]
+            late: Cell::new(0),
         });
         Ok(())
     }
@@ -153,6 +158,8 @@ impl CudaTime {
         Self {
             inner: Rc::new(Inner {
                 device: OnceCell::new(),
+                others_ignored: Cell::new(false),
+                copies_in_turn: Rc::default(),
                 #[cfg(feature = "criterion")]
                 criterion: OnCriterion::default(),
                 #[cfg(feature = "profiler")]
@@ -260,8 +267,8 @@ impl CudaTime {
     ///
     /// # Errors
     /// A call of CUDA or the routine failed, the clock needs a device and there is none, the
-    /// gate opened by itself, or one iteration makes too many launches for it: see
-    /// [`TimingError`]. After an error on a clock of events the device is idle again.
+    /// gate opened by itself, one iteration makes too many launches for it, or the device worked on
+    /// after the timed window: see [`TimingError`]. After an error on a clock of events the device is idle again.
     pub fn measure<E: Into<BoxError>>(
         &self,
         clock: Clock,
@@ -328,13 +335,13 @@ impl CudaTime {
         };
         device.gate.borrow().check(clock)?;
         let mut window = device.window(routine)?;
-        let nanoseconds = match self.effective_clock(clock) {
-            Clock::Wall => sequence::wall(&mut window, iterations)?,
+        let nanoseconds = self.alone(|| match self.effective_clock(clock) {
+            Clock::Wall => sequence::wall(&mut window, iterations),
             Clock::Submit => {
                 let batch = (LAUNCHES_PER_DRAIN / launches.max(1)).max(1);
-                sequence::submit(&mut window, iterations, u64::from(batch))?
+                sequence::submit(&mut window, iterations, u64::from(batch))
             }
-            Clock::Events => sequence::events(&mut window, iterations)?,
+            Clock::Events => sequence::events(&mut window, iterations),
             Clock::EventsGated => {
                 let batch = LAUNCHES_PER_GATE / launches.max(1);
                 if batch == 0 {
@@ -343,20 +350,30 @@ impl CudaTime {
                 if iterations == 1 {
                     sequence::load(&mut window)?;
                 }
-                sequence::gated(&mut window, iterations, u64::from(batch))?
+                sequence::gated(&mut window, iterations, u64::from(batch))
             }
             Clock::EventsCold => {
                 device.prepare_flush()?;
                 let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
-                sequence::cold(&mut window, iterations, gate)?
+                sequence::cold(&mut window, iterations, gate)
             }
-        };
+        })?;
         device.last_use.set(Some(Instant::now()));
         finite(nanoseconds, clock)
     }
 
     pub(crate) fn device(&self) -> Option<&Device> {
         self.inner.device.get()
+    }
+
+    pub(crate) fn others_ignored(&self) -> &Cell<bool> {
+        &self.inner.others_ignored
+    }
+
+    /// The most copies of [rotating](crate::Rotating) inputs that a routine took one of since this
+    /// was last set.
+    pub(crate) fn copies_in_turn(&self) -> &Rc<Cell<usize>> {
+        &self.inner.copies_in_turn
     }
 
     /// Whether a profile is being recorded, for which the gate is off.

@@ -22,6 +22,9 @@ pub(super) struct Device {
     pub(super) flush: RefCell<Option<Flush>>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
+    /// How many samples in a row of Criterion's own `iter` the device worked on after.
+    #[cfg(feature = "criterion")]
+    pub(super) late: Cell<u32>,
 }
 
 impl Device {

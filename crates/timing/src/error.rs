@@ -7,6 +7,7 @@ use cudarc::driver::DriverError;
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
 use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crossover_words::Clock;
+use crossover_words::units::time;
 
 /// What a routine may fail with: any error that a thread can pass on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -62,6 +63,19 @@ pub enum TimingError {
     NothingEnqueued {
         /// Declared launches of one iteration.
         launches: u32,
+    },
+    /// The device worked on when the timed stream was done.
+    #[error(
+        "the device worked for {} after the timed window of {}: work on another stream is not in the time; \
+         enqueue it on CudaTime::stream, have that stream wait for an event behind it, or call \
+         CudaTime::ignore_other_streams if it is no part of the benchmark",
+        time(*after_ns), time(*window_ns)
+    )]
+    WorkElsewhere {
+        /// How much longer it worked, ns.
+        after_ns: f64,
+        /// The timed window, ns.
+        window_ns: f64,
     },
     /// What the routine enqueues cannot be captured in a CUDA graph.
     #[error(

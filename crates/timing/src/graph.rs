@@ -1,9 +1,11 @@
 //! The replay of a routine that was captured in a CUDA graph.
 
+use cudarc::driver::CudaGraph;
+
 use crate::capture::enqueued;
 use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
-use crate::device::Routine;
+use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
 use crate::sequence;
 use crossover_words::Clock;
@@ -11,7 +13,8 @@ use crossover_words::Clock;
 impl CudaTime {
     /// Captures in a CUDA graph what one call of `routine` enqueues, replays the graph `iterations`
     /// times, and returns the time of all replays together on `clock`, in nanoseconds. The capture
-    /// and the upload of the graph are not timed.
+    /// and the upload of the graph are not timed. If the routine takes [rotating](crate::Rotating)
+    /// inputs, as many calls are captured as there are copies, and their graphs are replayed in turn.
     ///
     /// With one iteration the routine runs once beforehand, as in [`measure`](Self::measure): in a
     /// capture nothing may be loaded.
@@ -55,13 +58,41 @@ impl CudaTime {
         } else {
             device.bind()?;
         }
-        let graph = device.capture(routine).map_err(TimingError::not_captured)?;
-        let made = enqueued(&graph)?;
-        if made.launches + made.others == 0 {
-            return Err(TimingError::NothingEnqueued { launches: 1 });
+        let mut graphs = Vec::new();
+        // What a capture does not hold runs at once, and only now.
+        self.alone(|| {
+            graphs = self.captured(device, iterations, routine)?;
+            Ok(0.0)
+        })?;
+        let mut in_turn = graphs.iter().cycle();
+        self.measure_erased(clock, iterations, 1, &mut || {
+            in_turn
+                .next()
+                .map_or(Ok(()), |graph| Ok(device.replay(graph)?))
+        })
+    }
+
+    /// Captures one call; of a routine that takes rotating inputs, a call for each copy that
+    /// `iterations` replays need.
+    fn captured(
+        &self,
+        device: &Device,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<Vec<CudaGraph>, TimingError> {
+        let copies = self.copies_in_turn();
+        copies.set(1);
+        let mut graphs = Vec::new();
+        while graphs.is_empty() || (graphs.len() as u64) < iterations.min(copies.get() as u64) {
+            let graph = device.capture(routine).map_err(TimingError::not_captured)?;
+            let made = enqueued(&graph)?;
+            if made.launches + made.others == 0 {
+                return Err(TimingError::NothingEnqueued { launches: 1 });
+            }
+            graph.upload().called("cuGraphUpload")?;
+            graphs.push(graph);
         }
-        graph.upload().called("cuGraphUpload")?;
         device.synchronize()?;
-        self.measure_erased(clock, iterations, 1, &mut || Ok(device.replay(&graph)?))
+        Ok(graphs)
     }
 }

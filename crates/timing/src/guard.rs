@@ -1,14 +1,14 @@
 //! Whether a time is of the work that it is said to be of: the slips and cheats that a clock does not
 //! notice, looked for outside of the timed window.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cudarc::driver::{result, sys::CUdeviceptr};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 use crate::device::Device;
-use crate::error::{BoxError, TimingError, count};
+use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::sequence;
 use crossover_words::Clock;
@@ -26,7 +26,7 @@ const COLDER: f64 = 3.0;
 const COPIES: f64 = 2.0;
 /// What a host may need more, ns, where it is taken off its core for a moment.
 const HICCUP: f64 = 100_000.0;
-/// About the length of the window after which the device has to be idle.
+/// About the length of the window whose time is compared with the benchmark's.
 const WINDOW: f64 = 5e6;
 
 /// Device memory.
@@ -90,29 +90,6 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// An iteration makes other launches than it was said to.
-    #[error(
-        "an iteration declares {} and makes {made}: pass {made}",
-        count(*said, "launch", "launches")
-    )]
-    Launches {
-        /// As it was said.
-        said: u32,
-        /// As a capture counted.
-        made: u32,
-    },
-    /// The device was not idle when the timed stream was.
-    #[error(
-        "the device worked for {} after the timed window of {}: work on another stream is not in the time; \
-         enqueue it on the timed stream, or have that wait for it",
-        time(*after_ns), time(*window_ns)
-    )]
-    Elsewhere {
-        /// How much longer it worked, ns.
-        after_ns: f64,
-        /// The timed window, ns.
-        window_ns: f64,
-    },
     /// The output changed when the timed stream was idle.
     #[error(
         "the output still changed after the timed window: work is on another stream or was put off to a later \
@@ -193,52 +170,20 @@ pub enum Doubt {
 impl Doubt {
     /// Whether it rests on values and not on times, which another load of the machine may change.
     pub fn is_proof(&self) -> bool {
-        matches!(
-            self,
-            Doubt::Launches { .. } | Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. }
-        )
+        matches!(self, Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. })
     }
 }
 
 impl CudaTime {
     /// Looks for reasons not to believe the time of a benchmark; without any the list is empty. It runs
-    /// the code on new inputs and on a poisoned output, compares outputs, inputs and times, and counts the
-    /// launches. Nothing of this is within a timed window: call it before or after the benchmark.
+    /// the code on new inputs and on a poisoned output, and compares outputs, inputs and times. Nothing
+    /// of this is within a timed window: call it before or after the benchmark.
     ///
     /// Of memory of more than 2 MiB it reads that many bytes, in pieces from the first to the last.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure), and [`TimingError::NothingEnqueued`].
+    /// As [`measure`](Self::measure).
     pub fn guard(&self, claim: &Claim, code: &mut impl Guarded) -> Result<Vec<Doubt>, TimingError> {
-        let device = self.guarded_device(claim.clock)?;
-        code.run()?;
-        self.settle()?;
-        let mut doubts = Vec::new();
-        let said = claim.launches;
-        if let Some(enqueued) = device.count(&mut || Ok(code.run()?))? {
-            let made = enqueued.launches;
-            if said > 0 && made + enqueued.others == 0 {
-                return Err(TimingError::NothingEnqueued { launches: said });
-            }
-            doubts.extend((made != said).then_some(Doubt::Launches { said, made }));
-        }
-        if let Some(copy_ns) = self.copied(claim)? {
-            let said_ns = claim.ns;
-            let is_above = COPIES * said_ns < copy_ns;
-            doubts.extend(is_above.then_some(Doubt::AboveMemory { said_ns, copy_ns }));
-        }
-        doubts.extend(self.guard_runs(claim, code)?);
-        Ok(doubts)
-    }
-
-    /// [`guard`](Self::guard) without counting launches and copying: for routines whose launches are an
-    /// upper bound and whose limits are known.
-    #[doc(hidden)]
-    pub fn guard_runs(
-        &self,
-        claim: &Claim,
-        code: &mut impl Guarded,
-    ) -> Result<Vec<Doubt>, TimingError> {
         let device = self.guarded_device(claim.clock)?;
         let mut doubts = Vec::new();
         // Loads what the code loads lazily: the first run on new inputs is timed.
@@ -287,41 +232,22 @@ impl CudaTime {
         }
         let most = u64::from(LAUNCHES_PER_GATE / claim.launches.max(1)).max(1);
         let many = ((WINDOW / claim.ns) as u64).clamp(1, most);
-        let (mut ns, mut behind) = (f64::INFINITY, None);
-        // A host that is taken off its core is late once.
-        for _ in 0..3 {
-            let run = &mut || Ok(code.run()?);
-            let window_ns = self.measure_plainly(claim.clock, many, claim.launches, run)?;
-            behind = elsewhere(window_ns, self.settle()?.as_nanos() as f64);
-            ns = ns.min(window_ns / many as f64);
-            if behind.is_none() {
-                break;
-            }
-        }
-        doubts.extend(behind);
+        let run = &mut || Ok(code.run()?);
+        let ns = self.measure_plainly(claim.clock, many, claim.launches, run)? / many as f64;
         let said_ns = claim.ns;
         if ns > 2.0 * said_ns + HICCUP / many as f64 {
             doubts.push(Doubt::TooEarly { said_ns, ns });
+        }
+        if let Some(copy_ns) = self.copied(claim)?
+            && COPIES * said_ns < copy_ns
+        {
+            doubts.push(Doubt::AboveMemory { said_ns, copy_ns });
         }
         let after = self.checksums(&code.inputs())?;
         let changed = (before.iter().zip(&after).enumerate()).filter(|(_, (old, new))| old != new);
         doubts.extend(changed.map(|(at, _)| Doubt::Input(at)));
         device.last_use.set(Some(Instant::now()));
         Ok(doubts)
-    }
-
-    /// Waits until the whole device is idle, on every stream of its context, and returns how long that
-    /// took: hardly any time after a timed window in which all the work was.
-    ///
-    /// # Errors
-    /// The driver's.
-    #[doc(hidden)]
-    pub fn settle(&self) -> Result<Duration, CudaError> {
-        let begun = Instant::now();
-        if let Some(device) = self.device() {
-            (device.context.synchronize()).called("cuCtxSynchronize")?;
-        }
-        Ok(begun.elapsed())
     }
 
     /// One iteration on a clock, which is not run once before; ns.
@@ -390,16 +316,6 @@ impl CudaTime {
         self.measure(clock, 1, 1, &mut copy)?;
         Ok(Some(self.measure(clock, 10, 1, &mut copy)? / 10.0))
     }
-}
-
-/// Work that was not in the window, where the device was busy for long behind it.
-#[doc(hidden)]
-pub fn elsewhere(window_ns: f64, after_ns: f64) -> Option<Doubt> {
-    let is_long = after_ns > 0.1 * window_ns + HICCUP;
-    is_long.then_some(Doubt::Elsewhere {
-        after_ns,
-        window_ns,
-    })
 }
 
 fn checksum(device: &Device, memory: DeviceMemory) -> Result<u64, CudaError> {

@@ -17,6 +17,7 @@ mod graph;
 mod guard;
 #[cfg(feature = "criterion")]
 mod on_criterion;
+mod other_streams;
 mod panic;
 mod prepared_launch;
 mod probe;
@@ -43,8 +44,6 @@ pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::GateMode;
-#[doc(hidden)]
-pub use guard::elsewhere;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
 pub use prepared_launch::LAUNCHES_PER_GATE;
 pub use prepared_launch::Launch;

@@ -1,12 +1,16 @@
 //! Inputs in turn, of which no cache holds the next.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use crate::cuda_time::CudaTime;
 use crate::device::l2_bytes;
 use crate::error::{BoxError, TimingError};
 
 /// Copies of a benchmark's inputs that are used in turn. Between two uses of one, the others were
 /// used, which together are twice as large as the device's L2 cache: each iteration finds its inputs
-/// in memory, and no flush stands between the launches.
+/// in memory, and no flush stands between the launches. This holds on every clock, and for replays of
+/// a graph ([`measure_graph`](CudaTime::measure_graph)).
 ///
 /// ```no_run
 /// use crossover_timing::cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
@@ -29,6 +33,8 @@ use crate::error::{BoxError, TimingError};
 pub struct Rotating<T> {
     copies: Vec<T>,
     next: usize,
+    /// Says to a capture how many copies there are.
+    in_turn: Rc<Cell<usize>>,
 }
 
 impl<T> Rotating<T> {
@@ -36,6 +42,7 @@ impl<T> Rotating<T> {
     pub fn next_copy(&mut self) -> &mut T {
         let at = self.next;
         self.next = (at + 1) % self.copies.len();
+        (self.in_turn).set(self.in_turn.get().max(self.copies.len()));
         &mut self.copies[at]
     }
 
@@ -66,6 +73,7 @@ impl CudaTime {
                 .map(|number| make(number).map_err(|e| TimingError::from(e.into())))
                 .collect::<Result<_, _>>()?,
             next: 0,
+            in_turn: self.copies_in_turn().clone(),
         })
     }
 }
@@ -95,9 +103,11 @@ mod tests {
         let mut inputs = Rotating {
             copies: vec!['a', 'b', 'c'],
             next: 0,
+            in_turn: Rc::default(),
         };
         let turns: String = (0..7).map(|_| *inputs.next_copy()).collect();
         assert_eq!(turns, "abcabca");
+        assert_eq!(inputs.in_turn.get(), 3, "a capture must know");
         let alone = CudaTime::host_only().rotating(8, Ok::<_, TimingError>);
         assert_eq!(alone.unwrap().copies(), [0]);
     }

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::context;
 use crate::driver::{driver, make, put, put_text};
 use crate::fault::{Fault, code};
 use crate::log;
+
+/// If it is set, a wait for the context takes as long as by the virtual clock.
+const WAITS: &str = "RECORDING_DRIVER_WAITS";
 
 /// The driver's errors, a line each: its number, its name, and what it says.
 const ERRORS: &str = include_str!("errors.txt");
@@ -134,7 +138,11 @@ driver! {
         let context = state.current()?;
         log::call("wait for the context");
         state.check_no_capture("cuCtxSynchronize")?;
+        let begun = state.clock.host;
         state.synchronize_context(context);
+        if std::env::var_os(WAITS).is_some() {
+            std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
+        }
         Ok(())
     };
 

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         ("a_gated_window_is_in_order", clocks::order),
         ("a_wrong_number_of_launches_is_said", timing::launches),
         ("what_cannot_be_timed_is_an_error", timing::errors),
+        ("work_on_another_stream_is_an_error", timing::streams),
         ("a_gate_that_is_off_is_said_and_kept", timing::gate),
         ("the_wall_clock_waits", timing::wall),
         ("each_clock_is_stored", timing::stored),

@@ -1,10 +1,14 @@
 //! The timing crate and Criterion: the wrong thing tried, and the sentence seen.
 
+use std::collections::BTreeSet;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crossover_timing::criterion::{Bencher, Criterion};
-use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, GateMode, open};
+use crossover_timing::cudarc::nvrtc::Ptx;
+use crossover_timing::{
+    BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Launch, TimingError, open,
+};
 use crossover_words::clock_file::stored_clock;
 
 use crate::stand_in::{StandIn, expect};
@@ -12,6 +16,9 @@ use crate::stand_in::{StandIn, expect};
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
 mod cheats;
+
+/// How long the kernel on the second stream takes.
+const SPUN: Duration = Duration::from_millis(1);
 
 /// How a process ends that has panicked.
 const PANICKED: i32 = 101;
@@ -33,9 +40,24 @@ fn task_of(task: &str) -> Result<(), BoxError> {
     let time = CudaTime::on_stream(&stream, mode)?;
     let empty = time.empty_kernel().expect("opened on a device");
     let other = stream.context().new_stream()?;
+    let looks = task.starts_with("hidden") || task == "joined";
+    time.ignore_other_streams(!looks);
+    let module = (stream.context())
+        .load_module(Ptx::from_src(include_str!("../../../timing/src/gate.ptx")))?;
+    let spin = Launch::new(
+        module.load_function("crossover_spin")?,
+        (1, 1, 1),
+        (1, 1, 1),
+    );
+    let spin = spin.arg(SPUN.as_nanos() as u64);
     // SAFETY: the kernel takes no arguments.
     let launch = || unsafe { empty.launch(&stream) };
     let twice = || launch().and_then(|()| launch());
+    let hidden = || {
+        launch()?;
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { spin.launch(&other) }
+    };
     let waits = || -> Result<(), BoxError> {
         launch()?;
         Ok(stream.synchronize()?)
@@ -68,6 +90,52 @@ fn task_of(task: &str) -> Result<(), BoxError> {
         "chosen" => {
             println!("chosen: {}", time.do_bench(twice)?);
             println!("chosen: {}", time.do_bench(waits)?);
+        }
+        "hidden" => {
+            let mut times = Vec::new();
+            for &clock in Clock::ALL {
+                times.push(time.measure(clock, 10, 1, hidden));
+            }
+            times.push(time.measure_graph(Clock::EventsGated, 10, hidden));
+            times.push(time.do_bench(hidden).map(|measured| measured.median_ns()));
+            for time in times {
+                let error = time.expect_err("the work is on another stream");
+                let behind = matches!(error, TimingError::WorkElsewhere { .. });
+                println!("{behind}: {error}");
+            }
+            time.ignore_other_streams(true);
+            let ns = time.measure(Clock::EventsGated, 100, 1, hidden)? / 100.0;
+            println!("ignored {}", (1_000.0..2_000.0).contains(&ns));
+        }
+        "hidden in iter" => bench("k", &mut |b| b.iter(|| hidden().unwrap())),
+        "joined" => {
+            let (forked, joined) = (stream.record_event(None)?, other.record_event(None)?);
+            let fork = || -> Result<(), BoxError> {
+                forked.record(&stream)?;
+                other.wait(&forked)?;
+                // SAFETY: as above.
+                unsafe { spin.launch(&other) }?;
+                joined.record(&other)?;
+                Ok(stream.wait(&joined)?)
+            };
+            for &clock in Clock::ALL {
+                let ns = time.measure(clock, 10, 1, fork)? / 10.0;
+                println!("{clock} {}", ns >= SPUN.as_nanos() as f64);
+            }
+            let ns = time.measure_graph(Clock::EventsGated, 10, fork)? / 10.0;
+            println!("graph {}", ns >= SPUN.as_nanos() as f64);
+        }
+        "rotating" => {
+            let mut inputs = time.rotating(8 << 20, |_| stream.alloc_zeros::<u8>(8 << 20))?;
+            for iterations in [40, 5] {
+                let mut calls = 0;
+                let set = || {
+                    calls += 1;
+                    stream.memset_zeros(inputs.next_copy())
+                };
+                time.measure_graph(Clock::EventsGated, iterations, set)?;
+                println!("{calls} calls captured");
+            }
         }
         "wall" => {
             // 0 launches: it waits for the device all the same.
@@ -141,6 +209,33 @@ pub(crate) fn errors() {
     fails(&mut task(&stand_in, "cannot"), captured);
 }
 
+/// Work on another stream that the timed one does not wait for is an error on every clock; a stream
+/// that is joined is timed.
+pub(crate) fn streams() {
+    let stand_in = StandIn::new();
+    let waiting = |name| {
+        let mut command = task(&stand_in, name);
+        command.env("RECORDING_DRIVER_WAITS", "1");
+        command
+    };
+    let sentence = "work on another stream is not in the time; enqueue it on CudaTime::stream";
+    let said = expect(&mut waiting("hidden"), 0);
+    let found = said
+        .lines()
+        .filter(|line| line.starts_with("true: the device worked for"));
+    assert_eq!(
+        found.filter(|line| line.contains(sentence)).count(),
+        7,
+        "{said}"
+    );
+    assert!(said.contains("ignored true"), "{said}");
+    fails(&mut waiting("hidden in iter"), sentence);
+    let said = expect(&mut waiting("joined"), 0);
+    for name in ["events", "events-gated", "events-cold", "graph"] {
+        assert!(said.contains(&format!("{name} true")), "{said}");
+    }
+}
+
 /// A gate that is off is said, kept with the result, and an error where it is required.
 pub(crate) fn gate() {
     let stand_in = StandIn::new();
@@ -180,7 +275,9 @@ pub(crate) fn wall() {
 /// Each clock is stored and reads the virtual time.
 pub(crate) fn stored() {
     let stand_in = StandIn::new();
-    well(&stand_in, "clocks");
+    let said = well(&stand_in, "clocks");
+    let constant = "on events-cold, whose iterations have an event pair each, and 1.";
+    assert_eq!(said.matches(constant).count(), 1, "{said}");
     // Of the H200's description: a launch takes 2,500 ns of the host, an empty kernel 1,400, give or
     // take 1 %. Criterion's own `iter` counts a batch from its first launch on.
     for (benchmark, clock, each, more) in [
@@ -220,6 +317,19 @@ pub(crate) fn graphs() {
     let said = well(&stand_in, "graph");
     assert!(!said.contains("note:"), "{said}");
     assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
+    let mut command = stand_in.logged("timing", "h200");
+    let said = expect(command.arg("rotating"), 0);
+    // As many as there are copies and replays of them, which are replayed in turn.
+    assert!(
+        said.contains("16 calls captured\n5 calls captured"),
+        "{said}"
+    );
+    let (_, lines) = stand_in.phases().remove(0);
+    let is_replay = |line: &&String| line.starts_with("launch graph");
+    let replays: Vec<&String> = lines.iter().filter(is_replay).collect();
+    assert_eq!(replays.len(), 40 + 5);
+    assert_eq!(replays[..24], replays[16..40]);
+    assert_eq!(BTreeSet::from_iter(&replays[..16]).len(), 16);
     let said = well(&stand_in, "chosen");
     let chosen: Vec<&str> = said
         .lines()

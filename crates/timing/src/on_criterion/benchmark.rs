@@ -7,6 +7,7 @@ use crate::device::Routine;
 use crate::error::{TimingError, count};
 use crate::sequence;
 use crossover_words::Clock;
+use crossover_words::units::time;
 
 impl CudaTime {
     /// [`measure`](Self::measure) for a benchmark of Criterion's: where it begins, says on which
@@ -37,6 +38,7 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         if self.criterion().benchmarks.begins(benchmark, iterations) {
             self.say_without_gate(benchmark.clock);
+            self.say_constant(benchmark.clock)?;
         }
         let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
         self.note(benchmark.clock, iterations, ns);
@@ -64,6 +66,25 @@ impl CudaTime {
         }
     }
 
+    /// Says how much of a time on `events-cold` is the clock's own, where the numbers are shown.
+    fn say_constant(&self, clock: Clock) -> Result<(), TimingError> {
+        let said = &self.criterion().benchmarks.constant_said;
+        let Some(empty) = self.empty_kernel().filter(|_| clock == Clock::EventsCold) else {
+            return Ok(());
+        };
+        if said.replace(true) || self.is_profiling() {
+            return Ok(());
+        }
+        let each = |clock| -> Result<f64, TimingError> {
+            // SAFETY: the kernel takes no arguments.
+            let launch = || unsafe { empty.launch(self.stream().expect("it has a kernel")) };
+            Ok(self.measure(clock, 50, 1, launch)? / 50.0)
+        };
+        let (cold, gated) = (each(Clock::EventsCold)?, each(Clock::EventsGated)?);
+        self.criterion().benchmarks.say(constant(cold, gated));
+        Ok(())
+    }
+
     fn begin_benchmark(
         &self,
         clock: Clock,
@@ -78,6 +99,7 @@ impl CudaTime {
             return Ok(());
         }
         self.say_without_gate(clock);
+        self.say_constant(clock)?;
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(routine)?)?;
         if let Some(enqueued) = device.count(routine)?
@@ -96,6 +118,16 @@ fn without_gate(clock: Clock, reason: &str) -> String {
         _ => "what asks for events-gated is timed on events, launches included",
     };
     format!("the gate is off, so {instead}: {reason}; GateMode::Required makes this an error")
+}
+
+/// What is said of the clock's own time.
+fn constant(cold_ns: f64, gated_ns: f64) -> String {
+    format!(
+        "an empty kernel takes {} on events-cold, whose iterations have an event pair each, and {} on \
+         events-gated: time short kernels with iter_gated on inputs of CudaTime::rotating",
+        time(cold_ns),
+        time(gated_ns)
+    )
 }
 
 /// What is said where a routine does not make the launches that it was said to.

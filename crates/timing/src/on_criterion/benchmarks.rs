@@ -20,6 +20,8 @@ pub(crate) struct Benchmarks {
     /// The last measurement and its iterations.
     last: Cell<Option<(Benchmark, u64)>>,
     said: RefCell<Vec<String>>,
+    /// What of a cold time is the clock's own was said.
+    pub(super) constant_said: Cell<bool>,
     pub(crate) ledger: Ledger,
 }
 

@@ -45,7 +45,7 @@ impl Measurement for CudaTime {
     fn end(&self, started: Started) -> f64 {
         let measured = match (started.0, self.device()) {
             (Begin::Device(start), Some(device)) => {
-                let finish = || -> Result<f64, CudaError> {
+                let finish = || -> Result<f64, TimingError> {
                     let end = device.event()?;
                     device.record(&end)?;
                     // SAFETY: the event is alive and was recorded just above.
@@ -53,14 +53,13 @@ impl Measurement for CudaTime {
                         .called("cuEventSynchronize")?;
                     let nanoseconds = elapsed(&start, &end)?;
                     device.give_back(end);
-                    Ok(nanoseconds)
+                    self.require_alone(device, nanoseconds)?;
+                    finite(nanoseconds, Clock::Events)
                 };
                 let measured = finish();
                 device.give_back(start);
                 device.last_use.set(Some(Instant::now()));
                 measured
-                    .map_err(TimingError::from)
-                    .and_then(|ns| finite(ns, Clock::Events))
             }
             (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, Clock::Wall),
             (Begin::Device(_), None) => Err(TimingError::NoDevice {

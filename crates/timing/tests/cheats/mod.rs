@@ -11,7 +11,7 @@ use crossover_timing::{
 };
 
 /// Each cheat, and a part of the sentence that it gets.
-pub(crate) const CHEATS: [(&str, &str); 11] = [
+pub(crate) const CHEATS: [(&str, &str); 10] = [
     ("second stream", "work is on another stream or was put off"),
     ("iteration before", "it relies on that of the one before"),
     ("by address", "the benchmark times a stored result"),
@@ -24,7 +24,6 @@ pub(crate) const CHEATS: [(&str, &str); 11] = [
     ("reference", "on new inputs the output is wrong: 1048576 of"),
     ("less than said", "it does less work than it says"),
     ("early clock", "its clock was read before the work was done"),
-    ("launches", "declares 3 launches and makes 1: pass 1"),
     ("busy", "other work shares the device"),
 ];
 
@@ -185,6 +184,8 @@ impl Guarded for Code {
 
 /// What the guard says of a cheat; any other name is honest.
 pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>, BoxError> {
+    // Else the second stream would end the measurement, and the guard must see it by itself.
+    time.ignore_other_streams(true);
     let mut code = Code::new(cheat, time)?;
     let clock = Clock::EventsGated;
     time.measure(clock, 1, 1, || code.run())?;
@@ -197,7 +198,7 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
     time.settle()?;
     let claim = Claim {
         clock,
-        launches: if cheat == "launches" { 3 } else { 1 },
+        launches: 1,
         ns,
         bytes: Some(if cheat == "less than said" { 64.0 } else { 2.0 } * BYTES as f64),
     };

@@ -1,0 +1,98 @@
+//! Work on other streams than the timed one, which no clock notices: looked for after each sample,
+//! outside of the timed window.
+
+use std::time::{Duration, Instant};
+
+use crate::cuda_error::{Called, CudaError};
+use crate::cuda_time::CudaTime;
+use crate::device::Device;
+use crate::error::TimingError;
+
+/// How long the device may work on after a sample: this share of the sample,
+const SHARE: f64 = 0.02;
+/// or so many nanoseconds, whichever is longer.
+const LEAST_NS: f64 = 20_000.0;
+/// How often in a row the device must work on for longer. A host that is taken off its core for a
+/// moment waits long once.
+const TIMES: u32 = 3;
+
+impl CudaTime {
+    /// Ignores work on other streams than [`stream`](Self::stream), or (`false`, as at the start)
+    /// looks for it: after each sample, the time until the whole context is idle is compared with
+    /// the sample, outside of the timed window. If the device works on for longer than 20 µs and 2 %
+    /// of the sample, the sample is repeated, and the third time is a
+    /// [`TimingError::WorkElsewhere`].
+    ///
+    /// Ignore other streams if other threads of the process use the device on purpose, or if another
+    /// library works in the background beside a stream of
+    /// [`on_raw_stream`](Self::on_raw_stream).
+    pub fn ignore_other_streams(&self, ignore: bool) {
+        self.others_ignored().set(ignore);
+    }
+
+    /// Waits until the whole device is idle, on every stream of its context, and returns how long that
+    /// took: hardly any time after a timed window in which all the work was.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[doc(hidden)]
+    pub fn settle(&self) -> Result<Duration, CudaError> {
+        let begun = Instant::now();
+        if let Some(device) = self.device() {
+            (device.context.synchronize()).called("cuCtxSynchronize")?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// Takes a sample, and takes it again while the device works on after it.
+    pub(crate) fn alone(
+        &self,
+        mut sample: impl FnMut() -> Result<f64, TimingError>,
+    ) -> Result<f64, TimingError> {
+        let mut times = 0;
+        loop {
+            let window_ns = sample()?;
+            let Some(error) = self.work_elsewhere(window_ns)? else {
+                return Ok(window_ns);
+            };
+            times += 1;
+            if times == TIMES {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Looks for work elsewhere behind a sample that cannot be taken again.
+    #[cfg(feature = "criterion")]
+    pub(crate) fn require_alone(&self, device: &Device, window_ns: f64) -> Result<(), TimingError> {
+        let Some(error) = self.work_elsewhere(window_ns)? else {
+            device.late.set(0);
+            return Ok(());
+        };
+        device.late.set(device.late.get() + 1);
+        match device.late.get() >= TIMES {
+            true => Err(error),
+            false => Ok(()),
+        }
+    }
+
+    /// What to say if the device works on for long after the timed stream is done.
+    fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
+        let allowed_ns = LEAST_NS.max(SHARE * window_ns);
+        let wait = || self.settle().map(|time| time.as_nanos() as f64);
+        if self.others_ignored().get() {
+            return Ok(None);
+        }
+        let mut after_ns = wait()?;
+        if after_ns > allowed_ns {
+            // What the call itself takes here.
+            after_ns -= wait()?;
+        }
+        Ok(
+            (after_ns > allowed_ns).then_some(TimingError::WorkElsewhere {
+                after_ns,
+                window_ns,
+            }),
+        )
+    }
+}

@@ -1,4 +1,4 @@
-// Operands in fewer bits, and f32 operands as sums of parts with fewer bits.
+// Operands in fewer bits, and f32 operands as sums of three parts in BF16.
 //
 // All rounding is to nearest, ties to even, and written out in integer arithmetic where the
 // instruction for it is younger than the oldest architecture.
@@ -14,10 +14,6 @@ struct Tf32 {
         bits = isnan(v) ? 0x7fffffffu : bits + 0xfffu + (bits >> 13 & 1u);
         return __uint_as_float(bits & ~0x1fffu);
     }
-    static __device__ Stored truncated(float v) {
-        return __uint_as_float(__float_as_uint(v) & ~0x1fffu);
-    }
-    static __device__ float value(Stored s) { return s; }
 };
 
 struct F16 {
@@ -59,15 +55,6 @@ struct E4m3 {
     }
 };
 
-struct I8 {
-    typedef signed char Stored;
-    // Steps of 1/127, from -127 to 127. There is no NaN: it becomes 0.
-    static __device__ Stored from(float v) {
-        if (isnan(v)) return 0;
-        return (Stored)rintf(fminf(fmaxf(v * 127.0f, -127.0f), 127.0f));
-    }
-};
-
 // Converts each element of a row-major matrix, one thread per element of row blockIdx.y; writes the
 // result transposed where asked to.
 template <class F>
@@ -93,59 +80,46 @@ extern "C" __global__ void to_e4m3(const float *x, unsigned char *y, u64 rows, u
                                    u64 transposed) {
     convert<E4m3>(x, y, rows, cols, transposed);
 }
-extern "C" __global__ void to_i8(const float *x, signed char *y, u64 rows, u64 cols,
-                                 u64 transposed) {
-    convert<I8>(x, y, rows, cols, transposed);
-}
-
 template <class T, unsigned VEC>
 struct alignas(VEC * sizeof(T)) Pack {
     T v[VEC];
 };
 
-// x = part 0 + part 1 + ..., each of them the rest so far, rounded. A number that would round up to
+// x = part 0 + part 1 + part 2, each of them the rest so far, rounded. A number that would round up to
 // infinity is truncated instead; infinity is part 0 alone. Element (row, col) of part i goes to
 // y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y: 4 where
 // rows are aligned to that, else 1. Addresses count in packs: of a pointer cast only at the store,
 // the compiler made one store per element for Hopper and older.
-template <class F, unsigned PARTS, unsigned VEC>
-__device__ void split(const float *__restrict__ x, typename F::Stored *__restrict__ y, u64 cols,
+template <unsigned VEC>
+__device__ void split(const float *__restrict__ x, Bf16::Stored *__restrict__ y, u64 cols,
                       u64 pitch, u64 first, long long step) {
-    typedef typename F::Stored Stored;
+    typedef Bf16::Stored Stored;
     u64 row = blockIdx.y, col = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * VEC;
     if (col >= cols) return;
     Pack<float, VEC> rest = *(const Pack<float, VEC> *)(x + row * cols + col);
     Pack<Stored, VEC> *to = (Pack<Stored, VEC> *)y + (first + row * pitch + col) / VEC;
 #pragma unroll
-    for (unsigned i = 0; i < PARTS; ++i) {
+    for (unsigned i = 0; i < 3; ++i) {
         Pack<Stored, VEC> part;
 #pragma unroll
         for (unsigned j = 0; j < VEC; ++j) {
-            part.v[j] = F::from(rest.v[j]);
-            if (isinf(F::value(part.v[j]))) {
-                part.v[j] = F::truncated(rest.v[j]);
+            part.v[j] = Bf16::from(rest.v[j]);
+            if (isinf(Bf16::value(part.v[j]))) {
+                part.v[j] = Bf16::truncated(rest.v[j]);
                 if (isinf(rest.v[j])) rest.v[j] = 0.0f;
             }
             // Nothing is left of infinity: the rest is zero already.
-            if (!isinf(F::value(part.v[j]))) rest.v[j] -= F::value(part.v[j]);
+            if (!isinf(Bf16::value(part.v[j]))) rest.v[j] -= Bf16::value(part.v[j]);
         }
         to[(long long)i * (step / (long long)VEC)] = part;
     }
 }
 
-extern "C" __global__ void split_tf32(const float *x, float *y, u64 cols, u64 pitch, u64 first,
-                                      long long step) {
-    split<Tf32, 2, 4>(x, y, cols, pitch, first, step);
-}
-extern "C" __global__ void split_tf32_any(const float *x, float *y, u64 cols, u64 pitch, u64 first,
-                                          long long step) {
-    split<Tf32, 2, 1>(x, y, cols, pitch, first, step);
-}
 extern "C" __global__ void split_bf16(const float *x, unsigned short *y, u64 cols, u64 pitch,
                                       u64 first, long long step) {
-    split<Bf16, 3, 4>(x, y, cols, pitch, first, step);
+    split<4>(x, y, cols, pitch, first, step);
 }
 extern "C" __global__ void split_bf16_any(const float *x, unsigned short *y, u64 cols, u64 pitch,
                                           u64 first, long long step) {
-    split<Bf16, 3, 1>(x, y, cols, pitch, first, step);
+    split<1>(x, y, cols, pitch, first, step);
 }

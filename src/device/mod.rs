@@ -8,5 +8,4 @@ pub mod kernel;
 
 pub use crossover_machine::absence::{self, Absence};
 pub use crossover_machine::libraries::{self, NO_CUBLAS};
-pub(crate) use crossover_machine::recorded;
 pub use gpu::Gpu;

@@ -115,7 +115,7 @@ impl AnyGroup {
     ) -> Result<(), RoutineError> {
         let least = match self.topic.truth {
             Some(Truth::Size) => size as f64,
-            _ => 0.0,
+            None => 0.0,
         };
         let samples = (1..FEWEST_SAMPLES).map(|_| routine.time(1).transpose());
         let samples = samples.collect::<Result<Vec<_>, _>>()?;

@@ -17,7 +17,6 @@ pub fn run_child() -> Option<ExitCode> {
             Task::FirstSpin { nanoseconds } => {
                 timing_methods::time_first_spin(device, nanoseconds)?
             }
-            Task::FirstProduct { n } => timing_methods::time_first_product(device, n)?,
             Task::WarmingUp => warming_up::measure(device)?,
         };
         Ok(say(report)?)

@@ -1,9 +1,11 @@
 //! A training step of a multilayer perceptron, from eager to one graph.
 
-use crossover::model::Unit;
-use crossover::suite::{Group, Sizes};
+use crossover::model::Launches::{self, Graph, OneByOne, Synchronised};
+use crossover::model::{Library, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::Wall;
 use crossover::timing::Rate;
-use crossover::workload::mlp_training::{self, Training, cpu, gpu};
+use crossover::workload::mlp_training::{self, Training, cpu, forward, gpu};
 
 use super::networks::Network;
 
@@ -33,5 +35,32 @@ pub(crate) fn group() -> Group<Training> {
     )
     .axis("batch", "batch, inputs per step", Unit::Count)
     .words("the training step", "kernel");
-    network.rows(group)
+    let forward_sizes = Sizes::new([], [256], [16, 64, 256, 1024, 4096]);
+    let forward = |name, launches: Launches| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            forward::forward(gpu, problem, launches)
+        })
+        .awaited()
+        .launches(launches)
+        .library(Library::Cublas)
+        .no_answer()
+        .sizes(forward_sizes.clone())
+    };
+    (network.rows(group))
+        .with(
+            forward("forward-eager-awaited", OneByOne)
+                .method("forward pass")
+                .cost(forward::cost_eager),
+        )
+        // It waits after several kernels, which others that synchronise do after each.
+        .with(
+            forward("forward-sync-each", Synchronised)
+                .method("forward pass, a wait after each layer")
+                .cost(forward::cost_eager),
+        )
+        .with(
+            forward("forward-graph-awaited", Graph)
+                .method("forward pass")
+                .cost(forward::cost),
+        )
 }

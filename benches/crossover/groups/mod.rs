@@ -12,7 +12,6 @@ mod matmul_batched;
 mod matmul_f64;
 mod matmul_skinny;
 mod memory;
-mod mlp_forward;
 mod mlp_training;
 mod nested_sine;
 mod nested_sine_f64;
@@ -21,7 +20,6 @@ mod precision;
 mod reduction;
 mod shaped;
 mod streams;
-mod sustained;
 mod timing_methods;
 mod transfer;
 mod transformer;
@@ -35,19 +33,16 @@ pub(crate) fn all() -> Vec<AnyGroup> {
         matmul_skinny::group().into(),
         matmul_f64::group().into(),
         precision::group().into(),
-        sustained::group().into(),
         nested_sine::group().into(),
         nested_sine_f64::group().into(),
         reduction::group().into(),
         fft::group().into(),
         mlp_training::group().into(),
-        mlp_forward::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),
         warming_up::group().into(),
-        timing_methods::spin().into(),
-        timing_methods::product().into(),
+        timing_methods::group().into(),
         transfer::group().into(),
         streams::group().into(),
         loader::group().into(),

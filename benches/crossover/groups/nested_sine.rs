@@ -30,7 +30,7 @@ pub(crate) fn group() -> Group<NestedSine> {
     // What four kernels take that can be one.
     let unfused_on_device =
         Sizes::powers_of_two([10, 14, 18, 20, 22], [10, 16, 20, 22, 24, 28], 10..=32);
-    // What is no answer needs no size beside a crossover.
+    // Rows that are not answers need no sizes close to the crossover.
     let lesson_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 22, 28], 10..=32);
     let ordinary_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 20, 26], 10..=32);
     let moved = |row: Implementation<NestedSine>, data: Residency| {
@@ -59,9 +59,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .sizes(unfused_sizes.clone())
     };
 
-    // Until its inputs were those that users have, it was `nested_sine`.
-    let name = "nested_sine_uniform";
-    Group::new(name, sizes, Rate::elements(), nested_sine::cost)
+    Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
         .about(
             "Nested sine",
             "y = sin(sin(sin(sin x))) of f32 elements uniform in [-3, 3): what does it save to fuse four \

@@ -1,4 +1,4 @@
-//! The same product from f32 down to FP8 and INT8, and f32 emulated in lower precision.
+//! The same product from f32 down to FP8, and f32 emulated by products of BF16.
 
 use std::rc::Rc;
 
@@ -6,12 +6,16 @@ use crossover::model::{Library, Split, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::EventsGated;
 use crossover::timing::Rate;
-use crossover::workload::matmul::precision::{self, Format, Precision, Scheme};
+use crossover::workload::matmul::precision::{self, Format, Precision};
 use crossover::workload::matmul::{self, Shaped};
 
 use super::shaped::cublas;
 
 type Problem = Rc<Shaped<Precision>>;
+
+/// Terms that a tensor core adds at a time. On an H200 at N = 8192 the product is then 2.1 times as fast as
+/// SGEMM with nearly its error.
+const RUN: u32 = 2048;
 
 pub(crate) fn group() -> Group<Shaped<Precision>> {
     let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14).odd([256, 257, 1000, 1008]);
@@ -23,15 +27,6 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
         .format(format)
         .library(Library::Cublas)
     };
-    let split = |name, scheme: Scheme, run: Option<u32>| {
-        let terms = run.map_or(usize::MAX, |terms| terms as usize);
-        let products = scheme.products();
-        Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
-            precision::split(gpu, problem.matmul(), scheme, terms)
-        })
-        .split(scheme.format(), Split { products, run })
-        .library(Library::Cublas)
-    };
     Group::new(
         "precision",
         sizes,
@@ -40,8 +35,8 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     )
     .about(
         "Precision",
-        "The same matrix product from f32 down to FP8 and INT8, and f32 emulated in lower precision: how much \
-         faster is each format, and how large is its error?",
+        "The same matrix product from f32 down to FP8, and f32 emulated by six products of BF16: how much faster \
+         is each format, and how large is its error?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")
@@ -50,8 +45,17 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     .with(product("fp16", Format::Fp16).cost(half))
     .with(product("bf16", Format::Bf16).cost(half))
     .with(product("fp8", Format::Fp8).cost(quarter))
-    .with(product("int8", Format::Int8).cost(quarter))
-    .with(split("split-tf32x3", Scheme::Tf32x3, None))
-    .with(split("split-tf32x3-k1024", Scheme::Tf32x3, Some(1024)))
-    .with(split("split-bf16x6-k2048", Scheme::Bf16x6, Some(2048)))
+    .with(
+        Implementation::gpu("split-bf16x6-k2048", EventsGated, |gpu, problem: &Problem| {
+            precision::split(gpu, problem.matmul(), RUN as usize)
+        })
+        .split(
+            Format::Bf16,
+            Split {
+                products: 6,
+                run: Some(RUN),
+            },
+        )
+        .library(Library::Cublas),
+    )
 }

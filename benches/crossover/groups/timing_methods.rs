@@ -1,15 +1,11 @@
-//! A kernel of known duration and a matrix product, each timed in six ways. The id's size is the
-//! true time in nanoseconds, or the order N.
+//! A kernel of known duration, timed in six ways. The id's size is the true time in nanoseconds.
 
-use std::rc::Rc;
-
-use crossover::model::{Library, Measures, Phase, Residency, Truth, Unit};
+use crossover::model::{Measures, Phase, Residency, Truth, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
-use crossover::workload::matmul;
-use crossover::workload::timing_methods::{self, Product, Spin};
+use crossover::workload::timing_methods::{self, Spin};
 
-pub(crate) fn spin() -> Group<Spin> {
+pub(crate) fn group() -> Group<Spin> {
     let decades = |exponents: &[u32]| exponents.iter().map(|&e| 10u64.pow(e)).collect::<Vec<_>>();
     let default = decades(&[3, 6]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
@@ -38,32 +34,4 @@ pub(crate) fn spin() -> Group<Spin> {
         .with(on("spin-events", Events))
         .with(on("spin-events-gated", EventsGated))
         .with(on("spin-events-cold", EventsCold))
-}
-
-pub(crate) fn product() -> Group<Product> {
-    let sizes = Sizes::powers_of_two([8], [6, 10, 13], 6..=14).odd([1, 64, 513]);
-    let first_sizes = Sizes::powers_of_two([], [10], [6, 10, 12, 14]);
-    let product = |gpu: &_, problem: &Rc<Product>| matmul::gpu::cublas(gpu, problem.matmul());
-    let on = |name, clock| Implementation::gpu(name, clock, product).library(Library::Cublas);
-    Group::new("timing_methods_matmul", sizes, None, matmul::cost)
-        .about(
-            "Timing a matrix product",
-            "One cuBLAS product, timed in the same six ways: what does each way add to the device's \
-             time, or leave out of it?",
-        )
-        .axis("N", "N, rows and columns of each matrix", Unit::Count)
-        .words("a cuBLAS product", "kernel")
-        .truth(Truth::Gated)
-        .with(on("submit", Submit))
-        .with(on("wall", Wall).awaited())
-        .with(
-            Implementation::gpu("first-call", Wall, timing_methods::first_product)
-                .does(Measures::Starts(Phase::FirstCall))
-                .data(Residency::Awaited)
-                .library(Library::Cublas)
-                .sizes(first_sizes),
-        )
-        .with(on("events", Events))
-        .with(on("events-gated", EventsGated))
-        .with(on("events-cold", EventsCold))
 }

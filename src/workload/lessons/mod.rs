@@ -7,7 +7,6 @@ pub mod host_sync;
 pub mod loader;
 pub mod memory;
 pub mod streams;
-pub mod sustained;
 pub mod timing_methods;
 pub mod transfer;
 pub mod warming_up;

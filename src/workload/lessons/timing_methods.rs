@@ -1,25 +1,23 @@
-//! One kernel of known duration, and one matrix product, each timed in six ways: what a way of
-//! timing adds to the truth, or leaves out of it.
+//! One kernel of known duration, timed in six ways: what a way of timing adds to the truth, or leaves
+//! out of it.
 //!
 //! | way | what is in a time |
 //! | --- | --- |
 //! | `submit` | the launches alone, on the host's clock; the device works outside the window |
 //! | `wall` | one call and the wait for it, on the host's clock: launch, device, and the host's waking |
-//! | `first-call` | the same for the first call of a process, whose context, module and library handle were made before |
+//! | `first-call` | the same for the first call of a process, whose context and module were made before |
 //! | `events` | CUDA events around a batch of calls without a wait between them, divided by their number: the longer of launch and device |
 //! | `events-gated` | the same behind a gate: the device alone, and the constant of a kernel in a stream |
 //! | `events-cold` | an event pair around each call, the L2 cache flushed before it |
 //!
-//! The size of [`Spin`] is the true time in nanoseconds, by the device's own clock; that of
-//! [`Product`] is the order N.
+//! The size is the true time in nanoseconds, by the device's own clock.
 
 use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Verified};
-use crate::workload::matmul::{self, Matmul};
 use crate::workload::prepare::{PhaseTime, Prepared, Processes, Report, Task, kernels};
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, RoutineError, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
 /// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
@@ -61,40 +59,6 @@ pub fn cost(_: u64) -> Cost {
     Cost::default().launches(1)
 }
 
-/// A product by cuBLAS SGEMM.
-pub struct Product {
-    matmul: Rc<Matmul>,
-    processes: Rc<Processes>,
-}
-
-impl Workload for Product {
-    fn new(size: u64) -> Self {
-        Self {
-            matmul: Rc::new(Matmul::new(size)),
-            processes: Rc::new(Processes::new(Task::FirstProduct { n: size })),
-        }
-    }
-
-    fn host_bytes(size: u64) -> u64 {
-        matmul::host_bytes(size)
-    }
-
-    fn device_bytes(size: u64) -> u64 {
-        matmul::device_bytes(size)
-    }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.matmul.visit_inputs(visit);
-    }
-}
-
-impl Product {
-    /// The product itself.
-    pub fn matmul(&self) -> &Rc<Matmul> {
-        &self.matmul
-    }
-}
-
 /// A launch of the kernel that spins. It is only enqueued, since the clocks wait themselves.
 ///
 /// # Errors
@@ -118,36 +82,10 @@ pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
     )))
 }
 
-/// The first product of a process, awaited, measured in child processes.
-///
-/// # Errors
-/// Where cuBLAS is absent.
-pub fn first_product(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
-    gpu.blas()?;
-    Ok(Box::new(PhaseTime::new(
-        gpu,
-        &problem.processes,
-        FIRST_CALL,
-        "processes whose first product is wrong, every one",
-    )))
-}
-
 /// Times the first launch of this process.
 pub(crate) fn time_first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
     let gpu = Rc::new(Gpu::open(device)?);
-    first_call(&gpu, &mut *spinning(&gpu, nanoseconds)?)
-}
-
-/// Times the first product of this process.
-pub(crate) fn time_first_product(device: usize, n: u64) -> Result<Report, RoutineError> {
-    let gpu = Rc::new(Gpu::open(device)?);
-    first_call(
-        &gpu,
-        &mut matmul::gpu::cublas_uncalled(&gpu, &Rc::new(Matmul::new(n)))?,
-    )
-}
-
-fn first_call(gpu: &Gpu, routine: &mut dyn Routine) -> Result<Report, RoutineError> {
+    let mut routine = spinning(&gpu, nanoseconds)?;
     let mut report = Report::default();
     routine.poison()?;
     gpu.synchronize()?;

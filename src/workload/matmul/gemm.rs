@@ -8,7 +8,7 @@ use cudarc::cublas::sys::{
     cublasComputeType_t::CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT,
     cublasGemmAlgo_t::CUBLAS_GEMM_DFALT,
     cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T},
-    cudaDataType_t::CUDA_R_64F,
+    cudaDataType_t::{CUDA_R_32F, CUDA_R_64F},
 };
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -162,16 +162,10 @@ impl Gemm {
                     } else {
                         none
                     };
-                    // The bits of scalars of the type of the sums: f32, or i32 for integers.
-                    let one = if format == Format::Int8 {
-                        1
-                    } else {
-                        1f32.to_bits()
-                    };
-                    let beta = if self.accumulates { one } else { 0 };
+                    let (one, beta) = (1f32, beta as f32);
                     let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
-                    let (of, to) = (format.facts().data_type, format.result_type());
-                    by_type(of_b, of, to, format.compute_type(), one, beta)
+                    let of = format.facts().data_type;
+                    by_type(of_b, of, CUDA_R_32F, format.compute_type(), one, beta)
                 }
             }
         }

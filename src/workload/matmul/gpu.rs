@@ -155,22 +155,20 @@ fn resident<T: Element>(
     add(&mut work.steps, [a, b, c.address])?;
     work.reads(&inputs.memory());
     work.keep(&inputs);
-    check_by_rows(&mut work, problem, c, |_| {}, None);
+    check_by_rows(&mut work, problem, c, None);
     Ok(work)
 }
 
-/// Compares C, whose values `decode` first makes of what lies in memory; `bound` replaces that of
-/// the format.
+/// Compares C; `bound` replaces that of the format.
 pub(crate) fn check_by_rows<T: Element>(
     work: &mut Prepared,
     problem: &Rc<Matmul<T>>,
     c: Device<T>,
-    decode: fn(&mut [T]),
     bound: Option<f64>,
 ) {
     let problem = problem.clone();
     work.check_by(move |memory| {
-        let verified = problem.verified(problem.error_of(memory, c, decode)?);
+        let verified = problem.verified(problem.error_of(memory, c)?);
         Ok(Verified {
             bound: bound.unwrap_or(verified.bound),
             ..verified

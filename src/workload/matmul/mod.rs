@@ -25,7 +25,7 @@ pub use element::Element;
 pub use emulated::emulated;
 pub use family::{Batched, Family, Shaped, Skinny};
 pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
-pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
+pub(super) use problem::{UNIT_ROUNDOFF, host_bytes, uniform};
 pub use shape::Shape;
 
 #[cfg(test)]

@@ -142,22 +142,15 @@ impl<T: Element> Matmul<T> {
         }
     }
 
-    /// The largest error of a result in device memory, whose values `decode` first turns into those of
-    /// C. It is fetched in pieces of 64 or 128 MiB: at the largest order the whole would take 4 GiB
-    /// more of host memory.
-    pub(super) fn error_of(
-        &self,
-        memory: &Memory,
-        c: Device<T>,
-        decode: fn(&mut [T]),
-    ) -> Result<f64, CudaError> {
+    /// The largest error of a result in device memory. It is fetched in pieces of 64 or 128 MiB: at the
+    /// largest order the whole would take 4 GiB more of host memory.
+    pub(super) fn error_of(&self, memory: &Memory, c: Device<T>) -> Result<f64, CudaError> {
         const VALUES: usize = 1 << 24;
         let (total, n) = (self.shape.rows(), self.shape.n);
         let rows = (VALUES / n).clamp(1, total);
         let mut error = 0.0;
         for first in (0..total).step_by(rows) {
-            let mut values = memory.read_part(c, first * n..(first + rows).min(total) * n)?;
-            decode(&mut values);
+            let values = memory.read_part(c, first * n..(first + rows).min(total) * n)?;
             error = worse(error, self.error_of_rows(first, &values));
         }
         Ok(error)
@@ -257,12 +250,6 @@ pub fn cost_f64(n: u64) -> Cost {
 /// three matrices.
 pub(crate) fn host_bytes(n: u64) -> u64 {
     12 * n * n
-}
-
-/// Device memory that an implementation at order `n` without transfers needs, in bytes: the
-/// three matrices and the library's workspace.
-pub(crate) fn device_bytes(n: u64) -> u64 {
-    12 * n * n + CUBLAS_WORKSPACE
 }
 
 /// A and B of one problem, which all implementations without transfers read.

@@ -26,8 +26,6 @@ pub(crate) enum Task {
     ColdStart,
     /// The first launch of a kernel that spins.
     FirstSpin { nanoseconds: u64 },
-    /// The first product by cuBLAS.
-    FirstProduct { n: u64 },
     /// The first calls of several kinds of work, one by one.
     WarmingUp,
 }

@@ -7,7 +7,6 @@
 //! | `RECORDED_OUT` | a folder for the texts and the differences |
 //! | `RECORDED_GOLDEN` | where the golden texts lie, if not in the sources |
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::panic::catch_unwind;
@@ -23,9 +22,6 @@ use crate::text::text;
 /// What the device and its libraries decide: algorithms with their workspaces, and how many blocks
 /// are resident.
 const DECIDED: [&str; 5] = ["tile ", "stages ", "pieces ", "workspace ", "grid ("];
-
-/// How often the rows of this group repeat their calls follows from the time that these take.
-const BY_TIME: &str = "sustained";
 
 /// What differs in a group, in words.
 #[derive(Default)]
@@ -70,10 +66,10 @@ fn both(group: &str, real: &str, out: &Path) -> Differences {
     }
     fs::write(out.join(format!("{group}.txt")), text(group, &passed)).expect("there is room");
     let recorded = recorded(&StandIn::new(), group, &sections);
-    differences(&recorded, &passed, group == BY_TIME)
+    differences(&recorded, &passed)
 }
 
-fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Differences {
+fn differences(recorded: &[Section], passed: &[Section]) -> Differences {
     let mut differences = Differences::default();
     for (recorded, passed) in recorded.iter().zip(passed) {
         for (choice, candidate) in &passed.chosen {
@@ -93,9 +89,7 @@ fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Diffe
                     continue;
                 }
                 let same_but_decided = here.map(masked) == there.map(masked);
-                let repeated = by_time && kinds(&phase.lines) == kinds(&other.lines);
-                let decided = same_but_decided || repeated;
-                let to = match decided {
+                let to = match same_but_decided {
                     true => &mut differences.decided,
                     false => &mut differences.others,
                 };
@@ -116,12 +110,6 @@ fn differences(recorded: &[Section], passed: &[Section], by_time: bool) -> Diffe
         }
     }
     differences
-}
-
-/// The calls, each once, without their handles and numbers.
-fn kinds(lines: &[String]) -> BTreeSet<String> {
-    let without_digits = |line: &String| line.replace(|c: char| c.is_ascii_digit(), "");
-    lines.iter().map(without_digits).collect()
 }
 
 /// The line without what the device decides.

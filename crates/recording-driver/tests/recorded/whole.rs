@@ -15,7 +15,7 @@ use crate::stand_in::{StandIn, TASK, VARIATION, expect};
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
     let stand_in = StandIn::new();
-    let rows = "nested_sine_uniform/gpu/(fused|graph)(-gated)?/1024$";
+    let rows = "nested_sine/gpu/(fused|graph)(-gated)?/1024$";
     let said = expect(
         stand_in
             .command("bench", "h200")
@@ -25,7 +25,7 @@ pub(crate) fn page() {
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
     let file = |row: &str, name: &str| -> Value {
-        let folder = root.join("nested_sine_uniform").join(row).join("1024/new");
+        let folder = root.join("nested_sine").join(row).join("1024/new");
         let file = fs::read(folder.join(name)).unwrap_or_else(|e| {
             panic!("{}: {e}\n{said}", folder.display());
         });
@@ -87,7 +87,7 @@ pub(crate) fn cards() {
             0,
         )
     };
-    let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine_uniform)/gpu/.*/1024)$";
+    let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine)/gpu/.*/1024)$";
     let said = run("t4", "quick", filter);
     for sentence in [
         "skipped precision/gpu/bf16/256: Tesla T4 (compute capability 7.5) has no BF16 tensor cores",
@@ -101,9 +101,9 @@ pub(crate) fn cards() {
     let said = run(
         "little_memory",
         "default",
-        "nested_sine_uniform/gpu/fused/(1024|268435456)$",
+        "nested_sine/gpu/fused/(1024|268435456)$",
     );
-    let skipped = "skipped nested_sine_uniform/gpu/fused/268435456: needs 2.0 GiB of device memory";
+    let skipped = "skipped nested_sine/gpu/fused/268435456: needs 2.0 GiB of device memory";
     assert!(said.contains(skipped), "{said}");
     assert_eq!(said.matches("Success").count(), 1, "{said}");
 }
@@ -151,7 +151,7 @@ pub(crate) fn without_cufft() {
 pub(crate) fn confirmed() {
     let stand_in = StandIn::new();
     let mut command = stand_in.command("bench", "little_memory");
-    let rows = "nested_sine_uniform/(cpu/std|gpu/fused)/1024$";
+    let rows = "nested_sine/(cpu/std|gpu/fused)/1024$";
     command.args(["--bench", "--quick", "--noplot", rows]);
     expect(command.env("CROSSOVER_PROCESSES", "2"), 0);
     let runs = stand_in.folder().join("criterion/runs");
@@ -188,7 +188,7 @@ pub(crate) fn in_turns() {
     command
         .current_dir(stand_in.folder())
         .args(["ab", "a", "b", "--pairs", "1", "--budget", "0"]);
-    let rows = "nested_sine_uniform/gpu/(fused-gated|graph-gated)/1024$";
+    let rows = "nested_sine/gpu/(fused-gated|graph-gated)/1024$";
     expect(command.args(["--results", "results", "--", rows]), 0);
     let results = fs::read_dir(stand_in.folder().join("results")).expect("a folder");
     let kept = results
@@ -211,7 +211,7 @@ pub(crate) fn in_turns() {
 pub(crate) fn profiled() {
     let stand_in = StandIn::new();
     let mut command = stand_in.command("bench", "little_memory");
-    let row = "nested_sine_uniform/gpu/fused/1024";
+    let row = "nested_sine/gpu/fused/1024";
     command
         .args(["--bench", "--profile-time", "1", &format!("{row}$")])
         .env("CUDA_HOME", "/none");

@@ -148,7 +148,6 @@ fn a_process_is_warm_after_some_calls_and_preparing_pays_after_some() {
 #[test]
 fn one_row_alone_says_nothing() {
     for (id, clock, finding) in [
-        ("timing_methods_matmul/gpu/wall/64", Wall, "timing"),
         ("matmul/gpu/submit/8", Submit, "submit"),
         ("nested_sine/gpu/fused/1024", Events, "fusing"),
         ("streams/gpu/sequence/65536", Wall, "overlap"),

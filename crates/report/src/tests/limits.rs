@@ -73,7 +73,7 @@ fn gpu_curves(f: &mut Fixture) {
 #[test]
 fn each_format_has_a_peak_of_its_own() {
     // 132 multiprocessors at 1,980 MHz: 66.9 TFLOP/s in f32, 535 in TF32, 1,071 in FP16 and
-    // BF16, 2,141 in FP8 and INT8.
+    // BF16, 2,141 in FP8.
     let at = |per_clock: f64| 0.5 * 132.0 * per_clock * 1980e6 * 1e-6;
     let (machine, _) = machine(|f| {
         // A library's rate is no limit.
@@ -84,9 +84,7 @@ fn each_format_has_a_peak_of_its_own() {
             ("fp16", 4096.0),
             ("bf16", 4096.0),
             ("fp8", 8192.0),
-            ("int8", 8192.0),
-            // Three products in TF32 make one in f32, six in BF16.
-            ("split-tf32x3", 2048.0 / 3.0),
+            // Six products in BF16 make one in f32.
             ("split-bf16x6-k2048", 4096.0 / 6.0),
         ] {
             let id = format!("precision/gpu/{name}/1024");
@@ -99,8 +97,6 @@ fn each_format_has_a_peak_of_its_own() {
         ("fp16", "FP16"),
         ("bf16", "BF16"),
         ("fp8", "FP8"),
-        ("int8", "INT8"),
-        ("split-tf32x3", "TF32"),
         ("split-bf16x6-k2048", "BF16"),
     ] {
         let words = words(&machine, &format!("precision/gpu/{name}/1024"));

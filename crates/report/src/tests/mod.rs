@@ -16,7 +16,6 @@ mod profiles;
 mod reading;
 mod records;
 mod screens;
-mod sustained;
 mod tables;
 mod tasks;
 mod telemetry;

@@ -287,7 +287,6 @@ fn arithmetic<'a>(
         Format::Fp16 => "FP16 peak",
         Format::Bf16 => "BF16 peak",
         Format::Fp8 => "FP8 peak",
-        Format::Int8 => "INT8 peak",
     };
     Candidate::of(Kind::Compute, limit, fraction(benchmark)?)
 }

@@ -73,8 +73,6 @@ pub enum Unit {
 pub enum Truth {
     /// The size, which is the true time in nanoseconds.
     Size,
-    /// The time of the row whose clock is gated.
-    Gated,
 }
 
 impl Unit {

@@ -125,8 +125,6 @@ pub enum Format {
     Bf16,
     /// 4 bits of exponent, 3 of fraction (e4m3).
     Fp8,
-    /// Integers of 8 bits.
-    Int8,
 }
 
 impl Format {
@@ -139,7 +137,6 @@ impl Format {
             Format::Fp16 => "FP16",
             Format::Bf16 => "BF16",
             Format::Fp8 => "FP8",
-            Format::Int8 => "INT8",
         }
     }
 }
@@ -183,9 +180,6 @@ pub enum Measures {
     Loads(u32),
     /// What happens once in a process, measured in child processes.
     Starts(Phase),
-    /// An operation on data, repeated without a pause. The size is the time since it began on an
-    /// idle device, and the result the time of one operation at that moment.
-    Sustains,
 }
 
 /// The direction of a copy.

@@ -9,7 +9,7 @@ use crate::device::{Absence, Gpu};
 use crate::timing::Launch;
 use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
-use crate::workload::matmul::precision::format::{FP8_SCALE, Format, INT8_SCALE};
+use crate::workload::matmul::precision::format::{FP8_SCALE, Format};
 use crate::workload::matmul::precision::problem::PRECISION;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::prepare::{
@@ -41,12 +41,11 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     let [a, b] = inputs.addresses();
     let a = converted(&mut work, format, a, n, false)?.address;
     let b = converted(&mut work, format, b, n, format.transposes_b())?.address;
-    let c = work.alloc(problem.shape().c_len())?;
-    work.poison_by(c, format.poison());
+    let c = work.output(problem.shape().c_len())?;
     if format == Format::Fp8 {
         let (product, best) = fp8(gpu, n, [a, b, c.address])?;
         (work.steps).counted_call(move |stream| {
-            // SAFETY: the operands are n x n elements of the format, C n x n of 32 bits; all live in the
+            // SAFETY: the operands are n x n elements of the format, C n x n floats; all live in the
             // routine and are distinct.
             unsafe { product.enqueue(&best, stream) }
         })?;
@@ -58,11 +57,7 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
         let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
         work.steps.counted_call(enqueue)?;
     }
-    let decode = match format {
-        Format::Int8 => from_integers,
-        _ => |_: &mut [f32]| {},
-    };
-    check_by_rows(&mut work, problem, c, decode, Some(format.bound(n)));
+    check_by_rows(&mut work, problem, c, Some(format.bound(n)));
     Ok(Box::new(work))
 }
 
@@ -126,33 +121,4 @@ fn converted(
     unsafe { launch.launch(gpu.stream()) }?;
     gpu.synchronize()?;
     Ok(to)
-}
-
-/// Turns the bits of integers into the values of C.
-fn from_integers(values: &mut [f32]) {
-    let poison = i32::from_ne_bytes([Format::Int8.poison(); 4]);
-    for value in values {
-        let sum = value.to_bits() as i32;
-        *value = if sum == poison {
-            f32::NAN
-        } else {
-            sum as f32 / (INT8_SCALE * INT8_SCALE)
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_are_scaled_and_poison_is_no_number() {
-        let poison = i32::from_ne_bytes([Format::Int8.poison(); 4]);
-        let mut values = [0, 16_129, -32_258, poison].map(|sum: i32| f32::from_bits(sum as u32));
-        from_integers(&mut values);
-        assert_eq!(values[..3], [0.0, 1.0, -2.0]);
-        assert!(values[3].is_nan());
-        let largest = crate::workload::matmul::problem::LARGEST as i64 * 127 * 127;
-        assert!(largest < i64::from(poison));
-    }
 }

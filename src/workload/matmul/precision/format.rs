@@ -19,9 +19,6 @@ pub enum Format {
     /// not with the library's fast accumulation. The scale leaves through the factor of the
     /// product.
     Fp8,
-    /// Steps of 1/127; sums in 32-bit integers. The result stays in integers; the check scales
-    /// it.
-    Int8,
 }
 
 impl From<Format> for role::Format {
@@ -31,20 +28,16 @@ impl From<Format> for role::Format {
             Format::Fp16 => role::Format::Fp16,
             Format::Bf16 => role::Format::Bf16,
             Format::Fp8 => role::Format::Fp8,
-            Format::Int8 => role::Format::Int8,
         }
     }
 }
 
 /// What FP8 operands are multiplied by, as in `kernels/precision.cu`.
 pub(super) const FP8_SCALE: f32 = 256.0;
-/// What INT8 operands are multiplied by, as in `kernels/precision.cu`.
-pub(super) const INT8_SCALE: f32 = 127.0;
 
 /// What follows from a format.
 pub(crate) struct Facts {
-    /// Half the distance of neighbouring numbers, relative to the number; for integers, relative to
-    /// the largest operand.
+    /// Half the distance of neighbouring numbers, relative to the number.
     unit_roundoff: f64,
     /// Oldest compute capability whose tensor cores take the format, and what an older device lacks.
     oldest: (u32, u32),
@@ -68,10 +61,6 @@ impl Format {
             Format::Fp16 => (1.0 / 2048.0, (7, 5), "FP16 tensor cores", "to_f16", 2, 1, CUDA_R_16F),
             Format::Bf16 => (1.0 / 256.0, (8, 0), "BF16 tensor cores", "to_bf16", 2, 1, CUDA_R_16BF),
             Format::Fp8 => (1.0 / 16.0, (8, 9), "FP8 tensor cores", "to_e4m3", 1, 16, CUDA_R_8F_E4M3),
-            Format::Int8 => {
-                let half = 0.5 / f64::from(INT8_SCALE);
-                (half, (7, 5), "INT8 tensor cores", "to_i8", 1, 4, CUDA_R_8I)
-            }
         };
         Facts { unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type }
     }
@@ -82,13 +71,9 @@ impl Format {
     /// Rounding both operands, uniform in [-1, 1), to a floating format of unit roundoff u
     /// gives each element an error that is nearly normal with a standard deviation of
     /// 0.54 u: sqrt(2) times that of one operand, 0.22 u, relative to its root mean square,
-    /// 0.58. To steps of 2 u it is sqrt(2) u. The largest of a hundred million lies at 5.8
-    /// deviations: 3.1 u, bound 4 u; and 8.2 u, bound 9 u. Sums of integers are exact.
+    /// 0.58. The largest of a hundred million lies at 5.8 deviations: 3.1 u, bound 4 u.
     pub(super) fn bound(self, n: usize) -> f64 {
-        match self {
-            Format::Int8 => 9.0 * self.facts().unit_roundoff,
-            _ => 4.0 * self.facts().unit_roundoff + accumulation_bound(n, n),
-        }
+        4.0 * self.facts().unit_roundoff + accumulation_bound(n, n)
     }
 
     /// Requires a device whose tensor cores take the format.
@@ -96,30 +81,15 @@ impl Format {
         gpu.require(self.facts().oldest, self.facts().tensor_cores)
     }
 
-    /// The byte that C is filled with before a run: NaN, or four times an integer that no sum at the
-    /// suite's sizes reaches.
-    pub(super) fn poison(self) -> u8 {
-        if self == Format::Int8 { 0x7f } else { 0xFF }
-    }
-
     /// Whether B is stored by columns: the library's 8-bit kernels sum along rows of both operands.
     pub(crate) fn transposes_b(self) -> bool {
         self.facts().bytes == 1
-    }
-
-    /// The library's name of the type of C.
-    pub(crate) fn result_type(self) -> cudaDataType_t {
-        match self {
-            Format::Int8 => cudaDataType_t::CUDA_R_32I,
-            _ => cudaDataType_t::CUDA_R_32F,
-        }
     }
 
     /// How the library is to compute.
     pub(crate) fn compute_type(self) -> cublasComputeType_t {
         match self {
             Format::Tf32 => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-            Format::Int8 => cublasComputeType_t::CUBLAS_COMPUTE_32I,
             _ => cublasComputeType_t::CUBLAS_COMPUTE_32F,
         }
     }
@@ -134,13 +104,7 @@ mod tests {
     use crate::workload::matmul::shape::Shape;
     use crate::workload::prepare::Threads;
 
-    const ALL: [Format; 5] = [
-        Format::Tf32,
-        Format::Fp16,
-        Format::Bf16,
-        Format::Fp8,
-        Format::Int8,
-    ];
+    const ALL: [Format; 4] = [Format::Tf32, Format::Fp16, Format::Bf16, Format::Fp8];
 
     /// To nearest, ties to even, `bits` bits of fraction (no operand is subnormal enough to
     /// matter).
@@ -156,7 +120,6 @@ mod tests {
             Format::Tf32 | Format::Fp16 => round_to(value, 10),
             Format::Bf16 => round_to(value, 7),
             Format::Fp8 => round_to(value, 3),
-            Format::Int8 => (value * INT8_SCALE).round_ties_even() / INT8_SCALE,
         }
     }
 
@@ -176,8 +139,7 @@ mod tests {
             for (format, coarser) in [
                 (Format::Tf32, Some(Format::Bf16)),
                 (Format::Fp16, Some(Format::Bf16)),
-                (Format::Bf16, Some(Format::Int8)),
-                (Format::Int8, Some(Format::Fp8)),
+                (Format::Bf16, Some(Format::Fp8)),
                 (Format::Fp8, None),
             ] {
                 let (error, bound) = (error(&problem, format), format.bound(n));
@@ -203,9 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scales_are_those_of_the_source() {
-        for scale in [FP8_SCALE, INT8_SCALE] {
-            assert!(PRECISION.text.contains(&format!("v * {scale:.1}f")));
-        }
+    fn the_scale_is_that_of_the_source() {
+        assert!(PRECISION.text.contains(&format!("v * {FP8_SCALE:.1}f")));
     }
 }

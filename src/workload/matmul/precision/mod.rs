@@ -1,4 +1,4 @@
-//! The same square product in ever fewer bits, and in f32 emulated in lower precision: what each
+//! The same square product in ever fewer bits, and in f32 emulated by products of BF16: what each
 //! halving gains and what it costs in error.
 
 mod converted;
@@ -9,4 +9,4 @@ mod split;
 pub use converted::product;
 pub use format::Format;
 pub use problem::{PRECISION, Precision, cost_half, cost_quarter};
-pub use split::{Scheme, split};
+pub use split::split;

@@ -27,8 +27,8 @@ impl Family for Precision {
     }
 
     fn device_bytes(n: u64) -> u64 {
-        // A, B and C in f32, and at most two f32 parts, or three bf16 ones, of A and of B.
-        28 * n * n + 2 * CUBLAS_WORKSPACE
+        // A, B and C in f32, and at most three bf16 parts of A and of B.
+        24 * n * n + 2 * CUBLAS_WORKSPACE
     }
 }
 

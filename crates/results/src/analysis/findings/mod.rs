@@ -15,7 +15,6 @@ mod loading;
 mod overlap;
 mod precision;
 mod submit;
-mod sustained;
 mod timing;
 mod transfers;
 mod warming_up;
@@ -46,7 +45,6 @@ pub const TABLE: &[Kind] = &[
     Each(&[precision::formats]),
     Each(&[precision::splits]),
     Each(&[precision::energy]),
-    Each(&[sustained::find]),
     All(submit::find),
     Each(&[differences::fused_launches, differences::fused_traffic]),
     Each(&[differences::replayed]),

@@ -1,27 +1,14 @@
 //! By how much each way of timing is wrong, and where.
 
 use crate::analysis::findings::finding::{Context, Finding, sentence};
-use crate::model::group_info::{GroupInfo, Truth};
+use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::role::{Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
-use crossover_words::Clock;
 use crossover_words::units;
 
 /// An error that a reader may live with.
 const FAIR: f64 = 0.05;
-
-/// The true time of a size, ns, and the benchmark that holds it, where one does.
-fn truth(group: &Group, by: Truth, size: u64) -> Option<(f64, Option<String>)> {
-    match by {
-        Truth::Size => Some((size as f64, None)),
-        Truth::Gated => {
-            let gated = |s: &&Series| s.clock == Some(Clock::EventsGated);
-            let gated = group.on(Device::Gpu).find(gated)?.at(size)?;
-            Some((gated.median_ns, Some(gated.id.clone())))
-        }
-    }
-}
 
 /// One way at one size.
 struct Reading<'a> {
@@ -29,29 +16,23 @@ struct Reading<'a> {
     benchmark: &'a Benchmark,
     /// Shown over true.
     ratio: f64,
-    /// The benchmark that holds the truth, where one does.
-    truth: Option<String>,
 }
 
 /// In a group whose rows time the same work on different clocks.
 pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let (name, topic) = (&group.name, &group.topic);
-    let by = topic.truth?;
+    topic.truth?;
     let mut readings: Vec<Reading> = Vec::new();
     for series in group.on(Device::Gpu).filter(|s| s.clock.is_some()) {
         for benchmark in &series.points {
-            let Some((ns, id)) = truth(group, by, benchmark.size) else {
-                continue;
-            };
             let way = way(series);
             // Without a gate two rows are on one clock.
             let again = |r: &Reading| r.way == way && r.benchmark.size == benchmark.size;
-            if id.as_ref() != Some(&benchmark.id) && !readings.iter().any(again) {
+            if !readings.iter().any(again) {
                 readings.push(Reading {
                     way,
                     benchmark,
-                    ratio: benchmark.median_ns / ns,
-                    truth: id,
+                    ratio: benchmark.median_ns / benchmark.size as f64,
                 });
             }
         }
@@ -60,12 +41,8 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     readings.sort_by_key(|r| r.way);
     let sizes = readings.iter().map(|r| r.benchmark.size);
     let (smallest, largest) = (sizes.clone().min()?, sizes.max()?);
-    let against = match by {
-        Truth::Size => "the true time",
-        Truth::Gated => "the gated time",
-    };
     let caption = format!(
-        "{}: the time that each clock shows, over {against}.",
+        "{}: the time that each clock shows, over the true time.",
         sentence(&topic.work)
     );
     let small = format!("at {}", topic.at(smallest));
@@ -85,13 +62,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
             }
         }
     }
-    let mut finding = finding.rests_on(readings.iter().map(|r| r.benchmark));
-    finding
-        .benchmarks
-        .extend(readings.iter().filter_map(|r| r.truth.clone()));
-    finding.benchmarks.sort();
-    finding.benchmarks.dedup();
-    Some(finding)
+    Some(finding.rests_on(readings.iter().map(|r| r.benchmark)))
 }
 
 /// A row per way of timing: what it shows over the truth at the ends, and from where on it is fair.

@@ -1,5 +1,5 @@
-//! What must not change by accident: the benchmarks of every profile, their inputs, the
-//! kernels' machine code, and the documents' lists of groups.
+//! What must not change by accident: the benchmarks of every profile, their inputs, kernels that
+//! compile for every architecture and do not spill, and the documents' lists of groups.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -27,17 +27,15 @@ const TESTS: &[(&str, fn())] = named![
     benchmarks::every_input_is_what_it_was,
     readme::documents_list_the_groups_with_their_questions,
     readme::every_group_has_a_heading_and_a_question,
+    kernels::compile::names_are_unique_since_modules_are_kept_by_name,
+    kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits,
+];
+
+/// Tests that compile kernels.
+const COMPILING: &[(&str, fn())] = named![
     kernels::compile::every_source_compiles_for_each_architecture_it_claims_and_does_not_spill,
     kernels::compile::spills_are_seen_where_there_are_some,
     kernels::compile::a_rejected_source_shows_the_compilers_words,
-    kernels::compile::names_are_unique_since_modules_are_kept_by_name,
-    kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits,
-    kernels::occupancy::each_limit_is_the_one_that_counts,
-    kernels::sass::a_listing_gives_each_kernel_its_instructions,
-    kernels::sass::an_instruction_is_of_a_kind_by_its_modifiers,
-    kernels::table::registers_and_occupancy_are_those_of_the_table,
-    kernels::table::instructions_are_those_of_the_table,
-    kernels::table::faults_are_found_where_there_are_some,
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -51,7 +49,17 @@ pub(crate) fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    TESTS.iter().map(trial).collect()
+    let missing = kernels::nvrtc_is_missing();
+    if let Some(why) = missing {
+        eprintln!("{why}");
+    }
+    let compiling = |test| {
+        trial(test)
+            .with_kind("NVRTC")
+            .with_ignored_flag(missing.is_some())
+    };
+    let compiling = COMPILING.iter().map(compiling);
+    TESTS.iter().map(trial).chain(compiling).collect()
 }
 
 fn folder() -> PathBuf {

@@ -141,7 +141,9 @@ fn wanted(group: &AnyGroup, known: &[Section]) -> Vec<Section> {
         if wanted.len() == before {
             let id = format!("{}/{row}", group.name());
             let sizes = planned.iter().filter(|p| p.id.starts_with(&id));
-            let smallest = sizes.map(|p| p.size).min().expect("a row has a size");
+            // At size 1 a wrong index cannot show.
+            let smallest = sizes.map(|p| p.size).min_by_key(|&size| (size == 1, size));
+            let smallest = smallest.expect("a row has a size");
             wanted.push(Section::new(format!("{row}{smallest}"), BTreeMap::new()));
         }
     }

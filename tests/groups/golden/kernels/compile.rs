@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crossover::device::kernel::{Cubin, Source};
 
-use crate::golden::kernels::{HOPPER, PLANTED, compile, nvrtc, sources};
+use crate::golden::kernels::{HOPPER, PLANTED, compile, sources};
 
 /// One compute capability of each generation that CUDA 13 compiles for.
 const ARCHITECTURES: [(u32, u32); 7] = [(7, 5), (8, 0), (8, 6), (8, 9), HOPPER, (10, 0), (12, 0)];
@@ -27,9 +27,6 @@ fn kernels_of(cubin: &Cubin) -> BTreeSet<String> {
 }
 
 pub(crate) fn every_source_compiles_for_each_architecture_it_claims_and_does_not_spill() {
-    if !nvrtc() {
-        return;
-    }
     for source in sources() {
         let claimed = ARCHITECTURES.iter().filter(|&&arch| arch >= source.oldest);
         assert!(claimed.clone().count() > 0, "{} claims none", source.name);
@@ -52,9 +49,6 @@ pub(crate) fn every_source_compiles_for_each_architecture_it_claims_and_does_not
 }
 
 pub(crate) fn spills_are_seen_where_there_are_some() {
-    if !nvrtc() {
-        return;
-    }
     let resources = compile(&PLANTED, HOPPER).resources();
     assert_eq!(resources.len(), 1);
     assert_eq!(resources[0].kernel, "planted");
@@ -63,9 +57,6 @@ pub(crate) fn spills_are_seen_where_there_are_some() {
 }
 
 pub(crate) fn a_rejected_source_shows_the_compilers_words() {
-    if !nvrtc() {
-        return;
-    }
     let wrong = Source {
         name: "wrong.cu",
         text: "extern \"C\" __global__ void wrong() { nothing_of_that_name(); }",

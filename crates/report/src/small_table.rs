@@ -57,7 +57,7 @@ pub(crate) fn small_table(report: &Assembled, operations: &[String]) -> SmallTab
 
 /// `N ≥ 861, 2.6× faster°`.
 fn cell(f: &CrossoverAnswer) -> String {
-    let mark = if f.confirmed.is_none() { "°" } else { "" };
+    let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
     let speedup = units::speedup(f.speedup);
     format!("{}, {speedup}{mark}", answer_in_words::size(f))
 }

@@ -13,7 +13,8 @@ use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
 use crate::workload::calibrate;
-use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
+use crossover_results::analysis::answer::confirmations::of_confirmations;
+use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
@@ -287,7 +288,7 @@ impl Confirming {
 fn too_wide(questions: &[Question]) -> Vec<bool> {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
-    several_processes::answers(&asked)
+    of_confirmations(&asked)
         .into_iter()
         .zip(questions)
         .map(|(answer, question)| {
@@ -296,10 +297,9 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
             !question.asked.processes.is_empty()
                 && question.gpu_times.is_none()
                 && answer.is_none_or(|answer| {
-                    let size = match answer.from {
-                        Some(WinsFrom::Size { low, high, .. }) => is_wide((low, high), USEFUL.0),
-                        Some(WinsFrom::Always | WinsFrom::Never) => false,
-                        None => true,
+                    let size = match answer.for_good() {
+                        Some(change) => is_wide((change.low, change.high), USEFUL.0),
+                        None => answer.answer == Answer::Undecided,
                     };
                     size || is_wide(answer.speedup_interval, USEFUL.1)
                 })

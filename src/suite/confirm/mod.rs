@@ -6,7 +6,7 @@
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
 //! (`driver`), starts each (`child`), and keeps what they said in its record. What
 //! follows from it is in
-//! [`analysis::answer::several_processes`](crossover_results::analysis::answer::several_processes).
+//! [`analysis::answer::estimate`](crossover_results::analysis::answer::estimate).
 
 pub(super) mod driver;
 pub(super) mod in_turns;

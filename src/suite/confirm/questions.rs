@@ -6,11 +6,12 @@ use crate::model::id::{self, Device};
 use crate::model::record::Confirmation;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
-use crossover_results::analysis::answer::confirming_process;
-use crossover_results::analysis::answer::crossing::{Answer, Curve};
+use crossover_results::analysis::answer::confirmations::next_sizes;
 use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, curve, find, headlines,
 };
+use crossover_results::analysis::answer::curve::Curve;
+use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 
@@ -29,9 +30,7 @@ pub(super) struct Question {
 impl Question {
     /// The sizes to ask the next process about.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        let (processes, range) = (&self.asked.processes, self.asked.range);
-        let near = confirming_process::centre(processes, range).unwrap_or(self.near);
-        confirming_process::sizes(near, range, processes)
+        next_sizes(self.near, self.asked.range, &self.asked.processes)
     }
 }
 

@@ -14,8 +14,8 @@ use crate::assemble::Assembled;
 use crate::claims::declared::{By, Quantity, Says, TEXTS};
 use crate::claims::figure::{End, Missing};
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 

@@ -44,7 +44,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
     };
     let others: Vec<String> = (trust.other_runs.iter())
         .map(|(other, answer)| {
-            let said = answer_in_words::of_another_run(&f.topic, *answer);
+            let said = answer_in_words::of_another_run(&f.topic, answer);
             format!("{said} ({})", run(other))
         })
         .collect();

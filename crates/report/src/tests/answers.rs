@@ -61,7 +61,7 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     let (alone, page) = said();
     assert_eq!(alone["processes"], Value::Null);
     assert!((alone["size"].as_f64().unwrap() - 48.0).abs() < 1e-6);
-    assert!(page.contains("on (interpolated); one process"));
+    assert!(page.contains("on (interpolated); another run would find"));
 
     f.confirm(confirmation(
         Residency::Queued,
@@ -120,7 +120,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     assert!(page.contains("other runs found") && page.contains(said));
 
     f.next_run(60);
-    let page = run(&mut f, 1.0, 80.0);
+    let page = run(&mut f, 1.0, -45.0);
     holds(&page, &["0 of 2 other runs within this range", "Uncertain"]);
 
     f.next_run(90);

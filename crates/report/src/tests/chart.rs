@@ -126,7 +126,7 @@ fn the_verdict_is_the_decision_of_the_command() {
             let mut expected = Vec::new();
             while asked.len() < 1000 {
                 let operation = ["matmul", "nested_sine"][below(2) as usize];
-                let data = Residency::ALL[below(5) as usize];
+                let data = Residency::ALL[below(4) as usize];
                 let uses = below(4) as u32;
                 // From below the smallest size to above the largest.
                 let size = (below(1 << 20) as f64 / f64::from(1 << 20) * 31.0).exp2() as u64;

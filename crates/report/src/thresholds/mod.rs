@@ -18,8 +18,9 @@ use crossover_advice::{Advice, Choice, Question};
 use rayon::prelude::*;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::curve::Curve;
+use crossover_results::analysis::answer::estimate::{self, Answer};
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::environment::Numa;
@@ -134,7 +135,7 @@ fn place(
     let points = points(found, ours, series);
     let last = series.at(points.last()?.size as u64);
     let crossing = &found.crossing;
-    let change = |c: &crossing::Change| Change {
+    let change = |c: &estimate::Change| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),
@@ -156,7 +157,7 @@ fn place(
             },
             changes: crossing.changes.iter().map(change).collect(),
             range: crossing.range,
-            processes: found.confirmed.map_or(1, |confirmed| confirmed.processes),
+            processes: crossing.processes,
         },
         limits: bindings(&points, ours, series, cpu, gpu),
         below: steady(points.iter()),
@@ -269,21 +270,18 @@ fn bindings(
 ) -> Vec<Binding> {
     let mut bindings: Vec<Binding> = Vec::new();
     for point in points {
-        let nearest = |series: &Series, machine: &MachineResults| {
-            let benchmark = series.at(point.size as u64)?;
-            let kind = bottleneck::of(series, benchmark, machine)?.kind;
+        let nearest = |series: &Series, machine: &MachineResults, ns: f64| {
+            let kind = bottleneck::at(series, point.size as u64, ns, machine)?.kind;
             Some(kind.name().to_owned())
         };
         let best = crossover_answer::best_at(ours, point.size);
         let cpu_series = ours
             .on(Device::Cpu)
             .find(|s| Some(&s.implementation) == best.as_ref());
-        // A size that only one side or other processes measured has no cost of its own.
-        let before = bindings.last().cloned().unwrap_or_default();
         let binding = Binding {
             from: point.size,
-            cpu: (cpu_series.and_then(|series| nearest(series, cpu))).or(before.cpu),
-            gpu: nearest(gpu_series, gpu).or(before.gpu),
+            cpu: cpu_series.and_then(|series| nearest(series, cpu, point.cpu_ns)),
+            gpu: nearest(gpu_series, gpu, point.gpu_ns),
         };
         let known = binding.cpu.is_some() || binding.gpu.is_some();
         let is_new = |last: &Binding| (&last.cpu, &last.gpu) != (&binding.cpu, &binding.gpu);

@@ -7,6 +7,7 @@
 //! takes longer than the queued one that was measured, so its share is a lower bound.
 
 use crate::analysis::limits::{self, Kind};
+use crate::model::cost::{Cost, LinkBytes};
 use crate::model::id::Device;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::MachineResults;
@@ -45,6 +46,45 @@ pub fn of(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> O
             words: share.words(),
         }),
     }
+}
+
+/// What limits `series` at a size where it takes `ns`. Between measured sizes the cost is interpolated.
+pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Option<Bottleneck> {
+    match series.at(size) {
+        Some(benchmark) => of(series, benchmark, machine),
+        None => of(series, &between(series, size, ns)?, machine),
+    }
+}
+
+/// A benchmark between two measured sizes: amounts are straight in log-log.
+fn between(series: &Series, size: u64, ns: f64) -> Option<Benchmark> {
+    let above = series.points.partition_point(|b| b.size < size);
+    let (a, b) = (
+        series.points.get(above.checked_sub(1)?)?,
+        series.points.get(above)?,
+    );
+    let t = (size as f64 / a.size as f64).ln() / (b.size as f64 / a.size as f64).ln();
+    let amount = |a: f64, b: f64| match a > 0.0 && b > 0.0 {
+        true => (a.ln() + t * (b / a).ln()).exp(),
+        false => 0.0,
+    };
+    let known = |of: fn(&Cost) -> Option<f64>| Some(amount(of(&a.cost)?, of(&b.cost)?));
+    let way =
+        |of: fn(LinkBytes) -> f64| Some(amount(of(a.cost.link_bytes?), of(b.cost.link_bytes?)));
+    let link_bytes = way(|bytes| bytes.to_device).zip(way(|bytes| bytes.to_host));
+    let cost = Cost {
+        flop: known(|cost| cost.flop),
+        bytes: known(|cost| cost.bytes),
+        written: known(|cost| cost.written),
+        link_bytes: link_bytes.map(|(to_device, to_host)| LinkBytes { to_device, to_host }),
+        ..a.cost
+    };
+    Some(Benchmark {
+        size,
+        median_ns: ns,
+        cost,
+        ..a.clone()
+    })
 }
 
 /// The time of an iteration's launches over its own, at most one.

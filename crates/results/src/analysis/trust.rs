@@ -1,17 +1,22 @@
-//! How far an answer may be trusted: the number of its processes, runs and boards, the width of its
-//! interval, and what disturbed the measurements that it rests on.
+//! How far an answer may be trusted.
+//!
+//! An answer is firm if at least three processes answered and agree, another run would find the same
+//! side ahead at the largest size, the interval of the crossing is narrower than a factor of two, and
+//! no other run of the machine contradicts it. The width of the speedup's interval alone is no reason
+//! for doubt. A lowered GPU clock is one only where the CPU wins: a higher clock cannot make the GPU
+//! lose.
 
 use std::collections::BTreeSet;
 
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, of_other_runs};
-use crate::analysis::answer::several_processes::Confirmed;
+use crate::analysis::answer::estimate::{Answer, Crossing, FEWEST_PROCESSES};
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
 use crossover_words::units;
 
-/// A speedup whose interval reaches further than this on one side, as a factor, is rough.
-const ROUGH: f64 = 1.25;
+/// A crossing whose interval is this wide, as a factor, is rough.
+const ROUGH: f64 = 2.0;
 
 /// What an answer rests on.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,12 +30,18 @@ pub struct Trust {
     /// Names of the runs that it rests on.
     pub runs: Vec<String>,
     /// What other runs of the machine answered, by the name of the run.
-    pub other_runs: Vec<(String, Confirmed)>,
+    pub other_runs: Vec<(String, Crossing)>,
     /// How many of these found what the interval says.
     pub held: usize,
     /// How far the interval of the speedup at the largest size reaches on its wider side, as a
     /// factor; `None` where it is not known.
     pub reach: Option<f64>,
+    /// Whether another run would find the same side ahead at the largest size.
+    pub is_decided: bool,
+    /// The upper end of the crossing's interval over the lower; 1 where there is no crossing.
+    pub width: f64,
+    /// Whether the CPU wins, so that a higher GPU clock might change the answer.
+    pub cpu_wins: bool,
     /// What held the GPU's clock down meanwhile.
     pub slowed: Vec<String>,
 }
@@ -47,33 +58,51 @@ pub enum Grade {
 }
 
 impl Trust {
-    /// What is to be said against it, each in a few words.
+    /// That of an estimate by itself.
+    pub fn of_estimate(own: &Crossing) -> Self {
+        Self {
+            processes: own.processes,
+            agree: own.agree,
+            boards: 1,
+            runs: Vec::new(),
+            other_runs: Vec::new(),
+            held: 0,
+            reach: None,
+            is_decided: own.answer != Answer::Undecided,
+            width: own
+                .for_good()
+                .map_or(1.0, |change| change.high / change.low),
+            cpu_wins: own.speedup < 1.0,
+            slowed: Vec::new(),
+        }
+    }
+
+    /// The reasons for doubt, each in a few words.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         match (self.agree, self.processes) {
-            (0, n) => doubts.push(format!("{n} processes together do not say who wins where")),
-            (agree, n) if agree < n => doubts.push(format!(
-                "{} of {n} processes say otherwise who wins where",
-                n - agree
-            )),
+            (0, n) => doubts.push(format!("{n} processes disagree about the winner")),
+            (agree, n) if agree < n => {
+                let others = n - agree;
+                doubts.push(format!(
+                    "{others} of {n} processes disagree about the winner"
+                ));
+            }
             _ => {}
+        }
+        if !self.is_decided {
+            doubts.push("another run may find either side ahead at the largest size".to_owned());
+        }
+        if self.width >= ROUGH {
+            let width = units::factor(self.width);
+            doubts.push(format!("the interval of the crossing spans {width}"));
         }
         let outside = self.other_runs.len() - self.held;
         if outside > 0 {
             let runs = units::counted(outside, "other run");
-            doubts.push(format!("{runs} found what lies outside its range"));
+            doubts.push(format!("{runs} outside its interval"));
         }
-        match self.reach {
-            Some(reach) if reach > ROUGH => {
-                doubts.push(format!(
-                    "another run may differ by {}",
-                    units::factor(reach)
-                ));
-            }
-            Some(_) => {}
-            None => doubts.push("its range is not known".to_owned()),
-        }
-        if !self.slowed.is_empty() {
+        if self.cpu_wins && !self.slowed.is_empty() {
             doubts.push(format!("throttled: {}", self.slowed.join(", ")));
         }
         doubts
@@ -81,8 +110,8 @@ impl Trust {
 
     /// The grade of the marks together.
     pub fn grade(&self) -> Grade {
-        match (self.processes, self.doubts().is_empty()) {
-            (..=1, _) => Grade::Thin,
+        match (self.processes >= FEWEST_PROCESSES, self.doubts().is_empty()) {
+            (false, _) => Grade::Thin,
             (_, false) => Grade::Doubtful,
             (_, true) => Grade::Firm,
         }
@@ -126,18 +155,17 @@ pub fn of(
                 other.headline && (&other.group, other.question) == (&found.group, found.question)
             })
     };
-    let confirmed = found.confirmed;
+    let own = &found.crossing;
     let other_runs = of_other_runs(of_runs, found);
-    let held = |(_, other): &&(String, Confirmed)| confirmed.is_some_and(|own| own.holds(other));
+    let held = |(_, other): &&(String, Crossing)| own.is_confirmed() && !own.contradicts(other);
     let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
     Trust {
-        processes: confirmed.map_or(1, |confirmed| confirmed.processes),
-        agree: confirmed.map_or(1, |confirmed| confirmed.agree),
         boards: 1 + beside.iter().filter(alike).count(),
         runs: runs.into_iter().cloned().collect(),
         held: other_runs.iter().filter(held).count(),
         other_runs,
         reach: reach.filter(|reach| reach.is_finite() && *reach >= 1.0),
         slowed,
+        ..Trust::of_estimate(own)
     }
 }

@@ -127,7 +127,7 @@ impl Benchmark {
 
 /// The quantile of Student's t with four degrees of freedom that an interval of 95 % reaches: some
 /// benchmarks of a class spread more than others.
-const TWO_SIDED_95: f64 = 2.776;
+pub(crate) const TWO_SIDED_95: f64 = 2.776;
 
 /// All sizes of one implementation on one clock, smallest first: a curve. A gate that had
 /// to stay off at some sizes makes two curves of one implementation, since their times

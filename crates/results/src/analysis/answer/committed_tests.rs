@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::analysis::answer::crossing::Answer;
 use crate::analysis::answer::crossover_answer::{
     CrossoverAnswer, RunAnswer, find, headlines, of_runs,
 };
-use crate::analysis::answer::several_processes::WinsFrom;
+use crate::analysis::answer::estimate::Answer;
+use crate::analysis::trust::{self, Grade, Trust};
 use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
 
@@ -41,7 +41,7 @@ fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
     };
     let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);
     let [size, low, high] = change.unwrap_or([0.0; 3]);
-    let (slowest, fastest) = f.confirmed.unwrap().speedup_interval;
+    let (slowest, fastest) = f.crossing.speedup_interval;
     let numbers = [size, low, high, f.speedup, slowest, fastest];
     (format!("{} {} {kind}", f.group, f.question.name()), numbers)
 }
@@ -88,9 +88,7 @@ fn the_intervals_of_one_run_hold_the_answers_of_another() {
         let (mut held, mut all) = (0.0, 0.0);
         let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
         for one in &answers {
-            if let Some(WinsFrom::Size { low, high, .. }) = one.answer.from {
-                sizes.push(high / low);
-            }
+            sizes.extend(one.answer.for_good().map(|change| change.high / change.low));
             let (low, high) = one.answer.speedup_interval;
             speedups.push(high / low);
             let others = answers.iter().filter(|other| other.run != one.run);
@@ -106,5 +104,22 @@ fn the_intervals_of_one_run_hold_the_answers_of_another() {
             widths[0] <= of_sizes && widths[1] <= of_speedups,
             "{widths:?}"
         );
+    }
+}
+
+/// How many of a record's 40 answers are firm, and how many of those of its first run alone.
+#[test]
+fn most_answers_of_the_committed_records_are_firm() {
+    for (machine, wanted) in records().into_iter().flatten().zip([(30, 30), (29, 30)]) {
+        let found = find(&machine, &[]);
+        let runs = of_runs(&machine);
+        let trust = |f| trust::of(f, &machine, &machine, &[], &runs, None);
+        let is_firm = |trust: &Trust| trust.grade() == Grade::Firm;
+        let firm = headlines(&found).map(trust).filter(is_firm).count();
+        let oldest = &machine.runs.last().unwrap().0.run;
+        let of_oldest = runs.iter().filter(|of| of.run == oldest);
+        let alone = of_oldest.map(|of| Trust::of_estimate(&of.answer));
+        let alone = alone.filter(is_firm).count();
+        assert!(firm >= wanted.0 && alone >= wanted.1, "{firm}, {alone}");
     }
 }

@@ -23,8 +23,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analysis::answer::crossing::{Answer, Crossing, Curve, Point, search};
-use crate::analysis::answer::several_processes::{self, Confirmed, WinsFrom};
+use crate::analysis::answer::confirmations::of_confirmations;
+use crate::analysis::answer::curve::{Curve, Point, gaps};
+use crate::analysis::answer::estimate::{Answer, Crossing, Samples, estimates};
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -55,14 +56,12 @@ pub struct CrossoverAnswer {
     pub headline: bool,
     /// Name of the machine whose GPU it is, when not the CPU's own.
     pub gpu_machine: Option<String>,
-    /// The answer.
+    /// The estimate, of one process or of several.
     pub crossing: Crossing,
     /// CPU over GPU time at the largest size that both cover, and that size.
     pub speedup: f64,
     /// The size of `speedup`.
     pub speedup_size: f64,
-    /// The answer of several processes; `None` where one process answers.
-    pub confirmed: Option<Confirmed>,
     /// What each of those processes measured; empty where one process answers.
     pub processes: Vec<Vec<PairedTimes>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
@@ -72,30 +71,15 @@ pub struct CrossoverAnswer {
 }
 
 impl CrossoverAnswer {
-    /// Takes over the answer of several processes.
-    fn confirm(&mut self, asked: &Confirmation, confirmed: Confirmed) {
-        let (first, last) = asked.range;
-        self.crossing.range = (first as f64, last as f64);
-        self.speedup = confirmed.speedup;
-        self.speedup_size = confirmed.largest as f64;
-        let wins = confirmed.wins_at_the_largest();
-        match confirmed.from {
-            // The processes were not asked about each of its changes.
-            _ if self.crossing.answer == Answer::CrossesBack
-                && wins == Some(self.crossing.for_good().is_some()) => {}
-            // Either side may be ahead at the largest size, or the processes do not agree below it.
-            None => {
-                let from = if wins.is_none() { last } else { first };
-                self.crossing.decide(Answer::Undecided);
-                self.crossing.open = Some((from as f64, last as f64));
-            }
-            Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
-            Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),
-            Some(WinsFrom::Size {
-                size, low, high, ..
-            }) => self.crossing.move_to(size, low, high),
+    /// Takes over the estimate of several processes.
+    fn confirm(&mut self, asked: &Confirmation, estimate: &Crossing) {
+        let own = std::mem::replace(&mut self.crossing, estimate.clone());
+        // The processes were not asked about each of its changes.
+        let wins = estimate.wins_at_the_largest();
+        if own.answer == Answer::CrossesBack && wins == Some(own.for_good().is_some()) {
+            (self.crossing.answer, self.crossing.changes) = (own.answer, own.changes);
         }
-        self.confirmed = Some(confirmed);
+        (self.speedup, self.speedup_size) = (estimate.speedup, estimate.largest);
         self.processes.clone_from(&asked.processes);
     }
 
@@ -218,7 +202,7 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run, by group.
-fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Confirmed)>> {
+fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Crossing)>> {
     let result = |asked: &Confirmation, device, implementation: &str, size| {
         let clock = (device == Device::Gpu).then_some(asked.clock);
         let series = machine.group(&asked.group)?.on(device).find(|series| {
@@ -226,17 +210,14 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Con
         })?;
         series.at(size)
     };
-    let mut confirmed: BTreeMap<&str, Vec<(&Confirmation, Confirmed)>> = BTreeMap::new();
+    let mut confirmed: BTreeMap<&str, Vec<(&Confirmation, Crossing)>> = BTreeMap::new();
     for (run, confirmations) in machine.confirmations() {
         let of_run = |benchmark: &&Benchmark| benchmark.run.as_deref() == Some(run);
         // It and the earlier ones: the newest run is the first.
         let runs = machine.runs.iter().map(|(record, _)| &record.run);
         let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
         let is_later = |b: &&Benchmark| !b.run.iter().any(|name| until_it.contains(&name));
-        for (asked, answer) in confirmations
-            .iter()
-            .zip(several_processes::answers(confirmations))
-        {
+        for (asked, answer) in confirmations.iter().zip(of_confirmations(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
             // Where a later run measured any of it again, the answer is that of older code.
             let is_older = |duel: &PairedTimes| {
@@ -254,7 +235,7 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Con
             };
             let is_current =
                 largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);
-            let same = |(other, _): &(&Confirmation, Confirmed)| {
+            let same = |(other, _): &(&Confirmation, Crossing)| {
                 (other.question, &other.gpu_machine) == (asked.question, &asked.gpu_machine)
             };
             let of_group = confirmed.entry(&asked.group).or_default();
@@ -273,14 +254,14 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Con
 pub struct RunAnswer<'a> {
     pub(super) run: &'a str,
     pub(super) asked: &'a Confirmation,
-    pub(super) answer: Confirmed,
+    pub(super) answer: Crossing,
 }
 
 /// The answers of all runs of a machine, from the newest run to the oldest.
 pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
     let mut all = Vec::new();
     for (run, confirmations) in machine.confirmations() {
-        let answers = several_processes::answers(confirmations);
+        let answers = of_confirmations(confirmations);
         let answered = confirmations.iter().zip(answers);
         all.extend(answered.filter_map(|(asked, answer)| {
             let answer = answer?;
@@ -294,14 +275,16 @@ pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
 pub(crate) fn of_other_runs(
     of_runs: &[RunAnswer],
     found: &CrossoverAnswer,
-) -> Vec<(String, Confirmed)> {
+) -> Vec<(String, Crossing)> {
     let same = |it: &&RunAnswer| {
         (&it.asked.group, it.asked.question, &it.asked.gpu_machine)
             == (&found.group, found.question, &found.gpu_machine)
     };
     let others = of_runs.iter().filter(same);
     let others = others.filter(|it| it.asked.processes != found.processes);
-    others.map(|it| (it.run.to_owned(), it.answer)).collect()
+    others
+        .map(|it| (it.run.to_owned(), it.answer.clone()))
+        .collect()
 }
 
 fn compare(
@@ -309,7 +292,7 @@ fn compare(
     theirs: &Group,
     gpu_machine: Option<String>,
     environment: Option<&Environment>,
-    confirmed: &[(&Confirmation, Confirmed)],
+    confirmed: &[(&Confirmation, Crossing)],
 ) -> Vec<CrossoverAnswer> {
     let mut found = of_rows(ours, theirs, &gpu_machine);
     // The processes decide also what was unsteady.
@@ -336,7 +319,7 @@ fn compare(
         if let Some(i) = at.or_else(|| headline(&found, question)) {
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
-                found[i].confirm(asked, *answer);
+                found[i].confirm(asked, answer);
                 // The processes' sizes may be others than those of all runs.
                 if let Some(gpu) = found[i].gpu_series(&all_theirs) {
                     let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);
@@ -373,9 +356,14 @@ fn one(
     gpu_machine: &Option<String>,
 ) -> Option<CrossoverAnswer> {
     let gpu = curve(series);
-    let crossing = search(best, &gpu)?;
-    let largest = crossing.range.1;
-    let speedup = best.at(largest)?.median / gpu.at(largest)?.median;
+    let gaps = gaps(best, &gpu);
+    let samples = Samples {
+        place: series.role.data,
+        range: (gaps.first()?.size, gaps.last()?.size),
+        processes: vec![gaps],
+    };
+    let crossing = estimates(&[samples]).pop()??;
+    let (speedup, largest) = (crossing.speedup, crossing.largest);
     let at = crossing.for_good().map_or(largest, |c| c.bracket.1);
     let cpu = names
         .iter()
@@ -396,7 +384,6 @@ fn one(
         crossing,
         speedup,
         speedup_size: largest,
-        confirmed: None,
         processes: Vec::new(),
         capped: None,
         benchmarks,

@@ -1,18 +1,17 @@
-//! From which size on the GPU wins. `crossover_answer` begins here: it says which curves are compared, and
-//! puts the answer together, its size by `crossing`, from one pair of curves of the run itself, or by
-//! `several_processes`, where the run put the question to processes of their own; `confirming_process` is
-//! what one of those saw, and what it was asked. `speedup_curve` is by how much the GPU is ahead along the
-//! sizes, `answer_in_words` the answer in words, and `row` the answer as it is stored.
+//! From which size on the GPU wins. `crossover_answer` begins here: it chooses the curves to compare and
+//! puts the answer together. `estimate` is the engine: it makes one estimate of the curves of one process
+//! (`curve`) or of the times of several (`confirmations`). `speedup_curve` is the speedup along the sizes,
+//! `answer_in_words` the answer in words, and `row` the answer as it is stored.
 
 pub mod answer_in_words;
-pub mod confirming_process;
-pub mod crossing;
+pub mod confirmations;
 pub mod crossover_answer;
+pub mod curve;
+pub mod estimate;
 pub mod row;
-pub mod several_processes;
 pub mod speedup_curve;
 
 #[cfg(test)]
-mod committed;
+mod committed_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::analysis::answer::crossing::Answer;
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
+use crate::analysis::answer::estimate::Answer;
 use crate::model::role::Residency;
 
 /// One answer.
@@ -69,9 +69,9 @@ pub fn crossovers(found: &[CrossoverAnswer]) -> Vec<Crossover> {
             range: [f.crossing.range.0, f.crossing.range.1],
             speedup: f.speedup,
             speedup_size: f.speedup_size,
-            processes: f.confirmed.map(|c| c.processes),
-            speedup_low: f.confirmed.map(|c| c.speedup_interval.0),
-            speedup_high: f.confirmed.map(|c| c.speedup_interval.1),
+            processes: f.crossing.is_confirmed().then_some(f.crossing.processes),
+            speedup_low: Some(f.crossing.speedup_interval.0),
+            speedup_high: Some(f.crossing.speedup_interval.1),
         }
     };
     found.iter().map(one).collect()

@@ -1,8 +1,8 @@
 //! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
 
-use crate::analysis::answer::crossing::gaps;
+use crate::analysis::answer::confirmations::by_size;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
-use crate::analysis::answer::several_processes::by_size;
+use crate::analysis::answer::curve::gaps;
 use crate::store::curves::{Group, Series};
 
 /// CPU over GPU time at one size.
@@ -31,27 +31,25 @@ pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup
     // All but the largest size lie around the crossing.
     let around = confirmed.len().saturating_sub(1);
     let asked = |size: f64| {
-        let inside = |first: u64, last: u64| (first as f64..=last as f64).contains(&size);
+        let inside = |first: f64, last: f64| (first..=last).contains(&size);
         let crossing = confirmed[..around].first().zip(confirmed[..around].last());
         crossing.is_some_and(|(first, last)| inside(first.size, last.size))
-            || confirmed.iter().any(|at| at.size as f64 == size)
+            || confirmed.iter().any(|at| at.size == size)
     };
     let own = gaps(&best, &curve(gpu)).into_iter().map(|gap| Speedup {
         size: gap.size,
-        ratio: (-gap.median).exp(),
-        low: (-gap.high).exp(),
-        high: (-gap.low).exp(),
+        ratio: (-gap.log).exp(),
+        low: (-gap.log - gap.half_width).exp(),
+        high: (-gap.log + gap.half_width).exp(),
         processes: 1,
     });
     let mut all: Vec<Speedup> = own.filter(|own| !asked(own.size)).collect();
     all.extend(confirmed.iter().map(|at| {
         // The answer's own interval knows the spread of similar questions too.
-        let of_answer = found
-            .confirmed
-            .filter(|confirmed| confirmed.largest == at.size);
+        let of_answer = Some(&found.crossing).filter(|answer| answer.largest == at.size);
         let (low, high) = of_answer.map_or(at.interval, |answer| answer.speedup_interval);
         Speedup {
-            size: at.size as f64,
+            size: at.size,
             ratio: of_answer.map_or(at.ratio, |answer| answer.speedup),
             low,
             high,

@@ -1,0 +1,140 @@
+//! What the processes of a run measured for a question, and the sizes at which the next one measures.
+
+use crate::analysis::answer::estimate::{
+    Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, centre, estimates, half_width,
+};
+use crate::model::record::{Confirmation, PairedTimes};
+use crate::statistics::median::median;
+use crate::statistics::spread::Spread;
+
+/// Where one side is this many times faster at an end of the range in each process so far, another
+/// process will not see a crossing there.
+const CLEARLY: f64 = 1.5;
+
+/// The estimates of a run's questions; `None` for a question that too few processes answered at its
+/// largest size.
+pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>> {
+    let samples = |asked: &Confirmation| {
+        let (first, last) = asked.range;
+        let mut processes = sound(&asked.processes);
+        let ends = processes.iter().filter_map(|gaps| gaps.last());
+        let largest = ends.map(|gap| gap.size).fold(0.0, f64::max);
+        processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
+        if processes.len() < FEWEST_PROCESSES {
+            processes.clear();
+        }
+        Samples {
+            place: asked.question,
+            range: (first as f64, last as f64),
+            processes,
+        }
+    };
+    estimates(&confirmations.iter().map(samples).collect::<Vec<_>>())
+}
+
+/// GPU against CPU at one size, as several processes measured it.
+pub(super) struct AtSize {
+    pub(super) size: f64,
+    /// CPU over GPU time: median over the processes.
+    pub(super) ratio: f64,
+    /// The interval in which another run's ratio lies with a probability of 95 %.
+    pub(super) interval: (f64, f64),
+    pub(super) processes: usize,
+}
+
+/// The speedup at each size that enough processes measured, by size.
+pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<AtSize> {
+    let mut gaps: Vec<Gap> = sound(processes).into_iter().flatten().collect();
+    gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
+    let at = |gaps: &[Gap]| {
+        let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();
+        let middle = median(logs.iter().copied()).filter(|_| logs.len() >= FEWEST_PROCESSES)?;
+        let half = half_width(Spread::of(&logs), std::iter::empty(), logs.len());
+        Some(AtSize {
+            size: gaps[0].size,
+            ratio: middle.exp(),
+            interval: ((middle - half).exp(), (middle + half).exp()),
+            processes: logs.len(),
+        })
+    };
+    gaps.chunk_by(|a, b| a.size == b.size)
+        .filter_map(at)
+        .collect()
+}
+
+/// The gaps of each process whose times are positive numbers, at ascending sizes.
+fn sound(processes: &[Vec<PairedTimes>]) -> Vec<Vec<Gap>> {
+    processes
+        .iter()
+        .filter_map(|process| gaps_of(process))
+        .collect()
+}
+
+fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
+    let gap = |pair: &PairedTimes| {
+        let sound = |ns: f64| ns.is_finite() && ns > 0.0;
+        (pair.size > 0 && sound(pair.cpu_ns) && sound(pair.gpu_ns)).then(|| Gap {
+            size: pair.size as f64,
+            // Each by itself: what a file holds may overflow as a ratio.
+            log: pair.gpu_ns.ln() - pair.cpu_ns.ln(),
+            half_width: 0.0,
+            measured: true,
+        })
+    };
+    let gaps: Vec<Gap> = process.iter().map(gap).collect::<Option<_>>()?;
+    let ascending = gaps.windows(2).all(|pair| pair[0].size < pair[1].size);
+    (ascending && !gaps.is_empty()).then_some(gaps)
+}
+
+/// The sizes to ask the next process about: [`ON_EITHER_SIDE`] of the median crossing of the
+/// processes so far, else of `near`, on the grid of quarters between the powers of two, inside
+/// `range`; then the largest. Without a crossing those at the end of the range where one would be
+/// next, or the end alone where it is clear: `near` below the range where the GPU always wins, above
+/// where it never does. With a NaN only the largest: there is no one crossing.
+pub fn next_sizes(near: f64, range: (u64, u64), processes: &[Vec<PairedTimes>]) -> Vec<u64> {
+    let processes = sound(processes);
+    let near = centre(&processes, (range.0 as f64, range.1 as f64)).unwrap_or(near);
+    if near.is_nan() {
+        return vec![range.1];
+    }
+    let on_either_side = match is_clear(near, range, &processes) {
+        true => 1,
+        false => ON_EITHER_SIDE,
+    };
+    let grid = quarters(range);
+    let above = grid.partition_point(|size| (*size as f64) < near);
+    let window = above.saturating_sub(on_either_side)..(above + on_either_side).min(grid.len());
+    let mut sizes = grid[window].to_vec();
+    sizes.push(range.1);
+    sizes.dedup();
+    sizes
+}
+
+/// Whether all processes so far saw the same side clearly faster at the end of the range that `near`
+/// lies beyond.
+fn is_clear(near: f64, range: (u64, u64), processes: &[Vec<Gap>]) -> bool {
+    // Seen from the side that wins there.
+    let (end, sign) = match near {
+        _ if near <= range.0 as f64 => (range.0, -1.0),
+        _ if near > range.1 as f64 => (range.1, 1.0),
+        _ => return false,
+    };
+    let clear = |gap: &Gap| gap.size == end as f64 && sign * gap.log >= CLEARLY.ln();
+    !processes.is_empty() && processes.iter().all(|gaps| gaps.iter().any(clear))
+}
+
+/// Powers of two and the whole quarters between them, so that alignment to large powers of two is
+/// kept, and the ends of the range.
+fn quarters((first, last): (u64, u64)) -> Vec<u64> {
+    let powers = (0..63).map(|e| 1u64 << e).take_while(|p| *p <= last);
+    let mut grid: Vec<u64> = powers
+        .flat_map(|power| (4..8).map(move |quarters| (power, quarters)))
+        .filter(|(power, quarters)| (power * quarters).is_multiple_of(4))
+        .map(|(power, quarters)| power / 4 * quarters + power % 4 * quarters / 4)
+        .chain([first, last])
+        .filter(|size| (first..=last).contains(size))
+        .collect();
+    grid.sort_unstable();
+    grid.dedup();
+    grid
+}

@@ -1,0 +1,595 @@
+//! From which size on side b is faster than side a, and by how much: the estimate of one process or
+//! of several. CPU and GPU are one such pair of sides.
+//!
+//! A process contributes one crossing and one speedup at the largest size. The crossing is the root
+//! of a straight line through the logarithms of the ratios at the sizes around it, between the sizes
+//! whose signs enclose it. The estimate is the median over the processes. Its interval contains the
+//! estimate of another run with a probability of 95 %.
+//!
+//! Two estimates differ by the spread between processes and by how the machine changes between two
+//! runs, which no single run can tell and is assumed. The spread of the processes is moderated
+//! ([`Spread`]) by that of the other questions about data in the same place. One process shows no
+//! spread: its interval is that of its benchmarks.
+
+use std::f64::consts::LN_2;
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::model::role::Residency;
+use crate::statistics::median::median;
+use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
+use crate::store::curves::TWO_SIDED_95;
+
+/// Probability that another run's estimate lies in the interval.
+const COVERAGE: f64 = 0.95;
+
+/// Variance of a median of some normal samples over that of their mean: 1.35 for three, 1.43 for
+/// five, π/2 in the limit.
+const MEDIAN_OVER_MEAN: f64 = 1.45;
+
+/// How far runs a few minutes apart are assumed to differ beside the spread between their
+/// processes, at least: the standard deviation of the logarithm of the ratio.
+const ASSUMED_OF_A_RUN: f64 = 0.05;
+/// The same as a share of the standard deviation of the processes. What makes processes differ, such
+/// as other work on the host, also comes and goes for longer than a run takes, and meets the
+/// calibrations whose choices all processes of a run share.
+const RUN_OVER_PROCESSES: f64 = 0.5;
+
+/// Fewer processes have no median and no spread.
+pub const FEWEST_PROCESSES: usize = 3;
+
+/// Sizes that make the line on either side of a crossing.
+pub(super) const ON_EITHER_SIDE: usize = 2;
+
+/// Two sizes at most this far apart enclose a measured crossing, not an interpolated one: a quarter
+/// of a power of two at its lower end.
+const MEASURED_STEP: f64 = 1.25 + 1e-9;
+
+/// Both sides at one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// Problem size, above zero.
+    pub size: f64,
+    /// Logarithm of the time of b over that of a: below zero where b is faster.
+    pub log: f64,
+    /// Half the width of the interval in which another process finds it; zero where several
+    /// processes show it.
+    pub half_width: f64,
+    /// Whether both sides were measured, and not interpolated.
+    pub measured: bool,
+}
+
+impl Gap {
+    fn log_size(&self) -> f64 {
+        self.size.ln()
+    }
+
+    /// Whether b is faster; `None` where the interval contains both.
+    fn winner(&self) -> Option<bool> {
+        (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
+    }
+}
+
+/// One question as the processes answered it.
+pub struct Samples {
+    /// Where the data are: questions about one place have a spread in common.
+    pub place: Residency,
+    /// The smallest and the largest size of interest.
+    pub range: (f64, f64),
+    /// The gaps of each process, by size, ascending. The last size of each is the largest.
+    pub processes: Vec<Vec<Gap>>,
+}
+
+/// Which side is faster where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// a below one size, b from there on.
+    At,
+    /// b at every size.
+    Always,
+    /// a at every size.
+    Never,
+    /// b at some sizes, and a again at larger ones.
+    CrossesBack,
+    /// Another run may find either side ahead at the largest size, or the processes disagree.
+    Undecided,
+}
+
+/// One change of the winner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Median over the processes.
+    pub size: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Whether b is faster above it.
+    pub to_gpu: bool,
+    /// Whether both sides were measured closely around it.
+    pub measured: bool,
+    /// The sizes that enclose it.
+    pub bracket: (f64, f64),
+}
+
+/// The estimate for one pair of sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crossing {
+    /// Which side is faster where.
+    pub answer: Answer,
+    /// All changes of the winner, by size.
+    pub changes: Vec<Change>,
+    /// Smallest and largest size of both sides.
+    pub range: (f64, f64),
+    /// Number of processes.
+    pub processes: usize,
+    /// How many of the processes agree with the answer; none where there is no joint answer.
+    pub agree: usize,
+    /// Whether in some process b was faster at every size.
+    pub or_always: bool,
+    /// Whether in some process b was faster at none.
+    pub or_never: bool,
+    /// Time of a over that of b at the largest size.
+    pub speedup: f64,
+    /// Its interval.
+    pub speedup_interval: (f64, f64),
+    /// The largest size.
+    pub largest: f64,
+}
+
+impl Crossing {
+    /// The only size that both sides cover, where there are no more.
+    pub fn only_size(&self) -> Option<f64> {
+        (self.range.0 == self.range.1).then_some(self.range.0)
+    }
+
+    /// The change from which on b wins for good; `None` where it does not.
+    pub fn for_good(&self) -> Option<&Change> {
+        let decided = self.answer != Answer::Undecided;
+        self.changes.last().filter(|c| c.to_gpu && decided)
+    }
+
+    /// The sizes that would decide an undecided answer.
+    pub fn open(&self) -> (f64, f64) {
+        match self.wins_at_the_largest() {
+            None => (self.range.1, self.range.1),
+            Some(_) => self.range,
+        }
+    }
+
+    /// Whether several processes answered.
+    pub fn is_confirmed(&self) -> bool {
+        self.processes >= FEWEST_PROCESSES
+    }
+
+    /// Whether b is faster at the largest size; `None` where another run may find either.
+    pub fn wins_at_the_largest(&self) -> Option<bool> {
+        let (low, high) = self.speedup_interval;
+        match (low > 1.0, high < 1.0) {
+            (false, false) => None,
+            (wins, _) => Some(wins),
+        }
+    }
+
+    /// Whether the answer of another run has no crossing in common with this one, or another winner.
+    pub fn contradicts(&self, other: &Crossing) -> bool {
+        match (self.for_good(), other.for_good()) {
+            (Some(own), Some(other)) => own.high < other.low || other.high < own.low,
+            // An undecided answer contradicts none.
+            _ => {
+                let winners = (self.wins_at_the_largest(), other.wins_at_the_largest());
+                matches!(winners, (Some(own), Some(other)) if own != other)
+                    || self.answer == Answer::Always
+                        && other.for_good().is_some_and(|c| c.low > self.range.0)
+                    || other.answer == Answer::Always
+                        && self.for_good().is_some_and(|c| c.low > other.range.0)
+            }
+        }
+    }
+
+    /// Whether the answer of another run lies in the intervals of this one.
+    pub fn holds(&self, other: &Crossing) -> bool {
+        let same = match (self.for_good(), other.for_good()) {
+            (Some(own), Some(other)) => (own.low..=own.high).contains(&other.size),
+            (Some(_), None) => match other.answer {
+                Answer::Always => self.or_always,
+                Answer::Never => self.or_never,
+                _ => false,
+            },
+            (None, _) => self.answer == other.answer,
+        };
+        let (low, high) = self.speedup_interval;
+        same && (low..=high).contains(&other.speedup)
+    }
+}
+
+/// The crossing of one process: logarithms of the sizes between which b begins to be faster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Root {
+    /// Both are infinite where b is faster at every size or at none.
+    high: f64,
+    /// Equal to `high`, except where only larger sizes were measured: there it is where the line
+    /// leads, at least to half of the bound, and else not a number.
+    low: f64,
+    /// Change of the gap per logarithm of the size: below zero.
+    slope: Option<f64>,
+}
+
+impl Root {
+    fn at(root: f64, slope: Option<f64>) -> Self {
+        let (low, high) = (root, root);
+        Self { high, low, slope }
+    }
+
+    /// The crossing, where the sizes around it were measured.
+    fn exact(&self) -> Option<f64> {
+        (self.low == self.high).then_some(self.high)
+    }
+
+    /// Where b begins to be faster for good by the gaps of one process.
+    fn of(gaps: &[Gap], range: (f64, f64)) -> Option<Self> {
+        let (first, largest) = (gaps.first()?, gaps.last()?);
+        if largest.log >= 0.0 {
+            // Nothing beyond is known where the range goes on.
+            return (largest.size >= range.1).then_some(Self::at(f64::INFINITY, None));
+        }
+        let Some(lost) = last_lost(gaps) else {
+            if first.size <= range.0 {
+                return Some(Self::at(f64::NEG_INFINITY, None));
+            }
+            let high = first.log_size();
+            let (root, slope) = line(near(gaps, 0));
+            let low = match slope < 0.0 && root >= high - LN_2 {
+                true => root.clamp(range.0.ln(), high),
+                false => f64::NAN,
+            };
+            let slope = None;
+            return Some(Self { high, low, slope });
+        };
+        let near = near(gaps, lost);
+        let (root, slope) = line(near);
+        if slope < 0.0 {
+            // The signs enclose it.
+            let root = root.clamp(near[0].log_size(), near[near.len() - 1].log_size());
+            return Some(Self::at(root, Some(slope)));
+        }
+        // On the whole b does not gain with the size: the crossing lies between the last size that b
+        // lost and the next.
+        let (root, slope) = line(&gaps[lost..lost + 2]);
+        let root = root.clamp(gaps[lost].log_size(), gaps[lost + 1].log_size());
+        Some(Self::at(root, Some(slope).filter(|slope| *slope < 0.0)))
+    }
+}
+
+/// The last size at which b is not faster, before it is for good. Sizes whose intervals contain both
+/// count only where they lie between a size that b loses and the first that it wins.
+fn last_lost(gaps: &[Gap]) -> Option<usize> {
+    let decided = gaps.iter().rposition(|gap| gap.winner() == Some(false));
+    let from = decided.map_or(0, |at| at + 1);
+    let won = gaps[from..]
+        .iter()
+        .position(|gap| gap.winner() == Some(true));
+    let until = won.map_or(gaps.len(), |at| from + at);
+    let open = gaps[from..until].iter().rposition(|gap| gap.log >= 0.0);
+    open.map(|at| from + at).or(decided)
+}
+
+/// The gaps that make the line: of a long curve those on either side of the last lost size. The
+/// largest size is there for the speedup. It is part of the line where it lies beside the others,
+/// and where all others are lost.
+fn near(gaps: &[Gap], lost: usize) -> &[Gap] {
+    let (last, before) = gaps.split_last().expect("there are gaps");
+    let is_far = before.last().is_some_and(|gap| last.size > 1.5 * gap.size);
+    let gaps = match (is_far, lost + 1 == before.len()) {
+        (true, true) => return &gaps[lost..],
+        (true, false) => before,
+        (false, _) => gaps,
+    };
+    match gaps.len() > 2 * ON_EITHER_SIDE + 1 {
+        true => {
+            &gaps[(lost + 1).saturating_sub(ON_EITHER_SIDE)
+                ..(lost + 1 + ON_EITHER_SIDE).min(gaps.len())]
+        }
+        false => gaps,
+    }
+}
+
+/// The line of least squares through the gaps: where it is zero, and its slope.
+fn line(gaps: &[Gap]) -> (f64, f64) {
+    let n = gaps.len() as f64;
+    let mx = gaps.iter().map(Gap::log_size).sum::<f64>() / n;
+    let my = gaps.iter().map(|gap| gap.log).sum::<f64>() / n;
+    let (xx, xy) = gaps.iter().fold((0.0, 0.0), |(xx, xy), gap| {
+        let x = gap.log_size() - mx;
+        (xx + x * x, xy + x * (gap.log - my))
+    });
+    let slope = xy / xx;
+    (mx - my / slope, slope)
+}
+
+/// The median root, where the next process should measure.
+pub(super) fn centre(processes: &[Vec<Gap>], range: (f64, f64)) -> Option<f64> {
+    let roots = processes.iter().filter_map(|gaps| Root::of(gaps, range));
+    // One that lies below the measured sizes: further down next time.
+    let roots = roots.map(|root| root.exact().unwrap_or(root.high - LN_2));
+    let mut sorted: Vec<f64> = roots.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some(
+        middle_of_sorted(&sorted)
+            .filter(|middle| middle.is_finite())
+            .unwrap_or(lower)
+            .exp(),
+    )
+}
+
+/// One question, before the spread is known.
+struct Pooled<'a> {
+    asked: &'a Samples,
+    roots: Vec<Root>,
+    /// Logarithm of the size of the median crossing; infinite where b is faster always or never.
+    root: Option<f64>,
+    /// How far on either side of it the bounds leave it unknown.
+    unknown: f64,
+    slope: Option<f64>,
+    speedup: f64,
+    of_speedups: Spread,
+    of_crossings: Spread,
+}
+
+/// The estimates; `None` without a sound process, and where the range of sizes descends.
+pub fn estimates(questions: &[Samples]) -> Vec<Option<Crossing>> {
+    let pooled: Vec<Option<Pooled>> = questions.iter().map(Pooled::of).collect();
+    let one = |one: &Option<Pooled>| {
+        let one = one.as_ref()?;
+        let others = || {
+            let all = pooled.iter().flatten();
+            all.filter(|other| other.asked.place == one.asked.place && !std::ptr::eq(*other, one))
+        };
+        let of_speedup = half_width(
+            one.of_speedups,
+            others().map(|o| o.of_speedups),
+            one.asked.processes.len(),
+        );
+        let exact = one
+            .roots
+            .iter()
+            .filter_map(Root::exact)
+            .filter(|root| root.is_finite());
+        let of_crossing = half_width(
+            one.of_crossings,
+            others().map(|o| o.of_crossings),
+            exact.count(),
+        );
+        Some(one.crossing(of_speedup, of_crossing))
+    };
+    pooled.iter().map(one).collect()
+}
+
+impl<'a> Pooled<'a> {
+    fn of(asked: &'a Samples) -> Option<Self> {
+        let processes = &asked.processes;
+        if processes.is_empty() || asked.range.0 > asked.range.1 {
+            return None;
+        }
+        let largest = processes.iter().filter_map(|gaps| gaps.last());
+        let speedups: Vec<f64> = largest.map(|gap| -gap.log).collect();
+        let roots: Vec<Root> = processes
+            .iter()
+            .filter_map(|gaps| Root::of(gaps, asked.range))
+            .collect();
+        let (root, unknown) = match &roots[..] {
+            [only] => (Some(only.high), 0.0),
+            roots => middle(roots).map_or((None, 0.0), |(root, unknown)| (Some(root), unknown)),
+        };
+        let slope = median(roots.iter().filter_map(|root| root.slope));
+        let [of_speedups, of_crossings] = match &processes[..] {
+            // Of one process the benchmarks' own spread is known.
+            [gaps] => {
+                let of = |gaps: &[Gap]| {
+                    let mean =
+                        gaps.iter().map(|gap| gap.half_width).sum::<f64>() / gaps.len() as f64;
+                    Spread::known((mean / TWO_SIDED_95).powi(2), CLASS_FREEDOM)
+                };
+                let lost = last_lost(gaps).unwrap_or(0);
+                [of(&gaps[gaps.len() - 1..]), of(near(gaps, lost))]
+            }
+            _ => {
+                let exact = roots
+                    .iter()
+                    .filter_map(Root::exact)
+                    .filter(|root| root.is_finite());
+                let around =
+                    root.filter(|root| root.is_finite())
+                        .zip(slope)
+                        .map(|(root, slope)| {
+                            exact
+                                .map(|other| slope * (other - root))
+                                .collect::<Vec<f64>>()
+                        });
+                [
+                    Spread::of(&speedups),
+                    Spread::of(&around.unwrap_or_default()),
+                ]
+            }
+        };
+        let speedup = median(speedups)?;
+        Some(Self {
+            asked,
+            roots,
+            root,
+            unknown,
+            slope,
+            speedup,
+            of_speedups,
+            of_crossings,
+        })
+    }
+
+    fn crossing(&self, of_speedup: f64, of_crossing: f64) -> Crossing {
+        let kind = |root: f64| if root.is_finite() { 0.0 } else { root };
+        // A process that saw b win at each size that it measured does not contradict a crossing.
+        let agrees = |root: f64, own: &Root| match own.exact() {
+            Some(own) => kind(root) == kind(own),
+            None => root < f64::INFINITY,
+        };
+        let agree = |own: &&Root| self.root.is_some_and(|root| agrees(root, own));
+        let (first, last) = self.asked.range;
+        let mut crossing = Crossing {
+            answer: Answer::Undecided,
+            changes: Vec::new(),
+            range: (first, last),
+            processes: self.asked.processes.len(),
+            agree: self.roots.iter().filter(agree).count(),
+            or_always: self.roots.iter().any(|root| root.high == f64::NEG_INFINITY),
+            or_never: self.roots.iter().any(|root| root.low == f64::INFINITY),
+            speedup: self.speedup.exp(),
+            speedup_interval: (
+                (self.speedup - of_speedup).exp(),
+                (self.speedup + of_speedup).exp(),
+            ),
+            largest: self.largest(),
+        };
+        let (Some(root), Some(wins)) = (self.root, crossing.wins_at_the_largest()) else {
+            return crossing;
+        };
+        let mut changes = Vec::new();
+        let answer = match root {
+            f64::NEG_INFINITY => Answer::Always,
+            f64::INFINITY => Answer::Never,
+            root => {
+                let reach = of_crossing / self.slope.map_or(1.0, f64::abs) + self.unknown;
+                let within = |log: f64| log.exp().clamp(first, last);
+                changes.push(self.change(
+                    within(root),
+                    (within(root - reach), within(root + reach)),
+                    true,
+                ));
+                Answer::At
+            }
+        };
+        // Whoever wins from some size on wins at the largest.
+        if wins == (answer != Answer::Never) {
+            (crossing.answer, crossing.changes) = (answer, changes);
+        }
+        if let [gaps] = &self.asked.processes[..] {
+            self.back_and_forth(gaps, &mut crossing);
+        }
+        crossing
+    }
+
+    fn largest(&self) -> f64 {
+        let last = self.asked.processes.iter().filter_map(|gaps| gaps.last());
+        last.map(|gap| gap.size).fold(0.0, f64::max)
+    }
+
+    /// A change at `size`, and whether one process alone measured around it.
+    fn change(&self, size: f64, (low, high): (f64, f64), to_gpu: bool) -> Change {
+        let [gaps] = &self.asked.processes[..] else {
+            return Change {
+                size,
+                low,
+                high,
+                to_gpu,
+                measured: true,
+                bracket: (low, high),
+            };
+        };
+        let above = gaps
+            .partition_point(|gap| gap.size < size)
+            .clamp(1, gaps.len().max(2) - 1);
+        let (a, b) = (&gaps[above - 1], &gaps[above]);
+        let close = b.size <= (a.size * MEASURED_STEP).max(a.size + 1.0);
+        let bracket = (a.size, b.size);
+        Change {
+            size,
+            low,
+            high,
+            to_gpu,
+            measured: close && a.measured && b.measured,
+            bracket,
+        }
+    }
+
+    /// The changes of the winner along the curve of one process, where there are several.
+    fn back_and_forth(&self, gaps: &[Gap], crossing: &mut Crossing) {
+        let decided: Vec<(&Gap, bool)> = gaps
+            .iter()
+            .filter_map(|gap| Some((gap, gap.winner()?)))
+            .collect();
+        let changes = decided.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+        let changes: Vec<Change> = changes
+            .map(|pair| {
+                let ends = [*pair[0].0, *pair[1].0];
+                let (root, _) = line(&ends);
+                self.change(root.exp(), (ends[0].size, ends[1].size), pair[1].1)
+            })
+            .collect();
+        let back = changes.iter().any(|change| !change.to_gpu);
+        if back && crossing.answer != Answer::Undecided {
+            crossing.answer = Answer::CrossesBack;
+            crossing.changes = changes;
+        }
+    }
+}
+
+/// The median of the roots, and how far on either side of it they leave it unknown. Where the two in
+/// the middle are a crossing and none, it is the crossing; `None` where one is always and the other
+/// never, and where there are too few.
+fn middle(roots: &[Root]) -> Option<(f64, f64)> {
+    if roots.len() < FEWEST_PROCESSES {
+        return None;
+    }
+    let median_of = |end: fn(&Root) -> f64| {
+        let mut ends: Vec<f64> = roots.iter().map(end).collect();
+        // What is not known may be the smallest.
+        ends.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
+        middle_of_sorted(&ends)
+    };
+    let (low, high) = (median_of(|root| root.low)?, median_of(|root| root.high)?);
+    let distance = (high - low) / 2.0;
+    let unknown = if distance.is_finite() { distance } else { 0.0 };
+    Some((middle_of_sorted(&[low, high])?, unknown))
+}
+
+/// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
+fn middle_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let (a, b) = (sorted[last / 2], sorted[sorted.len() / 2]);
+    match (a.is_finite(), b.is_finite()) {
+        _ if a.is_nan() || b.is_nan() => None,
+        (true, true) => Some(a.midpoint(b)),
+        (true, false) => Some(a),
+        (false, true) => Some(b),
+        (false, false) => (a == b).then_some(a),
+    }
+}
+
+/// How far from the median of `processes` another run's may lie, as a logarithm of a ratio of times.
+/// `own` is the spread of the processes, `others` that of similar questions.
+pub(super) fn half_width(
+    own: Spread,
+    others: impl Iterator<Item = Spread>,
+    processes: usize,
+) -> f64 {
+    let spread = match median(others.filter_map(Spread::variance)) {
+        Some(variance) => own.and(Spread::known(variance, CLASS_FREEDOM)),
+        None => own,
+    };
+    let freedom = spread.freedom.max(1.0);
+    // Each variance of both runs.
+    let variance = spread.squares / freedom;
+    let of_processes = match processes {
+        // As the interval of a benchmark: where another process lies.
+        0 | 1 => variance,
+        n => 2.0 * MEDIAN_OVER_MEAN * variance / n as f64,
+    };
+    let of_a_run = (RUN_OVER_PROCESSES.powi(2) * variance).max(ASSUMED_OF_A_RUN.powi(2));
+    let parts = [(of_processes, freedom), (2.0 * of_a_run, f64::INFINITY)];
+    let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let freedom = freedom_of_sum(&parts).min(200.0);
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero");
+    student.inverse_cdf(f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
+}

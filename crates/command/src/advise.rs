@@ -13,18 +13,18 @@ use crossover_report::assemble::{Options, assemble};
 use crossover_report::thresholds::{decision_in_words, thresholds};
 use crossover_words::text::{visible, visible_lines};
 
-/// Say whether an operation belongs on the GPU, by what was measured
+/// Decide from measured times whether an operation belongs on the GPU
 ///
-/// Of a measured operation (`crossover advise matmul 1000`) it answers with both times; without an
-/// operation it lists them. For work that was never measured give its amounts (`crossover advise
-/// --flop 2e9 --bytes 3e6 --upload 4e6 --download 4e6 --launches 12`): the limits of this machine
-/// say what it would take at best and typically.
+/// For a measured operation (`crossover advise matmul 1000`) it prints the decision and both times;
+/// without an operation it lists all. For other work give its amounts (`crossover advise --flop 2e9
+/// --bytes 3e6 --upload 4e6 --download 4e6 --launches 12`): from the limits of this machine it
+/// computes the least and the typical time.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
 pub(crate) struct Arguments {
     /// The operation, a group of the report
     operation: Option<String>,
-    /// Its size; of a matrix product also M N K, for M x K times K x N
+    /// Its size; for a matrix product also M N K (M x K times K x N)
     #[arg(num_args = 1..=3, requires = "operation")]
     size: Vec<u64>,
     /// Where the data start and end
@@ -34,10 +34,10 @@ pub(crate) struct Arguments {
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Residency,
-    /// Operations on the same data, which are moved once
+    /// Number of operations on the same data, which are moved once
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     reuse: u32,
-    /// As the first call to the device of its process
+    /// Include the cold start: the call is the first one of its process on the GPU
     #[arg(long)]
     cold: bool,
     /// Floating-point operations of the work
@@ -52,13 +52,13 @@ pub(crate) struct Arguments {
     /// Bytes back to the host
     #[arg(long, value_name = "BYTES", group = "amounts")]
     download: Option<f64>,
-    /// Kernels
+    /// Kernel launches of the work
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     launches: u32,
-    /// What the work takes on the CPU now
+    /// Time that the work takes on the CPU now
     #[arg(long, value_name = "MS", requires = "amounts")]
     cpu_ms: Option<f64>,
-    /// Ask this file of thresholds [default: the results]
+    /// Use this file of thresholds [default: the stored results]
     #[arg(long, value_name = "FILE", env = "CROSSOVER_THRESHOLDS")]
     thresholds: Option<PathBuf>,
 }

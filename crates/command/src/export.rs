@@ -16,7 +16,7 @@ use crossover_words::units;
 /// Copy the record of this machine that lies beside its page, or write the thresholds that programs
 /// ask with the crate `crossover-advice`.
 ///
-/// A record is one file with all that a page shows of the results, without samples, paths and serial
+/// A record is one file with everything that a page shows. It has no samples, paths or serial
 /// numbers. On a machine without a GPU, pages show the GPU of `crossover report --with FILE`, or of a
 /// record in `target-reports/machines`.
 #[derive(Debug, clap::Args)]

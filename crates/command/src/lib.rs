@@ -1,6 +1,5 @@
-//! The command `crossover` ([`run`]), one file per subcommand: it reports, compares, profiles and
-//! exports what a bench executable measured. It has no statistics and no page of its own, and knows
-//! no workload.
+//! The command `crossover` ([`run`]), one file per subcommand. It reports, compares, profiles and
+//! exports the results of bench executables; statistics and pages are in other crates.
 
 mod ab;
 mod advise;
@@ -21,8 +20,8 @@ use crossover_words::text::{visible_lines, with_causes};
 
 /// Show when a GPU beats the CPU, by how much, and where the time goes.
 ///
-/// The benchmarks themselves run with `cargo bench`; this command reports, compares, profiles and
-/// exports what they measured.
+/// The benchmarks run with `cargo bench`. This command reports, compares, profiles and exports their
+/// results.
 #[derive(Parser)]
 #[command(version, after_help = VARIABLES)]
 struct Arguments {
@@ -53,8 +52,8 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 2 nothing could be done (settings, files), 130 interrupted";
 
 /// The `main` of the command `crossover`: runs the subcommand that the command line names, and
-/// returns the exit code: 0, 1 where a comparison found what it was told to fail on or a run
-/// failed, 2 where nothing could be done, 130 where the user interrupted.
+/// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
+/// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
     crossover_protocol::pipe::end_with_the_reader();
     crossover_protocol::pipe::survive_a_full_disk(2, subcommand)

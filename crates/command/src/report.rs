@@ -27,9 +27,9 @@ pub(crate) struct Args {
     /// Leave out the machines whose records are in <OUT>/machines/.
     #[arg(long)]
     no_reference: bool,
-    /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
-    /// `<!-- crossover:end -->`. They are those of the machines named with `--with`; without it,
-    /// those of the machine with the most answers in <OUT>/machines/; without one, these.
+    /// Also write results into a README, between `<!-- crossover:begin -->` and
+    /// `<!-- crossover:end -->`: those of the machine with the most answers, of the machines named with
+    /// `--with` and in <OUT>/machines/, or else of this machine.
     #[arg(
         long,
         value_name = "FILE",

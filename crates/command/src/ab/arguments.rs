@@ -4,22 +4,20 @@ use std::path::PathBuf;
 
 use crate::verdict::VerdictArgs;
 
-/// Run two revisions together, in turns, and compare them pair by pair
+/// Build two versions, run them in turns, and compare them
 ///
-/// Works for the benchmarks of any Criterion project. Each process is a random draw, so many pairs
-/// of short processes are run, one benchmark each, in the order A B B A. The first pairs (`--pairs`)
-/// run all benchmarks, later ones those that may have changed, until these are decided or the time
-/// is spent (`--budget`). Only the later pairs can make the verdict slower or faster. The processes
-/// of a suite of `crossover` take turns sample by sample.
+/// Works for any Criterion project. Two processes of the same code differ, so `ab` runs many pairs
+/// of short processes, one benchmark each, in the order A B B A. The first pairs (`--pairs`) run all
+/// benchmarks. Later pairs run the undecided ones until the time is spent (`--budget`); only these
+/// pairs can make a verdict slower or faster. A suite of `crossover` takes turns sample by sample.
 ///
-/// A and B are git revisions, or else bundle folders (each with an executable `run`). A is HEAD
-/// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
-/// built in worktrees of their own, with their own target folders: your work tree is left
-/// alone, and you may go on editing it. Arguments after `--` go to the benchmarks: a filter,
+/// A and B are git revisions, or bundle folders (each with an executable `run`). By default A is
+/// HEAD, and B is the work tree with its uncommitted changes. Revisions are built in work trees of
+/// their own, so you may go on editing yours. Arguments after `--` go to the benchmarks: a filter,
 /// `--sample-size`, and so on.
 ///
-/// Exit code: 0 clean, 1 slower (see --fail-on) or a run failed (a wrong result, a crash), 2
-/// nothing could be compared, 130 interrupted.
+/// Exit code: 0 nothing is slower, 1 something is slower (see --fail-on) or a run failed, 2 nothing
+/// could be compared, 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The old code: a revision (HEAD by default) or a bundle folder

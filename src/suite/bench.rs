@@ -12,7 +12,7 @@ use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
 use crossover_protocol::pipe;
-use crossover_report::assemble::Options;
+use crossover_report::report::Options;
 use crossover_report::{profile, write};
 use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::NEW;

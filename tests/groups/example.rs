@@ -11,7 +11,7 @@ use crossover::device::Gpu;
 use crossover::device::kernel::CompileError;
 use crossover::model::{GpuInfo, Residency, RunRecord, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
-use crossover_report::assemble::{Options, assemble};
+use crossover_report::report::{self, Options};
 use crossover_report::write;
 use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::{self, profiles};
@@ -117,7 +117,7 @@ fn the_page_has_all_that_it_declares() {
     assert!(page.contains("Where the time goes"), "the profile");
     assert!(page.contains(&profile.summary.sentence), "its timeline");
 
-    let report = assemble(&root, &out, &Options::default()).unwrap();
+    let report = report::read(&root, &out, &Options::default()).unwrap();
     let ids: Vec<&str> = report.findings.iter().map(|finding| &*finding.id).collect();
     assert_eq!(
         ids,

@@ -9,7 +9,7 @@ use crossover_advice::{Advice, Here, Question, Residency, Size, Work};
 
 use crossover_protocol::nearest::nearest;
 use crossover_protocol::settings::Settings;
-use crossover_report::assemble::{Options, assemble};
+use crossover_report::report::{self, Options};
 use crossover_report::thresholds::{decision_in_words, thresholds};
 use crossover_words::text::{visible, visible_lines};
 
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn of_the_results() -> anyhow::Result<(Advice, Vec<String>)> {
     let settings = Settings::from_env()?;
     let out = settings.report_folder();
-    let report = assemble(&settings.results, out, &Options::default())?;
+    let report = report::read(&settings.results, out, &Options::default())?;
     let thresholds = thresholds(&report).context(
         "the results answer no question: an operation needs rows on the CPU and on a GPU",
     )?;

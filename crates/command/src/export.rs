@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crossover_advice::Advice;
 
 use crossover_protocol::settings::Settings;
-use crossover_report::assemble::{Options, assemble};
+use crossover_report::report::{self, Options};
 use crossover_report::thresholds;
 use crossover_results::export::export;
 use crossover_words::text::visible;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn export_thresholds(settings: &Settings, file: &Path) -> anyhow::Result<()> {
-    let report = assemble(
+    let report = report::read(
         &settings.results,
         settings.report_folder(),
         &Options::default(),

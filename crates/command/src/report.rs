@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crossover_protocol::settings;
-use crossover_report::assemble::Options;
+use crossover_report::report::Options;
 use crossover_report::{readme, write};
 use crossover_words::text::visible;
 
@@ -21,7 +21,8 @@ pub(crate) struct Args {
     /// Where index.html, plots/ and record.json.gz go [default: beside the results].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Records of other machines, or folders of their results, to draw beside these.
+    /// Records of other machines, or folders of their results. The first with a GPU is shown if this
+    /// machine has none; claims of texts are compared with all of them.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     with: Vec<PathBuf>,
     /// Leave out the machines whose records are in <OUT>/machines/.

@@ -8,23 +8,10 @@ use maud::{Markup, PreEscaped, html};
 use crate::comparison::Comparison;
 use crate::rows::Row;
 use crate::show::{self, HEADER, NUMBERS};
-use crate::verdict::Verdict;
-use crossover_draw::ink::Family;
+use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
-use crossover_draw::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
+use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
 use crossover_results::model::group_info::Unit;
-
-// Shades of `Family::Alone`, whose hues do not mean CPU or GPU.
-/// Orange.
-const BASE: usize = 0;
-/// Blue.
-const NEW: usize = 8;
-/// Green.
-const FASTER: usize = 1;
-/// Red.
-const SLOWER: usize = 9;
-/// Grey.
-const CHANGE: usize = 10;
 
 /// The sizes of one implementation.
 type Sizes<'a> = Vec<(f64, &'a Row)>;
@@ -111,19 +98,15 @@ impl Comparison {
 
 fn drawn(plot: &Plot) -> Markup {
     html! {
-        @for (class, shape) in [("wide", Shape::Wide), ("narrow", Shape::Narrow)] {
-            div class=(class) {
-                @match plot.svg(shape) {
-                    Some(svg) => { (PreEscaped(svg)) }
-                    None => { p.note { (plot.title) ": no size was measured on both sides." } }
-                }
-            }
+        @match plot.svg() {
+            Some(svg) => { (PreEscaped(svg)) }
+            None => { p.note { (plot.title) ": no size was measured on both sides." } }
         }
     }
 }
 
 fn times(sizes: &Sizes<'_>) -> Plot {
-    let curve = |label: &str, index, of: fn(&Row) -> Option<f64>| {
+    let curve = |label: &str, paint, of: fn(&Row) -> Option<f64>| {
         let dots = sizes.iter().filter_map(|&(size, row)| {
             let value = of(row)?;
             Some(Dot {
@@ -134,79 +117,59 @@ fn times(sizes: &Sizes<'_>) -> Plot {
             })
         });
         Curve {
-            // The base hollow, so that the new side shows where the two agree.
-            other: index == BASE,
-            ..series(label, index, sizes, dots.collect())
+            label: label.to_owned(),
+            paint,
+            dots: dots.collect(),
         }
     };
+    let curves = vec![
+        curve("base", Paint::Gpu, |row| row.base_ns),
+        curve("new", Paint::Cpu, |row| row.new_ns),
+    ];
     let (title, quantity) = match sizes.iter().any(|(_, row)| row.clock.is_some()) {
         true => ("median time", Quantity::Time),
         false => ("median, in the unit of the measurement", Quantity::Rate("")),
     };
-    plot(
-        title,
-        quantity,
-        vec![
-            curve("base", BASE, |row| row.base_ns),
-            curve("new", NEW, |row| row.new_ns),
-        ],
-    )
+    plot(title, quantity, curves, Vec::new())
 }
 
 fn changes(sizes: &Sizes<'_>, threshold: f64) -> Plot {
-    let dots = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<Dot> {
-        let judged = sizes.iter().filter(|(_, row)| wanted(row.verdict));
-        judged
-            .filter_map(|&(size, row)| {
-                let judgement = row.judgement?;
-                Some(Dot {
-                    size,
-                    value: judgement.ratio,
-                    low: judgement.low,
-                    high: judgement.high,
-                })
-            })
-            .collect()
+    let dots = sizes.iter().filter_map(|&(size, row)| {
+        let judgement = row.judgement?;
+        Some(Dot {
+            size,
+            value: judgement.ratio,
+            low: judgement.low,
+            high: judgement.high,
+        })
+    });
+    let change = Curve {
+        label: "change, with its interval".to_owned(),
+        paint: Paint::Cpu,
+        dots: dots.collect(),
     };
-    let mut curves = vec![series(
-        "change, with its interval",
-        CHANGE,
-        sizes,
-        dots(&|_| true),
-    )];
-    for (verdict, index) in [(Verdict::Slower, SLOWER), (Verdict::Faster, FASTER)] {
-        let dots = dots(&|v| v == verdict);
-        if !dots.is_empty() {
-            curves.push(Curve {
-                joined: false,
-                ..series(verdict.name(), index, sizes, dots)
-            });
-        }
-    }
     let limit = |value: f64| Limit {
         label: "threshold".into(),
         value,
-        family: Family::Alone,
+        paint: Paint::Muted,
     };
+    // A change counts by its logarithm: the threshold lies as far below 1 as above.
+    let limits = vec![limit(1.0 + threshold), limit(1.0 / (1.0 + threshold))];
+    plot(
+        "change of the median",
+        Quantity::Ratio,
+        vec![change],
+        limits,
+    )
+}
+
+fn plot(title: &str, quantity: Quantity, curves: Vec<Curve>, limits: Vec<Limit>) -> Plot {
     Plot {
-        // A change counts by its logarithm: the threshold lies as far below 1 as above.
-        limits: vec![limit(1.0 + threshold), limit(1.0 / (1.0 + threshold))],
-        ..plot("change of the median", Quantity::Ratio, curves)
+        title: title.to_owned(),
+        size_label: "size".to_owned(),
+        size_unit: Unit::Count,
+        quantity,
+        curves,
+        limits,
     }
-}
-
-fn series(label: &str, index: usize, sizes: &Sizes<'_>, dots: Vec<Dot>) -> Curve {
-    Curve {
-        label: label.into(),
-        family: Family::Alone,
-        index,
-        clock: sizes.iter().find_map(|(_, row)| row.clock),
-        other: false,
-        joined: true,
-        dots,
-    }
-}
-
-fn plot(title: &str, quantity: Quantity, curves: Vec<Curve>) -> Plot {
-    Plot::of(title.to_owned(), ("size", Unit::Count), quantity, curves)
 }

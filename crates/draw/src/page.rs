@@ -6,7 +6,7 @@ use crate::ink;
 
 /// Nothing may be fetched, whatever a file that was read may contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      img-src data:; base-uri 'none'; form-action 'none'";
+                      img-src 'self' file: data:; base-uri 'none'; form-action 'none'";
 
 /// The whole style, in the order in which it applies.
 const STYLES: [&str; 3] = [
@@ -29,7 +29,6 @@ pub fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
                 title { (heading) }
                 style {
                     @for sheet in STYLES { (PreEscaped(sheet)) }
-                    (PreEscaped(ink::properties()))
                     (PreEscaped(ink::css()))
                     @for style in styles { (PreEscaped(style)) }
                 }

@@ -7,7 +7,7 @@
 
 use maud::{Markup, html};
 
-use crate::ink::{Family, Paint};
+use crate::ink::Paint;
 use crossover_profile::{Lane, LaneKind, Span, Timeline};
 use crossover_words::text::{shortened, visible};
 use crossover_words::units::{self, short};
@@ -133,14 +133,14 @@ impl Scale {
 
     fn grid(&self, bottom: f64, panels: &[Panel]) -> Markup {
         html! {
-            g class="s-grid" stroke=(Paint::Grid.light()) {
+            g stroke=(Paint::Grid.light()) {
                 @for tick in self.ticks() {
                     @for panel in panels {
                         line x1=(px(self.x(tick))) x2=(px(self.x(tick))) y1=(px(panel.top + HEADING - 4.0)) y2=(px(panel.bottom)) {}
                     }
                 }
             }
-            g class="f-muted" fill=(Paint::Muted.light()) font-size="11" text-anchor="middle" {
+            g fill=(Paint::Muted.light()) font-size="11" text-anchor="middle" {
                 @for tick in self.ticks() {
                     text x=(px(self.x(tick))) y=(px(bottom + 16.0)) { (time(tick)) }
                 }
@@ -231,26 +231,26 @@ impl<'a> Panel<'a> {
         let remark = shortened(&visible(&self.iteration.remark), 90);
         html! {
             text x="0" y=(px(self.top + 15.0)) font-size="13" {
-                tspan class="f-ink" fill=(Paint::Ink.light()) font-weight="bold" { (heading) }
-                tspan class="f-muted" fill=(Paint::Muted.light()) dx="8" { (length) }
+                tspan fill=(Paint::Ink.light()) font-weight="bold" { (heading) }
+                tspan fill=(Paint::Muted.light()) dx="8" { (length) }
                 @if !remark.is_empty() {
-                    tspan class="f-muted" fill=(Paint::Muted.light()) dx="8" { (remark) }
+                    tspan fill=(Paint::Muted.light()) dx="8" { (remark) }
                 }
             }
             // The empty lanes: what is left of them is idle.
-            g class="f-grid" fill=(Paint::Grid.light()) fill-opacity=".45" {
+            g fill=(Paint::Grid.light()) fill-opacity=".45" {
                 @for at in 0..self.rows.len() {
                     rect x=(px(LEFT)) y=(px(row(at))) width=(px((end - LEFT).max(1.0))) height=(px(BLOCK)) {}
                 }
             }
             @for (at, lane) in self.rows.iter().enumerate() {
-                text class="f-ink" fill=(Paint::Ink.light()) x=(px(LEFT - 10.0)) y=(px(row(at) + 13.0)) font-size="11.5" text-anchor="end" { (lane.label) }
+                text fill=(Paint::Ink.light()) x=(px(LEFT - 10.0)) y=(px(row(at) + 13.0)) font-size="11.5" text-anchor="end" { (lane.label) }
                 (lane.drawn(row(at)))
             }
             @if self.more > 0 {
-                text class="f-muted" fill=(Paint::Muted.light()) x=(px(LEFT)) y=(px(row(self.rows.len()) + 13.0)) font-size="11" { (self.more) " more lanes are not drawn" }
+                text fill=(Paint::Muted.light()) x=(px(LEFT)) y=(px(row(self.rows.len()) + 13.0)) font-size="11" { (self.more) " more lanes are not drawn" }
             }
-            line class="s-muted" stroke=(Paint::Muted.light()) x1=(px(end)) x2=(px(end)) y1=(px(self.top + HEADING - 4.0)) y2=(px(self.bottom)) {}
+            line stroke=(Paint::Muted.light()) x1=(px(end)) x2=(px(end)) y1=(px(self.top + HEADING - 4.0)) y2=(px(self.bottom)) {}
         }
     }
 }
@@ -259,7 +259,7 @@ impl Row {
     fn drawn(&self, y: f64) -> Markup {
         let titles = self.blocks.len() <= MOST_TITLES;
         html! {
-            g class={ "f-" (self.role.class()) } fill=(self.role.light()) {
+            g fill=(self.role.light()) {
                 @for block in &self.blocks {
                     rect x=(px(block.from)) y=(px(y)) width=(px(block.width())) height=(px(BLOCK)) fill-opacity=[block.opacity()] {
                         @if titles { title { (block.title()) } }
@@ -269,7 +269,7 @@ impl Row {
             @for block in &self.blocks {
                 @if let Some(name) = block.label() {
                     @let role = if block.waits() { Paint::Ink } else { Paint::Paper };
-                    text class={ "f-" (role.class()) } fill=(role.light()) x=(px((block.from + block.to) / 2.0)) y=(px(y + 12.6)) font-size="10" text-anchor="middle" pointer-events="none" { (name) }
+                    text fill=(role.light()) x=(px((block.from + block.to) / 2.0)) y=(px(y + 12.6)) font-size="10" text-anchor="middle" pointer-events="none" { (name) }
                 }
             }
         }
@@ -320,17 +320,17 @@ impl Block {
 
 fn role(lane: &Lane, copies: &[&str]) -> Paint {
     /// Of directions: green, purple, teal, pink.
-    const HUES: [usize; 4] = [1, 2, 5, 3];
-    let hue = |index| Paint::Shade(Family::Alone, index);
+    const HUES: [usize; 4] = [4, 5, 11, 6];
+    let hue = Paint::Hue;
     match lane.kind {
-        LaneKind::Ranges => hue(4),
-        LaneKind::Calls => Paint::Shade(Family::Cpu, 0),
-        LaneKind::Kernels => Paint::Shade(Family::Gpu, 0),
+        LaneKind::Ranges => hue(7),
+        LaneKind::Calls => Paint::Cpu,
+        LaneKind::Kernels => Paint::Gpu,
         LaneKind::Copies => {
             let at = copies.iter().position(|name| *name == lane.name);
             hue(HUES[at.unwrap_or(0) % HUES.len()])
         }
-        LaneKind::Sets => hue(10),
+        LaneKind::Sets => Paint::Muted,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::assemble::Assembled;
+use crate::report::Report;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::{bottleneck, telemetry};
 
@@ -10,7 +10,7 @@ use crossover_results::analysis::{bottleneck, telemetry};
 const HEAD: &str = "machine,id,group,implementation,size,clock,median_ns,low_ns,high_ns,rate,unit,limit,share,\
                     energy_j,unsteady\r\n";
 
-pub(super) fn results(report: &Assembled) -> String {
+pub(super) fn results(report: &Report) -> String {
     let mut text = HEAD.to_owned();
     for machine in report.machines() {
         let hardware = machine.hardware();

@@ -7,9 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::assemble::{self, Assembled, Options, ReportError};
-use crate::page::group::Section;
-use crate::reference_banner::day;
+use crate::group::Group;
+use crate::page::answers::answered;
+use crate::page::link::safe;
+use crate::plots::plots;
+use crate::report::{self, Options, Report, ReportError, day};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::machine::MachineResults;
@@ -75,7 +77,7 @@ pub fn refresh(
     out: &Path,
     options: &Options,
 ) -> Result<(), ReadmeError> {
-    let report = assemble::alone(root, out, options)?;
+    let report = report::most_answers(root, out, options)?;
     let recorded = |machine: &&MachineResults| {
         (machine.runs.iter()).any(|(run, _)| run.environment.recorded())
     };
@@ -114,7 +116,7 @@ fn splice(text: &str, body: &str) -> Option<String> {
 
 /// The results as Markdown, and the plots they show: the small table, and one picture, the speedup by
 /// size, of the first operation that has any.
-fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
+fn body(report: &Report) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
     let small = small_table(report, &without_variants(&report.groups));
     let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
@@ -124,19 +126,22 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
         cell(&machine.hardware()),
         cell(&small.against),
     );
-    let groups = &report.groups;
+    let answers = answered(report);
     let speedup = |name: &String| {
-        let plots = Section::draw(report, name).plots;
-        let drawn = plots.into_iter().find(|plot| plot.shows_speedup)?;
-        Some((name.clone(), drawn))
+        let plots = plots(&Group::of(report, name, &answers, None));
+        let (kind, plot) = plots.into_iter().find(|(kind, _)| *kind == "speedup")?;
+        Some((
+            name.clone(),
+            format!("{}-{kind}.svg", safe(name)),
+            plot.svg()?,
+        ))
     };
-    let plot = groups.iter().find_map(speedup);
-    if let Some((group, plot)) = &plot {
+    let plot = report.groups.iter().find_map(speedup);
+    if let Some((group, file, _)) = &plot {
         let title = cell(&report.topic(group).title);
         text += &format!(
-            "<img src=\"{PLOTS}/{}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
-             size, a curve for each place where the data may be\">\n\n",
-            plot.file
+            "<img src=\"{PLOTS}/{file}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
+             size, a curve for each place where the data may be\">\n\n"
         );
     }
     text += &row(small.head);
@@ -145,7 +150,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
         text += &row(cells.each_ref().map(String::as_str));
     }
     text += &format!("\n{NOTE}\n");
-    let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
+    let plots = plot.map(|(_, file, svg)| (file, svg));
     (text, plots.into_iter().collect())
 }
 

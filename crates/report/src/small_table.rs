@@ -1,7 +1,7 @@
 //! The answers in so few words that a README and the end of a run can begin with them: an operation
 //! per row, three places of the data.
 
-use crate::assemble::Assembled;
+use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
 use crossover_results::model::role::Residency;
@@ -27,12 +27,9 @@ pub(crate) struct SmallTable {
     pub(crate) rows: Vec<[String; 4]>,
 }
 
-/// The table of these operations; beside a machine without a GPU, with the GPU of the first other machine.
-pub(crate) fn small_table(report: &Assembled, operations: &[String]) -> SmallTable {
-    let whose = report.answers_with(&report.found);
-    let found: Vec<&CrossoverAnswer> = headlines(&report.found)
-        .filter(|f| f.gpu_machine == whose)
-        .collect();
+/// The table of these operations.
+pub(crate) fn small_table(report: &Report, operations: &[String]) -> SmallTable {
+    let found: Vec<&CrossoverAnswer> = headlines(&report.found).collect();
     let row = |name: &String| {
         let of_group = || found.iter().filter(|f| f.group == *name);
         let cell = |place: Residency| {

@@ -2,8 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::assemble::Assembled;
-use crate::reference_banner;
+use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
 use crossover_words::text::columns;
 
@@ -11,7 +10,7 @@ use crossover_words::text::columns;
 const WIDTH_OF_A_LOG: u16 = 120;
 
 /// The answers as a small table, and what no GPU has measured; empty without any.
-pub(super) fn table(report: &Assembled) -> String {
+pub(super) fn table(report: &Report) -> String {
     let small = small_table(report, &report.groups);
     let mut table = Table::new();
     table
@@ -21,7 +20,9 @@ pub(super) fn table(report: &Assembled) -> String {
         table.set_width(width);
     }
     table.set_header(small.head).add_rows(&small.rows);
-    let banner = reference_banner::banner(report).map_or(String::new(), |words| words + "\n");
+    let banner = report
+        .whose_gpu()
+        .map_or(String::new(), |words| words + "\n");
     let mut lines = Vec::new();
     if !small.rows.is_empty() {
         lines.push(format!(
@@ -29,9 +30,9 @@ pub(super) fn table(report: &Assembled) -> String {
             small.against
         ));
     }
-    let unmeasured = reference_banner::unmeasured(report);
+    let unmeasured = report.unmeasured();
     if !unmeasured.is_empty() {
-        lines.push(reference_banner::unknown(&unmeasured));
+        lines.push(report::unknown(&unmeasured));
     }
     lines.join("\n")
 }

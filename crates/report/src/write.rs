@@ -6,11 +6,12 @@ use std::{fmt, fs};
 
 use rayon::prelude::*;
 
-use crate::assemble::{Assembled, Options, ReportError, assemble};
+use crate::group::Group;
 use crate::page::answers::answered;
 use crate::page::gpu_or_cpu::Verdicts;
-use crate::page::group::Section;
-use crate::page::link;
+use crate::page::{Parts, link};
+use crate::plots::plots;
+use crate::report::{self, Options, Report, ReportError};
 use crate::{csv, page, terminal, thresholds};
 use crossover_results::export::{self, BESIDE_THE_PAGE};
 use crossover_results::store::machine_record;
@@ -69,13 +70,16 @@ impl fmt::Display for Written {
 
 /// Reads the results under `root` and writes the report into `out`: `index.html`,
 /// `groups/*.html`, `plots/*.svg`, `results.csv`, `record.json.gz` and `thresholds.json`.
+///
+/// # Errors
+/// As [`report::read`], and a file that cannot be written.
 pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
-    let report = assemble(root, out, options)?;
-    write(&report, out)
+    let report = report::read(root, out, options)?;
+    write(&report, root, out)
 }
 
 /// Removes the pages of groups that there are no longer. What else lies in the folder is not ours.
-fn remove_others(report: &Assembled, out: &Path) {
+fn remove_others(report: &Report, out: &Path) {
     let written: BTreeSet<PathBuf> = (report.groups.iter())
         .map(|name| out.join(link::of_group(name)))
         .collect();
@@ -97,7 +101,7 @@ fn remove_others(report: &Assembled, out: &Path) {
 }
 
 /// Writes the record of this machine, and removes that of an earlier report where there is none.
-fn write_record(report: &Assembled, out: &Path) -> Result<(), FileError> {
+fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
     let path = out.join(BESIDE_THE_PAGE);
     let own = Some(&report.machine).filter(|machine| !machine.other);
     let record = own.and_then(|machine| {
@@ -112,43 +116,49 @@ fn write_record(report: &Assembled, out: &Path) -> Result<(), FileError> {
     }
 }
 
-/// What does not depend on each other is made at the same time: the groups, and the files that have all
-/// of them.
-fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
+/// What does not depend on each other is made at the same time.
+fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, ReportError> {
     let write = |name: &str, text: &str| whole_file::write_atomic(&out.join(name), text.as_bytes());
     // The links of the pages in it are found from there.
     let folder = out.join("groups");
     fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;
     let (verdicts, answers) = rayon::join(|| Verdicts::of(report), || answered(report));
-    let verdicts = verdicts.as_ref();
-    // What the first page has of a group.
-    let group = |name: &String| -> Result<Option<String>, FileError> {
-        let section = Section::draw(report, name);
-        for drawn in &section.plots {
-            write(&format!("plots/{}", drawn.file), &drawn.svg)?;
+    let parts = Parts {
+        report,
+        answers: &answers,
+        verdicts: verdicts.as_ref(),
+    };
+    let group = |name: &String| -> Result<Group, FileError> {
+        let group = Group::of(report, name, parts.answers, parts.verdicts);
+        let mut files = Vec::new();
+        for (kind, plot) in plots(&group) {
+            if let Some(svg) = plot.svg() {
+                let file = format!("{}-{kind}.svg", link::safe(name));
+                write(&format!("plots/{file}"), &svg)?;
+                files.push(file);
+            }
         }
-        let page = page::of_group(report, &section, &answers, &folder);
-        write(&link::of_group(name), &page)?;
-        Ok(page::data::group(report, &section, &answers, verdicts))
+        write(
+            &link::of_group(name),
+            &parts.of_group(&group, &files, root, &folder),
+        )?;
+        Ok(group)
     };
     let pages = || {
-        let groups: Result<Vec<_>, FileError> = report.groups.par_iter().map(group).collect();
-        let groups: Vec<String> = groups?.into_iter().flatten().collect();
-        write(
-            "index.html",
-            &page::first(report, &groups, &answers, verdicts),
-        )
+        let groups: Result<Vec<Group>, FileError> = report.groups.par_iter().map(group).collect();
+        write("index.html", &parts.index(root, out, &groups?))
     };
     let tables = || {
         write_record(report, out)?;
         write("results.csv", &csv::results(report))?;
+        write("claims.html", &page::claims(report))?;
         write("limits.html", &page::limits(report))
     };
     let (pages, tables) = rayon::join(pages, tables);
     pages.and(tables)?;
     remove_others(report, out);
     let path = out.join("thresholds.json");
-    let thresholds = match verdicts {
+    let thresholds = match &verdicts {
         Some(verdicts) => {
             thresholds::write(verdicts.thresholds(), &path)?;
             Some(path)

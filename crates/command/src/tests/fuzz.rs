@@ -28,8 +28,8 @@ use crossover_advice::{self as advice, Advice, Estimate, Here, Question, Size, W
 
 use crate::tests::damage::{Edit, damaged, edit, edit_of_bytes};
 use crossover_compare::comparison::{FailOn, Options as Judging, compare};
-use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
+use crossover_report::report::{Options, ReportError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};

@@ -116,7 +116,7 @@ fn lanes_stand_below_each_other_in_their_order_with_their_names() {
     let apart: Vec<f64> = tops.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(apart, [LANE; 3]);
     // Each kind of lane has a colour of its own.
-    let mut colours: Vec<&str> = svg.split("<g class=\"f-").skip(3).collect();
+    let mut colours: Vec<&str> = svg.split("<g fill=\"").skip(3).collect();
     colours
         .iter_mut()
         .for_each(|c| *c = c.split('"').next().unwrap());

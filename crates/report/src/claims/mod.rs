@@ -10,11 +10,11 @@ mod figure;
 pub(crate) mod markdown;
 pub(crate) mod pitfall;
 
-use crate::assemble::Assembled;
 use crate::claims::declared::{By, Quantity, Says, TEXTS};
 use crate::claims::figure::{End, Missing};
+use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
 use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
@@ -71,13 +71,13 @@ pub(crate) type Outcome<'a> = Result<Measured<'a>, String>;
 pub(crate) type Answered<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
 
 /// A machine with its own answers.
-pub(crate) type Machine<'a> = (&'a MachineResults, &'a [CrossoverAnswer]);
+pub(crate) type Machine<'a> = (&'a MachineResults, Vec<CrossoverAnswer>);
 
-/// The machines of a report.
-pub(crate) fn machines(report: &Assembled) -> Vec<Machine<'_>> {
-    let others = report.others.iter().map(|(m, found)| (m, &found[..]));
-    let own = (&report.machine, &report.found[..]);
-    std::iter::once(own).chain(others).collect()
+/// The machines of a report, and those that were named.
+pub(crate) fn machines(report: &Report) -> Vec<Machine<'_>> {
+    let all = report.machines().chain(&report.named);
+    all.map(|machine| (machine, crossover_answer::find(machine, &[])))
+        .collect()
 }
 
 /// All claims, each with what the first of the machines that measured it says.
@@ -85,7 +85,7 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
     let outcome = |claim: &Claim| {
         let mut why = None;
         for machine in machines {
-            match claim.measured(*machine) {
+            match claim.measured(machine) {
                 Ok(measured) => return Ok(measured),
                 // The reason of a machine that has such rows says more than that of one without.
                 Err(Missing::Rows) => {}
@@ -195,7 +195,7 @@ impl Claim {
         }
     }
 
-    fn measured<'a>(&self, (machine, found): Machine<'a>) -> Result<Measured<'a>, Missing> {
+    fn measured<'a>(&self, (machine, found): &Machine<'a>) -> Result<Measured<'a>, Missing> {
         if let By::Crossover(group, question) = &self.by {
             let mut own = headlines(found).filter(|f| f.gpu_machine.is_none());
             let found = own.find(|f| f.group == *group && f.question == *question);

@@ -1,17 +1,16 @@
 //! The pitfall that most texts warn of, as a figure: a call that nobody waits for seems to take the
 //! same time at every size.
 
-use crate::assemble::Assembled;
 use crate::claims::declared::TEXTS;
-use crossover_draw::ink::Family;
-use crossover_draw::plot::figure::{Curve, Dot, Plot, Quantity};
+use crate::report::Report;
+use crossover_draw::ink::Paint;
+use crossover_draw::plot::{Curve, Dot, Plot, Quantity};
 use crossover_results::store::machine::MachineResults;
-use crossover_words::Clock;
 
 /// The time of a matrix product by size, on the first machine that has it: on the CPU, on the GPU with
 /// copies, on the device alone, and as a clock shows it that does not wait.
-pub(crate) fn pitfall(report: &Assembled) -> Option<(&MachineResults, Plot)> {
-    let mut machines = report.machines();
+pub(crate) fn pitfall(report: &Report) -> Option<(&MachineResults, Plot)> {
+    let mut machines = report.machines().chain(&report.named);
     machines.find_map(|machine| Some((machine, plot(machine)?)))
 }
 
@@ -30,20 +29,18 @@ fn plot(machine: &MachineResults) -> Option<Plot> {
         });
         Some(Curve {
             label: label.clone(),
-            family: Family::Alone,
-            index,
-            clock: row.clock.parse::<Clock>().ok(),
-            other: false,
-            joined: true,
+            // The first is that of the CPU.
+            paint: [Paint::Cpu, Paint::Gpu, Paint::Hue(4), Paint::Hue(5)][index % 4],
             dots: dots.collect(),
         })
     });
     let curves: Option<Vec<Curve>> = curves.collect();
-    let title = format!("{}: the time by each clock", topic.title);
-    Some(Plot::of(
-        title,
-        (&topic.axis, topic.unit),
-        Quantity::Time,
-        curves?,
-    ))
+    Some(Plot {
+        title: format!("{}: the time by each clock", topic.title),
+        size_label: topic.axis.clone(),
+        size_unit: topic.unit,
+        quantity: Quantity::Time,
+        curves: curves?,
+        limits: Vec::new(),
+    })
 }

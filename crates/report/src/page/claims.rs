@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::assemble::Assembled;
 use crate::claims::{self, Claim, Outcome, pitfall};
-use crate::page::findings::permalink;
-use crate::page::table::breakable;
-use crossover_draw::plot::figure::Shape::{Narrow, Wide};
+use crate::page::table::{breakable, permalink};
+use crate::report::Report;
 
 /// The section. It needs no script, and its lines wrap on a phone.
-pub(super) fn claims(report: &Assembled) -> Markup {
+pub(super) fn claims(report: &Report) -> Markup {
     let machines = claims::machines(report);
     let all = claims::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
@@ -31,7 +29,6 @@ pub(super) fn claims(report: &Assembled) -> Markup {
     }
     html! {
         section #texts {
-            h2 { "What texts claim, and what was measured" (permalink("texts", "what texts claim")) }
             p { (claims::counted(&all)) }
             p.note { (claims::RULES) }
             @if let Some(further) = claims::further(&machines) { p.note { (further) } }
@@ -60,7 +57,7 @@ pub(super) fn claims(report: &Assembled) -> Markup {
     }
 }
 
-fn one(report: &Assembled, anchor: &str, claim: &Claim, outcome: &Outcome) -> Markup {
+fn one(report: &Report, anchor: &str, claim: &Claim, outcome: &Outcome) -> Markup {
     html! {
         article.finding id=(anchor) {
             p { (claim.text) (permalink(anchor, &claim.text)) }
@@ -90,16 +87,12 @@ fn with_code(text: &str) -> Markup {
     }
 }
 
-fn pitfall_figure(report: &Assembled) -> Markup {
-    let drawn = pitfall::pitfall(report).and_then(|(machine, plot)| {
-        let (wide, narrow) = (plot.drawing(Wide)?.inline(), plot.svg(Narrow)?);
-        Some((machine, wide, narrow))
-    });
+fn pitfall_figure(report: &Report) -> Markup {
+    let drawn = pitfall::pitfall(report).and_then(|(machine, plot)| Some((machine, plot.svg()?)));
     html! {
-        @if let Some((machine, wide, narrow)) = drawn {
+        @if let Some((machine, svg)) = drawn {
             figure {
-                div.wide { (PreEscaped(wide)) }
-                div.narrow { (PreEscaped(narrow)) }
+                (PreEscaped(svg))
                 figcaption.note {
                     "The same product on " (machine.hardware()) ". A call that is not awaited returns \
                      after some microseconds at every size: what its clock shows is the time to queue it."

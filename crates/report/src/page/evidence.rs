@@ -3,17 +3,17 @@
 
 use maud::{Markup, html};
 
-use crate::assemble::Assembled;
 use crate::page::answers::{self, Answered};
 use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
+use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 /// Of the answers of one group.
-pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Markup {
+pub(super) fn section(report: &Report, all: &[Answered], group: &str) -> Markup {
     let here = answers::of_group(all, group);
     html! {
         @if !here.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Mark
     }
 }
 
-fn one(report: &Assembled, answer: &Answered) -> Markup {
+fn one(report: &Report, answer: &Answered) -> Markup {
     let (f, trust) = (answer.found, &answer.trust);
     let environment = answer.machine.environment.as_ref();
     let uuid = environment.and_then(|e| e.gpu.as_ref()?.uuid.as_ref());
@@ -50,7 +50,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         .collect();
     html! {
         article.proof id=(answer.anchor()) {
-            h4 { (answer.asked()) }
+            h4 { (answer.found.question.words()) }
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
@@ -64,7 +64,6 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
                     dd {
                         (answer.machine.hardware())
                         @if let Some(uuid) = uuid { ", " code { (uuid) } }
-                        @if trust.boards == 1 { "; another board of this model may differ" }
                     }
                 }
                 @if !others.is_empty() {
@@ -99,7 +98,7 @@ fn processes(answer: &Answered) -> Markup {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
-    let asked = answer.asked();
+    let asked = answer.found.question.words();
     let what = format!(
         "Speedup in each process: {}, {asked}",
         answer.found.topic.title

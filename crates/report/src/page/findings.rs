@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use crate::assemble::Assembled;
 use crate::page::link::{self, safe};
-use crate::page::table;
+use crate::page::table::{self, permalink};
+use crate::report::Report;
 use crossover_results::analysis::findings::finding::{Finding, Gain, Rows};
 use crossover_results::analysis::findings::gains::gains;
 use crossover_results::analysis::findings::technique::Technique;
@@ -15,11 +15,6 @@ use crossover_words::units;
 
 /// Places of a technique that are listed; the others are counted.
 const MOST_PLACES: usize = 3;
-
-/// A link to where a reader is, to be passed on.
-pub(super) fn permalink(anchor: &str, what: &str) -> Markup {
-    html! { " " a.permalink href={ "#" (anchor) } aria-label={ "Link to: " (what) } { "#" } }
-}
 
 fn anchor(finding: &Finding) -> String {
     match finding.in_a_table {
@@ -30,12 +25,8 @@ fn anchor(finding: &Finding) -> String {
 }
 
 /// One table: each thing that may be done, how much it gained at best, and where.
-pub(super) fn techniques(report: &Assembled) -> Markup {
-    let findings = match &report.reference {
-        Some(reference) => &reference.findings,
-        None => &report.findings,
-    };
-    let gains = gains(findings);
+pub(super) fn techniques(report: &Report) -> Markup {
+    let gains = gains(&report.findings);
     html! {
         section #findings {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
@@ -51,7 +42,7 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
             h3 {
                 "What each technique gained "
                 @match &report.reference {
-                    Some(reference) => { "on another machine, " (reference.hardware) }
+                    Some(reference) => { "on another machine, " (reference.hardware()) }
                     None => { "here" }
                 }
             }
@@ -69,7 +60,7 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
     }
 }
 
-fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -> Markup {
+fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> Markup {
     let best = gains
         .iter()
         .map(|(_, gain)| gain.factor)
@@ -99,33 +90,18 @@ pub(super) fn faster(factor: f64) -> String {
     }
 }
 
-/// Whose it is, where it is not this machine's.
-pub(super) fn of_another(hardware: Option<&str>) -> Markup {
-    html! { @if let Some(hardware) = hardware { " (another machine: " (hardware) ")" } }
-}
-
-/// Those about one group.
-pub(super) fn of_group<'a>(findings: &'a [Finding], group: &str) -> Vec<&'a Finding> {
-    findings.iter().filter(|f| f.group == group).collect()
-}
-
-/// The findings of a group, of which `own` are this machine's, that its answers do not say.
-pub(super) fn beside(report: &Assembled, group: &str, own: &[&Finding]) -> Markup {
+/// The findings of a group that its answers do not contain.
+pub(super) fn beside(report: &Report, group: &str) -> Markup {
     let title = report.topic(group).title;
-    let of = |findings: &[&Finding], whose: Option<&str>| {
-        let is_beside = |f: &&&Finding| !f.in_a_table;
-        let here: Vec<&Finding> = findings.iter().filter(is_beside).copied().collect();
-        html! {
-            @if !here.is_empty() {
-                h3 { "What the measurements say" (of_another(whose)) }
-                div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
-            }
-        }
-    };
+    let here = report
+        .findings
+        .iter()
+        .filter(|f| f.group == group && !f.in_a_table);
+    let here: Vec<&Finding> = here.collect();
     html! {
-        (of(own, None))
-        @if let Some(reference) = &report.reference {
-            (of(&of_group(&reference.findings, group), Some(&reference.hardware)))
+        @if !here.is_empty() {
+            h3 { "What the measurements say" }
+            div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
         }
     }
 }

@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::assemble::Assembled;
-use crate::page::group;
+use crate::group::Group as View;
+use crate::report::Report;
 use crate::thresholds;
 use crossover_advice::thresholds::{Operation, Place, Thresholds};
 use crossover_advice::{Advice, Answer, Breakpoint, Choice, Question, Residency};
@@ -28,30 +28,26 @@ pub(super) const PLACES: [Residency; 4] = [
 /// How often the same data are used, as a reader may choose.
 const USES: [u32; 4] = [1, 10, 100, 1000];
 
-/// How the places are called: in a sentence, as a column, and as what might be done instead.
+/// What the places are called: in a sentence, as a column, and as what might be done instead.
 pub(super) fn place_words(data: Residency) -> [&'static str; 3] {
-    match data {
-        Residency::Ordinary => ["in ordinary memory", "ordinary", "From ordinary memory"],
-        Residency::Pinned => ["in pinned memory", "pinned", "Pinned"],
-        Residency::Awaited => [
-            "on the device, each call awaited",
-            "awaited",
-            "Kept on the device",
-        ],
-        Residency::Queued => [
-            "on the device, calls queued",
-            "queued",
-            "Kept there and queued",
-        ],
-    }
+    let (column, instead) = match data {
+        Residency::Ordinary => ("ordinary", "From ordinary memory"),
+        Residency::Pinned => ("pinned", "Pinned"),
+        Residency::Awaited => ("awaited", "Kept on the device"),
+        Residency::Queued => ("queued", "Kept there and queued"),
+    };
+    [data.words(), column, instead]
 }
 
-/// What is said of each choice, before the speedup.
-fn choice_words(choice: Choice) -> &'static str {
-    match choice {
-        Choice::Gpu => "use the GPU; it is",
-        Choice::Cpu => "stay on the CPU; the GPU is",
-        Choice::Unsure => "unsure; the GPU is about",
+/// The words for each choice, before the speedup. About the GPU of another machine they advise nothing.
+fn choice_words(choice: Choice, another: Option<&str>) -> String {
+    let with = another.map(|gpu| format!("with {} this would be", thresholds::with_article(gpu)));
+    match (choice, with) {
+        (Choice::Gpu, None) => "use the GPU; it is".to_owned(),
+        (Choice::Cpu, None) => "stay on the CPU; the GPU is".to_owned(),
+        (Choice::Unsure, None) => "unsure; the GPU is about".to_owned(),
+        (Choice::Gpu | Choice::Cpu, Some(with)) => with,
+        (Choice::Unsure, Some(with)) => format!("unsure; {with} about"),
     }
 }
 
@@ -61,23 +57,22 @@ pub(crate) struct Verdicts {
 }
 
 /// What the script looks up for a group.
-#[derive(Serialize)]
-pub(super) struct GroupVerdict<'a> {
+#[derive(Debug, Serialize)]
+pub(crate) struct GroupVerdict {
     /// By what factor the best code on one thread is slower than the best of all, by size.
     core: Vec<(f64, f64)>,
     data: &'static str,
-    places: Vec<PlaceVerdict<'a>>,
+    places: Vec<PlaceVerdict>,
     size: u64,
 }
 
 /// The same for one place of the data.
-#[derive(Serialize)]
-struct PlaceVerdict<'a> {
+#[derive(Debug, Serialize)]
+struct PlaceVerdict {
     data: &'static str,
     first: f64,
-    gpu: &'a str,
     last: f64,
-    limits: Vec<(f64, Option<&'a str>)>,
+    limits: Vec<(f64, Option<String>)>,
     /// For each of [`USES`] the breakpoints.
     uses: [Vec<ShortBreakpoint>; USES.len()],
 }
@@ -92,7 +87,7 @@ struct Asked<'a> {
 
 impl Verdicts {
     /// `None` where the results answer nothing.
-    pub(crate) fn of(report: &Assembled) -> Option<Self> {
+    pub(crate) fn of(report: &Report) -> Option<Self> {
         let advice = Advice::new(thresholds::thresholds(report)?).ok()?;
         Some(Self { advice })
     }
@@ -107,34 +102,43 @@ impl Verdicts {
         self.advice.decide(&question)
     }
 
-    /// What a reader sees first: the first operation with an answer for ordinary memory, at the size
-    /// in the middle of those that were measured.
-    fn first(&self, report: &Assembled) -> Option<Asked<'_>> {
-        let names = report.groups.iter();
-        let mut all: Vec<&Operation> = names
-            .filter_map(|name| self.advice.operation(name))
-            .collect();
-        all.sort_by_key(|operation| plain(operation).data != Residency::Ordinary);
-        let operation = *all.first()?;
+    /// What a reader sees first: the first operation with an answer for ordinary memory.
+    fn first(&self, groups: &[&View]) -> Option<Asked<'_>> {
+        let named =
+            |group: &&View| Some((self.advice.operation(&group.name)?, group.topic.clone()));
+        let mut all: Vec<(&Operation, GroupInfo)> = groups.iter().filter_map(named).collect();
+        all.sort_by_key(|(operation, _)| plain(operation).data != Residency::Ordinary);
+        let (operation, topic) = all.into_iter().next()?;
         Some(Asked {
             operation,
-            topic: report.topic(&operation.name),
-            size: default_size(operation),
+            topic,
+            size: self.default_size(operation),
             data: plain(operation).data,
         })
     }
 
-    /// Whose figures they are, where they are not this machine's: the first words of a verdict.
-    fn whose(&self) -> String {
+    /// The middle of the measured sizes at which the GPU wins; where it wins at none, of those at which
+    /// the CPU does.
+    fn default_size(&self, operation: &Operation) -> u64 {
+        let place = plain(operation);
+        let sizes = place.points.iter().map(|point| point.size as u64);
+        let chosen = |choice: Choice| {
+            let at = |size: &u64| self.decide(&operation.name, *size, place.data).choice == choice;
+            let sizes: Vec<u64> = sizes.clone().filter(at).collect();
+            sizes.get(sizes.len() / 2).copied()
+        };
+        let size = chosen(Choice::Gpu).or_else(|| chosen(Choice::Cpu));
+        size.or_else(|| sizes.clone().next()).unwrap_or(1)
+    }
+
+    /// The GPU's name, if it is another machine's.
+    fn another(&self) -> Option<&str> {
         let machine = &self.thresholds().machine;
-        match machine.gpu_of_another_machine {
-            true => format!("With the {} of another machine: ", machine.gpu),
-            false => String::new(),
-        }
+        machine.gpu_of_another_machine.then_some(&*machine.gpu)
     }
 
     /// What the script needs of a group; `None` where it answers nothing.
-    pub(super) fn of_group(&self, group: &Group) -> Option<GroupVerdict<'_>> {
+    pub(crate) fn of_group(&self, group: &Group) -> Option<GroupVerdict> {
         let operation = self.advice.operation(&group.name)?;
         let place = |data: &Residency| {
             let place = operation.places.iter().find(|p| p.data == *data)?;
@@ -147,10 +151,9 @@ impl Verdicts {
             Some(PlaceVerdict {
                 data: data.name(),
                 first,
-                gpu: &place.gpu,
                 last,
                 limits: (place.limits.iter())
-                    .map(|b| (b.from, b.gpu.as_deref()))
+                    .map(|b| (b.from, b.gpu.clone()))
                     .collect(),
                 uses: match data.on_device() {
                     // However often they are used: nothing is moved.
@@ -166,7 +169,7 @@ impl Verdicts {
             core: one_core(group),
             data: plain(operation).data.name(),
             places: PLACES.iter().filter_map(place).collect(),
-            size: default_size(operation),
+            size: self.default_size(operation),
         })
     }
 
@@ -179,14 +182,13 @@ impl Verdicts {
         } = asked;
         let answer = self.decide(&operation.name, *size, *data);
         let says = format!(
-            "{}{}, {}, {}: {}.",
-            self.whose(),
+            "{}, {}, {}: {}.",
             topic.title,
             topic.at(*size),
             place_words(*data)[0],
             answer.estimate.map_or(String::new(), |e| format!(
                 "{} {}",
-                choice_words(answer.choice),
+                choice_words(answer.choice, self.another()),
                 by_how_much(e.speedup, Some((e.low, e.high)))
             )),
         );
@@ -206,10 +208,12 @@ impl Verdicts {
 }
 
 /// Words that the script takes from here.
-pub(super) fn said(verdicts: Option<&Verdicts>) -> Value {
-    let choices = [Choice::Cpu, Choice::Gpu, Choice::Unsure].map(choice_words);
+pub(super) fn said(verdicts: Option<&Verdicts>, base: &str) -> Value {
+    let another = verdicts.and_then(Verdicts::another);
+    let choices = [Choice::Cpu, Choice::Gpu, Choice::Unsure];
+    let choices = choices.map(|choice| choice_words(choice, another));
     json!({
-        "whose": verdicts.map(Verdicts::whose),
+        "base": base,
         "uses": USES,
         "choices": choices,
         // A list, which keeps its order.
@@ -218,15 +222,15 @@ pub(super) fn said(verdicts: Option<&Verdicts>) -> Value {
 }
 
 /// The verdict with its form; without results of both sides only the form, which the chart obeys.
-pub(super) fn section(report: &Assembled, verdicts: Option<&Verdicts>) -> Markup {
-    let asked = verdicts.and_then(|verdicts| Some((verdicts, verdicts.first(report)?)));
+pub(super) fn section(groups: &[&View], verdicts: Option<&Verdicts>) -> Markup {
+    let asked = verdicts.and_then(|verdicts| Some((verdicts, verdicts.first(groups)?)));
     let asked = asked.map(|(verdicts, asked)| (verdicts, verdicts.sentence(&asked), asked));
     let chosen = asked.as_ref().map(|(.., asked)| asked);
     html! {
         section #verdict {
             h2 { "Is it worth moving to the GPU?" }
             form.ask.scripted {
-                label { "Operation" (operations(report, chosen)) }
+                label { "Operation" (operations(groups, chosen)) }
                 label {
                     span #v-axis { (chosen.map_or("Size", |asked| &asked.topic.axis)) }
                     input #v-size inputmode="numeric" autocomplete="off" value=[chosen.map(|asked| asked.size)];
@@ -296,12 +300,6 @@ fn measured(place: &Place) -> (f64, f64) {
     (first.map_or(1.0, |p| p.size), last.map_or(1.0, |p| p.size))
 }
 
-/// The measured size in the middle.
-fn default_size(operation: &Operation) -> u64 {
-    let points = &plain(operation).points;
-    points.get(points.len() / 2).map_or(1, |p| p.size as u64)
-}
-
 fn one_core(group: &Group) -> Vec<(f64, f64)> {
     let (best, _) = best_cpu(group);
     let on_one = |size: f64| {
@@ -320,13 +318,12 @@ fn one_core(group: &Group) -> Vec<(f64, f64)> {
     best.points().iter().filter_map(factor).collect()
 }
 
-/// All groups that a chart can show, those that compare CPU and GPU first.
-fn operations(report: &Assembled, chosen: Option<&Asked>) -> Markup {
-    let is_chart = |name: &&String| !group::one_size(report, name);
+/// All groups that a chart can show.
+fn operations(groups: &[&View], chosen: Option<&Asked>) -> Markup {
     html! {
         select #v-operation {
-            @for name in report.groups.iter().filter(is_chart) {
-                option value=(name) selected[chosen.is_some_and(|asked| asked.operation.name == *name)] { (report.topic(name).title) }
+            @for group in groups {
+                option value=(group.name) selected[chosen.is_some_and(|asked| asked.operation.name == group.name)] { (group.topic.title) }
             }
         }
     }

@@ -4,39 +4,28 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::assemble::Assembled;
 use crate::page::table;
-use crossover_draw::ink::Family;
-use crossover_draw::plot::figure::Shape::{Narrow, Wide};
-use crossover_draw::plot::figure::{Curve, Dot, Plot, Quantity};
+use crate::report::Report;
+use crossover_draw::ink::Paint;
+use crossover_draw::plot::{Curve, Dot, Plot, Quantity};
 use crossover_results::analysis::limits::words;
 use crossover_results::model::group_info::Unit;
 use crossover_results::model::record::BandwidthPoint;
 use crossover_results::store::machine::{Limits, MachineResults};
-use crossover_words::Clock;
 use crossover_words::units;
 
-/// A curve's name, its words, and its place among the colours.
-const CURVES: [(&str, &str, Family, usize); 4] = [
-    ("cpu_read", "CPU, read", Family::Cpu, 0),
-    ("cpu_copy", "CPU, copied", Family::Cpu, 1),
-    ("gpu_read", "GPU, read", Family::Gpu, 0),
-    ("gpu_copy", "GPU, copied", Family::Gpu, 1),
+/// A curve's name, its words, and its colour.
+const CURVES: [(&str, &str, Paint); 4] = [
+    ("cpu_read", "CPU, read", Paint::Cpu),
+    ("cpu_copy", "CPU, copied", Paint::Hue(1)),
+    ("gpu_read", "GPU, read", Paint::Gpu),
+    ("gpu_copy", "GPU, copied", Paint::Hue(8)),
 ];
 
-/// What a curve was measured on.
-fn clock(family: Family) -> Clock {
-    match family {
-        Family::Cpu => Clock::Wall,
-        _ => Clock::EventsGated,
-    }
-}
-
-pub(super) fn section(report: &Assembled) -> Markup {
+pub(super) fn section(report: &Report) -> Markup {
     let has = |m: &&MachineResults| !m.limits.ceilings.is_empty() || !m.limits.curves.is_empty();
     html! {
         section #limits {
-            h2 { "Measured limits" }
             p {
                 "Each benchmark is compared with the limits that its own run measured; these are the \
                  newest. On the GPU the peak of a number format is the number of multiprocessors times FLOP \
@@ -44,7 +33,7 @@ pub(super) fn section(report: &Assembled) -> Markup {
                  it at the device's highest clock."
             }
             @for machine in report.machines().filter(has) {
-                @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }
+                @if report.reference.is_some() { h3 { (machine.hardware()) } }
                 (ceilings(&machine.limits, &machine.hardware()))
                 (bandwidth(&machine.limits, &machine.hardware()))
             }
@@ -97,14 +86,8 @@ fn bandwidth(limits: &Limits, whose: &str) -> Markup {
     if columns.is_empty() {
         return html! {};
     }
-    let plot = plot(limits);
     html! {
-        @if let (Some(wide), Some(narrow)) = (plot.svg(Wide), plot.svg(Narrow)) {
-            figure {
-                div.wide { (PreEscaped(wide)) }
-                div.narrow { (PreEscaped(narrow)) }
-            }
-        }
+        @if let Some(svg) = plot(limits).svg() { figure { (PreEscaped(svg)) } }
         (table::table(&format!("Bandwidth over the working set, {whose}"), "bandwidth", html! {
             table.plain.tight {
                 thead { tr {
@@ -132,7 +115,7 @@ fn bandwidth(limits: &Limits, whose: &str) -> Markup {
 }
 
 fn plot(limits: &Limits) -> Plot {
-    let curves = CURVES.iter().map(|(name, words, family, index)| {
+    let curves = CURVES.iter().map(|(name, words, paint)| {
         let dot = |point: &BandwidthPoint| Dot {
             size: point.bytes as f64,
             value: point.rate,
@@ -141,20 +124,16 @@ fn plot(limits: &Limits) -> Plot {
         };
         Curve {
             label: (*words).to_owned(),
-            family: *family,
-            index: *index,
-            clock: Some(clock(*family)),
-            other: false,
-            joined: true,
+            paint: *paint,
             dots: points(limits, name).iter().map(dot).collect(),
         }
     });
-    let curves = curves.filter(|curve| !curve.dots.is_empty()).collect();
-    let title = "Bandwidth over the working set".to_owned();
-    Plot::of(
-        title,
-        ("working set", Unit::Bytes),
-        Quantity::Rate("B/s"),
-        curves,
-    )
+    Plot {
+        title: "Bandwidth over the working set".to_owned(),
+        size_label: "working set".to_owned(),
+        size_unit: Unit::Bytes,
+        quantity: Quantity::Rate("B/s"),
+        curves: curves.collect(),
+        limits: Vec::new(),
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) fn of_group(group: &str) -> String {
 }
 
 /// A name as part of that of a file or an anchor.
-pub(super) fn safe(name: &str) -> String {
+pub(crate) fn safe(name: &str) -> String {
     let keep = |c: char| match c {
         c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
         _ => '_',

@@ -3,27 +3,41 @@
 
 use maud::{Markup, html};
 
-use crate::assemble::Assembled;
 use crate::page::answers::Answered;
 use crate::page::gpu_or_cpu::{PLACES, Verdicts, place_words};
 use crate::page::link;
 use crate::page::table;
+use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::trust::Grade;
 use crossover_words::units;
 
 /// From these speedups on a cell has the next colour; the script has the same.
 const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
 
-pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Verdicts>) -> Markup {
+pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdicts>) -> Markup {
     let Some(verdicts) = verdicts else {
         return html! {};
     };
-    // Those of the verdict.
-    let whose = report.answers_with(&report.found);
-    let all: Vec<&Answered> = all
-        .iter()
-        .filter(|a| a.found.gpu_machine == whose)
-        .collect();
+    // A mark on most cells would tell nothing: only exceptions have one.
+    let of = |grade| all.iter().filter(|a| a.trust.grade() == grade).count();
+    let is_rare = |grade| 2 * of(grade) < all.len();
+    let marks = [
+        (Grade::Doubtful, "±", "uncertain"),
+        (Grade::Thin, "°", "measured by one process"),
+    ];
+    let mark = |answer: &Answered| {
+        let grade = answer.trust.grade();
+        let mark = marks
+            .iter()
+            .find(|(marked, ..)| *marked == grade && is_rare(grade));
+        mark.map_or("", |(_, mark, _)| mark)
+    };
+    let note = |(grade, mark, words): &(Grade, &str, &str)| match of(*grade) {
+        0 => String::new(),
+        _ if is_rare(*grade) => format!(" {mark} marks answers that are {words}."),
+        n => format!(" {n} of {} answers are {words}.", all.len()),
+    };
     let shown = |place: &str| all.iter().any(|a| a.found.question.name() == place);
     let places: Vec<_> = PLACES
         .into_iter()
@@ -40,7 +54,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                     option value="0" { "the smallest size" }
                 }
                 noscript { "the largest size" }
-                ". ° marks what one process says, ± what is uncertain."
+                "." @for marked in &marks { (note(marked)) }
             }
             (table::table("Where the GPU wins", "map", html! {
                 table.map style={ "--places:" (places.len()) } {
@@ -57,7 +71,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                                 }
                                 @for data in &places {
                                     @match all.iter().find(|a| a.found.group == *name && a.found.question.name() == data.name()) {
-                                        Some(answer) => (cell(answer, name, data.name(), verdicts.decide(name, answer.found.speedup_size as u64, *data).estimate.map(|e| e.speedup)))
+                                        Some(answer) => (cell(answer, mark(answer), name, data.name(), verdicts.decide(name, answer.found.speedup_size as u64, *data).estimate.map(|e| e.speedup)))
                                         None => { td.none { "·" } }
                                     }
                                 }
@@ -70,17 +84,17 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
     }
 }
 
-fn cell(answer: &Answered, group: &str, data: &str, speedup: Option<f64>) -> Markup {
+fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
     let speedup = speedup.unwrap_or(answer.found.speedup);
-    // On a phone it goes below a long word.
-    let mark = answer.mark().replace('\u{a0}', " ");
     let shade = SHADES.iter().filter(|from| speedup >= **from).count();
+    let from = answer_in_words::size(answer.found);
+    let symbol = format!("{} ", answer.found.topic.symbol);
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
             a href={ (link::of_group(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
-                (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (mark)
+                (from.trim_start_matches(&symbol)) @if !mark.is_empty() { " " (mark) }
             }
-            small { (units::speedup(speedup)) }
+            " " small { (units::speedup(speedup)) }
         }
     }
 }

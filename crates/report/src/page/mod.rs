@@ -1,35 +1,32 @@
-//! `index.html`: one self-contained page, nothing fetched, and a page for each group beside it.
+//! The pages: `index.html`, which is one self-contained file, and from the same template a page for each
+//! group; beside them those of limits and claims. Nothing is fetched.
 
-pub(super) mod answers;
+pub(crate) mod answers;
 mod claims;
 mod costs;
-pub(super) mod data;
 mod evidence;
 mod findings;
-pub(super) mod gpu_or_cpu;
-pub(super) mod group;
+pub(crate) mod gpu_or_cpu;
 mod limits;
-pub(super) mod link;
-mod machines;
+pub(crate) mod link;
 mod map;
-pub(super) mod packed;
+pub(crate) mod packed;
 mod profile;
 mod runs;
 mod script;
-mod scripted_sections;
 mod table;
+mod tables;
 
 use std::path::Path;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::assemble::Assembled;
+use crate::group::Group;
 use crate::page::answers::Answered;
 use crate::page::gpu_or_cpu::Verdicts;
-use crate::page::group::Section;
-use crate::reference_banner;
-use crossover_draw::ink;
+use crate::report::Report;
 use crossover_draw::page::shell;
+use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
 use crossover_results::export::BESIDE_THE_PAGE;
@@ -40,24 +37,184 @@ use crossover_words::units;
 /// Without scripts nothing is shown that needs them.
 const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 
-/// The page of a group, whose folder is `folder`.
-pub(super) fn of_group(
-    report: &Assembled,
-    section: &Section,
-    answers: &[Answered],
-    folder: &Path,
-) -> String {
-    let title = report.topic(section.group).title;
-    beside(
-        &title,
-        "../",
-        group::section(report, section, answers, folder),
-    )
+/// What all pages are made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) report: &'a Report,
+    pub(crate) answers: &'a [Answered<'a>],
+    pub(crate) verdicts: Option<&'a Verdicts>,
+}
+
+/// What stands where in a page with a chart.
+struct Sections {
+    title: String,
+    /// From this page to the first one's folder.
+    base: &'static str,
+    nav: Markup,
+    above: Markup,
+    /// Between the verdict and the chart.
+    map: Markup,
+    /// In place of the chart where there are no scripts.
+    plots: Markup,
+    changes: Markup,
+    rest: Markup,
+}
+
+impl Parts<'_> {
+    /// The first page.
+    pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[Group]) -> String {
+        let report = self.report;
+        let machine = &report.machine;
+        let rest = html! {
+            (costs::section(report, self.verdicts))
+            (further(report, root, out))
+            (reading(report))
+            (left_out(machine))
+        };
+        let above = html! {
+            @if machine.other {
+                p.notice {
+                    "Nothing was measured here yet. These are the committed figures of another \
+                     machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
+                    " for the figures of this machine."
+                }
+            }
+        };
+        let nav = html! {
+            a href="#map" { "Map" }
+            a.scripted href="#chart" { "Chart" }
+            a href="#findings" { "What to change" }
+            a href="#costs" { "Costs" }
+            a href="#groups" { "Operations" }
+        };
+        let sections = Sections {
+            title: format!("crossover: {}", machine.hardware()),
+            base: "",
+            nav,
+            above,
+            map: map::section(report, self.answers, self.verdicts),
+            plots: html! {},
+            changes: findings::techniques(report),
+            rest,
+        };
+        let shown: Vec<&Group> = groups.iter().filter(|group| !group.one_size()).collect();
+        self.page(&shown, sections)
+    }
+
+    /// The page of a group, whose folder is `folder`. `plots` are the files of its plots.
+    pub(crate) fn of_group(
+        &self,
+        group: &Group,
+        plots: &[String],
+        root: &Path,
+        folder: &Path,
+    ) -> String {
+        let topic = &group.topic;
+        let criterion = root.join(&group.name).join("report").join("index.html");
+        let criterion = link::relative(folder, &criterion).filter(|_| !self.report.machine.other);
+        let above = html! {
+            h1 { (topic.title) code.id { (group.name) } }
+            p {
+                (topic.question)
+                @if let Some(link) = criterion { " " a href=(link) { "Criterion's report of this group" } }
+            }
+        };
+        let plots = html! {
+            noscript { div.plots {
+                @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
+            } }
+        };
+        let sections = Sections {
+            title: format!("crossover: {}", topic.title),
+            base: "../",
+            nav: html! { a href="../index.html" { "← All operations" } },
+            above,
+            map: html! {},
+            plots,
+            changes: html! {},
+            rest: tables::section(self, group, folder),
+        };
+        let shown: Vec<&Group> = Some(group)
+            .filter(|group| !group.one_size())
+            .into_iter()
+            .collect();
+        self.page(&shown, sections)
+    }
+
+    /// The one template of pages with a chart.
+    fn page(&self, groups: &[&Group], sections: Sections) -> String {
+        let report = self.report;
+        let data = || {
+            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            let groups: Vec<String> = groups.iter().map(|group| group.json()).collect();
+            let said = gpu_or_cpu::said(self.verdicts, sections.base);
+            let kinds = serde_json::json!(kinds);
+            let groups = groups.join(",");
+            packed::pack(&format!(
+                "{{\"groups\":[{groups}],\"kinds\":{kinds},\"said\":{said}}}"
+            ))
+        };
+        let body = || {
+            html! {
+                a.skip href="#verdict" { "To the answer" }
+                noscript { style { (PreEscaped(NO_SCRIPTS)) } }
+                (masthead(report))
+                nav { div.wrap { (sections.nav) } }
+                main {
+                    @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
+                    (sections.above)
+                    @if !groups.is_empty() {
+                        (gpu_or_cpu::section(groups, self.verdicts))
+                        (sections.map)
+                        (sections.plots)
+                        (chart())
+                        (sections.changes)
+                        (implementations())
+                        (processes())
+                    }
+                    (sections.rest)
+                }
+                footer {
+                    "Made by " code { "crossover report" } ". The figures as data: "
+                    a href={ (sections.base) "results.csv" } { "results.csv" } " (every benchmark)"
+                    @if !report.machine.other {
+                        ", " a href={ (sections.base) (BESIDE_THE_PAGE) } { (BESIDE_THE_PAGE) } " (with answers and findings)"
+                    }
+                    "; each plot as a file: " code { "plots/" }
+                    span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
+                }
+            }
+        };
+        let (data, body) = rayon::join(data, body);
+        let body = html! {
+            (body)
+            @if !groups.is_empty() { (script::scripts(&data)) }
+            script { (PreEscaped(table::SCRIPT)) }
+        };
+        shell(&sections.title, &script::STYLES, body).into_string()
+    }
 }
 
 /// The page of the measured limits.
-pub(super) fn limits(report: &Assembled) -> String {
-    beside("Measured limits", "", limits::section(report))
+pub(crate) fn limits(report: &Report) -> String {
+    beside("Measured limits", limits::section(report))
+}
+
+/// The page of what texts claim.
+pub(crate) fn claims(report: &Report) -> String {
+    beside(
+        "What texts claim, and what was measured",
+        claims::claims(report),
+    )
+}
+
+/// A page beside the first one.
+fn beside(title: &str, body: Markup) -> String {
+    let body = html! {
+        nav { div.wrap { a href="index.html" { "← All operations" } } }
+        main { h1 { (title) } (body) }
+        script { (PreEscaped(table::SCRIPT)) }
+    };
+    shell(&format!("crossover: {title}"), &script::STYLES[1..], body).into_string()
 }
 
 /// Uncertain answers of which the terminal says why.
@@ -82,7 +239,7 @@ pub(super) fn sure(answers: &[Answered]) -> String {
         .iter()
         .filter(|a| a.trust.grade() == Grade::Doubtful);
     lines.extend(why.take(MOST_DOUBTS).map(|a| {
-        let (title, asked) = (&a.found.topic.title, a.asked());
+        let (title, asked) = (&a.found.topic.title, a.found.question.words());
         let doubts = a.trust.doubts().join("; ");
         format!("  uncertain: {title}, {asked}: {doubts}")
     }));
@@ -95,78 +252,9 @@ pub(super) fn sure(answers: &[Answered]) -> String {
     lines.join("\n")
 }
 
-/// A page beside the first one, to which `back` leads.
-fn beside(title: &str, back: &str, body: Markup) -> String {
-    let body = html! {
-        nav { div.wrap { a href={ (back) "index.html" } { "← All operations" } } }
-        main { h1 { (title) } (body) }
-        script { (PreEscaped(table::SCRIPT)) }
-    };
-    shell(
-        &format!("crossover: {title}"),
-        &scripted_sections::STYLES[1..],
-        body,
-    )
-    .into_string()
-}
-
-/// The first page. `groups` are the data of the groups that its chart shows.
-pub(super) fn first(
-    report: &Assembled,
-    groups: &[String],
-    answers: &[Answered],
-    verdicts: Option<&Verdicts>,
-) -> String {
-    let machine = &report.machine;
-    let data = || packed::pack(&data::json(groups, &gpu_or_cpu::said(verdicts)));
-    let body = || {
-        html! {
-            a.skip href="#verdict" { "To the answer" }
-            noscript { style { (PreEscaped(NO_SCRIPTS)) } }
-            (masthead(report))
-            main {
-                @if machine.other {
-                    p.notice {
-                        "Nothing was measured here yet. These are the committed figures of another \
-                         machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
-                        " to put this machine's own beside them."
-                    }
-                }
-                @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
-                (gpu_or_cpu::section(report, verdicts))
-                (map::section(report, answers, verdicts))
-                (scripted_sections::section())
-                (findings::techniques(report))
-                (scripted_sections::implementations())
-                (scripted_sections::processes())
-                (costs::section(report, verdicts))
-                (machines::section(report))
-                (claims::claims(report))
-                (operations(report))
-                (reading(report))
-                (left_out(machine))
-            }
-            footer {
-                "Made by " code { "crossover report" } ". The figures as data: "
-                a href="results.csv" { "results.csv" } " (every benchmark)"
-                @if !machine.other { ", " a href=(BESIDE_THE_PAGE) { (BESIDE_THE_PAGE) } " (with answers and findings)" }
-                "; each plot as a file: " code { "plots/" }
-                span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
-            }
-        }
-    };
-    let (data, body) = rayon::join(data, body);
-    let body = html! {
-        (body)
-        (scripted_sections::scripts(&data))
-        script { (PreEscaped(table::SCRIPT)) }
-    };
-    let title = format!("crossover: {}", machine.hardware());
-    shell(&title, &scripted_sections::STYLES, body).into_string()
-}
-
-/// A link to the page of each group, which has its plots, all times, and what its answers rest on.
-fn operations(report: &Assembled) -> Markup {
+/// Links to everything else.
+fn further(report: &Report, root: &Path, out: &Path) -> Markup {
+    let criterion = link::relative(out, &root.join("report").join("index.html"));
     html! {
         section #groups {
             h2 { "Everything that was measured" }
@@ -175,12 +263,85 @@ fn operations(report: &Assembled) -> Markup {
                     li { a href=(link::of_group(name)) { (report.topic(name).title) } }
                 }
                 li { a href="limits.html" { "Measured limits of the machine" } }
+                li { a href="claims.html" { "What texts claim" } }
+                @if let Some(link) = criterion.filter(|_| !report.machine.other) {
+                    li { a href=(link) { "Criterion's report" } }
+                }
             }
         }
     }
 }
 
-fn masthead(report: &Assembled) -> Markup {
+/// The chart.
+fn chart() -> Markup {
+    html! {
+        section #chart.scripted {
+            h2 { "Along the sizes" }
+            div.controls {
+                (choice("show", "Show", &[("speedup", "speedup"), ("time", "time"), ("rate", "throughput")]))
+                (choice("rows", "Curves", &[("answers", "places of the data"), ("all", "all implementations")]))
+            }
+            p #c-caption {}
+            div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-reads"
+                aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
+            p.note #c-reads {}
+            details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }
+        }
+    }
+}
+
+fn choice(name: &str, label: &str, options: &[(&str, &str)]) -> Markup {
+    html! {
+        fieldset id={ "c-" (name) } {
+            legend { (label) }
+            @for (i, (value, words)) in options.iter().enumerate() {
+                label { input type="radio" name=(name) value=(value) checked[i == 0]; span { (words) } }
+            }
+        }
+    }
+}
+
+/// All implementations at the size that was chosen.
+fn implementations() -> Markup {
+    let heads = [
+        "implementation",
+        "time",
+        "against the CPU",
+        "nearest limit",
+        "clock",
+    ];
+    html! {
+        section #implementations.scripted {
+            h2 { "Every implementation at this size" }
+            p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
+            (table::table("Implementations at this size", "implementations", html! {
+                table.ranked {
+                    thead { tr {
+                        @for (i, head) in heads.iter().enumerate() {
+                            th scope="col" aria-sort="none" class=[matches!(i, 1 | 2).then_some("n")] { button type="button" { (head) } }
+                        }
+                        th.bar aria-hidden="true" {}
+                    } }
+                    tbody #i-rows {}
+                }
+            }))
+        }
+    }
+}
+
+/// What each process measured for the question that was chosen.
+fn processes() -> Markup {
+    html! {
+        section #sure.scripted {
+            h2 { "How sure that is" }
+            p #p-says {}
+            div #p-dots aria-hidden="true" {}
+            p.note { a #p-link href="#" { "The measurements behind it" } }
+        }
+    }
+}
+
+fn masthead(report: &Report) -> Markup {
     let machine = &report.machine;
     let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
     html! {
@@ -204,15 +365,6 @@ fn masthead(report: &Assembled) -> Markup {
                 @for disturbance in machine.environment.iter().flat_map(|e| &e.disturbances) {
                     p.notice { (disturbance) }
                 }
-            }
-        }
-        nav {
-            div.wrap {
-                a href="#map" { "Map" }
-                a.scripted href="#chart" { "Chart" }
-                a href="#findings" { "What to change" }
-                a href="#texts" { "Texts" }
-                a href="#groups" { "Operations" }
             }
         }
     }
@@ -279,16 +431,16 @@ fn environment(machine: &MachineResults) -> Markup {
     }
 }
 
-fn reading(report: &Assembled) -> Markup {
+fn reading(report: &Report) -> Markup {
     let counted = |m: &MachineResults| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     html! {
         section #reading {
             h2 { "How to read this" }
             dl.clocks {
                 @for clock in Clock::ALL.iter().copied() {
-                    div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
+                    div { dt { (clock.name()) } dd { (clock.meaning()) } }
                 }
-                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }
+                div { dt { "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }
             }
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
@@ -312,19 +464,6 @@ fn reading(report: &Assembled) -> Markup {
                      Some devices update the counter only ten times per second, so it may be off by a third."
                 }
             }
-        }
-    }
-}
-
-/// A sample of a clock's line.
-fn clock_line(clock: Option<Clock>) -> Markup {
-    let dash = ink::dash(clock).map(|lengths| {
-        let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
-        lengths.join(" ")
-    });
-    html! {
-        svg.sample viewBox="0 0 34 8" aria-hidden="true" {
-            line x1="0" x2="34" y1="4" y2="4" class="s-muted" stroke-width="2" stroke-dasharray=[dash];
         }
     }
 }

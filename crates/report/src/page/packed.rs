@@ -2,50 +2,16 @@
 //! browser inflates it by itself (`DecompressionStream`).
 
 use miniz_oxide::deflate::compress_to_vec;
-use miniz_oxide::deflate::core::{
-    CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
-};
-use rayon::prelude::*;
 
 /// A fifth of the text is left, in a tenth of a second for ten megabytes; higher levels take longer
 /// and save little.
 const LEVEL: u8 = 4;
 
-/// Pieces that are deflated beside each other. Shorter ones would find less of what repeats.
-const PIECE: usize = 2 << 20;
-
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Deflate without a header, as Base64.
 pub(super) fn pack(text: &str) -> String {
-    let whole = text.len().saturating_sub(1) / PIECE * PIECE;
-    let (others, last) = text.as_bytes().split_at(whole);
-    let (others, last) = rayon::join(
-        || others.par_chunks(PIECE).map(deflated).collect::<Vec<_>>(),
-        || compress_to_vec(last, LEVEL),
-    );
-    base64(&[others.concat(), last].concat())
-}
-
-/// A piece that others follow: its blocks are none the last, and end with a byte.
-fn deflated(piece: &[u8]) -> Vec<u8> {
-    let flags = create_comp_flags_from_zip_params(LEVEL.into(), 0, 0);
-    let mut packed = Vec::with_capacity(piece.len() / 3);
-    let (status, read) = compress_to_output(
-        &mut CompressorOxide::new(flags),
-        piece,
-        TDEFLFlush::Sync,
-        |bytes| {
-            packed.extend_from_slice(bytes);
-            true
-        },
-    );
-    assert_eq!(
-        (status, read),
-        (TDEFLStatus::Okay, piece.len()),
-        "memory takes any bytes"
-    );
-    packed
+    base64(&compress_to_vec(text.as_bytes(), LEVEL))
 }
 
 fn base64(bytes: &[u8]) -> String {

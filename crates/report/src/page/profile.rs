@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use crate::assemble::Assembled;
 use crate::page::link;
 use crate::page::table::scroll;
 use crate::profile::{source, summary, tables};
+use crate::report::Report;
 use crossover_draw::timeline::{self, Iteration};
 use crossover_profile::Table;
 use crossover_results::store::machine::MachineResults;
@@ -27,13 +27,12 @@ const MOST_ROWS: usize = 12;
 const FARTHEST: f64 = 20.0;
 
 /// The profiles of a group, for each machine that has any.
-pub(super) fn profiles(report: &Assembled, group: &str, out: &Path) -> Markup {
-    let several = !report.others.is_empty();
+pub(super) fn profiles(report: &Report, group: &str, out: &Path) -> Markup {
     html! {
         @for machine in report.machines() {
             @let (sizes, left_out) = of_group(machine, group);
             @if !sizes.is_empty() {
-                h3 { "Where the time goes" @if several { ", " (machine.hardware()) } }
+                h3 { "Where the time goes" @if report.reference.is_some() { ", " (machine.hardware()) } }
                 p.note {
                     "One iteration, from an idle device until it is idle again, and below it the totals of \
                      many iterations back to back. CUPTI recorded them, which makes every call longer, and \
@@ -74,7 +73,7 @@ fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize)
 }
 
 fn of_size(
-    report: &Assembled,
+    report: &Report,
     group: &str,
     size: u64,
     profiled: &[&Profiled],

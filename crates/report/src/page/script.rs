@@ -1,6 +1,26 @@
 //! The page's scripts: modules that name what they take from each other, joined into one, since a
 //! page that is opened from a file may load nothing.
 
+use maud::{Markup, PreEscaped, html};
+
+const UPLOT: &str = include_str!("vendor/uplot/uPlot.iife.min.js");
+const LICENSE: &str = include_str!("vendor/uplot/LICENSE");
+
+/// What pages with a chart look like; without the first others do.
+pub(super) const STYLES: [&str; 2] = [
+    include_str!("vendor/uplot/uPlot.min.css"),
+    include_str!("style/first.css"),
+];
+
+/// The scripts of a page with the data that they work on, packed.
+pub(super) fn scripts(data: &str) -> Markup {
+    html! {
+        script type="text/plain" id="data" { (data) }
+        script { "/*\n" (PreEscaped(LICENSE)) "*/\n" (PreEscaped(UPLOT)) }
+        script { (PreEscaped(joined())) }
+    }
+}
+
 /// Each after those that it imports from.
 const MODULES: [(&str, &str); 12] = [
     ("dom", include_str!("script/dom.js")),
@@ -18,7 +38,7 @@ const MODULES: [(&str, &str); 12] = [
 ];
 
 /// All of them in one scope, without the lines that name what is taken and what is given.
-pub(super) fn joined() -> String {
+fn joined() -> String {
     let lines = MODULES.iter().flat_map(|(_, source)| source.lines());
     let own = lines.filter(|line| !line.starts_with("import "));
     let own = own.map(|line| line.strip_prefix("export ").unwrap_or(line));
@@ -29,6 +49,8 @@ pub(super) fn joined() -> String {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     /// What a module uses of others it names, and they stand before it.
@@ -70,5 +92,25 @@ mod tests {
             }
             given.extend(own);
         }
+    }
+
+    #[test]
+    fn the_vendored_files_are_those_of_the_release() {
+        let readme = include_str!("vendor/uplot/README.md");
+        for (name, text) in [
+            ("LICENSE", LICENSE),
+            ("uPlot.iife.min.js", UPLOT),
+            ("uPlot.min.css", STYLES[0]),
+        ] {
+            let digest = Sha256::digest(text.as_bytes());
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let line = format!("| `{name}` | `{hex}` |");
+            assert!(readme.contains(&line), "{line}");
+        }
+        // They stand inside elements of the page.
+        for text in [LICENSE, UPLOT, &joined()] {
+            assert!(!text.contains("</script") && !text.contains("<!--"));
+        }
+        assert!(!LICENSE.contains("*/"));
     }
 }

@@ -23,6 +23,11 @@ pub(super) fn table(what: &str, file: &str, table: Markup) -> Markup {
     }
 }
 
+/// A link to where a reader is, to be passed on.
+pub(super) fn permalink(anchor: &str, what: &str) -> Markup {
+    html! { " " a.permalink href={ "#" (anchor) } aria-label={ "Link to: " (what) } { "#" } }
+}
+
 /// A name that may be broken where its parts end.
 pub(super) fn breakable(name: &str) -> Markup {
     html! {

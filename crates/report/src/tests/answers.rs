@@ -6,10 +6,8 @@ use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::machines::full;
 use crate::tests::refreshed;
-use crossover_results::export::export;
 use crossover_results::model::record::{Confirmation, PairedTimes};
 use crossover_results::model::role::Residency;
-use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
@@ -91,43 +89,6 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
             "16× faster at N = 1,536; another run would find ",
         ],
     );
-}
-
-#[test]
-fn what_other_runs_found_stands_beside_an_answer() {
-    let (dir, root) = crate::tests::folders();
-    let mut f = Fixture::new(&root, Some("Example GPU"));
-    let run = |f: &mut Fixture, spread: f64, by: f64| {
-        planted(f);
-        f.confirm(confirmation(
-            Residency::Queued,
-            "cublas-eager",
-            [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread + by),
-        ));
-        refreshed(&root, dir.path()).0
-    };
-    let page = run(&mut f, 1.0, 0.0);
-    assert!(!page.contains("other runs found") && page.contains("one run"));
-    f.next_run(30);
-    let page = run(&mut f, 1.5, 0.0);
-    let said = "from N = 96 on, 16× faster at N = 1,536 (";
-    assert!(page.contains("other runs found") && page.contains(said));
-    assert!(page.contains("1 other run within this range") && !page.contains("one run"));
-
-    let shared = dir.path().join("shared");
-    export(dir.path(), &shared.join(MACHINES)).unwrap();
-    let (page, ..) = refreshed(&shared.join("criterion"), &shared);
-    assert!(page.contains("other runs found") && page.contains(said));
-
-    f.next_run(60);
-    let page = run(&mut f, 1.0, -45.0);
-    holds(&page, &["0 of 2 other runs within this range", "Uncertain"]);
-
-    f.next_run(90);
-    planted(&f);
-    let (page, ..) = refreshed(&root, dir.path());
-    holds(&page, &["one process", "other runs found"]);
-    assert!(!page.contains("within this range"), "it has no range");
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

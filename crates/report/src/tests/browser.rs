@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::assemble::Options;
+use crate::report::Options;
 use crate::tests::cdp::{Browser, Driven, chromium};
 use crate::write;
 use crossover_results::store::machine_record::MACHINES;

@@ -263,7 +263,8 @@ impl Browser {
         self.events
             .iter()
             .filter(|e| e["method"] == "Network.requestWillBeSent")
-            .filter(|e| e["params"]["type"] != "Document")
+            // Plots are files beside the page, for readers without scripts.
+            .filter(|e| e["params"]["type"] != "Document" && e["params"]["type"] != "Image")
             .map(|e| e["params"]["request"]["url"].to_string())
             .collect()
     }

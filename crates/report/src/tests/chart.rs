@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::assemble::{Options, assemble};
+use crate::report::{Options, read};
 use crate::tests::browser::{photograph, screenshots, text, with_page};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::machines::{absurd, full};
@@ -112,7 +112,7 @@ fn the_verdict_is_the_decision_of_the_command() {
                 assert!(html.contains(&format!(">{shown}</p>")), "{shown}");
             }
             let out = planted.page.parent().unwrap();
-            let report = assemble(&planted.root, out, &Options::default())?;
+            let report = read(&planted.root, out, &Options::default())?;
             let advice = Advice::new(thresholds(&report).unwrap())?;
             // Any spread will do, and the same each time.
             let mut state = 1_u64;
@@ -215,7 +215,9 @@ fn the_page_shows_what_the_raw_points_say() {
             // A cell leads to its verdict.
             browser.eval(&format!("document.querySelector('{cell} a').click()"))?;
             browser.until("document.querySelector('#v-data').value === 'queued'")?;
-            assert!(text(browser, "#v-says")?.contains("on the device, calls queued: use the GPU"));
+            assert!(
+                text(browser, "#v-says")?.contains("on the device, a queue of calls: use the GPU")
+            );
 
             // The size is one for all: typed, and moved along the chart by keys.
             enter(browser, "data", "ordinary")?;

@@ -3,16 +3,15 @@
 
 use std::path::Path;
 
-use crate::assemble::{Assembled, Options, assemble};
+use crate::report::{Options, Report, read};
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{findings, near, plant, says};
-use crate::tests::machines::{commit, full, laptop};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::Cost;
 use crossover_words::Clock::{Events, EventsGated, Wall};
 
-fn assembled(root: &Path) -> Assembled {
-    assemble(root, root, &Options::default()).unwrap()
+fn assembled(root: &Path) -> Report {
+    read(root, root, &Options::default()).unwrap()
 }
 
 pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
@@ -86,32 +85,6 @@ fn a_graph_that_costs_is_said() {
     });
     says(&found, "graph.graph_replay", &["2× slower"]);
     assert!(get(&found, "synchronising.graph_replay").is_none());
-}
-
-#[test]
-fn a_laptop_is_answered_with_the_reference() {
-    let (dir, root) = crate::tests::folders();
-    laptop(&root);
-    commit(dir.path(), |root| full(root, "Example GPU"));
-    let options = Options::default();
-    let report = assemble(&root, dir.path(), &options).unwrap();
-    assert!(!report.machine.other);
-    let winner = "winner.matmul.queued.example-gpu";
-    says(&report.findings, winner, &["another machine's figures"]);
-    assert_eq!(report.others.len(), 1);
-
-    let off = Options {
-        no_reference: true,
-        ..Options::default()
-    };
-    let report = assemble(&root, dir.path(), &off).unwrap();
-    assert!(report.findings.iter().all(|f| !f.id.starts_with("winner")));
-    assert!(report.others.is_empty());
-
-    // Without local results the report is on the reference.
-    let report = assemble(&dir.path().join("none"), dir.path(), &options).unwrap();
-    assert!(report.machine.other);
-    assert!(get(&report.findings, "winner.matmul.queued").is_some());
 }
 
 /// A winner, or a crossing that counts as measured, takes a time of every rival.

@@ -2,7 +2,7 @@
 //! round, with a part missing, and none without their benchmarks. What they say of real results is
 //! held by the stored record of the command's tests.
 
-use crate::assemble::{Options, assemble};
+use crate::report::{Options, read};
 use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
@@ -17,7 +17,7 @@ pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<
     // Something is always there, so that a report exists.
     f.row("other/cpu/any/1", Wall, 1.0);
     plant(&mut f);
-    let report = assemble(dir.path(), dir.path(), &Options::default()).unwrap();
+    let report = read(dir.path(), dir.path(), &Options::default()).unwrap();
     (report.machine, report.findings)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::assemble::Options;
+use crate::report::Options;
 use crate::tests::fixture::Fixture;
 use crate::write;
 use crossover_results::export::export;

@@ -31,7 +31,7 @@ use tempfile::TempDir;
 
 use crossover_results::export::BESIDE_THE_PAGE;
 
-use crate::assemble::Options;
+use crate::report::Options;
 use crate::write::{self, Written};
 
 /// A folder for planted results, which are thousands of small files: in memory where there is room for
@@ -83,7 +83,11 @@ impl Written {
         let out = self.page.parent().expect("a page is in a folder");
         let groups = out.join("groups").read_dir().expect("groups have pages");
         let others = groups.map(|entry| entry.expect("readable").path());
-        let all = [self.page.clone(), out.join("limits.html")];
+        let all = [
+            self.page.clone(),
+            out.join("limits.html"),
+            out.join("claims.html"),
+        ];
         let read = |path| std::fs::read_to_string(path).expect("a page");
         all.into_iter().chain(others).map(read).collect()
     }

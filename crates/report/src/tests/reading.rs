@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::assemble::{Options, ReportError, assemble};
+use crate::report::{Options, ReportError, read};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
 use crate::tests::machines::{absurd, commit, full, laptop};
@@ -198,30 +198,23 @@ fn results_of_a_second_board_are_another_machines() {
     for n in [64, 128] {
         f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, 2e3);
     }
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     assert_eq!(
         ids(&report.machine),
         ["matmul/cpu/best/64", "matmul/cpu/best/128"]
     );
-    let (first, _) = &report.others[0];
-    assert_eq!(
-        ids(first),
-        ["matmul/gpu/cublas-eager/64", "matmul/gpu/cublas-eager/128"]
-    );
-    assert_eq!(first.hardware(), "Example GPU (GPU-11111111)");
-    // Its GPU is not taken for this one's.
-    let [found] = &report.found[..] else {
-        panic!("{:?}", report.found)
+    let [other] = &report.machine.problems[..] else {
+        panic!("{:?}", report.machine.problems)
     };
-    assert_eq!(
-        found.gpu_label(),
-        "gpu/cublas-eager (Example GPU (GPU-11111111))"
-    );
+    assert_eq!(other.what, "Example GPU (GPU-11111111)");
+    // Its GPU is not taken for this one's.
+    assert!(report.found.is_empty(), "{:?}", report.found);
+
     // The first board again: one machine with two runs.
     f.next_run(45);
     f.gpu(uuid("GPU-11111111-2222"));
     f.row("matmul/cpu/best/64", Clock::Wall, 1e5);
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     assert_eq!(
         ids(&report.machine),
         [
@@ -235,26 +228,6 @@ fn results_of_a_second_board_are_another_machines() {
     let (page, ..) = refreshed(&root, dir.path());
     assert!(page.contains("Results of 2 runs"));
     assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
-}
-
-#[test]
-fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
-    let dir = crate::tests::folder();
-    let folder = |name: &str| dir.path().join(name);
-    two(&folder("own/criterion"));
-    two(&folder("copy/criterion"));
-    full(&folder("server/criterion"), "Another GPU");
-    full(&folder("the-same-server/criterion"), "Another GPU");
-    let root = folder("own/criterion");
-    let options = Options {
-        with: ["own", "copy", "server", "the-same-server"]
-            .map(folder)
-            .into(),
-        no_reference: true,
-    };
-    let report = assemble(&root, dir.path(), &options).unwrap();
-    let names: Vec<&str> = report.others.iter().map(|(m, _)| m.name.as_str()).collect();
-    assert_eq!(names, ["server"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::assemble::{Options, assemble};
+use crate::report::{Options, read};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
@@ -76,15 +76,15 @@ fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
             no_reference: true,
         };
         let none = dir.path().join("none");
-        let error = assemble(&none, dir.path(), &options).unwrap_err();
+        let error = read(&none, dir.path(), &options).unwrap_err();
         let error = error.to_string();
         assert!(error.contains(reason), "{error}");
         assert!(error.starts_with(path.to_str().unwrap()), "{error}");
         // Among the committed machines it is left out and named.
         let root = dir.path().join("criterion");
         laptop(&root);
-        let report = assemble(&root, dir.path(), &Options::default()).unwrap();
-        assert!(report.others.is_empty());
+        let report = read(&root, dir.path(), &Options::default()).unwrap();
+        assert!(report.reference.is_none());
         let [problem] = &report.machine.problems[..] else {
             panic!("{:?}", report.machine.problems)
         };

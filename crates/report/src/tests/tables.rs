@@ -76,7 +76,7 @@ fn what_a_start_costs_stands_with_its_longest_phases() {
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
     let costs = section(&page, "costs");
-    holds(costs, &["150 ms", "100 ms; ", "once warm it takes 9.00 µs"]);
+    holds(costs, &["150 ms", " 100 ms; ", "later calls 9.00 µs"]);
 }
 
 #[test]
@@ -173,54 +173,6 @@ fn a_permalink_opens_where_it_was_taken() {
                 let anchor = format!("id=\"{anchor}\"");
                 assert!(anchor == "id=\"\"" || html.contains(&anchor), "{link}");
             }
-            Ok(())
-        },
-    );
-}
-
-/// By what the browser draws, whatever face it has.
-#[test]
-fn no_label_of_a_plot_lies_on_another_or_is_cut() {
-    let overlaps = "[...document.querySelectorAll('.plots svg')].flatMap(svg => { \
-        const boxes = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent.trim()]); \
-        const frame = svg.getBoundingClientRect(); \
-        const cut = boxes.filter(([b]) => b.width && (b.left < frame.left - 1 || b.right > frame.right + 1)).map(b => 'cut: ' + b[1]); \
-        return cut.concat(boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([b]) => a.width && b.width && \
-          Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && \
-          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3).map(([, y]) => x + ' on ' + y))); })";
-    with_page(
-        |root| drop(planted(root)),
-        |browser, page| {
-            // A curve has one colour, in the plots and in the interactive chart.
-            let classes = "unpacked().then(({ groups }) => groups.flatMap(g => g.series.map(s => [s.name, 'f-' + s.class])))";
-            let classes = browser.eval(classes)?;
-            let mut same = 0;
-            for group in ["matmul", "nested_sine", "graph_replay"] {
-                for width in [1400, 390] {
-                    browser.look(width, 900, false)?;
-                    browser.open(&page.of(group))?;
-                    let drawn = "document.querySelectorAll('.plots svg').length";
-                    assert!(browser.eval(drawn)?.as_u64() >= Some(2));
-                    assert_eq!(browser.eval(overlaps)?, json!([]), "{group} at {width}");
-                }
-                let ends = "[...document.querySelectorAll('.plots text[font-weight=bold]')].map(t => [t.textContent.trim(), t.getAttribute('class')])";
-                for end in browser.eval(ends)?.as_array().unwrap() {
-                    let mut known = classes
-                        .as_array()
-                        .unwrap()
-                        .iter()
-                        .filter(|c| c[0] == end[0]);
-                    if known.clone().next().is_some() {
-                        assert!(
-                            known
-                                .any(|c| end[1].as_str().unwrap().contains(c[1].as_str().unwrap())),
-                            "{end}"
-                        );
-                        same += 1;
-                    }
-                }
-            }
-            assert!(same >= 6, "{same}");
             Ok(())
         },
     );

@@ -35,7 +35,10 @@ fn the_document_is_that_of_the_committed_records() {
         (is_default, started)
     };
     machines.sort_by_key(|(machine, _)| Reverse(order(machine)));
-    let machines: Vec<_> = machines.iter().map(|(m, found)| (m, &found[..])).collect();
+    let machines: Vec<_> = machines
+        .iter()
+        .map(|(m, found)| (m, found.clone()))
+        .collect();
     let text = markdown(&machines);
     let path = root.join("docs/texts.md");
     if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {

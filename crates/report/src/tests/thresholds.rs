@@ -8,13 +8,13 @@ use crossover_advice::{Advice, Choice, Question, Residency};
 
 use super::fixture::Fixture;
 use super::machines::{commit, full, laptop, powers};
-use crate::assemble::{Options, assemble};
+use crate::report::{Options, read};
 use crate::thresholds::{decision_in_words, thresholds};
 use crate::write;
 use crossover_results::model::cost::Cost;
 use crossover_words::Clock;
 
-fn advice(report: &crate::assemble::Assembled) -> Advice {
+fn advice(report: &crate::report::Report) -> Advice {
     Advice::new(thresholds(report).unwrap()).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn they_are_written_beside_the_page() {
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     assert!(written.to_string().contains("\nthresholds: "), "{written}");
     let advice = Advice::open(dir.path().join("thresholds.json")).unwrap();
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     assert_eq!(Some(advice.thresholds()), thresholds(&report).as_ref());
     let held = &advice.thresholds().machine;
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
     fixture.curve("op/cpu/a", Clock::Wall, &powers(3, 12, 1), cpu, cost);
     let measured = powers(3, 12, 3);
     fixture.curve("op/gpu/b", Clock::Events, &measured, gpu, cost);
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     let thresholds = thresholds(&report).unwrap();
     let points = &thresholds.operations[0].places[0].points;
     let sizes: Vec<u64> = points.iter().map(|point| point.size as u64).collect();
@@ -110,7 +110,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
     let (dir, root) = crate::tests::folders();
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     let laptop = advice(&report);
     assert!(laptop.thresholds().machine.gpu_of_another_machine);
     assert!(
@@ -125,7 +125,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
             .cpu_ns
     };
     let none = dir.path().join("none");
-    let alone = assemble(&none, dir.path(), &Options::default()).unwrap();
+    let alone = read(&none, dir.path(), &Options::default()).unwrap();
     let slower = cpu(&laptop) / cpu(&advice(&alone));
     assert!((2.9..3.1).contains(&slower), "{slower}");
 }
@@ -134,7 +134,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
 fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let (dir, root) = crate::tests::folders();
     full(&root, "Example GPU");
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     let advice = advice(&report);
     let matmul = &advice.thresholds().operations[0];
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);

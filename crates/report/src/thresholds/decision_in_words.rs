@@ -5,6 +5,7 @@ use crossover_advice::{
     Advice, Answer, Choice, Least, Moved, Question, Range, Residency, Size, Work,
 };
 
+use super::with_article;
 use crossover_words::units;
 
 /// More uses than anyone has.
@@ -60,7 +61,7 @@ pub fn holds_for(thresholds: &Thresholds) -> String {
 /// The answer to a question about a measured operation.
 pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> String {
     let answer = advice.decide(question);
-    let mut lines = vec![verdict(operation, question, &answer)];
+    let mut lines = vec![verdict(advice, operation, question, &answer)];
     let place = operation
         .places
         .iter()
@@ -110,7 +111,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     for other in &operation.places {
         let asked = question.data(other.data);
         if other.data != question.data && question.reuse == 1 {
-            let words = in_brief(&advice.decide(&asked));
+            let words = in_brief(advice, &advice.decide(&asked));
             lines.push(format!("{}: {words}", other.data.words()));
         }
     }
@@ -118,7 +119,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
 }
 
 /// `matmul, N = 500, in ordinary memory: stay on the CPU; the GPU is 0.71× as fast (0.6 to 0.83×)`.
-fn verdict(operation: &Operation, question: &Question, answer: &Answer) -> String {
+fn verdict(advice: &Advice, operation: &Operation, question: &Question, answer: &Answer) -> String {
     let asked = match question.size {
         Size::Of(of) => format!("{} = {}", symbol(operation), size(of)),
         Size::Product { m, n, k } => format!("{m} x {k} times {k} x {n}"),
@@ -136,25 +137,31 @@ fn verdict(operation: &Operation, question: &Question, answer: &Answer) -> Strin
         "{}, {asked}, {}{uses}{first}: {}",
         operation.name,
         question.data.words(),
-        in_brief(answer)
+        in_brief(advice, answer)
     )
 }
 
-fn in_brief(answer: &Answer) -> String {
+/// About the GPU of another machine it advises nothing.
+fn in_brief(advice: &Advice, answer: &Answer) -> String {
     let choice = match answer.choice {
         Choice::Gpu => "use the GPU",
         Choice::Cpu => "stay on the CPU",
         Choice::Unsure => "unsure",
     };
-    match answer.estimate {
-        Some(e) => format!(
-            "{choice}; the GPU is {} as fast ({} to {})",
-            units::factor_fine(e.speedup),
-            units::factor_fine(e.low),
-            units::factor_fine(e.high)
-        ),
-        None => format!("{choice}; {}", answer.reason),
-    }
+    let Some(e) = answer.estimate else {
+        return format!("{choice}; {}", answer.reason);
+    };
+    let machine = &advice.thresholds().machine;
+    let who = match machine.gpu_of_another_machine {
+        true => format!("{} would be", with_article(&machine.gpu)),
+        false => format!("{choice}; the GPU is"),
+    };
+    format!(
+        "{who} {} as fast ({} to {})",
+        units::factor_fine(e.speedup),
+        units::factor_fine(e.low),
+        units::factor_fine(e.high)
+    )
 }
 
 /// What the size is called: `N` of `N, rows and columns of each matrix`.

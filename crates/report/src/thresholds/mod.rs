@@ -17,7 +17,7 @@ use crossover_advice::thresholds::{
 use crossover_advice::{Advice, Choice, Question};
 use rayon::prelude::*;
 
-use crate::assemble::Assembled;
+use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::{self, Answer};
@@ -41,17 +41,13 @@ pub fn write(thresholds: &Thresholds, path: &Path) -> Result<(), FileError> {
     whole_file::write_atomic(path, text.as_bytes())
 }
 
-/// The thresholds of the machine that a report is about; `None` where it answers nothing. Without a
-/// GPU of its own they are those of its CPU and the first of the others' GPUs that it is compared
-/// with.
-pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
-    let of = report.answers_with(&report.found);
-    let found: Vec<&CrossoverAnswer> = (report.found.iter())
-        .filter(|f| f.gpu_machine == of)
-        .collect();
-    let (gpu, _) = report.gpu_of(found.first()?)?;
+/// The thresholds of the machine that a report is about, with its own GPU or that of the reference;
+/// `None` where it answers nothing.
+pub fn thresholds(report: &Report) -> Option<Thresholds> {
+    let (gpu, found) = (report.gpu(), &report.found);
+    found.first()?;
     let groups = report.machine.groups.par_iter();
-    let operations = groups.filter_map(|ours| operation(ours, &found, gpu, &report.machine));
+    let operations = groups.filter_map(|ours| operation(ours, found, gpu, &report.machine));
     let environment = report.machine.environment.as_ref()?;
     let device = gpu.environment.as_ref()?.gpu.as_ref()?;
     Some(Thresholds {
@@ -64,13 +60,24 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
             threads: environment.cpu.usable_cores,
             numa_node: environment.numa.as_ref().and_then(Numa::kept_at),
             gpu: device.name.clone(),
-            gpu_of_another_machine: of.is_some(),
+            gpu_of_another_machine: report.reference.is_some(),
             driver: device.driver.clone(),
             power_limit_w: device.power_limit_w,
         },
         limits: limits::limits(&report.machine, gpu),
         operations: operations.collect(),
     })
+}
+
+/// `an NVIDIA H200`.
+pub(crate) fn with_article(gpu: &str) -> String {
+    // N is read as a letter, in NVIDIA.
+    let article = if gpu.starts_with(['A', 'E', 'I', 'N', 'O']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {gpu}")
 }
 
 /// To four digits: more than any measurement holds.
@@ -80,12 +87,12 @@ pub(crate) fn rounded(value: f64) -> f64 {
 
 fn operation(
     ours: &Group,
-    found: &[&CrossoverAnswer],
+    found: &[CrossoverAnswer],
     gpu: &MachineResults,
     cpu: &MachineResults,
 ) -> Option<Operation> {
     let theirs = gpu.group(&ours.name)?;
-    let series = |f: &&CrossoverAnswer| Some(((*f).clone(), f.gpu_series(theirs)?));
+    let series = |f: &CrossoverAnswer| Some((f.clone(), f.gpu_series(theirs)?));
     let of_group = found.iter().filter(|f| f.group == ours.name);
     let of_group: Vec<(CrossoverAnswer, &Series)> = of_group.filter_map(series).collect();
     let place = |at: Residency| {

@@ -12,7 +12,7 @@ use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
 
 use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
-use crate::assemble::{Assembled, Options, assemble};
+use crate::report::{Options, Report, read};
 use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::model::id::Device;
 use crossover_results::store::machine_record::MACHINES;
@@ -105,7 +105,7 @@ const RECORDS: [(&str, &str, usize); 2] = [
     ("full", "20261123T090724Z--be65bd251762.json.gz", 80),
 ];
 
-fn record(file: &str) -> Option<Assembled> {
+fn record(file: &str) -> Option<Report> {
     let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
     let path = Path::new(machines)
         .join("nvidia-h200--intel-xeon-processor")
@@ -115,8 +115,7 @@ fn record(file: &str) -> Option<Assembled> {
         with: vec![path.clone()],
         no_reference: true,
     };
-    path.is_file()
-        .then(|| assemble(none, none, &options).unwrap())
+    path.is_file().then(|| read(none, none, &options).unwrap())
 }
 
 /// A place without one of its points.
@@ -179,7 +178,7 @@ struct Ranges {
 }
 
 /// What the other groups say of each benchmark of a group.
-fn each_group_left_out(report: &Assembled, limits: &Limits) -> (Ranges, Tally) {
+fn each_group_left_out(report: &Report, limits: &Limits) -> (Ranges, Tally) {
     let mut all = samples(&report.machine, Device::Cpu);
     all.extend(samples(&report.machine, Device::Gpu));
     let groups: BTreeSet<&String> = all.iter().map(|sample| &sample.group).collect();
@@ -241,7 +240,7 @@ fn each_group_left_out(report: &Assembled, limits: &Limits) -> (Ranges, Tally) {
 }
 
 /// Both tables of a record, after its requirements are checked.
-fn tables(profile: &str, report: &Assembled, predicted: usize) -> String {
+fn tables(profile: &str, report: &Report, predicted: usize) -> String {
     let thresholds = thresholds(report).unwrap();
     let run = report.machine.run.as_ref().unwrap();
     let commit = thresholds
@@ -332,7 +331,7 @@ fn another_cpu_is_asked_and_back_tested_beside_the_gpu_of_a_record() {
     }
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
     std::os::unix::fs::symlink(committed, dir.path().join(MACHINES)).unwrap();
-    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let report = read(&root, dir.path(), &Options::default()).unwrap();
     let [own, theirs] = [&report, &reference].map(|report| thresholds(report).unwrap());
     assert!(own.machine.gpu_of_another_machine);
     let text = serde_json::to_string(&own).unwrap();

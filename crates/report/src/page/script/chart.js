@@ -69,7 +69,7 @@ export const lineChart = (box, on) => {
           width: curve.width,
           dash: curve.dash || [],
           spanGaps: true,
-          points: { show: curve.dots.length < 60, size: curve.hollow ? 6 : 5, width: 1, fill: curve.hollow ? colour("--paper") : curve.colour, stroke: curve.colour },
+          points: { show: curve.dots.length < 60, size: 5, width: 1, fill: curve.colour, stroke: curve.colour },
         })),
       ],
       cursor: {

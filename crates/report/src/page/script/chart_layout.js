@@ -2,8 +2,7 @@ import { lanes, measure } from "./labels.js";
 import { CHART_FONT, axisOf, ticks } from "./chart_axes.js";
 // What a chart shows and where: the view, the limits in it, and the room that labels take.
 export const CHART_LINE = 17;
-// Curves that have a label: those in colour, and of the grey ones of the first machine as many as can be
-// told apart.
+// Curves that have a label: those in colour, and of the grey ones as many as can be told apart.
 const LABELS = 10;
 // Curves with their places on the axes, without what no axis has.
 const placed = (spec, x, y) =>
@@ -58,7 +57,7 @@ export const chartLayout = (box, spec) => {
   const { span, lines } = spanOf(spec, y, curves);
   const width = box.clientWidth, height = box.clientHeight, narrow = width < 560;
   const front = curves.filter((curve) => !curve.behind);
-  const behind = curves.filter((curve) => curve.behind && !curve.unnamed).slice(0, Math.max(0, LABELS - front.length));
+  const behind = curves.filter((curve) => curve.behind).slice(0, Math.max(0, LABELS - front.length));
   // Where there is no room the last ones go.
   const labelled = [...front, ...lines, ...behind];
   const text = (item) => (narrow ? item.short || item.label : item.label);

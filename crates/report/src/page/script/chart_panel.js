@@ -5,9 +5,11 @@ import { lineChart } from "./chart.js";
 // What a row holds: size, median, interval, amount of work, and what else is known.
 export const facts = (row) => row[5];
 export const rowAt = (series, size) => series.rows.find((row) => row[0] === size);
-export const named = (series) => (series.machine ? `${series.name}, ${series.machine}` : series.name);
+// On and off lengths of a clock's line; that of the wall is solid.
+const DASHES = { "events-gated": [11, 3], events: [6, 4], "events-cold": [9, 3, 2, 3], submit: [2, 3], unknown: [3, 7] };
+const HUES = 12;
 // The fastest CPU code of the machine that the report is about, as its analysis has it.
-export const bestCpu = (group, size) => (group.host || []).find((row) => row[0] === size);
+export const bestCpu = (group, size) => group.host.find((row) => row[0] === size);
 // How often as fast as that a row is: of an answer's code what several processes say, so that there
 // is one number for one thing.
 export const speedupOf = (group, series, row) => {
@@ -33,19 +35,17 @@ export const curvesPanel = (kinds, said, chosen) => {
   const grey = (curve) => ({ ...curve, colour: colour("--grey"), width: 1.2, behind: true, plain: true });
   const ofAnswers = () => {
     const front = [view.data, ...FRONT.filter((place) => place !== view.data)].filter((place) => group.answers.some((a) => a.question === place)).slice(0, 3);
-    const found = group.answers.map((answer, i) => {
+    const found = group.answers.map((answer) => {
       const series = group.series[answer.series], place = said.places[answer.question];
-      const twice = group.answers.findIndex((a) => a.question === answer.question) < i;
       const curve = {
-        label: twice ? `${place[0]}, ${answer.machine}` : place[0], short: place[1], answer, series,
-        colour: colour(`--q-${answer.question}`), width: answer.question === view.data ? 3 : 2, hollow: !!answer.machine, unnamed: twice, dash: answer.machine ? [5, 4] : null, banded: true,
+        label: place[0], short: place[1], answer, series, colour: colour(`--q-${answer.question}`), width: answer.question === view.data ? 3 : 2, banded: true,
         single: view.show === "speedup" ? answer.dots : [],
         dots: view.show === "speedup" ? answer.speedup : dotsOf[view.show](series),
       };
-      return front.includes(answer.question) && !twice ? curve : grey(curve);
+      return front.includes(answer.question) ? curve : grey(curve);
     });
-    if (view.show !== "speedup" && group.host?.length) {
-      const rates = group.host.map(([at, , , , name]) => rowAt(group.series.find((s) => s.own && s.name === `cpu/${name}`), at)).filter(Boolean).map(rateOf).filter(Boolean);
+    if (view.show !== "speedup" && group.host.length) {
+      const rates = group.host.map(([at, , , , name]) => rowAt(group.series.find((s) => s.name === `cpu/${name}`), at)).filter(Boolean).map(rateOf).filter(Boolean);
       found.push({ label: "best CPU code", short: "CPU", colour: colour("--cpu"), width: 2.4, banded: true, dots: view.show === "time" ? group.host.map((row) => row.slice(0, 4)) : rates });
     }
     return found;
@@ -55,7 +55,7 @@ export const curvesPanel = (kinds, said, chosen) => {
     const time = (series) => (series.counts && rowAt(series, size)?.[1]) || Infinity;
     const front = [...group.series].sort((a, b) => time(a) - time(b)).slice(0, 3);
     return group.series.map((series) => {
-      const curve = { plain: true, label: named(series), short: series.name.split("/")[1], series, colour: colour(series.class || "muted"), width: 2, dash: series.dash, hollow: !!series.machine, unnamed: !!series.machine, dots: dotsOf[view.show](series) };
+      const curve = { plain: true, label: series.name, short: series.name.split("/")[1], series, colour: colour(`--c${series.colour % HUES}`), width: 2, dash: DASHES[series.clock], dots: dotsOf[view.show](series) };
       return front.includes(series) ? curve : grey(curve);
     });
   };

@@ -13,12 +13,18 @@ export const lookUp = (group, data, size, uses) => {
   const limit = place.limits.findLast(([from]) => from <= size);
   return { choice: a[1], speedup, low, high, place, limit: limit && limit[1], outside: size < place.first || size > place.last };
 };
-export const by = (r) => (r >= 1 ? `${words.factor(r)} faster` : `${words.factor(1 / r)} slower`);
+const EVEN = words.factor(1);
+export const by = (r) => {
+  const factor = words.factor(r >= 1 ? r : 1 / r);
+  if (factor === EVEN) return "as fast";
+  return `${factor} ${r >= 1 ? "faster" : "slower"}`;
+};
+export const range = (low, high) => (low === high ? low : `${low} to ${high}`);
 // `2.2× faster (1.9× to 2.6×)`.
 export const byHowMuch = ({ speedup, low, high }) => {
-  let ends = `${by(low)} to ${by(high)}`;
-  if (speedup >= 1 && low >= 1) ends = `${words.factor(low)} to ${words.factor(high)}`;
-  if (speedup < 1 && high < 1) ends = `${words.factor(1 / high)} to ${words.factor(1 / low)}`;
+  let ends = range(by(low), by(high));
+  if (speedup >= 1 && low >= 1) ends = range(words.factor(low), words.factor(high));
+  if (speedup < 1 && high < 1) ends = range(words.factor(1 / high), words.factor(1 / low));
   return `${by(speedup)} (${ends})`;
 };
 // The verdict, what another place of the data would change, and what limits it.
@@ -26,8 +32,8 @@ export const verdictWords = (said, group, { size, data, uses }) => {
   const found = lookUp(group, data, size, uses);
   const of = said.places[data];
   const often = uses ? `, used ${said.uses[uses]} times` : "";
-  const asked = `${said.whose}${group.title}, ${group.symbol} = ${words.sized(group.sizes, size)}, ${of[0]}${often}: `;
-  if (!group.verdict) return { says: `${group.title} compares no CPU code with GPU code; the chart shows it.`, more: "" };
+  const asked = `${group.title}, ${group.symbol} = ${words.sized(group.sizes, size)}, ${of[0]}${often}: `;
+  if (!group.verdict) return { says: group.unmeasured || `${group.title} compares no CPU code with GPU code; the chart shows it.`, more: "" };
   if (!found) return { says: `${asked}not measured, so nothing is known.`, more: "" };
   const says = `${asked}${said.choices[found.choice]} ${byHowMuch(found)}.`;
   const more = Object.keys(said.places).filter((other) => other !== data).map((other) => {
@@ -71,5 +77,5 @@ export const oneCore = (group, found, size) => {
   const known = group.verdict?.core || [];
   if (!found || !known.length) return "";
   const near = known.reduce((a, b) => (Math.abs(Math.log(b[0] / size)) < Math.abs(Math.log(a[0] / size)) ? b : a));
-  return `Against one of these threads the GPU is ${by(found.speedup * near[1])}.`;
+  return `The GPU is ${words.factor(found.speedup * near[1])} as fast as one CPU thread.`;
 };

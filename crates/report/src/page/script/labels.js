@@ -51,13 +51,5 @@ export const measure = (() => {
     return context.measureText(text).width;
   };
 })();
-// A colour as a canvas takes it: of a custom property, or of a class for strokes.
-export const colour = (() => {
-  document.body.insertAdjacentHTML("beforeend", '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><line/></svg>');
-  const line = document.body.lastElementChild.firstChild;
-  return (name) => {
-    if (name.startsWith("--")) return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    line.setAttribute("class", `s-${name}`);
-    return getComputedStyle(line).stroke;
-  };
-})();
+// The colour of a custom property.
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -3,7 +3,7 @@ import { words } from "./numbers.js";
 import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./gpu_or_cpu.js";
 import { colourMap } from "./map.js";
 import { curvesPanel } from "./chart_panel.js";
-import { implementationsTable, processesPlot } from "./implementations.js";
+import { implementationsTable, processesPlot, processesWords } from "./implementations.js";
 // What a reader looks at (operation, size, place of the data, how often they are used, what the chart
 // shows), shown in every part of the page and kept in the address.
 const PREFIX = "#view:";
@@ -36,10 +36,10 @@ const ready = (async () => {
     history.replaceState(null, "", address());
   };
   const drawCurves = curvesPanel(kinds, said, (size) => change({ size }));
-  const listRows = implementationsTable($("i-rows"), [...document.querySelectorAll("#implementations thead button")]);
+  const listRows = implementationsTable(said, $("i-rows"), [...document.querySelectorAll("#implementations thead button")]);
   // What a group does not have cannot be chosen.
   const offer = (group) => {
-    const offered = { speedup: group.compares && !!group.host?.length, time: true, rate: !!group.unit, answers: group.answers.length > 0, all: true };
+    const offered = { speedup: group.compares && group.host.length > 0, time: true, rate: !!group.unit, answers: group.answers.length > 0, all: true };
     if (!offered[view.show]) view.show = "time";
     if (!offered[view.rows]) view.rows = "all";
     for (const radio of document.querySelectorAll("#chart input")) {
@@ -55,20 +55,24 @@ const ready = (async () => {
     if (typedSize($("v-size").value) !== view.size) $("v-size").value = view.size;
     $("v-data").value = view.data;
     $("v-uses").value = view.uses;
-    if (groups.some((g) => g.verdict)) {
+    if (groups.some((g) => g.verdict || g.unmeasured)) {
       const { says, more } = verdictWords(said, group, view);
       $("v-says").textContent = says;
       $("v-more").textContent = more;
       const found = lookUp(group, view.data, view.size, view.uses);
       $("v-core").textContent = oneCore(group, found, view.size);
       $("verdict").dataset.choice = found ? ["cpu", "gpu", "unsure"][found.choice] : "";
-      $("w-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, view.size)}`;
-      $("w-rows").replaceChildren(...changesTable(said, group, view));
+      const at = `${group.symbol} = ${words.sized(group.sizes, view.size)}`;
+      // The page of one group has no such table.
+      if ($("w-at")) {
+        $("w-at").textContent = `${group.title} at ${at}`;
+        $("w-rows").replaceChildren(...changesTable(said, group, view));
+      }
       const answer = group.answers.find((a) => a.question === view.data);
       processesPlot($("p-dots"), group, answer);
-      $("p-says").textContent = answer ? `${group.title}, ${said.places[view.data][0]}. ${answer.cause}` : "Nothing was measured for this place of the data.";
+      $("p-says").textContent = answer ? `${group.title}, ${at}, ${said.places[view.data][0]}: ${processesWords(group, answer, view.size)} ${answer.cause}` : "Nothing was measured for this place of the data.";
       $("p-link").hidden = !answer;
-      if (answer) $("p-link").href = answer.evidence;
+      if (answer) $("p-link").href = said.base + answer.evidence;
     }
     listRows(group, drawCurves(group, view));
     $("view-link").href = address();

@@ -1,18 +1,15 @@
-//! The section of one group: plots, answers, break-even and tables.
+//! The tables of a group's page: what its answers rest on, findings, break-even, times, profiles, and
+//! all figures.
 
 use std::path::Path;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use crate::assemble::Assembled;
-use crate::page::answers::Answered;
+use crate::group::Group as View;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
-use crate::page::{evidence, findings, link, profile, table};
-use crate::reference_banner;
-use crate::static_plots::Curves;
-use crossover_draw::plot::figure::{Quantity, Shape};
-use crossover_results::analysis::findings::finding::Finding;
+use crate::page::{Parts, evidence, findings, link, profile, table};
+use crate::report::{self, Report};
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
@@ -21,110 +18,23 @@ use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-/// One plot in a page, and as a file.
-pub(crate) struct Drawn {
-    /// What it is of, and of which group.
-    title: String,
-    /// File name under `plots/`.
-    pub(crate) file: String,
-    /// With size and background.
-    pub(crate) svg: String,
-    /// Whether it is that of the answers.
-    pub(crate) shows_speedup: bool,
-    inline: String,
-}
-
-/// One group of any machine, drawn.
-pub(crate) struct Section<'a> {
-    /// Name of the group.
-    pub(crate) group: &'a str,
-    /// Its curves; `None` where it was measured at one size alone: a curve of one point is none, and
-    /// the page has the table instead.
-    pub(super) curves: Option<Curves<'a>>,
-    /// Speedup, time and throughput, as far as there are any.
-    pub(crate) plots: Vec<Drawn>,
-    /// What was found there.
-    findings: Vec<&'a Finding>,
-}
-
-impl<'a> Section<'a> {
-    /// Draws a group.
-    pub(crate) fn draw(report: &'a Assembled, group: &'a str) -> Self {
-        let findings = findings::of_group(&report.findings, group);
-        let curves = (!one_size(report, group)).then(|| Curves::of(report, group, &findings));
-        let charts = curves
-            .iter()
-            .flat_map(|curves| curves.charts(report, group));
-        let plots = charts.filter_map(|(kind, plot)| {
-            let drawing = plot.drawing(Shape::Wide)?;
-            Some(Drawn {
-                title: plot.title.clone(),
-                file: format!("{}-{kind}.svg", safe(group)),
-                svg: drawing.file(),
-                shows_speedup: plot.quantity == Quantity::Speedup,
-                inline: drawing.inline(),
-            })
-        });
-        Self {
-            group,
-            plots: plots.collect(),
-            curves,
-            findings,
-        }
-    }
-}
-
-/// Whether a group was measured at one size alone.
-pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
-    let mut sizes = report
-        .of_machines(name)
-        .flat_map(Group::benchmarks)
-        .map(|b| b.size);
-    let first = sizes.next();
-    sizes.all(|size| Some(size) == first)
-}
-
 /// Everything that was measured of a group; `out` is the folder of its page.
-pub(super) fn section(
-    report: &Assembled,
-    section: &Section,
-    answers: &[Answered],
-    out: &Path,
-) -> Markup {
-    let name = section.group;
-    let topic = report.topic(name);
+pub(super) fn section(parts: &Parts, group: &View, out: &Path) -> Markup {
+    let (report, name) = (parts.report, &*group.name);
+    let own = report.machine.group(name);
     html! {
         section.group id={ "group-" (safe(name)) } {
-            h2 { @if topic.question.is_empty() { "What was measured" } @else { (topic.question) } code.id { (name) } }
-            @if !section.plots.is_empty() {
-                div.plots {
-                    @for plot in &section.plots {
-                        figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (plot.title) } {
-                            (PreEscaped(&plot.inline))
-                        }
-                    }
-                }
-                @let left_out = section.curves.as_ref().map_or(0, Curves::left_out);
-                @if left_out > 0 {
-                    p.note {
-                        "The plots show the curves that the answers and findings are about; the table of times has "
-                        (left_out) " more."
-                    }
-                }
+            (evidence::section(report, parts.answers, name))
+            @if own.is_some() && report.is_unmeasured(name) {
+                p.note { (report::unknown(&[name])) }
             }
-            (findings::beside(report, name, &section.findings))
-            (evidence::section(report, answers, name))
-            @if report.machine.group(name).is_some() && reference_banner::is_unmeasured(report, name) {
-                p.note { (reference_banner::unknown(&[name])) }
-            }
+            (findings::beside(report, name))
             (break_even(report, name))
-            @if let Some(group) = report.machine.group(name) {
-                @if !one_size(report, name) { (times(report, group, &report.machine, out)) }
-            }
+            @if let Some(group) = own.filter(|_| !group.one_size()) { (times(group, &report.machine, out)) }
             (profile::profiles(report, name, out))
             @for machine in report.machines() {
-                @if let Some(group) = machine.group(name) {
-                    (details(report, group, machine, out))
+                @if let Some(measured) = machine.group(name) {
+                    (details(report, measured, machine, out, group.one_size()))
                 }
             }
         }
@@ -132,12 +42,8 @@ pub(super) fn section(
 }
 
 /// A row per size, so that a phone shows it whole.
-fn break_even(report: &Assembled, group: &str) -> Markup {
-    let (reuse, whose) = match &report.reference {
-        Some(reference) => (&reference.reuse, Some(&*reference.hardware)),
-        None => (&report.reuse, None),
-    };
-    let tables: Vec<&Reuse> = reuse.iter().filter(|r| r.group == group).collect();
+fn break_even(report: &Report, group: &str) -> Markup {
+    let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
     let Some(first) = tables.first() else {
         return html! {};
     };
@@ -153,7 +59,7 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
     let any_calls = sizes.iter().any(|size| calls(*size).is_some());
     let cell = |n: Option<f64>| html! { td.n data-v=[n.map(raw_count)] { (n.map_or(String::new(), operations)) } };
     html! {
-        h3 { "How often data must be used to pay for moving it" (findings::of_another(whose)) }
+        h3 { "How often data must be used to pay for moving it" }
         p.note {
             "Data are moved once and then used by several operations of gpu/" (first.resident) ": how many does it \
              take until the GPU is ahead of the best CPU code? 1: a single operation is enough. Never: the CPU \
@@ -210,7 +116,7 @@ fn linked(text: &str, benchmark: &Benchmark, machine: &MachineResults, out: &Pat
 }
 
 /// Medians: a row per size, a column per implementation, the fastest of a row marked.
-fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
+fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -225,7 +131,7 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
     };
     let title = format!("{}: times", topic.title);
     html! {
-        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
+        h3 { "Times" }
         p.note {
             "Median time per iteration"
             @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
@@ -268,13 +174,19 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
 }
 
 /// Every figure of every benchmark, folded away where the times stand above it.
-fn details(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
+fn details(
+    report: &Report,
+    group: &Group,
+    machine: &MachineResults,
+    out: &Path,
+    open: bool,
+) -> Markup {
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let own = std::ptr::eq(machine, &report.machine);
     let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
     html! {
-        details.all open[one_size(report, &group.name)] {
+        details.all open[open] {
             summary {
                 "All figures: " (units::counted(group.benchmarks().count(), "benchmark"))
                 @if !own { ", " (machine.hardware()) " (another machine)" }

@@ -1,0 +1,149 @@
+//! The plots of a group as files, for a README and for readers without scripts: the speedup of each
+//! answer, time, and the rate with the limits, all by size. They show what the chart shows first.
+
+use crate::group::{Curve, Group};
+use crossover_draw::ink::Paint;
+use crossover_draw::plot::{self, Dot, Limit, Plot, Quantity};
+use crossover_results::model::id::Device;
+use crossover_results::model::role::Residency;
+
+/// Curves that can be told apart.
+const MOST: usize = 6;
+
+/// The plots of a group, each with its name in that of the file; none of a group of one size.
+pub(crate) fn plots(group: &Group) -> Vec<(&'static str, Plot)> {
+    if group.one_size() {
+        return Vec::new();
+    }
+    let plot = |name: &'static str, kind: &str, quantity, curves, limits| {
+        let plot = Plot {
+            title: format!("{}: {kind}", group.topic.title),
+            size_label: group.topic.axis.clone(),
+            size_unit: group.topic.unit,
+            quantity,
+            curves,
+            limits,
+        };
+        (name, plot)
+    };
+    let even = Limit {
+        label: "as fast as the CPU".to_owned(),
+        value: 1.0,
+        paint: Paint::Cpu,
+    };
+    let speedups = group.answers.iter().filter_map(|answer| {
+        let dots = answer.speedup.iter();
+        let dots = dots.map(|&(size, value, low, high, _)| Dot {
+            size,
+            value,
+            low,
+            high,
+        });
+        Some(place(answer.question)?.curve(dots.collect()))
+    });
+    let mut plots = vec![
+        plot(
+            "speedup",
+            "speedup",
+            Quantity::Speedup,
+            speedups.collect(),
+            vec![even],
+        ),
+        plot(
+            "time",
+            "time",
+            Quantity::Time,
+            curves(group, &times),
+            Vec::new(),
+        ),
+    ];
+    if let Some(unit) = group.unit {
+        let limits = group.limits.iter().map(|roof| Limit {
+            label: roof.label.clone(),
+            value: roof.value,
+            paint: if roof.cpu { Paint::Cpu } else { Paint::Gpu },
+        });
+        let curves = curves(group, &rates);
+        let quantity = Quantity::Rate(unit);
+        plots.push(plot(
+            "throughput",
+            "throughput and limits",
+            quantity,
+            curves,
+            limits.collect(),
+        ));
+    }
+    plots
+}
+
+/// How a curve is called and coloured.
+struct Style(String, Paint);
+
+impl Style {
+    fn curve(self, dots: Vec<Dot>) -> plot::Curve {
+        let Self(label, paint) = self;
+        plot::Curve { label, paint, dots }
+    }
+}
+
+fn place(question: &str) -> Option<Style> {
+    let data = Residency::ALL
+        .into_iter()
+        .find(|data| data.name() == question)?;
+    Some(Style(data.words().to_owned(), Paint::Place(data)))
+}
+
+/// The code of the answers and the CPU code that it is compared with; where nothing is compared, the
+/// first rows.
+fn curves(group: &Group, dots: &dyn Fn(&Curve) -> Vec<Dot>) -> Vec<plot::Curve> {
+    if group.answers.is_empty() {
+        let counts = group.series.iter().filter(|series| series.counts);
+        let styled = counts.map(|s| Style(s.name.clone(), Paint::Hue(s.colour)).curve(dots(s)));
+        return styled.take(MOST).collect();
+    }
+    let answers = group.answers.iter().filter_map(|answer| {
+        let series = &group.series[answer.series?];
+        Some(place(answer.question)?.curve(dots(series)))
+    });
+    let mut curves: Vec<plot::Curve> = answers.collect();
+    let mut best: Vec<Dot> = Vec::new();
+    for (size, .., name) in &group.host {
+        let is_it =
+            |s: &&Curve| s.device == Device::Cpu && s.name.strip_prefix("cpu/") == Some(name);
+        let series = group.series.iter().find(is_it);
+        best.extend(
+            series
+                .into_iter()
+                .flat_map(dots)
+                .filter(|dot| dot.size == *size),
+        );
+    }
+    curves.push(Style("best CPU code".to_owned(), Paint::Cpu).curve(best));
+    curves
+}
+
+fn times(series: &Curve) -> Vec<Dot> {
+    let rows = series.rows.iter();
+    let dot = |row: &(u64, f64, f64, f64, _, _)| Dot {
+        size: row.0 as f64,
+        value: row.1,
+        low: row.2,
+        high: row.3,
+    };
+    rows.map(dot).collect()
+}
+
+fn rates(series: &Curve) -> Vec<Dot> {
+    // A rate of queueing would be a rate of nothing.
+    let rows = series.rows.iter().filter(|_| series.counts);
+    let dot = |row: &(u64, f64, f64, f64, Option<f64>, _)| {
+        let amount = row.4? * 1e9;
+        Some(Dot {
+            size: row.0 as f64,
+            value: amount / row.1,
+            low: amount / row.3,
+            high: amount / row.2,
+        })
+    };
+    rows.filter_map(dot).collect()
+}

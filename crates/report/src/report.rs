@@ -1,0 +1,276 @@
+//! What a report shows: a machine's results and what follows from them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
+use crossover_results::analysis::findings;
+use crossover_results::analysis::findings::finding::{Context, Finding};
+use crossover_results::analysis::reuse::{self, Reuse};
+use crossover_results::model::group_info::GroupInfo;
+use crossover_results::model::id::Device;
+use crossover_results::model::record::Skip;
+use crossover_results::store::curves::{Group, Series};
+use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::unreadable::Unreadable;
+use crossover_results::store::whole_file::FileError;
+
+/// Which other machines a report uses.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Other machines: each a record, a results root, or a folder with one in `criterion/`.
+    pub with: Vec<PathBuf>,
+    /// Leave out the committed machines of `<out>/machines/`.
+    pub no_reference: bool,
+}
+
+/// Everything that a report shows.
+#[derive(Debug)]
+pub struct Report {
+    /// The machine that the report is about.
+    pub machine: MachineResults,
+    /// The machine whose GPU stands in, if this one has none.
+    pub reference: Option<MachineResults>,
+    /// Machines that were named; what texts claim is compared with them too.
+    pub named: Vec<MachineResults>,
+    /// The answers: of this machine's CPU, against its own GPU or that of the reference.
+    pub found: Vec<CrossoverAnswer>,
+    /// The break-even tables of the machine with the GPU.
+    pub reuse: Vec<Reuse>,
+    /// The findings of the machine with the GPU.
+    pub findings: Vec<Finding>,
+    /// Names of the groups, those that compare CPU and GPU first, then in their own order.
+    pub groups: Vec<String>,
+}
+
+impl Report {
+    fn of(
+        machine: MachineResults,
+        named: Vec<MachineResults>,
+        committed: Option<MachineResults>,
+    ) -> Self {
+        let has_gpu =
+            |machine: &&MachineResults| machine.benchmarks().any(|b| b.device == Device::Gpu);
+        let reference = match has_gpu(&&machine) {
+            true => None,
+            false => named.iter().chain(&committed).find(has_gpu).cloned(),
+        };
+        let found = crossover_answer::find(&machine, reference.as_slice());
+        let own = reference
+            .as_ref()
+            .map(|gpu| crossover_answer::find(gpu, &[]));
+        let gpu = reference.as_ref().unwrap_or(&machine);
+        let own = own.as_deref().unwrap_or(&found);
+        let reuse = reuse::find(gpu, own);
+        // What is unsteady is shown and decides nothing.
+        let findings = findings::find(&Context {
+            machine: &gpu.steady(),
+            found: own,
+            reuse: &reuse,
+        });
+        let mut report = Self {
+            machine,
+            reference,
+            named,
+            found,
+            reuse,
+            findings,
+            groups: Vec::new(),
+        };
+        let groups = report.machines().flat_map(|machine| &machine.groups);
+        let names: BTreeSet<&String> = groups.map(|group| &group.name).collect();
+        let mut names: Vec<String> = names.into_iter().cloned().collect();
+        names.sort_by_cached_key(|name| {
+            let compares = !crossover_answer::of_group(&report.found, name).is_empty();
+            (!compares, report.group(name).map(|group| group.place))
+        });
+        report.groups = names;
+        report
+    }
+
+    /// The machine, and the one whose GPU stands in.
+    pub fn machines(&self) -> impl Iterator<Item = &MachineResults> {
+        std::iter::once(&self.machine).chain(&self.reference)
+    }
+
+    /// The machine of the GPU's figures.
+    pub fn gpu(&self) -> &MachineResults {
+        self.reference.as_ref().unwrap_or(&self.machine)
+    }
+
+    /// A group of this machine, or else of the reference.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.machines().find_map(|machine| machine.group(name))
+    }
+
+    /// The rows of a group: this machine's, and the GPU's of the reference.
+    pub fn rows<'a>(&'a self, name: &'a str) -> Vec<(&'a MachineResults, &'a Series)> {
+        let own = self
+            .machine
+            .group(name)
+            .into_iter()
+            .flat_map(|group| &group.series);
+        let own = own.map(|series| (&self.machine, series));
+        let theirs = self.reference.iter().flat_map(move |machine| {
+            let group = machine.group(name).into_iter();
+            group
+                .flat_map(|group| group.on(Device::Gpu))
+                .map(move |series| (machine, series))
+        });
+        own.chain(theirs).collect()
+    }
+
+    /// The curve of an answer's GPU code.
+    pub fn gpu_of(&self, found: &CrossoverAnswer) -> Option<&Series> {
+        found.gpu_series(self.gpu().group(&found.group)?)
+    }
+
+    /// What the group of that name states about itself.
+    pub fn topic(&self, name: &str) -> GroupInfo {
+        let known = self.group(name);
+        known.map_or_else(|| GroupInfo::of(name), |group| group.topic.clone())
+    }
+
+    /// Whose GPU it is, if not this machine's: `There is no GPU here. The GPU figures are of an
+    /// NVIDIA H200, measured 2026-11-21.`
+    pub fn whose_gpu(&self) -> Option<String> {
+        let gpu = self.reference.as_ref()?;
+        let day = day(gpu).map_or(String::new(), |day| format!(", measured {day}"));
+        let hardware = gpu.hardware();
+        Some(format!(
+            "There is no GPU here. The GPU figures are of another machine: {hardware}{day}."
+        ))
+    }
+
+    /// The groups that this machine's CPU has measured and no GPU, though they have code for it.
+    pub fn unmeasured(&self) -> Vec<&str> {
+        let names = self.machine.groups.iter().map(|group| &*group.name);
+        names.filter(|name| self.is_unmeasured(name)).collect()
+    }
+
+    /// Whether a group is one of them.
+    pub fn is_unmeasured(&self, name: &str) -> bool {
+        let row = format!("{name}/gpu/");
+        let has_row = |skip: &Skip| skip.id.starts_with(&row);
+        let on = |device| {
+            self.rows(name)
+                .iter()
+                .any(|(_, series)| series.device == device)
+        };
+        self.machine.skipped().iter().any(has_row) && on(Device::Cpu) && !on(Device::Gpu)
+    }
+}
+
+/// What is not known of these groups, in a sentence.
+pub(crate) fn unknown(groups: &[&str]) -> String {
+    let groups = groups.join(", ");
+    format!(
+        "No GPU has measured {groups} in these results, so from which size on it would win is not known."
+    )
+}
+
+/// The day of the machine's newest run.
+pub(crate) fn day(machine: &MachineResults) -> Option<&str> {
+    machine.run.as_ref()?.started.get(..10)
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing to report on.
+    #[error(
+        "no results under {}: run `cargo bench` first, or name the record of a machine with `--with`",
+        root.display()
+    )]
+    NoResults {
+        /// The results root.
+        root: PathBuf,
+    },
+    /// What was named with `--with` has none.
+    #[error(
+        "no results in {}: name the record of a machine, or a folder that holds Criterion's output \
+         or a `criterion` folder with it",
+        path.display()
+    )]
+    NothingThere {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// What was named with `--with` cannot be read.
+    #[error(transparent)]
+    Read(FileError),
+    /// A file could not be written.
+    #[error("{0}; `crossover report --out DIR` writes elsewhere")]
+    Write(#[from] FileError),
+}
+
+/// Reads the results under `root`; where there are none, the first of the other machines.
+///
+/// # Errors
+/// No results, or another machine that was named and cannot be read.
+pub fn read(root: &Path, out: &Path, options: &Options) -> Result<Report, ReportError> {
+    let mut machines = MachineResults::read_all(root, "this machine", false);
+    let mut machine = machines.remove(0);
+    let others = machines.iter().map(|other| {
+        let reason = "another machine measured here too, and a page shows one; give each machine a \
+                      folder of its own (CRITERION_HOME)";
+        Unreadable::new(other.hardware(), reason)
+    });
+    machine.problems.extend(others);
+    let (mut named, committed, problems) = others_of(out, options)?;
+    machine.problems.extend(problems);
+    let mut committed = committed.into_iter();
+    if machine.groups.is_empty() {
+        let problems = std::mem::take(&mut machine.problems);
+        let first = (!named.is_empty()).then(|| named.remove(0));
+        let first = first.or_else(|| committed.next());
+        machine = first.ok_or_else(|| ReportError::NoResults { root: root.into() })?;
+        machine.problems.splice(0..0, problems);
+    }
+    let with_gpu = |machine: &MachineResults| machine.gpu().is_some();
+    Ok(Report::of(machine, named, committed.find(with_gpu)))
+}
+
+/// Of the machines that were named and committed the one with the most answers, or that of `root` where
+/// there is none.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn most_answers(
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<Report, ReportError> {
+    let answers = |machine: &MachineResults| {
+        crossover_answer::headlines(&crossover_answer::find(machine, &[])).count()
+    };
+    let (named, committed, _) = others_of(out, options)?;
+    // The first of several that have as many.
+    let most = named.into_iter().chain(committed).rev().max_by_key(answers);
+    let machine = most.unwrap_or_else(|| MachineResults::read(root, "this machine", false));
+    match machine.groups.is_empty() {
+        true => Err(ReportError::NoResults { root: root.into() }),
+        false => Ok(Report::of(machine, Vec::new(), None)),
+    }
+}
+
+/// Machines that were named, the committed ones, and which of these could not be read.
+type Others = (Vec<MachineResults>, Vec<MachineResults>, Vec<Unreadable>);
+
+fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {
+    let mut named = Vec::new();
+    for path in &options.with {
+        let mut there = MachineResults::read_other(path).map_err(ReportError::Read)?;
+        there.retain(|other| !other.groups.is_empty());
+        if there.is_empty() {
+            return Err(ReportError::NothingThere { path: path.clone() });
+        }
+        named.extend(there);
+    }
+    let (committed, problems) = match options.no_reference {
+        true => Default::default(),
+        false => MachineResults::read_machines(&out.join(MACHINES)),
+    };
+    Ok((named, committed, problems))
+}

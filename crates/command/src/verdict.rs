@@ -49,12 +49,6 @@ enum Format {
     Markdown,
     /// Everything, for programs
     Json,
-    /// The new times in Bencher Metric Format
-    Bencher,
-    /// The new times for github-action-benchmark, `customSmallerIsBetter`
-    GithubActionBenchmark,
-    /// A test case for each benchmark
-    Junit,
 }
 
 impl VerdictArgs {
@@ -101,9 +95,6 @@ impl VerdictArgs {
             Format::Text => comparison.text(self.all),
             Format::Markdown => comparison.markdown(),
             Format::Json => comparison.json(self.fail_on),
-            Format::Bencher => comparison.bencher(),
-            Format::GithubActionBenchmark => comparison.github_action_benchmark(),
-            Format::Junit => comparison.junit(self.fail_on),
         }
     }
 
@@ -113,12 +104,6 @@ impl VerdictArgs {
         for (name, format) in [
             ("compare.md", Format::Markdown),
             ("compare.json", Format::Json),
-            ("compare-bencher.json", Format::Bencher),
-            (
-                "compare-github-action-benchmark.json",
-                Format::GithubActionBenchmark,
-            ),
-            ("compare-junit.xml", Format::Junit),
         ] {
             write(&dir.join(name), &self.form(comparison, format))?;
         }

@@ -185,13 +185,6 @@ impl Comparison {
             .map(|row| row.id.clone())
     }
 
-    /// What finds changes of the threshold: of each benchmark that can be judged, its id and the
-    /// number of pairs in all; infinite where that is nobody's number.
-    pub fn pairs_for_threshold(&self) -> impl Iterator<Item = (&str, f64)> {
-        let rows = self.rows.iter().filter(|row| row.reason.is_none());
-        rows.filter_map(|row| Some((row.id.as_str(), row.judgement?.pairs_for_threshold)))
-    }
-
     /// Ids that more pairs could decide, and how many pairs that would take.
     pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
         self.rows

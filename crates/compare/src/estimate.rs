@@ -10,7 +10,7 @@ use crossover_results::statistics::spread::{Spread, freedom_of_sum};
 const ENOUGH_PAIRS: usize = 8;
 
 /// Resolution is the change that is found with this probability.
-pub(super) const FOUND: f64 = 0.95;
+const FOUND: f64 = 0.95;
 
 /// The change of one benchmark, as a logarithm, seen in some of its pairs.
 #[derive(Clone, Debug)]

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use statrs::distribution::{ContinuousCDF, Normal};
-
 use crate::case::Case;
 use crate::class::Class;
-use crate::estimate::{Estimate, FOUND};
+use crate::estimate::Estimate;
 use crate::learn::{ENOUGH_BENCHMARKS, Learnt};
 use crate::multiple::{FIRST_ANALYSIS, analyses, discoveries, error_of_chosen, next_analysis};
 use crate::verdict::Verdict;
@@ -52,9 +50,6 @@ pub(super) struct Judged {
     /// Number of further pairs of processes that would decide it, as far as is known now; infinite
     /// where none would.
     pub(super) more_pairs: f64,
-    /// Number of pairs in all from which on changes of the threshold are found; infinite where that
-    /// is nobody's number.
-    pub(super) pairs_for_threshold: f64,
     pub(super) reason: Option<&'static str>,
 }
 
@@ -159,7 +154,6 @@ pub(super) fn judge(
                 resolving: (reason.is_none())
                     .then(|| (all.clone(), share * error_of(number + 1), pairs)),
                 more_pairs: more_pairs(all, change.as_ref(), edge),
-                pairs_for_threshold: pairs_for(all, edge),
                 reason: reason.filter(|_| verdict == Verdict::Unsure),
             })
         })
@@ -251,17 +245,6 @@ const SAME: f64 = 2.3;
 /// Nobody runs as many pairs of processes as this.
 const MOST: f64 = 20_000.0;
 
-/// The number of pairs from which on a change of `edge` is found with the probability [`FOUND`];
-/// infinite where nobody runs so many.
-fn pairs_for(all: &Estimate, edge: f64) -> f64 {
-    let found = Normal::standard().inverse_cdf(FOUND);
-    let pairs = ((CHANGED + found) * all.deviation() / edge).powi(2);
-    match pairs < MOST {
-        true => pairs.ceil(),
-        false => f64::INFINITY,
-    }
-}
-
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
 /// seems to be, give or take a standard error in the direction that is decided sooner; infinite where
 /// nobody runs so many.
@@ -317,17 +300,6 @@ mod tests {
         Estimate::known(pairs, deviation / (pairs as f64).sqrt())
     }
 
-    /// One of three dozen candidates changed by the threshold, and is found where the resolution at
-    /// the last analysis says so.
-    #[test]
-    fn a_change_is_found_in_as_many_pairs_as_are_told() {
-        let seen = spread(0.02, 4);
-        let (pairs, share) = last_analysis(pairs_for(&seen, THRESHOLD) as usize);
-        let error = share * error_of_chosen(1, 36, CHANGE_ERROR);
-        let found = seen.resolution(error, pairs) / THRESHOLD;
-        assert!((found - 1.0).abs() < 0.1, "{found} of the threshold");
-    }
-
     #[test]
     fn what_did_not_change_is_shown_the_same_in_as_many_pairs_as_are_told() {
         let told = 200 + more_pairs(&spread(0.1, 200), None, THRESHOLD) as usize;
@@ -337,10 +309,6 @@ mod tests {
 
     #[test]
     fn so_many_pairs_as_nobody_runs_are_never() {
-        for (deviation, is_few) in [(0.2, true), (0.28, false)] {
-            let told = pairs_for(&spread(deviation, 4), THRESHOLD);
-            assert_eq!(told.is_finite(), is_few, "{told} pairs");
-        }
         for (deviation, is_few) in [(0.55, true), (0.75, false)] {
             let told = more_pairs(&spread(deviation, 6_000), None, THRESHOLD);
             assert_eq!(told.is_finite(), is_few, "{told} pairs");

@@ -1,6 +1,4 @@
-//! Which benchmarks are worth another pair of processes, and what the time is worth.
-
-use crossover_results::statistics::median::median;
+//! Which benchmarks are worth another pair of processes.
 
 /// A benchmark that is not decided.
 #[derive(Clone, Copy, Debug)]
@@ -27,45 +25,6 @@ pub fn worth_it<'a>(mut open: Vec<Open<'a>>, start: f64, seconds_left: f64) -> V
         seconds + most * start <= seconds_left
     };
     open.iter().take_while(fits).map(|open| open.id).collect()
-}
-
-/// What the rest of the time is worth.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
-    /// Seconds after which changes of the threshold are found in all benchmarks where that can be;
-    /// infinite where it cannot in half of them.
-    pub seconds: f64,
-    /// The change that is found in the typical benchmark in the time that is left, as a multiple of
-    /// the threshold.
-    pub finds: f64,
-}
-
-/// What `seconds_left` are worth, after `pairs` of each benchmark: `benchmarks` has the number of
-/// pairs in all from which on changes of the threshold are found, and the seconds of one. `None`
-/// without any.
-pub fn outlook(
-    benchmarks: &[(f64, f64)],
-    pairs: f64,
-    start: f64,
-    seconds_left: f64,
-) -> Option<Outlook> {
-    let typical = median(benchmarks.iter().map(|(needed, _)| *needed))?;
-    let round = benchmarks.iter().map(|(_, seconds)| seconds).sum::<f64>() + start;
-    let more = |needed: f64| (needed - pairs).max(0.0);
-    let finite = benchmarks.iter().filter(|(needed, _)| needed.is_finite());
-    let all: f64 = finite
-        .map(|(needed, seconds)| more(*needed) * (seconds + start))
-        .sum();
-    // What is found falls with the root of the number of pairs.
-    let within = (seconds_left.max(0.0) / round + pairs).max(1.0);
-    Some(Outlook {
-        seconds: if typical.is_finite() {
-            all
-        } else {
-            f64::INFINITY
-        },
-        finds: (typical / within).sqrt(),
-    })
 }
 
 #[cfg(test)]
@@ -103,21 +62,5 @@ mod tests {
             seconds: 0.1,
         };
         assert_eq!(worth_it(vec![slow, quick], 1.0, 15.0), ["quick"]);
-    }
-
-    #[test]
-    fn the_time_that_a_threshold_takes_is_told_beforehand() {
-        // Ten pairs were run, of 3 s each with both benchmarks.
-        let benchmarks = [(40.0, 1.0), (40.0, 2.0)];
-        let told = outlook(&benchmarks, 10.0, 0.0, 90.0).unwrap();
-        assert_eq!((told.seconds, told.finds), (90.0, 1.0));
-        let told = outlook(&benchmarks, 10.0, 0.0, 0.0).unwrap();
-        assert_eq!((told.seconds, told.finds), (90.0, 2.0));
-        let never = [(f64::INFINITY, 1.0), (f64::INFINITY, 1.0), (20.0, 1.0)];
-        assert_eq!(
-            outlook(&never, 10.0, 0.0, 60.0).unwrap().seconds,
-            f64::INFINITY
-        );
-        assert_eq!(outlook(&[], 10.0, 0.0, 60.0), None);
     }
 }

@@ -31,9 +31,6 @@ pub(crate) struct Judgement {
     pub(crate) confirmed: usize,
     /// Number of further pairs that would decide it, where it is open; infinite where none would.
     pub(crate) more_pairs: f64,
-    /// Number of pairs in all from which on changes of the threshold are found; infinite where that
-    /// is nobody's number.
-    pub(crate) pairs_for_threshold: f64,
 }
 
 impl Judgement {
@@ -47,7 +44,6 @@ impl Judgement {
             pairs,
             confirmed: 0,
             more_pairs: f64::INFINITY,
-            pairs_for_threshold: 0.0,
         }
     }
 
@@ -61,7 +57,6 @@ impl Judgement {
             pairs: judged.estimate.pairs,
             confirmed: judged.confirmed,
             more_pairs: judged.more_pairs,
-            pairs_for_threshold: judged.pairs_for_threshold,
         }
     }
 }

@@ -17,6 +17,7 @@ use anyhow::bail;
 use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
 use crossover_protocol::turns::{PROTOCOL, TurnMessage};
+use crossover_words::units;
 
 /// Arguments of the user's for the benchmarks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,11 +80,11 @@ pub(super) struct Harness {
     /// What it runs, in its order.
     pub(super) ids: Vec<String>,
     /// Benchmarks that it does not run alone.
-    pub(super) never_alone: Vec<String>,
+    never_alone: Vec<String>,
     /// What it prints that looks like a benchmark.
-    pub(super) ignored: Vec<String>,
+    ignored: Vec<String>,
     /// Whether it takes fractions of a second.
-    pub(super) takes_fractions: bool,
+    takes_fractions: bool,
     options: Vec<String>,
     filter: Filter,
 }
@@ -398,6 +399,33 @@ fn is_doubtful(id: &str, all: &[String], filter: Filter) -> bool {
 }
 
 impl Harness {
+    /// What an executable cannot do.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let name = &self.executable.name;
+        let mut remarks = Vec::new();
+        if let Some(first) = self.never_alone.first() {
+            remarks.push(format!(
+            "left out: {} of {name} that cannot be run alone, since a name is used twice or longer \
+             than 100 bytes, such as {first}",
+            units::counted(self.never_alone.len(), "benchmark")
+        ));
+        }
+        if let Some(first) = self.ignored.first() {
+            remarks.push(format!(
+                "ignored: {} that {name} prints and does not list when selected by name, such as \
+             `{first}`",
+                units::counted(self.ignored.len(), "line")
+            ));
+        }
+        if !self.takes_fractions {
+            remarks.push(format!(
+            "the Criterion of {name} takes whole seconds alone: each process warms up and measures \
+             for a second; 0.4 and later take less"
+        ));
+        }
+        remarks
+    }
+
     /// Runs one benchmark alone, with its results in `home`.
     pub(super) fn command(&self, id: &str, home: &Path) -> Command {
         let mut command = self.executable.command();

@@ -1,14 +1,11 @@
 //! `crossover ab [A [B]]`: two revisions or bundles, run together in turns and compared pair by
 //! pair.
 
-mod arguments;
 mod child;
 mod criterion_options;
 mod executable;
-mod git;
 mod pairs;
 mod processes;
-mod sampling;
 mod subject;
 mod turns;
 mod worktree;
@@ -20,14 +17,104 @@ use std::time::SystemTime;
 
 use anyhow::anyhow;
 
-pub(crate) use crate::ab::arguments::Args;
 use crate::ab::pairs::Pairs;
 use crate::ab::subject::Subject;
 use crate::ab::worktree::Place;
+use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::{Comparison, Options};
 use crossover_compare::plan::{self, Open};
 use crossover_results::store::runs;
 use crossover_results::store::whole_file::try_to_write;
+
+/// The sides, in the names of runs.
+const NAMES: [char; 2] = ['a', 'b'];
+
+/// Build two versions, run them in turns, and compare them
+///
+/// Works for any Criterion project. Two processes of the same code differ, so `ab` runs many pairs
+/// of short processes, one benchmark each, in the order A B B A. The first pairs (`--pairs`) run all
+/// benchmarks. Later pairs run the undecided ones until the time is spent (`--budget`); only these
+/// pairs can make a verdict slower or faster. A suite of `crossover` takes turns sample by sample.
+///
+/// A and B are git revisions, or else bundle folders (each with an executable `run`). By default A is
+/// HEAD, and B is the work tree with its uncommitted changes. Revisions are built in work trees of
+/// their own, so you may go on editing yours. Arguments after `--` go to the benchmarks: a filter,
+/// `--sample-size`, and so on.
+///
+/// Exit code: 0 nothing is slower, 1 something is slower (see --fail-on) or a run failed, 2 nothing
+/// could be compared, 130 interrupted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The old code: a revision (HEAD by default) or a bundle folder
+    a: Option<String>,
+    /// The new code: a revision (the work tree by default) or a bundle folder
+    b: Option<String>,
+    /// Pairs of processes at the start, which run all benchmarks [default: 8; 2 where they take
+    /// turns sample by sample]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pairs: Option<u32>,
+    /// Minutes after which no further pair is started; 0 judges by the first pairs alone
+    #[arg(long, value_name = "MINUTES", default_value_t = 7.0, value_parser = minutes)]
+    budget: f64,
+    /// Seconds that a side may take for one turn, including set-up and analysis, before it is
+    /// ended as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    turn_limit: u32,
+    /// Only this bench target (may be repeated, and may be on one side only)
+    #[arg(long = "bench", value_name = "NAME", help_heading = BUILD)]
+    benches: Vec<String>,
+    /// Only this package of the workspace (may be repeated, and may be on one side only)
+    #[arg(short, long = "package", value_name = "NAME", help_heading = BUILD)]
+    packages: Vec<String>,
+    /// All packages of the workspace
+    #[arg(long, help_heading = BUILD, conflicts_with = "packages")]
+    workspace: bool,
+    /// Features of the packages
+    #[arg(short = 'F', long, value_name = "FEATURES", help_heading = BUILD)]
+    features: Vec<String>,
+    /// All features
+    #[arg(long, help_heading = BUILD)]
+    all_features: bool,
+    /// Without the default features
+    #[arg(long, help_heading = BUILD)]
+    no_default_features: bool,
+    /// Folder for the results of all runs
+    #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
+    results: PathBuf,
+    #[command(flatten)]
+    verdict: VerdictArgs,
+    /// Arguments of the benchmarks
+    #[arg(last = true, value_name = "BENCH_ARGS")]
+    bench_args: Vec<String>,
+}
+
+/// What `cargo bench` is given too, the same on both sides.
+const BUILD: &str = "Build (revisions only)";
+
+impl Args {
+    /// The flags of cargo that do not name a package or a target.
+    fn build_flags(&self) -> Vec<String> {
+        let flags = [
+            ("--workspace", self.workspace),
+            ("--all-features", self.all_features),
+            ("--no-default-features", self.no_default_features),
+        ];
+        let given = flags.into_iter().filter(|(_, given)| *given);
+        let features = self.features.iter().flat_map(|names| ["--features", names]);
+        given
+            .map(|(flag, _)| flag)
+            .chain(features)
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if (0.0..=10_000.0).contains(&minutes) => Ok(minutes),
+        _ => Err("give minutes, from 0 to 10000".to_owned()),
+    }
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -70,7 +157,6 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
 /// Runs what is not decided, in new processes, as long as there is time.
 fn confirm(options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Comparison> {
     let mut decided = BTreeSet::new();
-    pairs.tell_outlook(&pairs.compare(options));
     loop {
         let comparison = pairs.compare(options);
         decided.extend(comparison.decided());

@@ -3,50 +3,97 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::ab::arguments::Args;
 use crate::ab::child;
+use crate::ab::criterion_options::{self, BenchArgs, Harness, Kind};
 use crate::ab::executable::Executable;
-use crate::ab::processes::Limits;
-use crate::ab::sampling::{self, Sampling};
+use crate::ab::processes::Processes;
 use crate::ab::subject::{self, Prepared};
-use crate::ab::turns;
+use crate::ab::turns::Turns;
 use crate::ab::worktree::Place;
+use crate::ab::{Args, NAMES};
 use crossover_compare::comparison::{Comparison, Options, compare};
 use crossover_compare::median::Location;
-use crossover_compare::plan::{Outlook, outlook};
-use crossover_protocol::turns::Instructions;
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::layout::NEW;
-use crossover_results::store::source::Source;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::with_causes;
 use crossover_words::units;
+
+/// A way of running both sides.
+pub(super) trait Sampling {
+    /// Whether each process runs one benchmark, for a moment.
+    fn is_brief(&self) -> bool;
+
+    /// Runs a pair of processes, or of each benchmark one.
+    ///
+    /// # Errors
+    /// An interrupt, or that a process cannot be started.
+    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran>;
+
+    /// What a reader must know of the pairs that ran.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What is to be run.
+pub(super) struct Pair<'a> {
+    /// From 1.
+    pub(super) number: u32,
+    /// The folders for the results of each side.
+    pub(super) homes: &'a [PathBuf; 2],
+    /// The benchmarks; all of them without this.
+    pub(super) only: Option<&'a BTreeSet<String>>,
+    /// What a process may take, or a turn of one.
+    pub(super) limit: Duration,
+    /// When no further process is started.
+    pub(super) until: Option<Instant>,
+}
+
+impl Pair<'_> {
+    /// One of its runs.
+    pub(super) fn run(&self, side: usize) -> String {
+        format!("run {}{}", NAMES[side], self.number)
+    }
+}
+
+/// What became of a pair.
+#[derive(Default)]
+pub(super) struct Ran {
+    /// A sentence each.
+    pub(super) failures: Vec<String>,
+    /// Benchmarks that are not judged since their process failed, and how.
+    pub(super) failed: BTreeMap<String, String>,
+    /// How long each benchmark took, both sides together.
+    pub(super) seconds: BTreeMap<String, f64>,
+    /// Benchmarks that the time did not reach.
+    pub(super) unreached: usize,
+    /// What each side left.
+    pub(super) sides: [Baseline; 2],
+    /// Whether no other pair can be run.
+    pub(super) over: bool,
+}
 
 /// The pairs of processes that have run.
 pub(super) struct Pairs<'a> {
     args: &'a Args,
     results: &'a Path,
-    place: &'a Place,
     labels: [String; 2],
-    sampling: Sampling,
+    sampling: Box<dyn Sampling + 'a>,
     start: Instant,
     sides: [Vec<Baseline>; 2],
-    /// What the calibrations of each side chose.
-    choices: [BTreeMap<String, String>; 2],
     /// Pairs that have run.
     number: u32,
     /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds_of: BTreeMap<String, f64>,
     /// Seconds that the last pair took beside its benchmarks.
     pub(super) start_of_pair: f64,
-    failed: Vec<String>,
-    /// Benchmarks that a side has no result of since its process failed, and how.
-    failed_ids: BTreeMap<String, String>,
+    failures: Vec<String>,
+    failed: BTreeMap<String, String>,
     /// What a reader must know beside what the comparison says itself.
     remarks: Vec<String>,
     /// Whether no other pair is run: a side hung, or nothing more can be written.
@@ -62,23 +109,21 @@ impl<'a> Pairs<'a> {
         place: &'a Place,
         subjects: [Prepared; 2],
     ) -> anyhow::Result<Self> {
-        let mut remarks = Vec::from_iter(subject::different_dependencies(&subjects));
+        let mut remarks = subject::differences(&subjects);
         let labels = subjects.each_ref().map(|subject| subject.label.clone());
-        let sampling = sampling::choose(args, place, &subjects, &mut remarks)?;
+        let sampling = choose(args, place, &subjects, &mut remarks)?;
         Ok(Self {
             args,
             results,
-            place,
             labels,
             sampling,
             start: Instant::now(),
             sides: [Vec::new(), Vec::new()],
-            choices: [BTreeMap::new(), BTreeMap::new()],
             number: 0,
             seconds_of: BTreeMap::new(),
             start_of_pair: 0.0,
-            failed: Vec::new(),
-            failed_ids: BTreeMap::new(),
+            failures: Vec::new(),
+            failed: BTreeMap::new(),
             remarks,
             over: false,
         })
@@ -86,29 +131,22 @@ impl<'a> Pairs<'a> {
 
     /// Pairs that run everything.
     pub(super) fn first(&self) -> u32 {
-        self.args.pairs.unwrap_or(match self.sampling {
-            Sampling::Turns(_) => 2,
-            // So many tell what such processes differ by, also where some are far off.
-            Sampling::Processes(_) => 8,
-        })
+        // So many tell what short processes differ by, also where some are far off.
+        let usual = if self.sampling.is_brief() { 8 } else { 2 };
+        self.args.pairs.unwrap_or(usual)
     }
 
     /// What is taken from the samples of a process.
     pub(super) fn location(&self) -> Location {
-        match self.sampling {
-            Sampling::Turns(_) => Location::Median,
-            Sampling::Processes(_) => Location::Fastest,
+        match self.sampling.is_brief() {
+            true => Location::Fastest,
+            false => Location::Median,
         }
-    }
-
-    /// Seconds since the first pair was begun.
-    fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
     }
 
     /// Seconds of the budget that are left.
     pub(super) fn left(&self) -> f64 {
-        60.0 * self.args.budget - self.seconds()
+        60.0 * self.args.budget - self.start.elapsed().as_secs_f64()
     }
 
     /// Runs the first pairs.
@@ -119,33 +157,31 @@ impl<'a> Pairs<'a> {
         let mut only = None;
         while self.number < self.first() && !self.over {
             self.run(only.clone())?;
-            if self.number == 1 && self.args.budget > 0.0 {
-                only = self.those_that_fit();
+            if self.number == 1 && self.args.budget > 0.0 && self.sampling.is_brief() {
+                only = Some(self.those_that_fit());
             }
         }
         Ok(())
     }
 
-    /// After the first pair of short processes, the benchmarks that can run in all of the first
-    /// pairs within half of the budget. The slow ones would leave no time for the others.
-    fn those_that_fit(&mut self) -> Option<BTreeSet<String>> {
-        let Sampling::Processes(processes) = &self.sampling else {
-            return None;
-        };
-        let shared = processes
-            .shared()
-            .filter_map(|id| Some((id, *self.seconds_of.get(id)?)));
-        let mut shared: Vec<(&str, f64)> = shared.collect();
+    /// After the first pair, the benchmarks that can run in all of the first pairs within half of the
+    /// budget. The slow ones would leave no time for the others.
+    fn those_that_fit(&mut self) -> BTreeSet<String> {
+        let [old, new] = self.sides.each_ref().map(|runs| &runs[0].results);
+        let shared = old.keys().filter(|id| new.contains_key(*id));
+        let mut shared: Vec<(&String, f64)> = shared
+            .filter_map(|id| Some((id, *self.seconds_of.get(id)?)))
+            .collect();
         shared.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (mut seconds, limit) = (0.0, 30.0 * self.args.budget);
-        let fits = |(_, one): &&(&str, f64)| {
+        let fits = |(_, one): &&(&String, f64)| {
             seconds += one * f64::from(self.first() - 1);
             seconds <= limit
         };
         let fit: BTreeSet<String> = shared
             .iter()
             .take_while(fits)
-            .map(|(id, _)| (*id).to_owned())
+            .map(|(id, _)| (*id).clone())
             .collect();
         if let Some((slowest, seconds)) = shared.last().filter(|_| fit.len() < shared.len()) {
             self.remarks.push(format!(
@@ -156,7 +192,7 @@ impl<'a> Pairs<'a> {
                 self.args.budget,
             ));
         }
-        Some(fit)
+        fit
     }
 
     /// Runs another pair, of all benchmarks or of these. What keeps it from running is a failure of
@@ -169,7 +205,7 @@ impl<'a> Pairs<'a> {
             Err(error) if self.compares() && !child::interrupted() => {
                 self.over = true;
                 let why = with_causes(error.as_ref());
-                self.failed.push(format!("no more pairs were run: {why}"));
+                self.failures.push(format!("no more pairs were run: {why}"));
                 Ok(())
             }
             other => other,
@@ -184,155 +220,40 @@ impl<'a> Pairs<'a> {
 
     fn try_to_run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
         if let Err(why) = try_to_write(self.results) {
-            bail!("{}", self.no_room(&why));
+            bail!("{}", no_room(self.results, &why));
         }
         self.number += 1;
-        let pair = self.number;
+        let number = self.number;
         let [a, b] = &self.labels;
         match &only {
-            Some(only) if pair > self.first() => eprintln!(
-                "pair {pair}: {} still undecided, {:.0} s of {:.0} s used",
+            Some(only) if number > self.first() => eprintln!(
+                "pair {number}: {} still undecided, {:.0} s of {:.0} s left",
                 units::counted(only.len(), "benchmark"),
-                self.seconds(),
+                self.left(),
                 60.0 * self.args.budget
             ),
-            _ => eprintln!("pair {pair} of {}: {a} and {b}", self.first()),
+            _ => eprintln!("pair {number} of {}: {a} and {b}", self.first()),
         }
-        let homes = ['a', 'b'].map(|side| self.results.join(format!("{side}{pair}")));
+        let homes = NAMES.map(|side| self.results.join(format!("{side}{number}")));
         for home in &homes {
             std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
         }
-        let before = self.seconds();
-        let seconds_of = match self.sampling {
-            Sampling::Turns(_) => self.take_turns(&homes, only)?,
-            Sampling::Processes(_) => self.run_processes(&homes, only.as_ref())?,
-        };
-        // A side may have none of what is asked for later.
-        if pair == 1 && !self.compares() {
-            if !self.failed.is_empty() {
-                self.over = true;
-                return Ok(());
-            }
-            bail!(
-                "the first runs left no results in {}; does the filter after `--` match a benchmark, \
-                 and does `run` keep to CRITERION_HOME?",
-                homes.map(|home| home.display().to_string()).join(" or ")
-            );
+        let start = Instant::now();
+        let budget = Duration::from_secs_f64(60.0 * self.args.budget);
+        let ran = self.sampling.run(&Pair {
+            number,
+            homes: &homes,
+            only: only.as_ref(),
+            limit: Duration::from_secs(self.args.turn_limit.into()),
+            until: (self.args.budget > 0.0).then(|| self.start + budget),
+        })?;
+        self.over |= ran.over;
+        self.failures.extend(ran.failures);
+        for (id, how) in ran.failed {
+            self.seconds_of.remove(&id);
+            self.failed.insert(id, how);
         }
-        let seconds = self.seconds() - before;
-        self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
-        self.seconds_of.extend(seconds_of);
-        if let Sampling::Processes(processes) = &self.sampling {
-            let failed = processes.failed();
-            self.seconds_of.retain(|id, _| !failed.contains_key(id));
-        }
-        Ok(())
-    }
-
-    /// A pair of processes that take turns. Returns the seconds of each benchmark.
-    fn take_turns(
-        &mut self,
-        homes: &[PathBuf; 2],
-        only: Option<BTreeSet<String>>,
-    ) -> anyhow::Result<BTreeMap<String, f64>> {
-        let Sampling::Turns(executables) = &self.sampling else {
-            return Ok(BTreeMap::new());
-        };
-        let pair = self.number;
-        let choices = self.choices_of(pair);
-        let told = [0, 1].map(|side: usize| Instructions {
-            core: turns::core(pair),
-            // What computed rightly once does so in the other processes of its executable; what
-            // did not, or was not reached, must not be timed unverified.
-            only: only.clone().or_else(|| {
-                let verified = self.sides[side].first()?;
-                Some(verified.results.keys().cloned().collect())
-            }),
-            verify: pair == 1,
-            choices: choices.clone(),
-        });
-        let commands = |side: usize| -> Vec<Command> {
-            let command = |executable: &Executable| {
-                let mut command = executable.command();
-                command
-                    .args(&self.args.bench_args)
-                    .env("CRITERION_HOME", &homes[side]);
-                command
-            };
-            executables[side].iter().map(command).collect()
-        };
-        let ended = turns::take(
-            commands(0),
-            commands(1),
-            pair.is_multiple_of(2),
-            [&told[0], &told[1]],
-            self.turn_limit(),
-        )?;
-        let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
-        let mut failed = [None, None];
-        for (side, ended) in ended.into_iter().enumerate() {
-            let label = &self.labels[side];
-            let how = match ended.status {
-                Some(status) if status.success() => None,
-                Some(status) => Some(format!("failed ({status}); its output is above")),
-                None => Some("hung and was ended".to_owned()),
-            };
-            self.over |= ended.status.is_none();
-            if let Some(how) = how {
-                let run = format!("run {}{pair}", ['a', 'b'][side]);
-                self.failed.push(format!(
-                    "{run} of {label} {how}; benchmarks that it did not finish are not compared"
-                ));
-                failed[side] = Some(format!("{run} {how}"));
-            }
-            for (choice, chosen) in ended.choices {
-                self.choices[side].entry(choice).or_insert(chosen);
-            }
-            for (id, seconds) in ended.seconds {
-                *seconds_of.entry(id).or_default() += seconds;
-            }
-            self.sides[side].push(Baseline::read(&Source {
-                root: homes[side].clone(),
-                baseline: NEW.to_owned(),
-                label: label.clone(),
-            }));
-        }
-        // What the other side alone has is neither gone nor new.
-        for (side, how) in failed.into_iter().enumerate() {
-            let [this, other] = [&self.sides[side], &self.sides[1 - side]];
-            let is_lacking = |id: &&String| !this.iter().any(|run| run.results.contains_key(*id));
-            let ids = other.iter().flat_map(|run| run.results.keys());
-            if let Some(how) = how {
-                let lacking = ids.filter(is_lacking).map(|id| (id.clone(), how.clone()));
-                self.failed_ids.extend(lacking);
-            }
-        }
-        Ok(seconds_of)
-    }
-
-    /// A pair of short processes of each benchmark. Returns the seconds that each took.
-    fn run_processes(
-        &mut self,
-        homes: &[PathBuf; 2],
-        only: Option<&BTreeSet<String>>,
-    ) -> anyhow::Result<BTreeMap<String, f64>> {
-        let limits = Limits {
-            process: self.turn_limit(),
-            until: (self.args.budget > 0.0)
-                .then(|| self.start + Duration::from_secs_f64(60.0 * self.args.budget)),
-        };
-        let Sampling::Processes(processes) = &mut self.sampling else {
-            return Ok(BTreeMap::new());
-        };
-        let ran = processes.run(self.number, homes, only, self.place, limits)?;
-        self.failed_ids.extend(processes.failed().clone());
-        self.failed.extend(ran.failures);
-        if let Some(why) = ran.full {
-            self.over = true;
-            self.failed
-                .push(format!("no more pairs were run: {}", self.no_room(&why)));
-        }
-        if ran.unreached > 0 && self.number == 1 {
+        if ran.unreached > 0 && number == 1 {
             self.remarks.push(format!(
                 "the budget of {} min did not reach {}: raise --budget, or filter them",
                 self.args.budget,
@@ -344,55 +265,28 @@ impl<'a> Pairs<'a> {
             baseline.label.clone_from(label);
             side.push(baseline);
         }
-        Ok(ran.seconds)
-    }
-
-    fn no_room(&self, why: &io::Error) -> String {
-        format!(
-            "{}: {why}; make room there, or choose another folder with --results",
-            self.results.display()
-        )
-    }
-
-    fn turn_limit(&self) -> Duration {
-        Duration::from_secs(self.args.turn_limit.into())
-    }
-
-    /// The choices that both sides of a pair run with, so that they differ by their code alone:
-    /// those of the one side and of the other in turns, two pairs each. What only the other side
-    /// chose comes from there, and a candidate that a side does not have it does not take.
-    fn choices_of(&self, pair: u32) -> BTreeMap<String, String> {
-        let first = (pair / 2 % 2) as usize;
-        let mut choices = self.choices[1 - first].clone();
-        choices.extend(self.choices[first].clone());
-        choices
-    }
-
-    /// Says after the first pairs what the rest of the budget is worth, before it is spent.
-    pub(super) fn tell_outlook(&mut self, comparison: &Comparison) {
-        let known = comparison.pairs_for_threshold();
-        let benchmarks: Vec<(f64, f64)> = known
-            .filter_map(|(id, pairs)| Some((pairs, *self.seconds_of.get(id)?)))
-            .collect();
-        let first = f64::from(self.first());
-        let Some(outlook) = outlook(&benchmarks, first, self.start_of_pair, self.left()) else {
-            return;
-        };
-        let text = in_words(
-            &outlook,
-            comparison.threshold,
-            self.args.budget,
-            self.seconds(),
-        );
-        eprintln!("{text}");
-        if outlook.seconds > self.left() {
-            self.remarks.push(text);
+        // A side may have none of what is asked for later.
+        if number == 1 && !self.compares() {
+            self.over = true;
+            if self.failures.is_empty() {
+                bail!(
+                    "the first runs left no results in {}; does the filter after `--` match a benchmark, \
+                     and does `run` keep to CRITERION_HOME?",
+                    homes.map(|home| home.display().to_string()).join(" or ")
+                );
+            }
         }
+        let of_benchmarks: f64 = ran.seconds.values().sum();
+        self.start_of_pair = (start.elapsed().as_secs_f64() - of_benchmarks).max(0.0);
+        let judged = |(id, _): &(String, f64)| !self.failed.contains_key(id);
+        self.seconds_of
+            .extend(ran.seconds.into_iter().filter(judged));
+        Ok(())
     }
 
     pub(super) fn compare(&self, options: &Options) -> Comparison {
         let options = Options {
-            failed: self.failed_ids.clone(),
+            failed: self.failed.clone(),
             ..options.clone()
         };
         compare(&self.sides[0], &self.sides[1], &options)
@@ -400,11 +294,11 @@ impl<'a> Pairs<'a> {
 
     /// Shows the comparison, and says how the command ends.
     pub(super) fn close(&self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
-        comparison.failures.clone_from(&self.failed);
-        comparison.warnings.extend(self.different_choices());
+        comparison.failures.clone_from(&self.failures);
+        comparison.warnings.extend(self.sampling.remarks());
         comparison.warnings.extend(self.remarks.iter().cloned());
         let mut code = self.args.verdict.show(&comparison)?;
-        for text in &self.failed {
+        for text in &self.failures {
             eprintln!("error: {text}");
         }
         match self.args.verdict.keep(&comparison, self.results) {
@@ -419,70 +313,108 @@ impl<'a> Pairs<'a> {
         }
         Ok(code)
     }
-
-    /// What calibrations chose differently on the two sides.
-    fn different_choices(&self) -> Vec<String> {
-        let [old, new] = &self.choices;
-        let both = old
-            .iter()
-            .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
-        both.filter(|(_, old, new)| old != new)
-            .map(|(name, old, new)| match self.number {
-                1 => format!("{name}: base chose {old}, new {new}"),
-                _ => format!(
-                    "{name}: base chose {old}, new {new} in the first pair; later ones run both \
-                     sides with the same of the two, where both have it"
-                ),
-            })
-            .collect()
-    }
 }
 
-/// What the rest of a budget of so many minutes is worth, `spent` seconds of which are over.
-fn in_words(outlook: &Outlook, threshold: f64, budget: f64, spent: f64) -> String {
-    let percent = |times: f64| units::percent_fine(times * threshold);
-    let minutes = (outlook.seconds + spent) / 60.0;
-    if minutes <= budget {
-        return format!(
-            "changes from {} on are found within about {minutes:.0} min",
-            percent(1.0)
-        );
-    }
-    let finds = match outlook.finds.is_finite() {
-        true => format!("changes from {} on", percent(outlook.finds)),
-        false => "no change".to_owned(),
-    };
-    let needs = match minutes.is_finite() {
-        true => format!("--budget {:.0}", minutes.ceil()),
-        false => "a quieter machine or a larger --threshold".to_owned(),
-    };
-    // The typical benchmark may be done where a few others take long.
+pub(super) fn no_room(results: &Path, why: &io::Error) -> String {
     format!(
-        "by the first pairs, the budget of {budget} min finds {finds} in the typical benchmark; {} in all \
-         of them needs {needs}",
-        percent(1.0)
+        "{}: {why}; make room there, or choose another folder with --results",
+        results.display()
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Starts each executable to learn what it can, and chooses how both sides are run. What a reader
+/// must know of them goes to `remarks`.
+///
+/// # Errors
+/// An interrupt, or that the sides have no benchmark in common.
+fn choose<'a>(
+    args: &'a Args,
+    place: &'a Place,
+    subjects: &[Prepared; 2],
+    remarks: &mut Vec<String>,
+) -> anyhow::Result<Box<dyn Sampling + 'a>> {
+    let mut found = Found::probe(args, place, subjects, true)?;
+    if found.takers.iter().all(|takers| !takers.is_empty()) && !found.has_others() {
+        remarks.extend(found.left_out());
+        return Ok(Box::new(Turns::new(args, place, found.takers)?));
+    }
+    if found.takers.iter().any(|takers| !takers.is_empty()) {
+        // Where one cannot take turns, short processes serve all.
+        found = Found::probe(args, place, subjects, false)?;
+    }
+    let left_out: Vec<String> = found.left_out().collect();
+    let of_harnesses: BTreeSet<String> = (found.harnesses.iter().flatten())
+        .flat_map(Harness::remarks)
+        .collect();
+    let processes = Processes::new(place, found.harnesses);
+    if processes.shared() == 0 {
+        let side = |side: usize| {
+            let what = match processes.is_empty(side) {
+                true => "no benchmark",
+                false => "others",
+            };
+            format!("{} has {what}", subjects[side].label)
+        };
+        let left_out: String = left_out.iter().map(|why| format!("; {why}")).collect();
+        bail!(
+            "nothing to compare: {}, {}{left_out}. A filter after `--`, `-p` and `--bench` choose \
+             benchmarks of Criterion",
+            side(0),
+            side(1)
+        );
+    }
+    remarks.extend(of_harnesses.into_iter().chain(left_out));
+    Ok(Box::new(processes))
+}
 
-    #[test]
-    fn what_the_budget_is_worth_is_told_of_the_typical_benchmark_and_of_all() {
-        let told = |seconds, finds| in_words(&Outlook { seconds, finds }, 0.01, 0.75, 14.0);
-        assert_eq!(
-            told(31.0, 0.5),
-            "changes from 1 % on are found within about 1 min"
-        );
-        assert_eq!(
-            told(400.0, 1.0),
-            "by the first pairs, the budget of 0.75 min finds changes from 1 % on in the typical \
-             benchmark; 1 % in all of them needs --budget 7"
-        );
-        assert!(
-            told(f64::INFINITY, f64::INFINITY)
-                .ends_with("needs a quieter machine or a larger --threshold")
-        );
+/// What the executables of both sides turned out to be.
+#[derive(Default)]
+struct Found {
+    takers: [Vec<Executable>; 2],
+    harnesses: [Vec<Harness>; 2],
+    /// Executables that cannot be used, and why.
+    unusable: Vec<String>,
+    /// Executables without a benchmark, and why.
+    empty: BTreeSet<String>,
+}
+
+impl Found {
+    fn probe(
+        args: &Args,
+        place: &Place,
+        subjects: &[Prepared; 2],
+        offers_turns: bool,
+    ) -> anyhow::Result<Self> {
+        let user = BenchArgs::parse(&args.bench_args)?;
+        let limit = Duration::from_secs(args.turn_limit.into());
+        let mut found = Self::default();
+        for (side, subject) in subjects.iter().enumerate() {
+            for executable in &subject.executables {
+                place.bring(Some(side))?;
+                match criterion_options::probe(executable, &user, limit, offers_turns) {
+                    Ok(Kind::TakesTurns) => found.takers[side].push(executable.clone()),
+                    Ok(Kind::Criterion(harness)) => found.harnesses[side].push(harness),
+                    Ok(Kind::Empty(why)) => {
+                        let why = why.map(|why| format!("{}: {why}", executable.name));
+                        found.empty.extend(why);
+                    }
+                    Err(error) if child::interrupted() => return Err(error),
+                    Err(error) => {
+                        let why = with_causes(error.as_ref());
+                        found.unusable.push(format!("{}: {why}", subject.label));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn has_others(&self) -> bool {
+        !self.unusable.is_empty() || self.harnesses.iter().any(|harnesses| !harnesses.is_empty())
+    }
+
+    fn left_out(&self) -> impl Iterator<Item = String> {
+        let left_out = self.unusable.iter().chain(&self.empty);
+        left_out.map(|why| format!("left out: {why}"))
     }
 }

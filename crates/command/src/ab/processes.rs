@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
 use crate::ab::child::{self, Output};
 use crate::ab::criterion_options::Harness;
+use crate::ab::pairs::{Pair, Ran, Sampling, no_room};
 use crate::ab::worktree::Place;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
@@ -18,11 +18,12 @@ use crossover_results::store::source::Source;
 use crossover_results::store::whole_file::try_to_write;
 
 /// The benchmarks of both sides.
-pub(super) struct Processes {
+pub(super) struct Processes<'a> {
+    place: &'a Place,
     harnesses: [Vec<Harness>; 2],
     benchmarks: Vec<Benchmark>,
-    /// Those that failed, and how; they are not run again.
-    failed: BTreeMap<String, String>,
+    /// Those that failed are not run again.
+    failed: BTreeSet<String>,
 }
 
 struct Benchmark {
@@ -34,23 +35,8 @@ struct Benchmark {
     of: [Option<usize>; 2],
 }
 
-/// What became of a pair.
-#[derive(Default)]
-pub(super) struct Ran {
-    /// A sentence each.
-    pub(super) failures: Vec<String>,
-    /// How long each benchmark took, both sides together.
-    pub(super) seconds: BTreeMap<String, f64>,
-    /// Benchmarks that the time did not reach.
-    pub(super) unreached: usize,
-    /// What each side left.
-    pub(super) sides: [Baseline; 2],
-    /// Why nothing more can be written.
-    pub(super) full: Option<io::Error>,
-}
-
-impl Processes {
-    pub(super) fn new(harnesses: [Vec<Harness>; 2]) -> Self {
+impl<'a> Processes<'a> {
+    pub(super) fn new(place: &'a Place, harnesses: [Vec<Harness>; 2]) -> Self {
         let has_twins = |harnesses: &Vec<Harness>| {
             let mut seen = BTreeSet::new();
             let mut ids = harnesses.iter().flat_map(|harness| &harness.ids);
@@ -79,24 +65,17 @@ impl Processes {
             }
         }
         Self {
+            place,
             harnesses,
             benchmarks,
-            failed: BTreeMap::new(),
+            failed: BTreeSet::new(),
         }
     }
 
-    /// Benchmarks that both sides have.
-    pub(super) fn shared(&self) -> impl Iterator<Item = &str> {
-        let shared = self
-            .benchmarks
-            .iter()
-            .filter(|benchmark| benchmark.of.iter().all(Option::is_some));
-        shared.map(|benchmark| benchmark.id.as_str())
-    }
-
-    /// Benchmarks that are not run any more, and how they failed.
-    pub(super) fn failed(&self) -> &BTreeMap<String, String> {
-        &self.failed
+    /// The number of benchmarks that both sides have.
+    pub(super) fn shared(&self) -> usize {
+        let is_shared = |benchmark: &&Benchmark| benchmark.of.iter().all(Option::is_some);
+        self.benchmarks.iter().filter(is_shared).count()
     }
 
     /// Whether a side has none.
@@ -106,87 +85,93 @@ impl Processes {
             .all(|benchmark| benchmark.of[side].is_none())
     }
 
-    /// Runs another pair: of all benchmarks, or of these; none that failed, and no further one
-    /// `until` has come. Results go to the folders `homes`.
+    /// Runs one benchmark on each side, and returns how long that took. What the processes left goes
+    /// to `sides`.
     ///
     /// # Errors
-    /// An interrupt, or that a process cannot be started.
-    pub(super) fn run(
-        &mut self,
-        pair: u32,
-        homes: &[PathBuf; 2],
-        only: Option<&BTreeSet<String>>,
-        place: &Place,
-        limits: Limits,
-    ) -> anyhow::Result<Ran> {
+    /// As [`Sampling::run`]; within, how a process failed.
+    fn run_one(
+        &self,
+        i: usize,
+        pair: &Pair<'_>,
+        sides: &mut [Baseline; 2],
+    ) -> anyhow::Result<Result<f64, String>> {
+        let benchmark = &self.benchmarks[i];
+        let start = Instant::now();
+        let order = match (pair.number as usize + i).is_multiple_of(2) {
+            true => [0, 1],
+            false => [1, 0],
+        };
+        // Folders of its own: Criterion stores ids that differ in some characters in one.
+        let homes = pair.homes.each_ref().map(|home| home.join(i.to_string()));
+        let mut outputs = Vec::new();
+        for side in order {
+            let Some(of) = benchmark.of[side] else {
+                continue;
+            };
+            self.place.bring(Some(side))?;
+            let mut command = self.harnesses[side][of].command(&benchmark.own, &homes[side]);
+            let output = child::output(&mut command, pair.limit)?;
+            if !output.succeeded() {
+                return Ok(Err(format!("{} {}", pair.run(side), output.failure())));
+            }
+            outputs.push((side, output));
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        // Nothing counts that was measured against a process without a result.
+        let mut left = Vec::new();
+        for (side, output) in outputs {
+            match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
+                Ok(sampled) => left.push((side, sampled)),
+                Err(how) => return Ok(Err(format!("{} {how}", pair.run(side)))),
+            }
+        }
+        for (side, sampled) in left {
+            sides[side].results.insert(benchmark.id.clone(), sampled);
+        }
+        Ok(Ok(seconds))
+    }
+}
+
+impl Sampling for Processes<'_> {
+    fn is_brief(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran> {
         let mut ran = Ran::default();
         for harness in self.harnesses.iter().flatten() {
             harness.executable.read_anew();
         }
-        let wanted = self.benchmarks.iter().enumerate().filter(|(_, benchmark)| {
-            let id = &benchmark.id;
-            !self.failed.contains_key(id) && only.is_none_or(|only| only.contains(id))
-        });
-        let mut failed = Vec::new();
-        for (i, benchmark) in wanted {
-            if limits.until.is_some_and(|until| Instant::now() > until) {
+        for i in 0..self.benchmarks.len() {
+            let id = &self.benchmarks[i].id;
+            if self.failed.contains(id) || pair.only.is_some_and(|only| !only.contains(id)) {
+                continue;
+            }
+            if pair.until.is_some_and(|until| Instant::now() > until) {
                 ran.unreached += 1;
                 continue;
             }
-            let start = Instant::now();
-            let sides = match (pair as usize + i).is_multiple_of(2) {
-                true => [0, 1],
-                false => [1, 0],
-            };
-            // Folders of its own: Criterion stores ids that differ in some characters in one.
-            let own_homes = homes.each_ref().map(|home| home.join(i.to_string()));
-            let mut outputs = Vec::new();
-            for side in sides {
-                if let Some(of) = benchmark.of[side] {
-                    place.bring(Some(side))?;
-                    let harness = &self.harnesses[side][of];
-                    let mut command = harness.command(&benchmark.own, &own_homes[side]);
-                    let output = child::output(&mut command, limits.process)?;
-                    let succeeded = output.succeeded();
-                    outputs.push((side, output));
-                    if !succeeded {
+            match self.run_one(i, pair, &mut ran.sides)? {
+                Ok(seconds) => {
+                    ran.seconds.insert(id.clone(), seconds);
+                }
+                Err(how) => {
+                    let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
+                    if let Some(why) = full {
+                        let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
+                        let why = no_room(results, &why);
+                        ran.failures.push(format!("no more pairs were run: {why}"));
+                        ran.over = true;
                         break;
                     }
-                }
-            }
-            ran.seconds
-                .insert(benchmark.id.clone(), start.elapsed().as_secs_f64());
-            // Nothing counts that was measured against a process that failed.
-            let (mut left, mut how) = (Vec::new(), None);
-            for (side, output) in outputs {
-                match result(
-                    &output,
-                    &own_homes[side],
-                    &benchmark.own,
-                    &mut ran.sides[side],
-                ) {
-                    Ok(sampled) => left.push((side, sampled)),
-                    Err(failure) => {
-                        how.get_or_insert(format!("run {}{pair} {failure}", ['a', 'b'][side]));
-                    }
-                }
-            }
-            if let Some(how) = how {
-                ran.full = homes.iter().find_map(|home| try_to_write(home).err());
-                if ran.full.is_some() {
-                    break;
-                }
-                failed.push((benchmark.id.clone(), how));
-            } else {
-                for (side, sampled) in left {
-                    let results = &mut ran.sides[side].results;
-                    results.insert(benchmark.id.clone(), sampled);
+                    ran.failures
+                        .push(format!("{id} of {how}; it is not run again"));
+                    ran.failed.insert(id.clone(), how);
                 }
             }
         }
-        let failure = |(id, how): &(String, String)| format!("{id} of {how}; it is not run again");
-        ran.failures.extend(failed.iter().map(failure));
-        self.failed.extend(failed);
+        self.failed.extend(ran.failed.keys().cloned());
         Ok(ran)
     }
 }
@@ -214,15 +199,6 @@ fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Resul
         (None, Some(problem)) => Err(format!("left a result that cannot be read: {problem}")),
         (None, None) => Err(output.without_result()),
     }
-}
-
-/// How long things may take.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    /// A process.
-    pub(super) process: Duration,
-    /// When no further one is started.
-    pub(super) until: Option<Instant>,
 }
 
 /// Removes Criterion's copies of the newest result, which hundreds of pairs would fill a disk with.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 
-use crate::ab::arguments::Args;
 use crate::ab::executable::{self, Executable};
 use crate::ab::worktree::{Place, Repository};
+use crate::ab::{Args, NAMES};
 
 /// Named by the user, not yet built.
 pub(super) enum Subject {
@@ -126,7 +126,7 @@ impl Subject {
         };
         place.bring(Some(side))?;
         repository.fill(&place.tree(), commit.as_deref())?;
-        let name = ["a", "b"][side];
+        let name = NAMES[side];
         eprintln!("building {name}: {label}");
         let folder = place.tree().join(repository.prefix());
         let executables = match folder.is_dir() {
@@ -182,8 +182,13 @@ fn dependencies(folder: &Path, tree: &Path) -> Option<Dependencies> {
     Some(dependencies)
 }
 
+/// What differs between two sides beside their code, a sentence each.
+pub(super) fn differences(sides: &[Prepared; 2]) -> Vec<String> {
+    different_dependencies(sides).into_iter().collect()
+}
+
 /// Where the dependencies of two sides differ, in a sentence.
-pub(super) fn different_dependencies(sides: &[Prepared; 2]) -> Option<String> {
+fn different_dependencies(sides: &[Prepared; 2]) -> Option<String> {
     /// More are counted.
     const NAMED: usize = 5;
     let [old, new] = [

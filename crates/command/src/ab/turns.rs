@@ -1,7 +1,7 @@
 //! Two processes that run one at a time: sample by sample in the order A B B A, so that both meet
 //! the same host. What they say is in [`crossover_protocol::turns`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -11,23 +11,169 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nix::sched::{CpuSet, sched_getaffinity};
 
+use crate::ab::Args;
 use crate::ab::child::{self, GLANCE};
+use crate::ab::executable::Executable;
+use crate::ab::pairs::{Pair, Ran, Sampling};
+use crate::ab::worktree::Place;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::layout::NEW;
+use crossover_results::store::source::Source;
+
+/// The executables of both sides, which take turns.
+pub(super) struct Turns<'a> {
+    bench_args: &'a [String],
+    executables: [Vec<Executable>; 2],
+    /// What each side verified in the first pair.
+    verified: [Option<BTreeSet<String>>; 2],
+    /// What the calibrations of each side chose.
+    choices: [BTreeMap<String, String>; 2],
+    /// Pairs that have run.
+    number: u32,
+}
+
+impl<'a> Turns<'a> {
+    /// Of executables that were built where `place` has one work tree at a time; both run at once, each
+    /// in its own.
+    ///
+    /// # Errors
+    /// That the work trees cannot be moved.
+    pub(super) fn new(
+        args: &'a Args,
+        place: &Place,
+        executables: [Vec<Executable>; 2],
+    ) -> anyhow::Result<Self> {
+        place.bring(None)?;
+        let moved = |side: usize| {
+            let executables = executables[side].iter();
+            executables
+                .map(|executable| executable.moved(&place.tree(), &place.aside(side)))
+                .collect()
+        };
+        Ok(Self {
+            bench_args: &args.bench_args,
+            executables: [moved(0), moved(1)],
+            verified: [None, None],
+            choices: [BTreeMap::new(), BTreeMap::new()],
+            number: 0,
+        })
+    }
+
+    /// The choices that both sides of a pair run with, so that they differ by their code alone:
+    /// those of the one side and of the other in turns, two pairs each. What only the other side
+    /// chose comes from there, and a candidate that a side does not have it does not take.
+    fn choices_of(&self, pair: u32) -> BTreeMap<String, String> {
+        let first = (pair / 2 % 2) as usize;
+        let mut choices = self.choices[1 - first].clone();
+        choices.extend(self.choices[first].clone());
+        choices
+    }
+}
+
+impl Sampling for Turns<'_> {
+    fn is_brief(&self) -> bool {
+        false
+    }
+
+    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran> {
+        self.number = pair.number;
+        let choices = self.choices_of(pair.number);
+        let told = [0, 1].map(|side: usize| Instructions {
+            core: core(pair.number),
+            // What computed rightly once does so in the other processes of its executable; what
+            // did not, or was not reached, must not be timed unverified.
+            only: pair.only.cloned().or_else(|| self.verified[side].clone()),
+            verify: pair.number == 1,
+            choices: choices.clone(),
+        });
+        let commands = |side: usize| -> Vec<Command> {
+            let command = |executable: &Executable| {
+                let mut command = executable.command();
+                command
+                    .args(self.bench_args)
+                    .env("CRITERION_HOME", &pair.homes[side]);
+                command
+            };
+            self.executables[side].iter().map(command).collect()
+        };
+        let b_first = pair.number.is_multiple_of(2);
+        let told = [&told[0], &told[1]];
+        let ended = take(commands(0), commands(1), b_first, told, pair.limit)?;
+        let mut ran = Ran::default();
+        let mut failed = [None, None];
+        for (side, ended) in ended.into_iter().enumerate() {
+            let how = match ended.status {
+                Some(status) if status.success() => None,
+                Some(status) => Some(format!("failed ({status}); its output is above")),
+                None => Some("hung and was ended".to_owned()),
+            };
+            ran.over |= ended.status.is_none();
+            failed[side] = how.map(|how| format!("{} {how}", pair.run(side)));
+            for (choice, chosen) in ended.choices {
+                self.choices[side].entry(choice).or_insert(chosen);
+            }
+            for (id, seconds) in ended.seconds {
+                *ran.seconds.entry(id).or_default() += seconds;
+            }
+            ran.sides[side] = Baseline::read(&Source {
+                root: pair.homes[side].clone(),
+                baseline: NEW.to_owned(),
+                label: String::new(),
+            });
+            let ids = || ran.sides[side].results.keys().cloned().collect();
+            self.verified[side].get_or_insert_with(ids);
+        }
+        for (side, run) in failed.into_iter().enumerate() {
+            let Some(run) = run else { continue };
+            // What the other side alone has is neither gone nor new.
+            let verified = self.verified[side]
+                .iter()
+                .flatten()
+                .collect::<BTreeSet<_>>();
+            let lacking = ran.sides[1 - side].results.keys();
+            let lacking = lacking.filter(|id| !verified.contains(id));
+            ran.failed
+                .extend(lacking.map(|id| (id.clone(), run.clone())));
+            ran.failures.push(format!(
+                "{run}; benchmarks that it did not finish are not compared"
+            ));
+        }
+        Ok(ran)
+    }
+
+    /// What calibrations chose differently on the two sides.
+    fn remarks(&self) -> Vec<String> {
+        let [old, new] = &self.choices;
+        let both = old
+            .iter()
+            .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
+        both.filter(|(_, old, new)| old != new)
+            .map(|(name, old, new)| match self.number {
+                1 => format!("{name}: base chose {old}, new {new}"),
+                _ => format!(
+                    "{name}: base chose {old}, new {new} in the first pair; later ones run both \
+                     sides with the same of the two, where both have it"
+                ),
+            })
+            .collect()
+    }
+}
 
 /// What became of a side.
 #[derive(Debug)]
-pub(super) struct Ended {
+struct Ended {
     /// `None` where it hung and was ended.
-    pub(super) status: Option<ExitStatus>,
+    status: Option<ExitStatus>,
     /// What its calibrations chose, by the name of the choice.
-    pub(super) choices: BTreeMap<String, String>,
+    choices: BTreeMap<String, String>,
     /// How long it ran for each benchmark.
-    pub(super) seconds: BTreeMap<String, f64>,
+    seconds: BTreeMap<String, f64>,
 }
 
 /// The core that both sides of a pair of processes share: another one for each pair, far from the
 /// last one, since cores differ by what else the host has them do.
-pub(super) fn core(pair: u32) -> Option<usize> {
+fn core(pair: u32) -> Option<usize> {
     const GOLDEN_RATIO: f64 = 0.618_033_988_75;
     let cores = usable_cores();
     let at = (f64::from(pair) * GOLDEN_RATIO).fract() * cores.len() as f64;
@@ -47,7 +193,7 @@ fn usable_cores() -> Vec<usize> {
 ///
 /// # Errors
 /// An interrupt, which ends both, or a side that cannot be started.
-pub(super) fn take(
+fn take(
     a: Vec<Command>,
     b: Vec<Command>,
     b_first: bool,

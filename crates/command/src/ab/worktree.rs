@@ -12,12 +12,13 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
-use crate::ab::{child, git};
+use crate::ab::{NAMES, child};
+use crossover_protocol::local_variables;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
 
@@ -96,7 +97,7 @@ impl Repository {
 
     fn around(dir: &Path) -> anyhow::Result<Self> {
         let path = |what: &str| {
-            git::line(git::around(dir).args(["rev-parse", "--path-format=absolute", what]))
+            git_line(git_around(dir).args(["rev-parse", "--path-format=absolute", what]))
         };
         Ok(Self {
             top: path("--show-toplevel")?.into(),
@@ -109,7 +110,7 @@ impl Repository {
     pub(super) fn commit(&self, revision: &str) -> anyhow::Result<String> {
         let parse = |revision: &str| {
             let args = ["rev-parse", "--verify", "--end-of-options", revision];
-            git::line(git::around(&self.top).args(args))
+            git_line(git_around(&self.top).args(args))
         };
         // Behind `:/text` the braces would belong to the text.
         parse(&format!("{}^{{commit}}", parse(revision)?))
@@ -118,7 +119,7 @@ impl Repository {
     /// Whether it lacks the history before some commits.
     pub(super) fn is_shallow(&self) -> bool {
         let args = ["rev-parse", "--is-shallow-repository"];
-        git::line(git::around(&self.top).args(args)).is_ok_and(|said| said == "true")
+        git_line(git_around(&self.top).args(args)).is_ok_and(|said| said == "true")
     }
 
     /// The folder above the target folders of both sides. They are kept: the next build finds its
@@ -153,7 +154,7 @@ impl Repository {
     fn check_out(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
         self.borrow(commit, dir)?;
         reset(dir, "--hard")?;
-        for (path, entry) in listed(&mut git::within(dir), &[])? {
+        for (path, entry) in listed(&mut git_within(dir), &[])? {
             let Some(commit) = entry.submodule else {
                 continue;
             };
@@ -172,7 +173,7 @@ impl Repository {
         self.borrow(&self.commit("HEAD")?, dir)?;
         let mut not_here = Vec::new();
         let new = ["--others", "--exclude-standard"];
-        let files = listed(&mut git::around(&self.top), &new)?;
+        let files = listed(&mut git_around(&self.top), &new)?;
         self.tell_large(&files);
         for (path, entry) in files {
             let (from, to) = (self.top.join(&path), dir.join(&path));
@@ -206,9 +207,9 @@ impl Repository {
         if !not_here.is_empty() {
             let list = dir.join(".git").join("left-out-by-a-sparse-checkout");
             fs::write(&list, not_here)?;
-            let mut checkout = git::within(dir);
+            let mut checkout = git_within(dir);
             checkout.args(["checkout-index", "-z", "--stdin"]);
-            git::output(checkout.stdin(File::open(list)?))?;
+            git_output(checkout.stdin(File::open(list)?))?;
         }
         Ok(())
     }
@@ -248,17 +249,17 @@ impl Repository {
     /// entry there after a kill.
     fn borrow(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
         let format = ["rev-parse", "--show-object-format"];
-        let format = git::line(git::around(&self.top).args(format))?;
-        let mut init = git::around(Path::new("."));
+        let format = git_line(git_around(&self.top).args(format))?;
+        let mut init = git_around(Path::new("."));
         init.args(["init", "--quiet", "--template="])
             .arg(format!("--object-format={format}"))
             .arg(dir)
             // The form of `packed-refs`.
             .env("GIT_DEFAULT_REF_FORMAT", "files");
-        git::output(&mut init)?;
+        git_output(&mut init)?;
         let own = dir.join(".git");
         let refs = ["for-each-ref", "--format=%(objectname) %(refname)"];
-        let refs = git::output(git::around(&self.top).args(refs))?;
+        let refs = git_output(git_around(&self.top).args(refs))?;
         fs::write(own.join("packed-refs"), refs)?;
         fs::write(own.join("HEAD"), format!("{commit}\n"))?;
         fs::create_dir_all(own.join("info"))?;
@@ -303,7 +304,7 @@ impl Repository {
 
 /// Sets the index, and with `--hard` the files, to those of HEAD.
 fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
-    let status = child::run(git::within(dir).args(["reset", "--quiet", how]))?;
+    let status = child::run(git_within(dir).args(["reset", "--quiet", how]))?;
     if !status.success() {
         bail!("git could not write the files of a commit ({status}); its message is above");
     }
@@ -322,7 +323,7 @@ struct Entry {
 
 /// The files of the index, and what `options` add to them; a file with conflicts only once.
 fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBuf, Entry>> {
-    let list = git::output(git.args(["ls-files", "-z", "-t", "--stage"]).args(options))?;
+    let list = git_output(git.args(["ls-files", "-z", "-t", "--stage"]).args(options))?;
     list.split(|byte| *byte == 0)
         .filter(|entry| !entry.is_empty())
         .map(|entry| {
@@ -408,7 +409,7 @@ impl Place {
             let _ = self.targets.set(targets);
         }
         let targets = self.targets.get().context("the target folders were set")?;
-        Ok(targets.path.join(["a", "b"][side]))
+        Ok(targets.path.join(NAMES[side].to_string()))
     }
 
     /// Where a side is built and runs.
@@ -418,7 +419,7 @@ impl Place {
 
     /// Where the work tree of a side lies while the other one's is there.
     pub(super) fn aside(&self, side: usize) -> PathBuf {
-        self.path.join(["a", "b"][side])
+        self.path.join(NAMES[side].to_string())
     }
 
     /// Has the work tree of this side lie at [`tree`](Self::tree), or none. A side that has none yet
@@ -467,4 +468,59 @@ pub(super) fn remove_abandoned() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// git on the repository around `dir`. It runs no hook, takes no lock that it can do without, and
+/// fetches nothing that a partial clone lacks.
+fn git_around(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    local_variables::remove(&mut command)
+        .args(["-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "core.fsmonitor=false"])
+        .arg("-C")
+        .arg(dir)
+        // What it says is read.
+        .env("LC_ALL", "C")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// git on our repository in `dir`, and on no other one above it. What a partial clone lacks is
+/// fetched to it.
+fn git_within(dir: &Path) -> Command {
+    let mut command = git_around(dir);
+    command
+        .arg("--git-dir")
+        .arg(dir.join(".git"))
+        .arg("--work-tree")
+        .arg(dir)
+        .env_remove("GIT_NO_LAZY_FETCH");
+    command
+}
+
+/// What it prints.
+///
+/// # Errors
+/// What it says of its failure, as one sentence.
+fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+    let out = command.output().context("git could not be started")?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr);
+        let said: Vec<&str> = said.split_whitespace().collect();
+        bail!("git: {}", said.join(" "));
+    }
+    Ok(out.stdout)
+}
+
+/// The line that it prints.
+///
+/// # Errors
+/// As [`git_output`].
+fn git_line(command: &mut Command) -> anyhow::Result<String> {
+    Ok(String::from_utf8(git_output(command)?)
+        .context("git printed no UTF-8")?
+        .trim_end_matches(['\n', '\r'])
+        .to_owned())
 }

@@ -299,24 +299,9 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     };
     assert_eq!(value("exit-code="), "1");
     assert_eq!(fs::read_to_string(value("comment=")).unwrap(), summary);
-    let form =
-        |name: &str| fs::read_to_string(PathBuf::from(value("results=")).join(name)).unwrap();
-    let parsed = |name: &str| serde_json::from_str::<Value>(&form(name)).unwrap();
-    let near = |value: &Value| (value.as_f64().unwrap() / 300.0 - 1.0).abs() < 0.01;
-    let latency = &parsed("compare-bencher.json")["sort/100"]["value"];
-    assert!(near(&latency["value"]), "{latency}");
-    assert!(
-        latency["lower_value"].as_f64() < latency["upper_value"].as_f64(),
-        "{latency}"
-    );
-    let entries = parsed("compare-github-action-benchmark.json");
-    assert!(
-        near(&entries[0]["value"]) && entries[0]["unit"] == "",
-        "{entries}"
-    );
-    let junit = form("compare-junit.xml");
-    holds(&junit, r#"tests="2" failures="1" errors="0" skipped="0""#);
-    holds(&junit, r#"<testcase classname="sort" name="100""#);
+    let kept = PathBuf::from(value("results=")).join("compare.json");
+    let kept: Value = serde_json::from_slice(&fs::read(kept).unwrap()).unwrap();
+    assert_eq!(verdict(&kept, "sort/100"), "slower");
     // Nothing to compare is said too.
     let output = run("nowhere", "none");
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));

@@ -1,7 +1,6 @@
 //! How often a verdict is false and how often a true change is found, in simulated comparisons with
 //! known truth.
 
-mod redrawn;
 mod simulated;
 
 use crate::case::{Case, Pair};

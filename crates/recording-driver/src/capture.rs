@@ -1,18 +1,12 @@
 //! Captures: streams whose work becomes nodes of a graph.
 
-use std::thread;
-
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::objects::{Capture, CapturePlace, Graph, Node, Work};
 use crate::state::{Answer, State, known};
 
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`; 0 is global and 2 is relaxed.
-const THREAD_LOCAL: u32 = 1;
-const RELAXED: u32 = 2;
-
 impl State {
-    pub(crate) fn begin_capture(&mut self, stream: u64, mode: u32) -> Answer {
+    pub(crate) fn begin_capture(&mut self, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
         let begun = &self.streams[&stream];
         if begun.is_legacy {
@@ -27,8 +21,6 @@ impl State {
         let capture = self.handle();
         let begun = Capture {
             origin: stream,
-            mode,
-            thread: thread::current().id(),
             nodes: Vec::new(),
             spoiled: false,
         };
@@ -56,10 +48,6 @@ impl State {
         if capture.origin != stream {
             let why = format!("the capture was not begun on {name}");
             return Err(Fault::new(code::CAPTURE_UNMATCHED, why));
-        }
-        if capture.mode != RELAXED && capture.thread != thread::current().id() {
-            let why = format!("the capture of {name} was begun by another thread");
-            return Err(Fault::new(code::CAPTURE_WRONG_THREAD, why));
         }
         let capture = self
             .captures
@@ -164,12 +152,9 @@ impl State {
         Fault::new(code, why)
     }
 
-    /// Calls that may wait for a stream are not allowed while this thread captures one.
+    /// Calls that may wait for a stream are not allowed while one is being captured. One thread calls.
     pub(crate) fn check_no_capture(&mut self, what: &str) -> Answer {
-        let this = thread::current().id();
-        let of_thread =
-            |c: &&mut Capture| c.mode == 0 || c.mode == THREAD_LOCAL && c.thread == this;
-        let Some(capture) = self.captures.values_mut().find(of_thread) else {
+        let Some(capture) = self.captures.values_mut().next() else {
             return Ok(());
         };
         capture.spoiled = true;
@@ -198,7 +183,7 @@ mod tests {
     fn capturing() -> (State, u64) {
         let (mut state, _) = opened();
         let stream = state.create_stream(true).unwrap();
-        state.begin_capture(stream, THREAD_LOCAL).unwrap();
+        state.begin_capture(stream).unwrap();
         (state, stream)
     }
 
@@ -227,7 +212,7 @@ mod tests {
             state.create_stream(true).unwrap(),
         );
         let event = state.create_event(2).unwrap();
-        state.begin_capture(stream_1, THREAD_LOCAL).unwrap();
+        state.begin_capture(stream_1).unwrap();
         state.record(event, stream_1).unwrap();
         state.wait_event(stream_2, event).unwrap();
         launched(&mut state, stream_2);

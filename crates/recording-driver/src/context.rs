@@ -1,10 +1,10 @@
-//! Contexts: which one is current on a thread, and what is in one.
+//! The context of the device: on which threads it is current, and what is in it.
 
 use std::cell::Cell;
 
 use crate::fault::{Fault, code};
 use crate::log;
-use crate::objects::Context;
+use crate::memory::Kind;
 use crate::state::{Answer, State};
 
 thread_local! {
@@ -22,115 +22,75 @@ pub(crate) fn get_current() -> u64 {
     CURRENT.get()
 }
 
+/// There is one device.
+pub(crate) fn check_device_number(device: i32) -> Answer {
+    match device {
+        0 => Ok(()),
+        _ => Err(Fault::new(
+            code::INVALID_DEVICE,
+            format!("there is no device {device}"),
+        )),
+    }
+}
+
 impl State {
-    /// Whether there is a device of this number.
-    pub(crate) fn check_device_number(&self, device: i32) -> Answer {
-        match (0..self.description.devices).contains(&device) {
-            true => Ok(()),
-            false => Err(Fault::new(
-                code::INVALID_DEVICE,
-                format!("there is no device {device}"),
-            )),
-        }
-    }
-
-    /// The primary context of a device.
-    pub(crate) fn primary(&self, device: i32) -> Option<u64> {
-        let mut contexts = self.contexts.iter();
-        contexts
-            .find(|(_, c)| c.device == device)
-            .map(|(&handle, _)| handle)
-    }
-
-    /// Retains the primary context of a device.
-    pub(crate) fn retain(&mut self, device: i32) -> Answer<u64> {
-        self.check_device_number(device)?;
-        if let Some(handle) = self.primary(device) {
-            self.contexts.entry(handle).and_modify(|c| c.retained += 1);
-            return Ok(handle);
-        }
-        let handle = self.made();
-        let context = Context {
-            device,
-            retained: 1,
-        };
-        self.contexts.insert(handle, context);
-        Ok(handle)
+    /// Retains the primary context.
+    pub(crate) fn retain(&mut self) -> u64 {
+        self.retained += 1;
+        let context = self.context.unwrap_or_else(|| self.made());
+        self.context = Some(context);
+        context
     }
 
     /// Releases it, and with the last release frees what is in it.
-    pub(crate) fn release(&mut self, device: i32) -> Answer {
-        let handle = self.primary(device).ok_or_else(|| {
+    pub(crate) fn release(&mut self) -> Answer {
+        self.retained = self.retained.checked_sub(1).ok_or_else(|| {
             Fault::new(code::INVALID_CONTEXT, "the primary context is not active")
         })?;
-        let context = self.contexts.get_mut(&handle).expect("found just now");
-        context.retained -= 1;
-        if context.retained > 0 {
+        if self.retained > 0 {
             return Ok(());
         }
-        self.synchronize_context(handle);
-        if self.contexts.len() == 1 {
-            for left in self.leaks() {
-                log::call(format_args!("the context ends with {left}"));
-            }
+        self.synchronize_context();
+        for left in self.leaks() {
+            log::call(format_args!("the context ends with {left}"));
         }
-        let left = self.memory.live().filter(|a| a.context == handle);
-        for base in left.map(|a| a.base).collect::<Vec<_>>() {
+        for base in self.memory.live().map(|a| a.base).collect::<Vec<_>>() {
             self.memory.free(base);
             self.give_back(base);
         }
-        self.streams.retain(|_, s| s.context != handle);
-        self.events.retain(|_, e| e.context != handle);
-        self.modules.retain(|_, m| m.context != handle);
-        let modules = &self.modules;
-        self.functions
-            .retain(|_, f| modules.contains_key(&f.module));
-        self.contexts.remove(&handle);
+        self.streams.clear();
+        self.events.clear();
+        self.modules.clear();
+        self.functions.clear();
+        self.context = None;
         Ok(())
     }
 
-    /// The context that is current on this thread.
-    pub(crate) fn current(&self) -> Answer<u64> {
-        let current = CURRENT.get();
-        match self.contexts.contains_key(&current) {
-            true => Ok(current),
-            false => {
-                let why = match current {
-                    0 => "no context is current on this thread",
-                    _ => "the context that is current on this thread was destroyed",
-                };
+    /// Fails where no context is current on this thread.
+    pub(crate) fn check_current(&self) -> Answer {
+        match self.context {
+            Some(context) if context == CURRENT.get() => Ok(()),
+            _ => {
+                let why = "no context is current on this thread, or it was destroyed";
                 Err(Fault::new(code::INVALID_CONTEXT, why))
             }
         }
     }
 
-    /// The device of the context that is current on this thread.
-    pub(crate) fn current_device(&self) -> Answer<i32> {
-        Ok(self.contexts[&self.current()?].device)
-    }
-
     /// Bytes of device memory that are taken.
-    pub(crate) fn taken(&self, device: i32) -> u64 {
-        let contexts = self.contexts.iter().filter(|(_, c)| c.device == device);
-        let handles: Vec<u64> = contexts.map(|(&handle, _)| handle).collect();
-        let held = |context: u64| handles.contains(&context);
-        let allocated = self.memory.live().filter(|a| held(a.context));
-        let allocated = allocated.map(|a| match a.kind {
-            crate::memory::Kind::Device | crate::memory::Kind::Managed => a.bytes,
+    pub(crate) fn taken(&self) -> u64 {
+        let allocated = self.memory.live().map(|a| match a.kind {
+            Kind::Device | Kind::Managed => a.bytes,
             _ => 0,
         });
-        let pools = self.pools.values().filter(|pool| pool.device == device);
-        handles.len() as u64 * self.description.context_bytes
-            + allocated.sum::<u64>()
-            + pools.map(|pool| pool.reserved).sum::<u64>()
+        let context = self.context.map_or(0, |_| self.description.context_bytes);
+        let pools = self.pools.values().map(|pool| pool.reserved);
+        context + allocated.sum::<u64>() + pools.sum::<u64>()
     }
 
     /// Whether `bytes` more fit on the device.
-    pub(crate) fn check_room(&self, device: i32, bytes: u64) -> Answer {
-        let free = self
-            .description
-            .memory_bytes
-            .saturating_sub(self.taken(device));
+    pub(crate) fn check_room(&self, bytes: u64) -> Answer {
+        let free = self.description.memory_bytes.saturating_sub(self.taken());
         if bytes <= free {
             return Ok(());
         }

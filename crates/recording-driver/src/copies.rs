@@ -39,17 +39,17 @@ impl State {
     }
 
     fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Answer<u64> {
-        let context = self.current()?;
+        self.check_current()?;
         self.check_no_capture(call)?;
         if bytes == 0 {
             return Err(Fault::new(code::INVALID_VALUE, "0 B are asked for"));
         }
         if kind.on_device() {
-            self.check_room(self.current_device()?, bytes)?;
+            self.check_room(bytes)?;
         }
-        let allocation =
-            self.memory
-                .allocate(kind, bytes, context, &mut self.names, self.given.take())?;
+        let allocation = self
+            .memory
+            .allocate(kind, bytes, &mut self.names, self.given.take())?;
         log::call(format_args!(
             "allocate {} {bytes} B, awaited",
             allocation.name
@@ -58,11 +58,9 @@ impl State {
     }
 
     pub(crate) fn register_host(&mut self, address: u64, bytes: u64) -> Answer {
-        let context = self.current()?;
+        self.check_current()?;
         self.check_no_capture("cuMemHostRegister")?;
-        let allocation = self
-            .memory
-            .register(address, bytes, context, &mut self.names)?;
+        let allocation = self.memory.register(address, bytes, &mut self.names)?;
         log::call(format_args!("pin {} {bytes} B", allocation.name));
         Ok(())
     }
@@ -89,7 +87,7 @@ impl State {
 
     /// The driver waits for the whole context before it frees.
     fn free_kind(&mut self, address: u64, verb: &str, is: impl Fn(Kind) -> bool) -> Answer {
-        let context = self.current()?;
+        self.check_current()?;
         self.check_no_capture("freeing memory")?;
         let allocation = self.memory.starting_at(address)?;
         let name = allocation.name.clone();
@@ -98,7 +96,7 @@ impl State {
             return Err(Fault::new(code::INVALID_VALUE, why));
         }
         log::call(format_args!("{verb} {name}, awaited"));
-        self.synchronize_context(context);
+        self.synchronize_context();
         self.memory.free(address);
         self.give_back(address);
         Ok(())
@@ -119,7 +117,8 @@ impl State {
     /// Free and total bytes of the current device.
     pub(crate) fn memory_info(&mut self) -> Answer<(u64, u64)> {
         let total = self.description.memory_bytes;
-        let taken = self.taken(self.current_device()?);
+        self.check_current()?;
+        let taken = self.taken();
         Ok((total.saturating_sub(taken), total))
     }
 

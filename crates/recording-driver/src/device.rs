@@ -50,8 +50,6 @@ macro_rules! description {
 description! {
     /// Name, such as `NVIDIA H200`.
     name: String,
-    /// How many devices of this kind there are.
-    devices: i32,
     /// Compute capability.
     compute_capability: Version,
     /// CUDA version that the driver supports, 1000 times the major and 10 times the minor one.
@@ -78,9 +76,7 @@ description! {
     sm_clock_mhz: u32,
     /// Clock of the memory.
     memory_clock_mhz: u32,
-    /// Width of the memory's bus.
-    memory_bus_bits: i32,
-    /// Bus of the first device; another has the next.
+    /// Its bus.
     pci_bus: i32,
     /// Generation of the link.
     pcie_generation: u32,
@@ -134,15 +130,8 @@ impl std::str::FromStr for Version {
     }
 }
 
-impl Description {
-    /// The UUID of device `ordinal`, the same on every machine.
-    pub fn uuid(&self, ordinal: i32) -> [u8; 16] {
-        let mut bytes = [0x5a; 16];
-        bytes[..4].copy_from_slice(b"rec-");
-        bytes[15] = ordinal as u8;
-        bytes
-    }
-}
+/// Its UUID, the same on every machine.
+pub const UUID: [u8; 16] = *b"recording device";
 
 /// The device of this process.
 pub fn description() -> &'static Description {

@@ -12,7 +12,7 @@ use crate::state::{Answer, State, known};
 const DISABLE_TIMING: u32 = 2;
 impl State {
     pub(crate) fn create_event(&mut self, flags: u32) -> Answer<u64> {
-        let context = self.current()?;
+        self.check_current()?;
         let times = flags & DISABLE_TIMING == 0;
         let name = self.names.next("e");
         let kind = if times { "" } else { ", which does not time" };
@@ -20,7 +20,6 @@ impl State {
         let handle = self.made();
         let event = Event {
             name,
-            context,
             times,
             last: None,
             captured: None,
@@ -39,12 +38,8 @@ impl State {
     pub(crate) fn record(&mut self, event: u64, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
         let on = &self.streams[&stream];
-        let (context, capture) = (on.context, on.capture.clone());
+        let capture = on.capture.clone();
         let event = known(&mut self.events, event, "event")?;
-        if event.context != context {
-            let why = format!("{} is of another context than {}", event.name, on.name);
-            return Err(Fault::new(code::INVALID_HANDLE, why));
-        }
         let name = event.name.clone();
         event.captured = capture;
         if event.captured.is_some() {

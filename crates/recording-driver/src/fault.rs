@@ -13,7 +13,6 @@ pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 pub mod code {
     pub const INVALID_VALUE: i32 = 1;
     pub const OUT_OF_MEMORY: i32 = 2;
-    pub const NO_DEVICE: i32 = 100;
     pub const INVALID_DEVICE: i32 = 101;
     pub const INVALID_IMAGE: i32 = 200;
     pub const INVALID_CONTEXT: i32 = 201;
@@ -32,7 +31,6 @@ pub mod code {
     pub const CAPTURE_UNJOINED: i32 = 904;
     pub const CAPTURE_ISOLATION: i32 = 905;
     pub const CAPTURED_EVENT: i32 = 907;
-    pub const CAPTURE_WRONG_THREAD: i32 = 908;
 }
 
 /// Why a call fails.

@@ -23,8 +23,6 @@ pub(crate) struct Shape {
     pub(crate) programmatic: bool,
     /// Whether all blocks must be on the device at once.
     pub(crate) cooperative: bool,
-    /// Blocks of a cluster, if the launch says so.
-    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// An argument: its first eight bytes, its text, and the memory that it is the address of.
@@ -48,13 +46,6 @@ impl State {
     ) -> Answer {
         let stream = self.usable_stream(stream)?;
         let function = known(&mut self.functions, handle, "function")?;
-        if self.modules[&function.module].context != self.streams[&stream].context {
-            let why = format!(
-                "{} is of another context than the stream",
-                function.kernel.name
-            );
-            return Err(Fault::new(code::INVALID_HANDLE, why));
-        }
         let dynamic = function.dynamic_shared;
         let kernel = &function.kernel;
         check(kernel, shape, dynamic)?;
@@ -134,9 +125,6 @@ fn described(name: &str, shape: Shape) -> String {
     let shared = shape.shared;
     let mut text =
         format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}");
-    if let Some([x, y, z]) = shape.cluster {
-        text += &format!(" cluster ({x},{y},{z})");
-    }
     if shape.programmatic {
         text += " programmatic";
     }
@@ -194,15 +182,12 @@ unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Ans
     let text = match log::enabled() {
         false => String::new(),
         true if is_pointer => memory.name_of(value),
-        // SAFETY: the caller's promise.
-        true => unsafe { number(memory, parameter, at, value) },
+        true => number(memory, parameter, value),
     };
     Ok(Argument { value, text, place })
 }
 
-/// # Safety
-/// `at` is readable for the parameter's size.
-unsafe fn number(memory: &Memory, parameter: &Parameter, at: *const u8, value: u64) -> String {
+fn number(memory: &Memory, parameter: &Parameter, value: u64) -> String {
     let type_name = parameter.type_name.trim_start_matches('.');
     match (type_name, parameter.size) {
         ("float" | "f32", 4) => f32::from_bits(value as u32).to_string(),
@@ -214,17 +199,7 @@ unsafe fn number(memory: &Memory, parameter: &Parameter, at: *const u8, value: u
         // PTX says no more of an address than its size, and a number is never so large.
         (_, 8) if memory.check(value, 1).is_ok() => memory.name_of(value),
         (_, 1 | 2 | 4 | 8) => value.to_string(),
-        (_, size) => {
-            let words = (0..size / 8).map(|word| {
-                // SAFETY: within the parameter.
-                let value = unsafe { at.cast::<u64>().add(word).read_unaligned() };
-                match memory.check(value, 1) {
-                    Ok(place) => place.name,
-                    Err(_) => format!("{value:#x}"),
-                }
-            });
-            format!("{{{}}}", words.collect::<Vec<_>>().join(" "))
-        }
+        (_, size) => format!("{size} B"),
     }
 }
 
@@ -240,7 +215,6 @@ mod tests {
             shared,
             programmatic: false,
             cooperative: false,
-            cluster: None,
         }
     }
 

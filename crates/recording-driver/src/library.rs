@@ -291,7 +291,7 @@ pub(crate) mod testing {
 
     fn with<R>(body: impl FnOnce(&mut State) -> R) -> R {
         let mut state = lock();
-        let context = state.retain(0).unwrap();
+        let context = state.retain();
         context::set_current(context);
         body(&mut state)
     }

@@ -15,8 +15,6 @@ const DEVICE: u64 = 0xd_0000_0000_0000;
 const ALIGNMENT: u64 = 512;
 /// Bytes between two allocations, so that what runs past the end of one is in none.
 const GAP: u64 = 1 << 16;
-/// How many allocations are remembered after they were freed.
-const REMEMBERED: usize = 4096;
 
 /// How memory came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,6 @@ pub(crate) struct Allocation {
     pub(crate) bytes: u64,
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    pub(crate) context: u64,
     pub(crate) freed: bool,
     /// Where the content lies.
     content: usize,
@@ -98,7 +95,6 @@ pub(crate) struct Place {
 pub(crate) struct Memory {
     table: BTreeMap<u64, Allocation>,
     next: u64,
-    freed: std::collections::VecDeque<u64>,
 }
 
 impl Memory {
@@ -108,13 +104,12 @@ impl Memory {
         &mut self,
         kind: Kind,
         bytes: u64,
-        context: u64,
         names: &mut Names,
         given: Option<u64>,
     ) -> Result<&Allocation, Fault> {
         if let Some(base) = given {
             let content = base as usize;
-            return Ok(self.insert(kind, base, content, bytes, context, names));
+            return Ok(self.insert(kind, base, content, bytes, names));
         }
         let content = map(bytes)?;
         let base = match kind {
@@ -125,7 +120,7 @@ impl Memory {
             }
             _ => content as u64,
         };
-        Ok(self.insert(kind, base, content, bytes, context, names))
+        Ok(self.insert(kind, base, content, bytes, names))
     }
 
     /// Pins memory that the host has allocated.
@@ -133,7 +128,6 @@ impl Memory {
         &mut self,
         address: u64,
         bytes: u64,
-        context: u64,
         names: &mut Names,
     ) -> Result<&Allocation, Fault> {
         let taken = self
@@ -143,14 +137,7 @@ impl Memory {
             let why = format!("{} is pinned already", self.name_of(address));
             return Err(Fault::new(code::HOST_MEMORY_ALREADY_REGISTERED, why));
         }
-        Ok(self.insert(
-            Kind::Registered,
-            address,
-            address as usize,
-            bytes,
-            context,
-            names,
-        ))
+        Ok(self.insert(Kind::Registered, address, address as usize, bytes, names))
     }
 
     fn insert(
@@ -159,7 +146,6 @@ impl Memory {
         base: u64,
         content: usize,
         bytes: u64,
-        context: u64,
         names: &mut Names,
     ) -> &Allocation {
         if base < DEVICE {
@@ -172,7 +158,6 @@ impl Memory {
             bytes,
             kind,
             name: names.next(kind.noun()),
-            context,
             freed: false,
             content,
             written: None,
@@ -186,16 +171,6 @@ impl Memory {
     pub(crate) fn free(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
             allocation.freed = true;
-            self.freed.push_back(base);
-        }
-        if self.freed.len() > REMEMBERED
-            && let Some(oldest) = self.freed.pop_front()
-            && self
-                .table
-                .get(&oldest)
-                .is_some_and(|a| a.freed && a.content == 0)
-        {
-            self.table.remove(&oldest);
         }
     }
 
@@ -364,7 +339,7 @@ mod tests {
     fn memory() -> (Memory, Names, u64) {
         let (mut memory, mut names) = (Memory::default(), Names::default());
         let base = memory
-            .allocate(Kind::Device, 4096, 1, &mut names, None)
+            .allocate(Kind::Device, 4096, &mut names, None)
             .unwrap()
             .base;
         (memory, names, base)

@@ -13,7 +13,7 @@ const MAX_DYNAMIC_SHARED: i32 = 8;
 
 impl State {
     pub(crate) fn load_module(&mut self, text: &str) -> Answer<u64> {
-        let context = self.current()?;
+        self.check_current()?;
         let image = Image::parse(text).map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
         let of = match image.source.as_str() {
             "" => String::new(),
@@ -22,7 +22,7 @@ impl State {
         let kernels: Vec<&str> = image.kernels.iter().map(|k| k.name.as_str()).collect();
         log::call(format_args!("load the kernels{of}: {}", kernels.join(", ")));
         let handle = self.made();
-        self.modules.insert(handle, Module { context, image });
+        self.modules.insert(handle, Module { image });
         Ok(handle)
     }
 

@@ -5,7 +5,6 @@
 //! per second of the host's time, so that the lines would differ from run to run.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::device::description;
 use crate::fault::Fault;
@@ -14,7 +13,6 @@ use crate::state::{Answer, lock};
 
 /// nvmlReturn_t.
 mod status {
-    pub(super) const UNINITIALIZED: i32 = 1;
     pub(super) const INVALID_ARGUMENT: i32 = 2;
     pub(super) const NOT_SUPPORTED: i32 = 3;
     pub(super) const NOT_FOUND: i32 = 6;
@@ -37,39 +35,19 @@ const POWER: u32 = 40;
 /// Degrees Celsius.
 const TEMPERATURE: u32 = 40;
 /// A device's handle is this plus its number.
-const DEVICES: u64 = 0x9371_0000;
-
-/// How often the library was initialised and not shut down.
-static USERS: AtomicU32 = AtomicU32::new(0);
+const DEVICE: u64 = 0x9371_0000;
 
 fn refused(code: i32) -> Fault {
     Fault::new(code, "NVML")
 }
 
-fn initialised() -> Answer {
-    match USERS.load(Ordering::Relaxed) {
-        0 => Err(refused(status::UNINITIALIZED)),
-        _ => Ok(()),
-    }
-}
-
 /// # Errors
 /// The handle is none of a device.
 fn known(device: u64) -> Answer {
-    initialised()?;
-    let devices = DEVICES..DEVICES + description().devices as u64;
-    match devices.contains(&device) {
-        true => Ok(()),
-        false => Err(refused(status::INVALID_ARGUMENT)),
+    match device {
+        DEVICE => Ok(()),
+        _ => Err(refused(status::INVALID_ARGUMENT)),
     }
-}
-
-/// Gives the handle of the device whose number is the right one.
-fn find(to: *mut u64, is: impl Fn(i32) -> bool) -> Answer {
-    initialised()?;
-    let found = (0..description().devices).find(|&ordinal| is(ordinal));
-    let ordinal = found.ok_or_else(|| refused(status::NOT_FOUND))?;
-    NVML.put(to, DEVICES + ordinal as u64)
 }
 
 /// Gives a number of a device.
@@ -138,20 +116,12 @@ numbers! {
 }
 
 library! { NVML:
-    fn nvmlInit_v2() = {
-        USERS.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    };
+    fn nvmlInit_v2() = Ok(());
 
-    fn nvmlShutdown() = {
-        let one_less = |users: u32| users.checked_sub(1);
-        let users = USERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-        users.map(drop).map_err(|_| refused(status::UNINITIALIZED))
-    };
+    fn nvmlShutdown() = Ok(());
 
     fn nvmlSystemGetDriverVersion(to: *mut u8, length: c_uint) = {
-        initialised()?;
-        let version = &description().driver_version;
+            let version = &description().driver_version;
         if version.len() >= length as usize {
             return Err(refused(status::INSUFFICIENT_SIZE));
         }
@@ -165,13 +135,10 @@ library! { NVML:
         let bus_id = NVML.text(bus_id)?;
         let numbers = bus_id.split([':', '.']).map(|part| u32::from_str_radix(part, 16));
         let numbers = numbers.collect::<Result<Vec<u32>, _>>().unwrap_or_default();
-        find(to, |ordinal| numbers == [0, (description().pci_bus + ordinal) as u32, 0, 0])
-    };
-
-    fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, to: *mut u64) = {
-        let uuid = NVML.text(uuid)?.replace("GPU-", "").replace('-', "");
-        let digits = |bytes: [u8; 16]| bytes.map(|byte| format!("{byte:02x}")).concat();
-        find(to, |ordinal| digits(description().uuid(ordinal)) == uuid)
+            match numbers == [0, description().pci_bus as u32, 0, 0] {
+            true => NVML.put(to, DEVICE),
+            false => Err(refused(status::NOT_FOUND)),
+        }
     };
 
     // Millijoules, by the virtual clock.
@@ -202,7 +169,7 @@ library! { NVML:
             return Err(refused(status::ARGUMENT_VERSION_MISMATCH));
         }
         let total = description().memory_bytes;
-        let used = lock().taken((device - DEVICES) as i32);
+        let used = lock().taken();
         NVML.put(to, Memory { version, total, reserved: 0, free: total - used, used })
     };
 

@@ -4,20 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::ThreadId;
 
 use crate::clock::Time;
 use crate::image::{Image, Kernel};
 use crate::memory::Place;
 
-pub(crate) struct Context {
-    pub(crate) device: i32,
-    /// How often the primary context was retained.
-    pub(crate) retained: u32,
-}
-
 pub(crate) struct Module {
-    pub(crate) context: u64,
     pub(crate) image: Image,
 }
 
@@ -30,7 +22,6 @@ pub(crate) struct Function {
 
 pub(crate) struct Pool {
     pub(crate) name: String,
-    pub(crate) device: i32,
     /// Whether it belongs to a device, and is never destroyed.
     pub(crate) is_default: bool,
     /// Bytes that are kept at a synchronisation.
@@ -43,7 +34,6 @@ pub(crate) struct Pool {
 
 pub(crate) struct Stream {
     pub(crate) name: String,
-    pub(crate) context: u64,
     /// Whether it pays no attention to the legacy default stream.
     pub(crate) non_blocking: bool,
     /// Whether it is that stream.
@@ -60,7 +50,6 @@ pub(crate) const PENDING: Time = Time::MAX;
 
 pub(crate) struct Event {
     pub(crate) name: String,
-    pub(crate) context: u64,
     pub(crate) times: bool,
     pub(crate) last: Option<Record>,
     /// Where in a capture it was recorded last, if in one.
@@ -91,8 +80,6 @@ impl Record {
 /// A capture that goes on.
 pub(crate) struct Capture {
     pub(crate) origin: u64,
-    pub(crate) mode: u32,
-    pub(crate) thread: ThreadId,
     pub(crate) nodes: Vec<Node>,
     /// Why it cannot become a graph any more.
     pub(crate) spoiled: bool,
@@ -199,10 +186,8 @@ impl Work {
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
             Work::Graph(_) => 4,
-            Work::Prefetch { .. } => 5,
-            Work::Wait(_) => 6,
-            Work::Record(_) => 7,
-            Work::Free(_) => 11,
+            // None of those that launch something.
+            _ => 5,
         }
     }
 }

@@ -10,29 +10,25 @@ use crate::state::{Answer, State, known};
 const PIECE: u64 = 32 << 20;
 
 impl State {
-    /// The pool that belongs to a device.
-    pub(crate) fn default_pool(&mut self, device: i32) -> Answer<u64> {
-        self.check_device_number(device)?;
-        let mut pools = self.pools.iter();
-        let found = pools.find(|(_, pool)| pool.is_default && pool.device == device);
-        if let Some((&handle, _)) = found {
-            return Ok(handle);
+    /// The pool that belongs to the device.
+    pub(crate) fn default_pool(&mut self) -> u64 {
+        let found = self.pools.iter().find(|(_, pool)| pool.is_default);
+        match found {
+            Some((&handle, _)) => handle,
+            None => self.insert_pool("the default pool".to_owned(), true),
         }
-        Ok(self.insert_pool(device, "the default pool".to_owned(), true))
     }
 
-    pub(crate) fn create_pool(&mut self, device: i32) -> Answer<u64> {
-        self.check_device_number(device)?;
+    pub(crate) fn create_pool(&mut self) -> u64 {
         let name = self.names.next("pool");
         log::call(format_args!("create {name}"));
-        Ok(self.insert_pool(device, name, false))
+        self.insert_pool(name, false)
     }
 
-    fn insert_pool(&mut self, device: i32, name: String, is_default: bool) -> u64 {
+    fn insert_pool(&mut self, name: String, is_default: bool) -> u64 {
         let handle = self.made();
         let pool = Pool {
             name,
-            device,
             is_default,
             threshold: 0,
             used: 0,
@@ -62,18 +58,13 @@ impl State {
             let why = "an allocation in a capture makes a graph node that is not modelled here";
             return Err(Fault::new(code::NOT_SUPPORTED, why));
         }
-        let context = self.streams[&stream].context;
         let held = known(&mut self.pools, pool, "memory pool")?;
         let needed = (held.used + bytes).next_multiple_of(PIECE);
-        let (device, more) = (held.device, needed.saturating_sub(held.reserved));
-        self.check_room(device, more.min(bytes))?;
-        let allocation = self.memory.allocate(
-            Kind::Pool(pool),
-            bytes,
-            context,
-            &mut self.names,
-            self.given.take(),
-        )?;
+        let more = needed.saturating_sub(held.reserved);
+        self.check_room(more.min(bytes))?;
+        let allocation =
+            self.memory
+                .allocate(Kind::Pool(pool), bytes, &mut self.names, self.given.take())?;
         let (base, name) = (allocation.base, allocation.name.clone());
         let pool = known(&mut self.pools, pool, "memory pool")?;
         pool.used += bytes;

@@ -4,7 +4,6 @@
 use std::ffi::{c_int, c_void};
 use std::fmt;
 
-use crate::device::{Version, description};
 use crate::fault::{Fault, code};
 use crate::library::{Library, unknown};
 use crate::log;
@@ -18,7 +17,6 @@ pub(crate) mod status {
     pub(crate) const ALLOC_FAILED: i32 = 3;
     pub(crate) const INVALID_VALUE: i32 = 7;
     pub(crate) const EXECUTION_FAILED: i32 = 13;
-    pub(crate) const NOT_SUPPORTED: i32 = 15;
 }
 
 /// Both libraries.
@@ -31,10 +29,6 @@ pub(crate) const CUBLAS: Library = Library {
     passes: true,
 };
 
-fn unsupported(why: impl Into<String>) -> Fault {
-    Fault::new(status::NOT_SUPPORTED, why)
-}
-
 /// The type of an element; cudaDataType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
@@ -43,8 +37,6 @@ pub(crate) enum Element {
     F32,
     F64,
     E4m3,
-    I8,
-    I32,
 }
 
 impl Element {
@@ -53,8 +45,6 @@ impl Element {
             0 => Self::F32,
             1 => Self::F64,
             2 => Self::F16,
-            3 => Self::I8,
-            10 => Self::I32,
             14 => Self::Bf16,
             28 => Self::E4m3,
             other => return Err(unknown("data type", other)),
@@ -63,9 +53,9 @@ impl Element {
 
     pub(crate) fn bytes(self) -> u64 {
         match self {
-            Self::E4m3 | Self::I8 => 1,
+            Self::E4m3 => 1,
             Self::F16 | Self::Bf16 => 2,
-            Self::F32 | Self::I32 => 4,
+            Self::F32 => 4,
             Self::F64 => 8,
         }
     }
@@ -79,8 +69,6 @@ impl fmt::Display for Element {
             Self::F32 => "f32",
             Self::F64 => "f64",
             Self::E4m3 => "e4m3",
-            Self::I8 => "i8",
-            Self::I32 => "i32",
         })
     }
 }
@@ -92,7 +80,6 @@ pub(crate) enum Compute {
     F32FastTf32,
     F64,
     F64EmulatedFixedpoint,
-    I32,
 }
 
 impl Compute {
@@ -100,7 +87,6 @@ impl Compute {
         Ok(match compute_type {
             68 => Self::F32,
             70 => Self::F64,
-            72 => Self::I32,
             77 => Self::F32FastTf32,
             79 => Self::F64EmulatedFixedpoint,
             other => return Err(unknown("compute type", other)),
@@ -113,14 +99,12 @@ impl Compute {
             Self::F32FastTf32 => "32F_FAST_TF32",
             Self::F64 => "64F",
             Self::F64EmulatedFixedpoint => "64F_EMULATED_FIXEDPOINT",
-            Self::I32 => "32I",
         }
     }
 
     /// The type of alpha and beta.
     pub(crate) fn scalars(self) -> Element {
         match self {
-            Self::I32 => Element::I32,
             Self::F32 | Self::F32FastTf32 => Element::F32,
             Self::F64 | Self::F64EmulatedFixedpoint => Element::F64,
         }
@@ -129,46 +113,9 @@ impl Compute {
     /// A scalar, which the library reads when it is called.
     pub(crate) fn scalar(self, address: *const c_void) -> Answer<f64> {
         Ok(match self.scalars() {
-            Element::I32 => f64::from(CUBLAS.get(address.cast::<i32>())?),
             Element::F64 => CUBLAS.get(address.cast::<f64>())?,
             _ => f64::from(CUBLAS.get(address.cast::<f32>())?),
         })
-    }
-
-    /// Whether products of `operands` into `result` can be computed so, on a device of this compute
-    /// capability. The lists are those of `cublasGemmEx` and `cublasLtMatmul` in the library's
-    /// documentation, as far as the types are known here.
-    fn check(self, operands: Element, result: Element, device: Version) -> Answer {
-        use Element::{Bf16, E4m3, F16, F32, F64, I8, I32};
-        let known = match self {
-            Self::F32 => match operands {
-                F32 | I8 => result == F32,
-                F16 | Bf16 => result == F32 || result == operands,
-                E4m3 => matches!(result, F32 | F16 | Bf16),
-                F64 | I32 => false,
-            },
-            Self::F32FastTf32 => operands == F32 && result == F32,
-            Self::F64 | Self::F64EmulatedFixedpoint => operands == F64 && result == F64,
-            Self::I32 => operands == I8 && result == I32,
-        };
-        if !known {
-            let name = self.name();
-            let why = format!("no product of {operands} into {result} computes in {name}");
-            return Err(unsupported(why));
-        }
-        let oldest = match operands {
-            E4m3 => (8, 9),
-            Bf16 => (8, 0),
-            _ => (0, 0),
-        };
-        let Version(major, minor) = device;
-        if (major, minor) < oldest {
-            let (of, and) = oldest;
-            return Err(unsupported(format!(
-                "{operands} needs compute capability {of}.{and}, and the device has {major}.{minor}"
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -272,30 +219,6 @@ impl Product {
                 "{} products of {m} x {k} and {of_b} x {n} into {rows} x {columns}",
                 self.batch
             )));
-        }
-        let (operands, result) = (a.element, d.element);
-        if b.element != operands || c.element != result {
-            return Err(unsupported("the types of a and b, or of c and d, differ"));
-        }
-        let device = description().compute_capability;
-        self.compute.check(operands, result, device)?;
-        let multiple = match operands {
-            Element::E4m3 => 16,
-            Element::I8 => 4,
-            _ => 1,
-        };
-        let misaligned = |x: &Matrix| {
-            let bytes = x.element.bytes() * multiple;
-            !(x.pitch as u64).is_multiple_of(multiple) || !x.address.is_multiple_of(bytes)
-        };
-        if misaligned(a) || misaligned(b) || !d.address.is_multiple_of(result.bytes()) {
-            return Err(unsupported(format!(
-                "operands in {operands} have addresses and leading dimensions of {multiple} elements"
-            )));
-        }
-        if operands == Element::E4m3 && (!a.transposed || b.transposed) {
-            let why = "of operands in e4m3 the first is transposed and the second is not";
-            return Err(unsupported(why));
         }
         Ok(())
     }

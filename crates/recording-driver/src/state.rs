@@ -10,7 +10,7 @@ use crate::fault::{self, Fault, code};
 use crate::log;
 use crate::memory::Memory;
 use crate::names::Names;
-use crate::objects::{Capture, Context, Event, Executable, Function, Graph, Module, Pool, Stream};
+use crate::objects::{Capture, Event, Executable, Function, Graph, Module, Pool, Stream};
 
 /// What a call returns.
 pub(crate) type Answer<T = ()> = Result<T, Fault>;
@@ -20,7 +20,9 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) memory: Memory,
-    pub(crate) contexts: BTreeMap<u64, Context>,
+    /// The primary context, and how often it was retained.
+    pub(crate) context: Option<u64>,
+    pub(crate) retained: u32,
     pub(crate) pools: BTreeMap<u64, Pool>,
     pub(crate) streams: BTreeMap<u64, Stream>,
     pub(crate) events: BTreeMap<u64, Event>,
@@ -43,7 +45,8 @@ impl State {
             clock: Clock::new(description),
             names: Names::default(),
             memory: Memory::default(),
-            contexts: BTreeMap::new(),
+            context: None,
+            retained: 0,
             pools: BTreeMap::new(),
             streams: BTreeMap::new(),
             events: BTreeMap::new(),

@@ -17,18 +17,17 @@ const LEGACY: [u64; 2] = [0, 1];
 
 impl State {
     pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Answer<u64> {
-        let context = self.current()?;
+        self.check_current()?;
         let name = self.names.next("s");
         log::call(format_args!("create {name}"));
         let handle = self.made();
-        self.insert_stream(handle, context, name, non_blocking);
+        self.insert_stream(handle, name, non_blocking);
         Ok(handle)
     }
 
-    fn insert_stream(&mut self, handle: u64, context: u64, name: String, non_blocking: bool) {
+    fn insert_stream(&mut self, handle: u64, name: String, non_blocking: bool) {
         let stream = Stream {
             name,
-            context,
             non_blocking,
             is_legacy: false,
             queue: VecDeque::new(),
@@ -49,29 +48,24 @@ impl State {
         Ok(())
     }
 
-    /// The handle of a stream that this thread may put work into: of the current context, the legacy
-    /// default stream for 0.
+    /// The handle of a stream that this thread may put work into: the legacy default stream for 0.
     pub(crate) fn usable_stream(&mut self, handle: u64) -> Answer<u64> {
-        let current = self.current()?;
+        self.check_current()?;
         if LEGACY.contains(&handle) {
-            return Ok(self.legacy(current));
+            return Ok(self.legacy());
         }
-        let stream = known(&mut self.streams, handle, "stream")?;
-        if stream.context != current {
-            let why = format!("{} is of another context than the current one", stream.name);
-            return Err(Fault::new(code::INVALID_HANDLE, why));
-        }
+        known(&mut self.streams, handle, "stream")?;
         Ok(handle)
     }
 
-    /// The legacy default stream of a context.
-    fn legacy(&mut self, context: u64) -> u64 {
+    /// The legacy default stream.
+    fn legacy(&mut self) -> u64 {
         let mut streams = self.streams.iter();
-        if let Some((&handle, _)) = streams.find(|(_, s)| s.context == context && s.is_legacy) {
+        if let Some((&handle, _)) = streams.find(|(_, s)| s.is_legacy) {
             return handle;
         }
         let handle = self.handle();
-        self.insert_stream(handle, context, "the default stream".to_owned(), false);
+        self.insert_stream(handle, "the default stream".to_owned(), false);
         self.streams
             .entry(handle)
             .and_modify(|s| s.is_legacy = true);
@@ -210,9 +204,7 @@ impl State {
     }
 
     fn finish_blocking_streams(&mut self, legacy: u64) {
-        let context = self.streams[&legacy].context;
-        let blocking = self.streams.iter();
-        let blocking = blocking.filter(|(_, s)| s.context == context && !s.non_blocking);
+        let blocking = self.streams.iter().filter(|(_, s)| !s.non_blocking);
         for handle in blocking.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.finish(handle);
             let ended = self.streams[&handle].time;
@@ -236,10 +228,9 @@ impl State {
         Ok(())
     }
 
-    /// Runs everything that is in a context, and lets the host wait for it.
-    pub(crate) fn synchronize_context(&mut self, context: u64) {
-        let streams = self.streams.iter().filter(|(_, s)| s.context == context);
-        for handle in streams.map(|(&handle, _)| handle).collect::<Vec<_>>() {
+    /// Runs everything that is in the context, and lets the host wait for it.
+    pub(crate) fn synchronize_context(&mut self) {
+        for handle in self.streams.keys().copied().collect::<Vec<_>>() {
             self.finish(handle);
             let ended = self.streams[&handle].time;
             self.clock.wait_until(ended);
@@ -250,9 +241,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::context;
-    use crate::testing::{opened, opened_two};
+    use crate::testing::opened;
 
     #[test]
     fn work_runs_when_the_host_waits_and_not_before() {
@@ -266,25 +255,5 @@ mod tests {
         state.synchronize_stream(stream).unwrap();
         // SAFETY: as above.
         assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
-    }
-
-    #[test]
-    fn a_stream_of_another_context_is_refused() {
-        let (mut state, [one, other]) = opened_two();
-        let stream = state.create_stream(true).unwrap();
-        context::set_current(other);
-        let fault = state.synchronize_stream(stream).unwrap_err();
-        assert_eq!(fault.code, code::INVALID_HANDLE);
-        assert_eq!(fault.why, "s1 is of another context than the current one");
-        context::set_current(one);
-        state.synchronize_stream(stream).unwrap();
-        state.destroy_stream(stream).unwrap();
-        assert!(
-            state
-                .synchronize_stream(stream)
-                .unwrap_err()
-                .why
-                .contains("destroyed")
-        );
     }
 }

@@ -24,7 +24,7 @@ fn with(description: Description) -> State {
 /// A driver whose context is current on this thread.
 pub(crate) fn opened() -> (State, u64) {
     let mut state = with(description().clone());
-    let context = state.retain(0).unwrap();
+    let context = state.retain();
     context::set_current(context);
     (state, context)
 }
@@ -35,20 +35,9 @@ pub(crate) fn exact() -> (State, u64) {
         variation_ppm: 0,
         ..description().clone()
     });
-    let context = state.retain(0).unwrap();
+    let context = state.retain();
     context::set_current(context);
     (state, context)
-}
-
-/// A driver of two devices with a context each, of which the first is current.
-pub(crate) fn opened_two() -> (State, [u64; 2]) {
-    let mut state = with(Description {
-        devices: 2,
-        ..description().clone()
-    });
-    let contexts = [state.retain(0).unwrap(), state.retain(1).unwrap()];
-    context::set_current(contexts[0]);
-    (state, contexts)
 }
 
 const ONE: Shape = Shape {
@@ -57,7 +46,6 @@ const ONE: Shape = Shape {
     shared: 0,
     programmatic: false,
     cooperative: false,
-    cluster: None,
 };
 
 /// Launches a kernel without parameters.

@@ -5,7 +5,8 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::context;
+use crate::context::{self, check_device_number};
+use crate::device::UUID;
 use crate::driver::{driver, make, put, put_text};
 use crate::fault::{Fault, code};
 use crate::log;
@@ -45,65 +46,44 @@ unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i3
 }
 
 driver! {
-    fn cuInit(_flags: u32) = |state| match state.description.devices {
-        0 => Err(Fault::new(code::NO_DEVICE, "the description has no device")),
-        _ => Ok(()),
-    };
+    fn cuInit(_flags: u32) = |_state| Ok(());
 
     fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.description.driver);
 
-    fn cuDeviceGetCount(to: *mut i32) = |state| put(to, state.description.devices);
+    fn cuDeviceGetCount(to: *mut i32) = |_state| put(to, 1);
 
-    fn cuDeviceGet(to: *mut i32, ordinal: i32) = |state| {
-        state.check_device_number(ordinal)?;
+    fn cuDeviceGet(to: *mut i32, ordinal: i32) = |_state| {
+        check_device_number(ordinal)?;
         put(to, ordinal)
     };
 
     fn cuDeviceGetName(to: *mut c_char, length: i32, device: i32) = |state| {
-        state.check_device_number(device)?;
+        check_device_number(device)?;
         put_text(to, length, &state.description.name)
     };
 
     fn cuDeviceTotalMem_v2(to: *mut usize, device: i32) = |state| {
-        state.check_device_number(device)?;
+        check_device_number(device)?;
         put(to, state.description.memory_bytes as usize)
     };
 
-    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], device: i32) = |state| {
-        state.check_device_number(device)?;
-        put(to, state.description.uuid(device))
+    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], device: i32) = |_state| {
+        check_device_number(device)?;
+        put(to, UUID)
     };
 
     fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, device: i32) = |state| {
-        state.check_device_number(device)?;
+        check_device_number(device)?;
         let of = state.description;
         let value = match attribute {
             1..=3 => 1024,
-            4 => 64,
-            5 => i32::MAX,
-            6 | 7 => 65_535,
-            8 => of.shared_per_block,
-            9 => 65_536,
-            10 => 32,
-            11 => i32::MAX,
-            12 | 82 => of.registers_per_block,
-            13 => of.sm_clock_mhz as i32 * 1000,
             16 => of.multiprocessors,
             17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
-            33 => of.pci_bus + device,
-            35 => 0,
-            32 => 1,
-            36 => of.memory_clock_mhz as i32 * 1000,
-            37 => of.memory_bus_bits,
+            33 => of.pci_bus,
             38 => of.l2_bytes,
-            39 => of.threads_per_multiprocessor,
-            40 => 2,
             75 => of.compute_capability.0,
             76 => of.compute_capability.1,
-            81 => of.shared_per_multiprocessor,
             97 => of.shared_per_block_optin,
-            106 => 32,
-            111 => 1024,
             // What a device can do: map host memory, overlap, pools, managed memory and the like.
             15 | 19 | 31 | 41 | 78..=80 | 83 | 86 | 89..=95 | 99 | 102 | 115 => 1,
             _ => {
@@ -114,18 +94,21 @@ driver! {
         put(to, value)
     };
 
-    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| make(state, to, |state| state.retain(device));
+    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
+        check_device_number(device)?;
+        make(state, to, |state| Ok(state.retain()))
+    };
 
-    fn cuDevicePrimaryCtxRelease_v2(device: i32) = |state| state.release(device);
+    fn cuDevicePrimaryCtxRelease_v2(_device: i32) = |state| state.release();
 
     fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) = |state| {
-        state.check_device_number(device)?;
+        check_device_number(device)?;
         put(flags, 0)?;
-        put(active, i32::from(state.primary(device).is_some()))
+        put(active, i32::from(state.context.is_some()))
     };
 
     fn cuCtxSetCurrent(context: u64) = |state| {
-        if context != 0 && !state.contexts.contains_key(&context) {
+        if context != 0 && state.context != Some(context) {
             return Err(Fault::new(code::INVALID_CONTEXT, "there is no such context"));
         }
         context::set_current(context);
@@ -135,11 +118,11 @@ driver! {
     fn cuCtxGetCurrent(to: *mut u64) = |_state| put(to, context::get_current());
 
     fn cuCtxSynchronize() = |state| {
-        let context = state.current()?;
+        state.check_current()?;
         log::call("wait for the context");
         state.check_no_capture("cuCtxSynchronize")?;
         let begun = state.clock.host;
-        state.synchronize_context(context);
+        state.synchronize_context();
         if std::env::var_os(WAITS).is_some() {
             std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
         }
@@ -147,7 +130,7 @@ driver! {
     };
 
     fn cuCtxResetPersistingL2Cache() = |state| {
-        state.current()?;
+        state.check_current()?;
         log::call("reset the persisting lines of the L2 cache");
         Ok(())
     };

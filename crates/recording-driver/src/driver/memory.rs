@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use crate::context::check_device_number;
 use crate::copies::{Direction, Side};
 use crate::driver::{driver, make, put};
 use crate::fault::{Fault, code};
@@ -49,19 +50,12 @@ impl Rectangle {
     }
 }
 
-/// `CUmemLocation`, and what of `CUmemPoolProps` is read.
+/// `CUmemLocation`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Location {
     kind: u32,
     id: c_int,
-}
-
-#[repr(C)]
-struct PoolProperties {
-    allocation_type: u32,
-    handle_types: u32,
-    location: Location,
 }
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
@@ -103,8 +97,8 @@ driver! {
     };
 
     fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) = |state| {
-        let device = state.current_device()?;
-        let pool = state.default_pool(device)?;
+        state.check_current()?;
+        let pool = state.default_pool();
         make(state, to, |state| state.allocate_async(pool, bytes as u64, stream))
     };
 
@@ -163,13 +157,12 @@ driver! {
         state.set(to, value, 4, count as u64, stream)
     };
 
-    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| make(state, to, |state| state.default_pool(device));
-
-    fn cuMemPoolCreate(to: *mut u64, properties: *const PoolProperties) = |state| {
-        // SAFETY: the caller promises that the properties are valid.
-        let location = unsafe { (*properties).location };
-        make(state, to, |state| state.create_pool(location.id))
+    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {
+        check_device_number(device)?;
+        make(state, to, |state| Ok(state.default_pool()))
     };
+
+    fn cuMemPoolCreate(to: *mut u64, _properties: u64) = |state| make(state, to, |state| Ok(state.create_pool()));
 
     fn cuMemPoolDestroy(pool: u64) = |state| state.destroy_pool(pool);
 

@@ -25,9 +25,8 @@ struct Attribute {
     value: [u32; 16],
 }
 
-/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`, `_CLUSTER_DIMENSION` and `_PROGRAMMATIC_STREAM_SERIALIZATION`.
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `_PROGRAMMATIC_STREAM_SERIALIZATION`.
 const COOPERATIVE: u32 = 2;
-const CLUSTER: u32 = 4;
 const PROGRAMMATIC: u32 = 6;
 
 /// `CUDA_ERROR_NOT_SUPPORTED` for what a launch asks and nobody has asked before.
@@ -69,7 +68,6 @@ driver! {
             shared,
             programmatic: false,
             cooperative: false,
-            cluster: None,
         };
         // SAFETY: the caller promises the arguments that the kernel declares.
         unsafe { state.launch(function, shape, stream, arguments) }
@@ -89,7 +87,6 @@ driver! {
             shared: config.shared,
             programmatic: false,
             cooperative: false,
-            cluster: None,
         };
         for at in 0..config.count as usize {
             // SAFETY: as above.
@@ -98,7 +95,6 @@ driver! {
             match attribute.id {
                 0 => {}
                 COOPERATIVE => shape.cooperative = value[0] != 0,
-                CLUSTER => shape.cluster = Some([value[0], value[1], value[2]]),
                 PROGRAMMATIC => shape.programmatic = value[0] != 0,
                 other => return Err(unknown(other)),
             }

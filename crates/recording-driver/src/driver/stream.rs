@@ -14,15 +14,15 @@ driver! {
     fn cuStreamSynchronize(stream: u64) = |state| state.synchronize_stream(stream);
 
     fn cuStreamGetCtx(stream: u64, to: *mut u64) = |state| {
-        let context = known(&mut state.streams, stream, "stream")?.context;
-        put(to, context)
+        known(&mut state.streams, stream, "stream")?;
+        put(to, state.context.unwrap_or(0))
     };
 
     fn cuStreamWaitEvent(stream: u64, event: u64, _flags: u32) = |state| {
         state.wait_event(stream, event)
     };
 
-    fn cuStreamBeginCapture_v2(stream: u64, mode: u32) = |state| state.begin_capture(stream, mode);
+    fn cuStreamBeginCapture_v2(stream: u64, _mode: u32) = |state| state.begin_capture(stream);
 
     fn cuStreamEndCapture(stream: u64, to: *mut u64) = |state| {
         put(to, 0)?;

@@ -15,18 +15,10 @@ pub(super) enum Edit {
     Put(Index, Index),
     /// A number times a power of ten.
     Scale(Index, i32),
-    /// A key or an element is gone.
+    /// A field or the last element is gone.
     Remove(Index),
-    /// A key has another name.
-    Rename(Index, Index),
-    /// Two values change places.
-    Swap(Index, Index),
-    /// An array holds its elements many times.
-    Repeat(Index, usize),
     /// A byte is another.
     Flip(Index, u8),
-    /// Bytes are gone.
-    Drop(Index, usize),
     /// Bytes come in between.
     Insert(Index, Vec<u8>),
     /// The rest is missing.
@@ -40,9 +32,6 @@ pub(super) fn edit() -> impl Strategy<Value = Edit> {
         8 => (at(), at()).prop_map(|(at, text)| Edit::Put(at, text)),
         4 => (at(), -330i32..330).prop_map(|(at, by)| Edit::Scale(at, by)),
         2 => at().prop_map(Edit::Remove),
-        1 => (at(), at()).prop_map(|(at, text)| Edit::Rename(at, text)),
-        2 => (at(), at()).prop_map(|(a, b)| Edit::Swap(a, b)),
-        1 => (at(), 0usize..300).prop_map(|(at, times)| Edit::Repeat(at, times)),
         4 => edit_of_bytes(),
     ]
 }
@@ -52,7 +41,6 @@ pub(super) fn edit_of_bytes() -> impl Strategy<Value = Edit> {
     let at = any::<Index>;
     prop_oneof![
         (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
-        (at(), 1usize..40).prop_map(|(at, bytes)| Edit::Drop(at, bytes)),
         (at(), bytes()).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
         at().prop_map(Edit::Cut),
     ]
@@ -127,36 +115,15 @@ fn damage_value(value: &mut Value, edit: &Edit) {
                 *found = (number * 10f64.powi(*by)).into();
             }
         }
-        Edit::Remove(index) => drop(taken(value, at(index))),
-        Edit::Rename(index, text) => {
-            let pointer = at(index);
-            let Ok(name) = serde_json::from_str::<String>(text_of(text)) else {
-                return;
-            };
-            if let Some(inner) = taken(value, pointer)
-                && let Some((parent, _)) = pointer.rsplit_once('/')
-                && let Some(Value::Object(fields)) = value.pointer_mut(parent)
-            {
-                fields.insert(name, inner);
+        Edit::Remove(index) => {
+            let (parent, name) = at(index).rsplit_once('/').unwrap_or(("", ""));
+            match value.pointer_mut(parent) {
+                Some(Value::Object(fields)) => drop(fields.remove(name)),
+                Some(Value::Array(elements)) => drop(elements.pop()),
+                _ => {}
             }
         }
-        Edit::Swap(a, b) => {
-            let both = [at(a), at(b)].map(|pointer| value.pointer(pointer).cloned());
-            if let [Some(first), Some(second)] = both {
-                for (pointer, inner) in [(at(a), second), (at(b), first)] {
-                    // The first may have taken the place of what held the second.
-                    if let Some(found) = value.pointer_mut(pointer) {
-                        *found = inner;
-                    }
-                }
-            }
-        }
-        Edit::Repeat(index, times) => {
-            if let Some(Value::Array(elements)) = value.pointer_mut(at(index)) {
-                *elements = vec![std::mem::take(elements); *times].concat();
-            }
-        }
-        Edit::Flip(..) | Edit::Drop(..) | Edit::Insert(..) | Edit::Cut(_) => {}
+        Edit::Flip(..) | Edit::Insert(..) | Edit::Cut(_) => {}
     }
 }
 
@@ -169,29 +136,12 @@ fn damage_bytes(text: &mut Vec<u8>, edit: &Edit) {
                 *found = *byte;
             }
         }
-        Edit::Drop(index, bytes) => {
-            let from = at(index);
-            text.drain(from..(from + bytes).min(text.len()));
-        }
         Edit::Insert(index, bytes) => {
             let at = at(index);
             text.splice(at..at, bytes.iter().copied());
         }
         Edit::Cut(index) => text.truncate(at(index)),
         _ => {}
-    }
-}
-
-/// Takes a field or an element out.
-fn taken(value: &mut Value, pointer: &str) -> Option<Value> {
-    let (parent, name) = pointer.rsplit_once('/')?;
-    match value.pointer_mut(parent)? {
-        Value::Object(fields) => fields.remove(name),
-        Value::Array(elements) => {
-            let at = name.parse().ok().filter(|at| *at < elements.len())?;
-            Some(elements.remove(at))
-        }
-        _ => None,
     }
 }
 

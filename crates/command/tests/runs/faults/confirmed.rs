@@ -60,6 +60,7 @@ fn reference(root: &Path) {
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::write(copy, bytes).unwrap();
     }
+    expect(&mut crossover(to, &["report"]), 0, "");
     let machines = root.with_file_name("machines");
     let mut export = crossover(to, &["export", machines.to_str().unwrap()]);
     expect(&mut export, 0, "of 1 run in ");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, brief, crossover, expect, files, measured, shown, summary};
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
 use crate::full_disk;
 use crate::printed::printed;
 
@@ -47,28 +47,6 @@ pub(crate) fn no_locks() {
         .env("NO_LOCKS", "1");
     let said = expect(&mut run, 0, "cannot be locked (No locks available");
     assert_eq!(said.matches("cannot be locked").count(), 1, "{said}");
-}
-
-/// Files may have 4 KiB, which the record of a run exceeds.
-pub(crate) fn limited_files() {
-    let (_dir, root) = measured();
-    let before = files(&root);
-    for (blocks, code, words) in [
-        (8, 1, "raise the limit (`ulimit -f`)"),
-        (2, 2, "raise the limit (`ulimit -f`); set CRITERION_HOME"),
-    ] {
-        let run = bench(&root, &["--bench", "--quick", "sound"]);
-        let mut limited = Command::new("sh");
-        limited
-            .args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")])
-            .arg(run.get_program())
-            .args(run.get_args());
-        for (name, value) in run.get_envs() {
-            limited.env(name, value.unwrap());
-        }
-        expect(&mut limited, code, words);
-        assert_eq!(files(&root), before, "nothing is left, and nothing lost");
-    }
 }
 
 /// Whatever the disk that the log goes to, what was measured is kept.
@@ -203,27 +181,6 @@ pub(crate) fn low_ceilings() {
     assert_eq!(records.iter().filter(|run| marked(run)).count(), 1);
 }
 
-const FUTURE: &str = "2999-12-31T23:59:59Z";
-
-pub(crate) fn run_of_the_future() {
-    let (_dir, root) = measured();
-    let now = another_run(&root, FUTURE, |_| ());
-    let record = summary(&root);
-    let runs = record["runs"].as_array().unwrap();
-    assert_eq!(runs.last().unwrap()["run"], now.as_str());
-}
-
-pub(crate) fn later_failure() {
-    let (_dir, root) = measured();
-    another_run(&root, FUTURE, |later| {
-        later.failed = vec![crossover::model::Failure {
-            id: SOUND[0].to_owned(),
-            error: "a full disk".to_owned(),
-        }];
-    });
-    assert_eq!(shown(&root), SOUND);
-}
-
 pub(crate) fn records() {
     let (dir, root) = measured();
     let destination = dir.path().join("shared");
@@ -257,70 +214,4 @@ pub(crate) fn records() {
             == 1
     );
     assert!(files(&destination).keys().all(inside));
-}
-
-pub(crate) fn page_elsewhere() {
-    let (dir, root) = measured();
-    let here = tempfile::tempdir().unwrap();
-    let mine = here.path().join("target-reports/index.html");
-    fs::create_dir_all(mine.parent().unwrap()).unwrap();
-    fs::write(&mine, "mine").unwrap();
-    let mut report = crossover(&root, &["report"]);
-    expect(report.current_dir(here.path()), 0, "report:");
-    assert_eq!(fs::read(&mine).unwrap(), b"mine");
-    assert!(
-        dir.path().join("index.html").is_file(),
-        "beside the results"
-    );
-}
-
-/// A group's folder may lie on another disk.
-pub(crate) fn linked_group() {
-    use std::os::unix::fs::symlink;
-    let (dir, root) = measured();
-    let elsewhere = dir.path().join("elsewhere");
-    fs::rename(root.join("sound"), &elsewhere).unwrap();
-    symlink(&elsewhere, root.join("sound")).unwrap();
-    // A link that leads in a circle is no more than a link.
-    symlink(&root, root.join("circle")).unwrap();
-    assert_eq!(shown(&root), SOUND);
-    expect(&mut bench(&root, &["--bench", "--quick", "sound"]), 0, "");
-    assert!(
-        fs::symlink_metadata(root.join("sound"))
-            .unwrap()
-            .is_symlink()
-    );
-    assert_eq!(shown(&root), SOUND);
-}
-
-pub(crate) fn special_files() {
-    let (dir, root) = measured();
-    // A comparison with itself is refused, so the page is that of a second run.
-    expect(&mut bench(&root, &brief("main")), 0, "");
-    let compare = |html: &str| {
-        crossover(
-            &root,
-            &["compare", "main", root.to_str().unwrap(), "--html", html],
-        )
-    };
-    let target = dir.path().join("target.html");
-    let link = dir.path().join("link.html");
-    fs::write(&target, "old").unwrap();
-    std::os::unix::fs::symlink(&target, &link).unwrap();
-    let _ = compare(link.to_str().unwrap()).output().unwrap();
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert!(fs::read_to_string(&target).unwrap().contains("<html"));
-    let output = compare("/dev/stdout")
-        .stdout(Stdio::piped())
-        .output()
-        .unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("<html"));
-
-    // A pipe where a file should be has no writer: to open it would wait for ever.
-    let sidecar = root.join("sound/cpu_fill/4/new/crossover.json");
-    fs::remove_file(&sidecar).unwrap();
-    let made = Command::new("mkfifo").arg(&sidecar).status().unwrap();
-    assert!(made.success());
-    let ids = shown(&root);
-    assert!(ids.contains(&SOUND[1].to_owned()), "{ids:?}");
 }

@@ -61,19 +61,13 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         Cost::default()
     })
     .with(Implementation::cpu("two", two_modes));
-    let mut groups: Vec<AnyGroup> = vec![
+    vec![
         sound.into(),
         faulty.into(),
         choice.into(),
         modes.into(),
         too_long::group().into(),
-    ];
-    if std::env::var_os(signals::RECORDS).is_some() {
-        let recorded = Group::new("recorded", sizes(), None, |_| Cost::default())
-            .with(Implementation::cpu("once", signals::recorded::<Ones>));
-        groups.push(recorded.into());
-    }
-    groups
+    ]
 }
 
 /// Takes 1 ms for a while, then 3 ms for a while.
@@ -96,23 +90,16 @@ tests! {
     Beside a_filter_that_selects_nothing: settings::selects_nothing,
     Beside a_device_that_was_asked_for: settings::device_asked_for,
     Beside the_commit_of_another_package: settings::commit_of_another,
-    Beside a_later_failure_hides_nothing: files::later_failure,
-    Beside a_run_of_the_future_is_not_the_newest: files::run_of_the_future,
     Beside a_folder_without_locks: files::no_locks,
     Alone a_busy_host: files::busy_host,
     Beside ceilings_below_those_of_an_earlier_run: files::low_ceilings,
-    Beside files_that_are_too_large: files::limited_files,
     Beside output_that_cannot_be_written: files::unwritable_output,
-    Beside a_run_that_is_compared_with_itself: settings::repeated_run,
     Beside records_that_are_missing_or_lead_elsewhere: files::records,
-    Beside the_page_of_results_elsewhere: files::page_elsewhere,
     Beside a_closed_pipe: signals::closed_pipe,
     Beside signals_end_a_run_in_order: signals::signals,
     Beside a_run_that_is_stopped_goes_on: signals::stopped,
     Alone a_signal_while_it_is_measured_once_more: signals::once_more,
-    Beside a_signal_while_a_routine_times_itself: signals::while_it_times_itself,
     Beside a_killed_run_says_what_it_did_not_reach: signals::killed,
-    Beside devices_links_and_pipes_as_files: files::special_files,
     Beside a_full_disk: cut_short::full_disk,
     Beside a_kill_between_any_two_bytes: cut_short::killed_at_a_byte,
     Beside a_kill_at_any_moment: cut_short::killed_at_a_moment,
@@ -129,7 +116,6 @@ tests! {
     Beside what_is_not_asked: confirmed::not_asked,
     Beside a_signal_while_processes_answer: confirmed::interrupted,
     Beside an_earlier_run_does_not_keep_a_run_from_asking: confirmed::after_another,
-    Beside a_group_behind_a_link: files::linked_group,
     Beside a_small_container: settings::little_memory,
     Beside one_cause_is_one_line: settings::one_cause_one_line,
     Alone only_what_is_too_long_is_left_out: too_long::left_out,

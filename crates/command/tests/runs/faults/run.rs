@@ -54,15 +54,6 @@ pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
     said
 }
 
-/// Options of a run that compares two results in little time.
-pub(crate) fn brief(baseline: &str) -> Vec<&str> {
-    let options = "--bench --sample-size 10 --measurement-time 0.01 --warm-up-time 0.01";
-    let options = options.split(' ');
-    options
-        .chain(["--save-baseline", baseline, "sound"])
-        .collect()
-}
-
 /// Results of one sound run, in a folder of the caller's own.
 pub(crate) fn measured() -> (tempfile::TempDir, PathBuf) {
     static MEASURED: OnceLock<tempfile::TempDir> = OnceLock::new();

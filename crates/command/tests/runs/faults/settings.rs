@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{FOLDER, SOUND, bench, brief, crossover, expect, files, measured, shown};
+use crate::faults::run::{FOLDER, SOUND, bench, expect, files, measured, shown};
 use crate::printed::{ended, holds, printed};
 
 pub(crate) fn bad_options() {
@@ -106,25 +106,6 @@ pub(crate) fn panics() {
     holds(&said, "FAILED faulty/cpu/check/4: no check");
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
     assert_eq!(shown(dir.path()), last);
-}
-
-pub(crate) fn repeated_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    for name in ["main", "mine"] {
-        expect(&mut bench(&root, &brief(name)), 0, "");
-    }
-    let words = "are the same run: name each run once";
-    expect(
-        &mut crossover(&root, &["compare", "main,main", "mine,mine"]),
-        2,
-        words,
-    );
-    expect(
-        &mut crossover(&root, &["compare", "main", "main"]),
-        2,
-        words,
-    );
 }
 
 pub(crate) fn little_memory() {

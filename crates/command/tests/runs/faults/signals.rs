@@ -3,12 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 
 use serde_json::Value;
-
-use crossover::model::Verified;
-use crossover::workload::{Routine, RoutineError};
 
 use crate::faults::files::records_in;
 use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown, summary};
@@ -145,56 +141,6 @@ pub(crate) fn once_more() {
         text.contains("result/") || text.contains(".earlier")
     });
     assert_eq!(aside, None);
-}
-
-/// The variable that adds the group `recorded`.
-pub(crate) const RECORDS: &str = "CROSSOVER_TEST_RECORDS";
-
-/// A routine that times itself, and is interrupted meanwhile.
-struct Recorded {
-    ran: bool,
-    timed: bool,
-}
-
-pub(crate) fn recorded<W>(_: &Rc<W>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Box::new(Recorded {
-        ran: false,
-        timed: false,
-    }))
-}
-
-impl Routine for Recorded {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.ran = false;
-        Ok(())
-    }
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.ran = true;
-        Ok(())
-    }
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(Verified {
-            error: f64::from(u8::from(!self.ran)),
-            bound: 0.0,
-            method: "whether it ran".to_owned(),
-        })
-    }
-    fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
-        if !std::mem::replace(&mut self.timed, true) {
-            nix::sys::signal::raise(nix::sys::signal::Signal::SIGINT).unwrap();
-        }
-        Some(Ok(1e6 * iterations as f64))
-    }
-}
-
-/// What it has measured is complete, and is kept.
-pub(crate) fn while_it_times_itself() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut run = bench(dir.path(), &["--bench", "recorded"]);
-    run.env(RECORDS, "1");
-    expect(&mut run, 130, "what was measured until then is kept");
-    let summary = summary(dir.path());
-    assert_eq!(summary["benchmarks"][0]["id"], "recorded/cpu/once/4");
 }
 
 /// A run that has no chance to say so: its record has what was skipped until then and what was

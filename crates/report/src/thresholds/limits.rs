@@ -147,7 +147,7 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
     cost.flop.or(cost.bytes)?;
     Some(Sample {
         group: benchmark.group.clone(),
-        data: (series.device == Device::Gpu).then(|| series.role.data),
+        data: (series.device == Device::Gpu).then_some(series.role.data),
         size: benchmark.size,
         ns: benchmark.median_ns,
         work: Work {

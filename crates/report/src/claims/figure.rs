@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::claims::declared::{By, Quantity, Row, Sizes, TEXTS};
+use crossover_results::analysis::ratio::Ratio;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Benchmark, Group};
@@ -109,16 +110,10 @@ impl By {
 impl End {
     /// A figure of these results, with an interval as wide as those of `times` together.
     fn of(value: f64, of: &[&Benchmark], times: &[&Benchmark]) -> Self {
-        let reach = |by: fn(&Benchmark) -> f64| {
-            let all = times.iter().map(|b| by(b).ln());
-            all.fold(0.0, f64::hypot).exp()
-        };
-        let low = reach(|b| b.median_ns / b.low_ns());
-        let high = reach(|b| b.high_ns() / b.median_ns);
         Self {
             size: of[0].size,
             value,
-            interval: (value / low, value * high),
+            interval: Ratio::with(value, times).interval,
             ids: of.iter().map(|b| b.id.clone()).collect(),
         }
     }

@@ -60,7 +60,7 @@ pub(crate) fn markdown(machines: &[Machine]) -> String {
             }
             let than = match m.verdict {
                 Verdict::Larger | Verdict::Smaller => format!(" than {}", claim.stated()),
-                Verdict::Holds | Verdict::NotSo => String::new(),
+                _ => String::new(),
             };
             text += &format!(
                 "| {}{words} | {}{other}: {} | *{}*{than} |\n",

@@ -23,7 +23,7 @@ pub(crate) use declared::{Claim, Question};
 
 /// A figure this far from the stated one, as a factor, is the same: the hardware is another.
 const ALIKE: f64 = 1.25;
-/// What differs by less is neither a gain nor a loss.
+/// An interval up to here shows no gain.
 const EVEN: f64 = 1.05;
 
 /// Why a claim is open whose rows no machine has.
@@ -32,7 +32,8 @@ const NO_RESULT: &str = "no result has it yet";
 /// How the verdicts are reached.
 pub(crate) const RULES: &str = "A stated figure holds if ours, with its interval, is within a quarter of it. \
     If a text names no size, our figures are those of the smallest and the largest measured size, and a \
-    stated figure between them holds too. In parentheses: the interval in which another run lies with a \
+    stated figure between them holds too. A direction holds only where the interval excludes the other \
+    one. In parentheses: the interval in which another run lies with a \
     probability of 95 %.";
 
 /// How ours compares with what is claimed.
@@ -42,6 +43,8 @@ pub(crate) enum Verdict {
     Larger,
     Smaller,
     NotSo,
+    /// Another run may find either.
+    Undecided,
 }
 
 impl Verdict {
@@ -51,6 +54,7 @@ impl Verdict {
             Verdict::Larger => "larger",
             Verdict::Smaller => "smaller",
             Verdict::NotSo => "not so",
+            Verdict::Undecided => "undecided",
         }
     }
 }
@@ -118,6 +122,7 @@ pub(crate) fn counted(all: &[Answered]) -> String {
         Verdict::Larger,
         Verdict::Smaller,
         Verdict::NotSo,
+        Verdict::Undecided,
     ];
     let others = [
         (no_result, "have rows of which there is no result yet"),
@@ -244,12 +249,14 @@ impl Says {
         let least = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::INFINITY, f64::min);
         let most = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
         let (low, high) = (least(|end| end.interval.0), most(|end| end.interval.1));
-        let (first, last) = (least(|end| end.value), most(|end| end.value));
+        let (first, last) = (&ends[0], &ends[ends.len() - 1]);
+        let above = ends.iter().any(|end| end.interval.0 > 1.0);
+        let below = ends.iter().any(|end| end.interval.1 < 1.0);
         let holds = match self {
             // Somewhere it is, and nowhere the opposite.
-            Says::Faster | Says::Slower => last > EVEN && first > 1.0 / EVEN,
-            Says::NotFaster => last < EVEN,
-            Says::Grows => ends[ends.len() - 1].value > EVEN * ends[0].value,
+            Says::Faster | Says::Slower => above && !below,
+            Says::NotFaster => high < EVEN,
+            Says::Grows => last.interval.0 > first.interval.1,
             Says::NoFigure => true,
             Says::About(from, to) => high * ALIKE >= from && low <= to * ALIKE,
             Says::FromASize | Says::AtNoSize => false,
@@ -262,6 +269,11 @@ impl Says {
                 Verdict::NotSo
             }
             Says::About(..) => Verdict::Smaller,
+            Says::Faster | Says::Slower if !below && high > EVEN => Verdict::Undecided,
+            Says::NotFaster if !above => Verdict::Undecided,
+            Says::Grows if ends.len() > 1 && last.interval.1 > first.interval.0 => {
+                Verdict::Undecided
+            }
             _ => Verdict::NotSo,
         }
     }
@@ -284,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_judged_by_its_own_figure() {
-        use Verdict::{Holds, Larger, NotSo, Smaller};
+        use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
         for (says, values, verdict) in [
             (Says::About(2.0, 3.0), &[2.4][..], Holds),
             (Says::About(2.0, 3.0), &[1.7], Holds),
@@ -302,6 +314,10 @@ mod tests {
             (Says::Grows, &[1.0, 1.2], Holds),
             (Says::Grows, &[1.2, 1.0], NotSo),
             (Says::Grows, &[1.2], NotSo),
+            // The interval of 1 % contains both directions.
+            (Says::Faster, &[1.005, 1.06], Holds),
+            (Says::NotFaster, &[1.045], NotSo),
+            (Says::Grows, &[1.0, 1.01], Undecided),
         ] {
             assert_eq!(judged(says, values), verdict, "{says:?} {values:?}");
         }

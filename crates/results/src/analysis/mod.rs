@@ -7,6 +7,7 @@ pub mod findings;
 pub mod limits;
 pub mod peak;
 pub mod rate;
+pub mod ratio;
 pub mod reuse;
 pub mod telemetry;
 pub mod trust;

@@ -1,18 +1,14 @@
 //! What a copy between host and device costs however small it is.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
-use crate::model::role::{CopyDirection, Measures, Residency, Role};
+use crate::analysis::findings::lessons::plain;
+use crate::model::role::{CopyDirection, Residency};
 use crate::store::curves::{Group, Series};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
 
 /// Above this the link's rate, not the fixed cost, makes the time.
 const SMALL: u64 = 1 << 16;
-
-/// A plain copy: in one piece, by no particular method.
-pub(super) fn plain(role: &Role, way: CopyDirection) -> bool {
-    role.does == Measures::Copies(way) && role.pieces == 1 && role.method.is_none()
-}
 
 /// The time at the smallest size: there the bytes themselves take next to none.
 pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {

@@ -6,7 +6,7 @@ use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
-use crate::model::role::{Format, Role};
+use crate::model::role::Format;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -121,15 +121,6 @@ impl Finding {
         self
     }
 
-    /// A sentence below the table.
-    pub(super) fn note(mut self, words: &str) -> Self {
-        if let Some(table) = self.table.as_mut().filter(|_| !words.is_empty()) {
-            table.notes.push(words.to_owned());
-            self.text += &format!(" {words}");
-        }
-        self
-    }
-
     pub(super) fn rests_on<'b>(
         mut self,
         benchmarks: impl IntoIterator<Item = &'b Benchmark>,
@@ -140,14 +131,6 @@ impl Finding {
         self.benchmarks.dedup();
         self
     }
-}
-
-/// Benchmarks of two curves at the same size, ascending.
-pub(super) fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'a Benchmark)> {
-    a.points
-        .iter()
-        .filter_map(|p| Some((p, b.at(p.size)?)))
-        .collect()
 }
 
 /// `a, b and c`.
@@ -163,28 +146,6 @@ pub(super) fn list(items: &[String]) -> String {
 pub(super) fn gpu(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
     let on = move |s: &&Series| s.clock == Some(clock);
     group.on(Device::Gpu).filter(on)
-}
-
-/// The first two GPU curves on the same clock, the clocks tried in this order, whose roles are
-/// `this` and `that` and differ in nothing but what `blank` makes equal.
-pub(super) fn pair<'a>(
-    group: &'a Group,
-    clocks: &[Clock],
-    this: impl Fn(&Role) -> bool,
-    that: impl Fn(&Role) -> bool,
-    blank: impl Fn(&mut Role),
-) -> Option<(&'a Series, &'a Series)> {
-    let rest = |s: &Series| {
-        let mut role = s.role.clone();
-        blank(&mut role);
-        role
-    };
-    clocks.iter().find_map(|&clock| {
-        gpu(group, clock).filter(|a| this(&a.role)).find_map(|a| {
-            let like = |b: &&Series| that(&b.role) && rest(a) == rest(b);
-            Some((a, gpu(group, clock).find(like)?))
-        })
-    })
 }
 
 /// With a capital letter, for the beginning of a sentence.

@@ -2,7 +2,7 @@
 //!
 //! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. It looks for roles,
 //! never for names, so it is made for every group that has the rows for it. What is said of two rows
-//! that differ in one thing is in `differences.rs`; each other kind has a file of its own.
+//! that differ in one thing is a row of the table in `lessons.rs`; each other kind has a file of its own.
 
 mod allocation;
 mod capped;
@@ -10,9 +10,8 @@ mod cold_start;
 mod copies;
 mod crossover_sentence;
 mod device_memory;
-mod differences;
+mod lessons;
 mod loading;
-mod overlap;
 mod precision;
 mod submit;
 mod timing;
@@ -43,20 +42,11 @@ pub const TABLE: &[Kind] = &[
     All(transfers::share),
     All(transfers::break_even),
     Each(&[precision::formats]),
-    Each(&[precision::splits]),
-    Each(&[precision::energy]),
     All(submit::find),
-    Each(&[differences::fused_launches, differences::fused_traffic]),
-    Each(&[differences::replayed]),
-    Each(&[differences::synchronised, differences::read_back]),
-    Each(&[differences::pinned_to_device, differences::pinned_to_host]),
+    All(lessons::find),
     Each(&[copies::fixed]),
-    Each(&[differences::copied_in_pieces]),
-    Each(&[overlap::pieces]),
-    Each(&[differences::waited_pieces]),
     Each(&[loading::find]),
-    Each(&[differences::partly_on_cpu]),
-    Each(&[allocation::find, allocation::held]),
+    Each(&[allocation::held]),
     Each(&[device_memory::find]),
     Each(&[timing::find]),
     All(cold_start::find),

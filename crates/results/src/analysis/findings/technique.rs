@@ -14,6 +14,8 @@ pub enum Technique {
     ReplayGraph,
     /// Page-locked host memory.
     Pin,
+    /// Copies of ordinary memory through pinned buffers, by several threads.
+    Stage,
     /// Copies and kernels at the same time.
     Overlap,
     /// Threads that load what comes next.
@@ -28,13 +30,14 @@ pub enum Technique {
 
 impl Technique {
     /// In the order in which one would try them.
-    pub const ALL: [Technique; 10] = [
+    pub const ALL: [Technique; 11] = [
         Technique::MoveToGpu,
         Technique::KeepOnDevice,
         Technique::Fuse,
         Technique::ReplayGraph,
         Technique::DoNotWait,
         Technique::Pin,
+        Technique::Stage,
         Technique::Overlap,
         Technique::Prefetch,
         Technique::FewerBits,
@@ -49,6 +52,7 @@ impl Technique {
             Technique::Fuse => "Fuse kernels",
             Technique::ReplayGraph => "Replay a CUDA graph",
             Technique::Pin => "Pin host memory",
+            Technique::Stage => "Stage copies through pinned buffers",
             Technique::Overlap => "Overlap copies and kernels",
             Technique::Prefetch => "Prefetch batches",
             Technique::FewerBits => "Use lower precision",
@@ -67,6 +71,7 @@ impl Technique {
             Technique::Fuse => "against one kernel for each part",
             Technique::ReplayGraph => "against launching the kernels one by one",
             Technique::Pin => "against pageable memory",
+            Technique::Stage => "against one plain copy of pageable memory",
             Technique::Overlap => "against running them one after the other",
             Technique::Prefetch => "against loading each batch when it is its turn",
             Technique::FewerBits => "against f32",

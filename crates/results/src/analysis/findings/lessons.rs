@@ -1,0 +1,417 @@
+//! Lessons: what two rows of a group show whose roles differ in one thing. [`LESSONS`] has a row for
+//! each. A lesson looks for roles, never for names, so any group with such rows has it.
+
+use crate::analysis::answer::answer_in_words::by_how_much;
+use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::analysis::findings::technique::Technique;
+use crate::analysis::ratio::Ratio;
+use crate::model::role::{Allocator, CopyDirection, Launches, Measures, Residency, Role, Threads};
+use crate::store::curves::{Benchmark, Group, Series};
+use crossover_words::Clock::{self, Events, EventsGated, Wall};
+use crossover_words::units;
+
+use End::{Largest, Smallest};
+
+/// A fast row saves from the size on from which it is this much faster.
+const PAYS: f64 = 1.1;
+
+/// The size whose ratio is the lesson.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// There the work hides nothing, and launches dominate.
+    Smallest,
+    Largest,
+}
+
+/// Number of parts of the work, each of which saves a part of the time.
+type Parts = fn(&Benchmark, &Benchmark) -> Option<f64>;
+
+/// One lesson.
+struct Lesson {
+    /// Of the finding; `{}` is the group.
+    id: &'static str,
+    /// The first of these clocks that has both rows counts.
+    clocks: &'static [Clock],
+    slow: fn(&Role) -> bool,
+    /// Of several such rows the fastest at each size counts.
+    fast: fn(&Role) -> bool,
+    /// Makes equal what the rows may differ in.
+    blank: fn(&mut Role),
+    at: End,
+    /// What the fast row does. `{work}` and `{part}` are the group's words.
+    does: &'static str,
+    /// What the parts are called, and how many of them there are.
+    parts: (&'static str, Parts),
+    technique: Option<Technique>,
+}
+
+fn whole(_: &Benchmark, _: &Benchmark) -> Option<f64> {
+    None
+}
+
+fn launches(benchmark: &Benchmark) -> Option<f64> {
+    benchmark.cost.launches.map(f64::from)
+}
+
+/// The launches that fusing avoids.
+fn avoided(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
+    Some(launches(slow)? - launches(fast)?)
+}
+
+/// All launches. Where the graph's kernels are fused from more, no launch can be told from what
+/// fusing saves.
+fn replayed(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
+    let fused = launches(fast).filter(|n| *n > 1.0) < launches(slow);
+    let is_fused = fused && launches(fast) > Some(1.0);
+    launches(slow).filter(|_| !is_fused)
+}
+
+/// The host waits once at the end in either case.
+fn waits(slow: &Benchmark, _: &Benchmark) -> Option<f64> {
+    Some(launches(slow)? - 1.0)
+}
+
+fn moved_to_cpu(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
+    Some(launches(fast)? - launches(slow)?)
+}
+
+fn further_pieces(slow: &Benchmark, _: &Benchmark) -> Option<f64> {
+    Some(f64::from(slow.role.pieces) - 1.0)
+}
+
+fn one_by_one(role: &Role) -> bool {
+    role.launches == Some(Launches::OneByOne)
+}
+
+fn any_launches(role: &mut Role) {
+    role.launches = None;
+}
+
+/// A plain copy: in one piece, by no particular method.
+pub(super) fn plain(role: &Role, way: CopyDirection) -> bool {
+    role.does == Measures::Copies(way) && role.pieces == 1 && role.method.is_none()
+}
+
+fn from_ordinary(role: &Role, way: CopyDirection) -> bool {
+    plain(role, way) && role.data == Residency::Ordinary
+}
+
+fn any_memory(role: &mut Role) {
+    role.data = Residency::Ordinary;
+}
+
+fn staged(role: &Role) -> bool {
+    role.data == Residency::Ordinary && role.threads == Some(Threads::All)
+}
+
+fn not_staged(role: &mut Role) {
+    (role.threads, role.method, role.answers) = (None, None, true);
+}
+
+/// From host memory and back, everything in one piece.
+fn in_sequence(role: &Role) -> bool {
+    let computes = role.does == Measures::Computes;
+    computes && !role.data.on_device() && one_by_one(role) && role.pieces == 1
+}
+
+const LESSONS: &[Lesson] = &[
+    Lesson {
+        id: "fusing.launches",
+        clocks: &[Events, Wall],
+        slow: one_by_one,
+        fast: |role| role.launches == Some(Launches::Fused),
+        blank: any_launches,
+        at: Smallest,
+        does: "fusing the {part}s of {work}",
+        parts: ("launches", avoided),
+        technique: Some(Technique::Fuse),
+    },
+    Lesson {
+        id: "fusing.traffic",
+        clocks: &[EventsGated, Events],
+        slow: one_by_one,
+        fast: |role| role.launches == Some(Launches::Fused),
+        blank: any_launches,
+        at: Largest,
+        does: "fusing the {part}s of {work}",
+        parts: ("", whole),
+        technique: Some(Technique::Fuse),
+    },
+    Lesson {
+        id: "graph.{}",
+        // On a clock that has the launches in it: behind a gate they cost nothing.
+        clocks: &[Wall, Events],
+        slow: one_by_one,
+        fast: |role| role.launches == Some(Launches::Graph),
+        blank: any_launches,
+        at: Smallest,
+        does: "replaying {work} as one graph",
+        parts: ("launches", replayed),
+        technique: Some(Technique::ReplayGraph),
+    },
+    Lesson {
+        id: "synchronising.{}",
+        clocks: &[Wall],
+        // Where data come from the host, copies wait as well.
+        slow: |role| role.launches == Some(Launches::Synchronised) && role.data.on_device(),
+        fast: one_by_one,
+        blank: any_launches,
+        at: Smallest,
+        does: "not synchronising after each {part} of {work}",
+        parts: ("waits", waits),
+        technique: Some(Technique::DoNotWait),
+    },
+    Lesson {
+        id: "reading.{}",
+        clocks: &[Wall],
+        slow: |role| role.launches == Some(Launches::ReadBack) && role.data.on_device(),
+        fast: one_by_one,
+        blank: any_launches,
+        at: Smallest,
+        does: "not reading a value back after each {part} of {work}",
+        parts: ("waits", waits),
+        technique: Some(Technique::DoNotWait),
+    },
+    Lesson {
+        id: "{}.hybrid",
+        clocks: &[Wall],
+        slow: |role| role.launches == Some(Launches::PartlyOnCpu),
+        fast: one_by_one,
+        blank: any_launches,
+        at: Smallest,
+        does: "computing each {part} of {work} on the GPU, none of them on the CPU,",
+        parts: ("steps", moved_to_cpu),
+        technique: None,
+    },
+    Lesson {
+        id: "copies.pinned.h2d",
+        clocks: &[Wall],
+        slow: |role| from_ordinary(role, CopyDirection::ToDevice),
+        fast: |role| role.data == Residency::Pinned,
+        blank: any_memory,
+        at: Largest,
+        does: "pinning the host memory of copies to the device",
+        parts: ("", whole),
+        technique: Some(Technique::Pin),
+    },
+    Lesson {
+        id: "copies.pinned.d2h",
+        clocks: &[Wall],
+        slow: |role| from_ordinary(role, CopyDirection::ToHost),
+        fast: |role| role.data == Residency::Pinned,
+        blank: any_memory,
+        at: Largest,
+        does: "pinning the host memory of copies to the host",
+        parts: ("", whole),
+        technique: Some(Technique::Pin),
+    },
+    Lesson {
+        id: "copies.staged.h2d",
+        clocks: &[Wall],
+        slow: |role| from_ordinary(role, CopyDirection::ToDevice) && role.threads.is_none(),
+        fast: staged,
+        blank: not_staged,
+        at: Largest,
+        does: "staging copies to the device through pinned buffers, by several threads,",
+        parts: ("", whole),
+        technique: Some(Technique::Stage),
+    },
+    Lesson {
+        id: "copies.staged.d2h",
+        clocks: &[Wall],
+        slow: |role| from_ordinary(role, CopyDirection::ToHost) && role.threads.is_none(),
+        fast: staged,
+        blank: not_staged,
+        at: Largest,
+        does: "staging copies to the host through pinned buffers, by several threads,",
+        parts: ("", whole),
+        technique: Some(Technique::Stage),
+    },
+    Lesson {
+        id: "staging.{}",
+        clocks: &[Wall],
+        slow: |role| {
+            let computes = role.does == Measures::Computes && role.threads.is_none();
+            computes && role.data == Residency::Ordinary && role.method.is_none()
+        },
+        fast: staged,
+        blank: not_staged,
+        at: Largest,
+        does: "staging the copies of {work} through pinned buffers, by several threads,",
+        parts: ("", whole),
+        technique: Some(Technique::Stage),
+    },
+    Lesson {
+        id: "copies.many",
+        clocks: &[Wall],
+        slow: |role| role.pieces > 1 && role.method.is_none(),
+        fast: |role| plain(role, CopyDirection::ToDevice) && role.data == Residency::Pinned,
+        blank: |role| role.pieces = 1,
+        at: Smallest,
+        does: "copying to the device in one piece, not in several,",
+        parts: ("further pieces", further_pieces),
+        technique: None,
+    },
+    Lesson {
+        id: "overlap.pieces",
+        clocks: &[Wall],
+        slow: in_sequence,
+        fast: |role| role.pieces > 1,
+        blank: |role| role.pieces = 1,
+        at: Largest,
+        does: "overlapping the copies and {part}s of {work}, in pieces,",
+        parts: ("", whole),
+        technique: Some(Technique::Overlap),
+    },
+    Lesson {
+        id: "overlap.synced",
+        clocks: &[Wall],
+        slow: in_sequence,
+        fast: |role| role.pieces > 1 && role.launches == Some(Launches::Synchronised),
+        blank: |role| (role.pieces, role.launches) = (1, None),
+        at: Largest,
+        does: "cutting {work} into pieces, with a wait after each stage of each piece,",
+        parts: ("", whole),
+        technique: None,
+    },
+    Lesson {
+        id: "allocation.{}",
+        clocks: &[Wall],
+        slow: |role| role.does == Measures::Allocates(Allocator::Malloc),
+        fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
+        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        at: Largest,
+        does: "allocating from a pool that keeps its memory, not with cuMemAlloc and cuMemFree,",
+        parts: ("", whole),
+        technique: Some(Technique::KeepPool),
+    },
+    Lesson {
+        id: "allocation.{}.reuse",
+        clocks: &[Wall],
+        slow: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
+        fast: |role| role.does == Measures::Allocates(Allocator::Reuse),
+        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        at: Largest,
+        does: "reusing one buffer, not allocating from a pool that keeps its memory,",
+        parts: ("", whole),
+        technique: None,
+    },
+    Lesson {
+        id: "allocation.{}.release",
+        clocks: &[Wall],
+        slow: |role| role.does == Measures::Allocates(Allocator::MallocAsync),
+        fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
+        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        at: Largest,
+        does: "telling a pool to keep its memory, which else releases it at each synchronisation,",
+        parts: ("", whole),
+        technique: None,
+    },
+];
+
+/// The lessons of each group.
+pub(super) fn find(context: &Context) -> Vec<Finding> {
+    let groups = context.machine.groups.iter();
+    let of_group = |group| LESSONS.iter().filter_map(move |lesson| lesson.of(group));
+    groups.flat_map(|group| of_group(group)).collect()
+}
+
+impl Lesson {
+    fn of(&self, group: &Group) -> Option<Finding> {
+        let mut pairs = self
+            .clocks
+            .iter()
+            .find_map(|clock| self.pairs(group, *clock))?;
+        if self.id == "fusing.traffic" && pairs.len() < 2 {
+            // One size alone says nothing about small against large.
+            return None;
+        }
+        if self.at == Largest {
+            pairs.reverse();
+        }
+        let (slow, fast) = *pairs.first()?;
+        let topic = &group.topic;
+        let ratio = Ratio::of(slow, fast);
+        let (called, parts) = self.parts;
+        let each = parts(slow, fast).filter(|parts| *parts >= 1.0);
+        let each = each.map(|parts| (parts, (slow.median_ns - fast.median_ns) / parts));
+        let of_each = each.map_or(String::new(), |(parts, ns)| {
+            let less = if ns >= 0.0 { "less" } else { "more" };
+            let parts = units::count(parts);
+            format!(
+                ", {} {less} for each of {parts} {called}",
+                units::time(ns.abs())
+            )
+        });
+        let other_end = pairs
+            .last()
+            .filter(|_| pairs.len() > 1)
+            .map(|(slow, fast)| {
+                let ratio = Ratio::of(slow, fast);
+                format!(
+                    "; {} at {}",
+                    by_how_much(ratio.value, Some(ratio.interval)),
+                    topic.at(fast.size)
+                )
+            });
+        let does = self
+            .does
+            .replace("{work}", &topic.work)
+            .replace("{part}", &topic.part);
+        let text = format!(
+            "{} is {} at {} (gpu/{} {}, gpu/{} {}{of_each}){}.",
+            sentence(&does),
+            by_how_much(ratio.value, Some(ratio.interval)),
+            topic.at(fast.size),
+            fast.implementation,
+            units::time(fast.median_ns),
+            slow.implementation,
+            units::time(slow.median_ns),
+            other_end.unwrap_or_default(),
+        );
+        let pays =
+            |(slow, fast): &&(&Benchmark, &Benchmark)| slow.median_ns / fast.median_ns >= PAYS;
+        // From the largest size down.
+        let from = pairs
+            .iter()
+            .take_while(pays)
+            .last()
+            .filter(|_| self.at == Largest);
+        let finding = Finding::new(&group.name, self.id.replace("{}", &group.name), text)
+            .figure("size", fast.size as f64)
+            .figure("ratio", ratio.value)
+            .figure("each_ns", each.map(|(_, ns)| ns))
+            .figure("pays_from_size", from.map(|(_, fast)| fast.size as f64))
+            .rests_on(pairs.iter().flat_map(|(slow, fast)| [*slow, *fast]));
+        Some(match self.technique {
+            Some(technique) => finding.gained(technique, ratio.value, topic.at(fast.size)),
+            None => finding,
+        })
+    }
+
+    /// The slow and the fast row at each size that both have, ascending.
+    fn pairs<'a>(
+        &self,
+        group: &'a Group,
+        clock: Clock,
+    ) -> Option<Vec<(&'a Benchmark, &'a Benchmark)>> {
+        let rest = |series: &Series| {
+            let mut role = series.role.clone();
+            (self.blank)(&mut role);
+            role
+        };
+        gpu(group, clock)
+            .filter(|s| (self.slow)(&s.role))
+            .find_map(|slow| {
+                let fast =
+                    || gpu(group, clock).filter(|s| (self.fast)(&s.role) && rest(s) == rest(slow));
+                let fastest = |size| {
+                    let here = fast().filter_map(|s| s.at(size));
+                    here.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
+                };
+                let points = slow.points.iter();
+                let pairs: Vec<_> = points.filter_map(|b| Some((b, fastest(b.size)?))).collect();
+                (!pairs.is_empty()).then_some(pairs)
+            })
+    }
+}

@@ -32,16 +32,6 @@ pub(crate) fn peak(threads: Threads, effort: Effort) -> Measured {
     measured
 }
 
-/// Measures the peak again, of so many threads, or else the memory.
-pub(crate) fn again(threads: Option<Threads>, effort: Effort) -> Measured {
-    let mut measured = Measured::default();
-    match threads {
-        Some(threads) => multiply_adds(threads, effort, effort.arithmetic.0, &mut measured),
-        None => cpu_memory::measure(Isa::best(), effort, &mut measured),
-    }
-    measured
-}
-
 fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, measured: &mut Measured) {
     let (whole, window) = effort.arithmetic;
     let isa = Isa::best();

@@ -11,7 +11,6 @@ use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
-use crate::model::id::Device;
 use crate::model::record::{
     Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,
 };
@@ -24,7 +23,7 @@ use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
 use crossover_machine::load::{self, Load, Others};
 use crossover_protocol::settings::{Profile, Settings};
-use crossover_results::analysis::limits::{self, Kind};
+use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::Limits;
 use crossover_results::store::runs;
@@ -43,9 +42,8 @@ pub(super) struct Journal {
     gpu_ceilings: bool,
     /// How long the CPU's ceilings are measured.
     effort: Effort,
-    /// How often limits were measured again since a result exceeded them.
-    measured_again: u32,
-    above: AboveLimits,
+    /// Results that exceeded a limit when they were measured, by id.
+    above_limits: BTreeMap<String, Series>,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -73,9 +71,6 @@ pub(super) struct Journal {
 const UNTRIED: &str =
     "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
 
-/// A run measures limits again at most so often while it runs: each takes up to three seconds.
-const MOST_AGAIN: u32 = 4;
-
 /// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
 const BY_FAR: f64 = 1.5;
 
@@ -102,8 +97,7 @@ impl Journal {
                 Profile::Quick => Effort::BRIEF,
                 Profile::Default | Profile::Full => Effort::WHOLE,
             },
-            measured_again: 0,
-            above: AboveLimits::default(),
+            above_limits: BTreeMap::new(),
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -293,54 +287,36 @@ impl Journal {
         }
     }
 
-    /// Holds a result against the limits. One that it exceeds is measured again at once; where it still
-    /// does, both are marked.
+    /// Checks a result against the limits. Results above a limit are named at the end of the run, when the
+    /// limits have been measured again.
     ///
     /// # Errors
     /// It is faster than the device can be.
-    pub(super) fn hold(
-        &mut self,
-        result: Benchmark,
-        machine: &Host,
-        time: &CudaTime,
-    ) -> Result<(), Missing> {
-        let (id, series) = (result.id.clone(), Series::of(result));
-        if let Some(sentence) = limits::impossible(&series, &Limits::of(&self.record)) {
+    pub(super) fn check_limits(&mut self, result: Benchmark) -> Result<(), Missing> {
+        let id = result.id.clone();
+        // An unsteady benchmark comes here twice.
+        self.above_limits.remove(&id);
+        let (series, limits) = (Series::of(result), Limits::of(&self.record));
+        if let Some(sentence) = limits::impossible(&series, &limits) {
             return Err(failed(sentence));
         }
-        let exceeded = |record: &RunRecord| limits::exceeded(&series, &Limits::of(record));
-        let mut share = exceeded(&self.record);
-        let exceeds = share.is_some();
-        if let Some(first) = share
-            && self.measured_again < MOST_AGAIN
-        {
-            self.measured_again += 1;
-            self.say(&format!(
-                "measuring the limits again, since {id} is {}",
-                first.words()
-            ));
-            match (series.device, first.kind()) {
-                (Device::Gpu, _) => {
-                    let gpu = machine.gpu(time).map_err(skipped)?;
-                    ceilings::gpu::measure(&gpu, time)?.raise(&mut self.record);
-                }
-                (Device::Cpu, kind) => {
-                    let threads = series.role.threads.unwrap_or(Threads::All);
-                    let threads = Some(threads).filter(|_| kind == Kind::Compute);
-                    ceilings::cpu::again(threads, self.effort).raise(&mut self.record);
-                }
+        if limits::exceeded(&series, &limits).is_some() {
+            self.above_limits.insert(id, series);
+        }
+        Ok(())
+    }
+
+    /// The results that exceed a limit, one sentence for each limit.
+    fn named_above_limits(&self) -> Vec<String> {
+        let limits = Limits::of(&self.record);
+        let mut above: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (id, series) in &self.above_limits {
+            if let Some(share) = limits::exceeded(series, &limits) {
+                above.entry(share.words()).or_default().push(id);
             }
-            share = exceeded(&self.record);
         }
-        let words = share.map(|share| share.words());
-        if let Some(words) = &words {
-            eprintln!("note: {}", above_a_limit(&[&*id], words));
-        }
-        let disturbances = &mut self.record.environment.disturbances;
-        match self.above.tell(id, words, disturbances) || exceeds {
-            true => self.write(),
-            false => Ok(()),
-        }
+        let sentence = |(words, ids): (&String, &Vec<&str>)| above_a_limit(ids, words);
+        above.iter().map(sentence).collect()
     }
 
     /// Says what is being done.
@@ -385,6 +361,7 @@ impl Journal {
                     ceilings::cpu::measure(self.effort).raise(&mut self.record);
                 }
                 let mut found = self.exceeded();
+                found.extend(self.named_above_limits());
                 let both = Load::now().zip(self.began);
                 found.extend(both.and_then(|(now, began)| now.suspended_since(began)));
                 self.record
@@ -490,34 +467,6 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
-/// The results that are above a limit, by what they are in words.
-#[derive(Default)]
-struct AboveLimits(BTreeMap<String, Vec<String>>);
-
-impl AboveLimits {
-    /// Has `disturbances` say it of this result too, or no longer where it was measured again and is
-    /// above none: one sentence for all results above one limit. Whether that changed anything.
-    fn tell(&mut self, id: String, words: Option<String>, disturbances: &mut Vec<String>) -> bool {
-        let sentences = |above: &BTreeMap<String, Vec<String>>| -> Vec<String> {
-            let each = above.iter().map(|(words, ids)| above_a_limit(ids, words));
-            each.collect()
-        };
-        let before = sentences(&self.0);
-        for ids in self.0.values_mut() {
-            ids.retain(|known| *known != id);
-        }
-        if let Some(words) = words {
-            self.0.entry(words).or_default().push(id);
-        }
-        self.0.retain(|_, ids| !ids.is_empty());
-        let now = sentences(&self.0);
-        let is_new = before != now;
-        disturbances.retain(|disturbance| !before.contains(disturbance));
-        disturbances.extend(now);
-        is_new
-    }
-}
-
 /// That these results exceed a limit.
 fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     let is = if ids.len() == 1 { "is" } else { "are" };
@@ -561,30 +510,5 @@ mod tests {
         assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
         let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
         assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
-    }
-
-    /// A benchmark whose first samples were unsteady is held against its limits twice.
-    #[test]
-    fn a_result_above_a_limit_is_named_once_and_while_it_is() {
-        let mut above = AboveLimits::default();
-        let mut disturbances = vec!["a busy machine".to_owned()];
-        let mut tell = |id: &str, words: Option<&str>| {
-            let is_new = above.tell(id.to_owned(), words.map(str::to_owned), &mut disturbances);
-            (is_new, disturbances.clone())
-        };
-        assert!(!tell("a", None).0);
-        for id in ["a", "b", "b"] {
-            tell(id, Some("above the peak"));
-        }
-        let (_, said) = tell("c", Some("above the link"));
-        assert_eq!(said.len(), 3, "{said:?}");
-        assert!(said[1].starts_with("c is above the link: "), "{said:?}");
-        assert!(said[2].starts_with("a, b are above the peak: "), "{said:?}");
-        assert_eq!(tell("c", None).1.len(), 2);
-        let (is_new, said) = tell("b", None);
-        assert!(
-            is_new && said[1].starts_with("a is above the peak: "),
-            "{said:?}"
-        );
     }
 }

@@ -255,7 +255,7 @@ impl Measuring<'_> {
         self.check_device().map(|()| why)
     }
 
-    /// Completes a sidecar and writes it, and holds the result against its limits.
+    /// Completes a sidecar, writes it, and checks the result against its limits.
     fn write_down(
         &mut self,
         bench: &Bench<'_>,
@@ -275,8 +275,7 @@ impl Measuring<'_> {
         let Some(result) = result else {
             return Ok(());
         };
-        let (journal, machine, time) = (&mut *self.journal, self.machine, self.time);
-        (self.spent).on(Activity::Ceilings, || journal.hold(result, machine, time))
+        self.journal.check_limits(result)
     }
 
     /// Makes Criterion sample as planned, unless the command line says otherwise.

@@ -160,7 +160,6 @@ mod tests {
             device_named: false,
             gate: crate::timing::GateMode::Auto,
             monitor: true,
-            numa: None,
             processes: 0,
             untried: false,
             turns: None,

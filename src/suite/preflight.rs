@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::suite::arguments::Arguments;
-use crossover_machine::numa::Misplaced;
 use crossover_protocol::settings::SettingsError;
 use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
@@ -19,9 +18,6 @@ pub(crate) enum Refused {
     /// A setting with a bad value.
     #[error(transparent)]
     Setting(#[from] SettingsError),
-    /// A NUMA node that the run cannot be kept at.
-    #[error(transparent)]
-    Misplaced(#[from] Misplaced),
     /// An option with a bad value.
     #[error("{option} {value}: {good}")]
     Option {

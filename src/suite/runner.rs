@@ -20,7 +20,6 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::session::Session;
 use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
-use crossover_machine::numa::{Misplaced, Nodes, Placement};
 use crossover_protocol::settings::{Settings, unknown_variables};
 
 /// A run of benchmark groups: settings, command line, machine and results.
@@ -43,14 +42,11 @@ impl Suite {
     /// own message.
     pub(crate) fn from_env() -> Result<Self, Refused> {
         let settings = Settings::from_env()?;
-        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        for remark in unknown_variables(variables) {
-            eprintln!("note: {remark}");
-        }
-        if let Some(placement) = settings.numa
-            && let Some(remark) = place(placement, &settings)?
-        {
-            eprintln!("note: {remark}");
+        // The command that drives this process in turns has named them.
+        if settings.turns.is_none() {
+            for remark in unknown_variables() {
+                eprintln!("note: {remark}");
+            }
         }
         let arguments = Arguments::from_env();
         preflight::options(&arguments, &settings.results)?;
@@ -126,17 +122,6 @@ impl Suite {
         }
         session.analyse(group.name, || plots.finish());
     }
-}
-
-/// Keeps this process at a NUMA node, before it starts threads. Its child processes inherit that.
-fn place(placement: Placement, settings: &Settings) -> Result<Option<String>, Misplaced> {
-    let device = match placement {
-        Placement::Gpu => settings.probe().ok(),
-        Placement::Node(_) => None,
-    };
-    Nodes::of_this_machine(device.as_ref().map(|device| device.pci_bus_id.as_str()))
-        .ok_or(Misplaced::Unknown)?
-        .place(placement)
 }
 
 /// A run whose benchmarks are over.

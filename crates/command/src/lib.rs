@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crossover_protocol::settings::unknown_variables;
 use crossover_words::text::{visible_lines, with_causes};
 
 /// Show when a GPU beats the CPU, by how much, and where the time goes.
@@ -60,7 +61,11 @@ pub fn run() -> ExitCode {
 }
 
 fn subcommand() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    for remark in unknown_variables() {
+        eprintln!("note: {remark}");
+    }
+    let outcome = match arguments.command {
         Command::Ab(arguments) => ab::run(&arguments),
         Command::Advise(arguments) => advise::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -9,22 +9,16 @@ pub struct OnCores(CpuSet);
 impl OnCores {
     /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
     pub fn new(cores: &[usize]) -> Option<Self> {
-        Self::try_new(cores).ok()
-    }
-
-    /// # Errors
-    /// That this thread may use none of them.
-    pub(crate) fn try_new(cores: &[usize]) -> nix::Result<Self> {
         let this_thread = Pid::from_raw(0);
-        let before = sched_getaffinity(this_thread)?;
+        let before = sched_getaffinity(this_thread).ok()?;
         let mut kept = CpuSet::new();
         for &core in cores {
             if before.is_set(core).unwrap_or(false) {
-                kept.set(core)?;
+                kept.set(core).ok()?;
             }
         }
-        sched_setaffinity(this_thread, &kept)?;
-        Ok(Self(before))
+        sched_setaffinity(this_thread, &kept).ok()?;
+        Some(Self(before))
     }
 }
 

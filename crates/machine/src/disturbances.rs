@@ -63,7 +63,8 @@ pub(super) fn find(
         if let Some(threads) = elsewhere(&numa.threads) {
             found.push(format!(
                 "the GPU is at NUMA node {node} and this process runs on {threads}, so every copy and launch crosses \
-                 the link between the sockets: set CROSSOVER_NUMA={node} where the process may use that node's cores"
+                 the link between the sockets: start it at that node (`numactl --cpunodebind={node} \
+                 --membind={node}`, or a container's cpuset)"
             ));
         } else if let Some(memory) = elsewhere(&numa.memory) {
             found.push(format!(

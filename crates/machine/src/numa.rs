@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::affinity::OnCores;
 use crossover_results::model::environment::Numa;
 
 /// The nodes of a machine that have cores.
@@ -14,48 +13,6 @@ pub struct Nodes {
     cores: BTreeMap<u32, Vec<usize>>,
     /// The node that the GPU's link hangs at, where it is one of these.
     gpu: Option<u32>,
-}
-
-/// Where a process shall run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// At the node that the GPU's link hangs at.
-    Gpu,
-    /// At this node.
-    Node(u32),
-}
-
-/// Why a process cannot run where it shall.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
-    /// The system names no nodes.
-    #[error("the NUMA nodes cannot be read from /sys/devices/system/node: unset CROSSOVER_NUMA")]
-    Unknown,
-    /// There is no such node, or it has no cores.
-    #[error("CROSSOVER_NUMA={node}: the NUMA nodes with cores are {nodes}")]
-    NoSuchNode {
-        /// The node that was asked for.
-        node: u32,
-        /// Those that there are.
-        nodes: String,
-    },
-    /// It is not known where the GPU is.
-    #[error(
-        "CROSSOVER_NUMA=gpu: the system does not say at which NUMA node the GPU is; \
-         `nvidia-smi topo -m` may, and CROSSOVER_NUMA takes the node's number"
-    )]
-    GpuUnknown,
-    /// This process may not use the cores of the node.
-    #[error(
-        "CROSSOVER_NUMA: this process may not use any core of NUMA node {node} \
-         (`taskset`, a container's cpuset): {source}"
-    )]
-    NotAllowed {
-        /// The node.
-        node: u32,
-        /// What the system says.
-        source: nix::Error,
-    },
 }
 
 impl Nodes {
@@ -114,39 +71,6 @@ impl Nodes {
         let cores = self.cores.get(&self.gpu?)?;
         (self.cores.len() > 1).then_some(cores)
     }
-
-    /// Keeps this thread, and those that it starts from now on, at a node. The system places what
-    /// they write first there too, as long as the node has room. The remark says where it changes
-    /// nothing.
-    ///
-    /// # Errors
-    /// What keeps it from doing so.
-    pub fn place(&self, placement: Placement) -> Result<Option<String>, Misplaced> {
-        if let (1, Placement::Gpu) = (self.cores.len(), placement) {
-            return Ok(Some(
-                "this machine has one NUMA node, so CROSSOVER_NUMA changes nothing".to_owned(),
-            ));
-        }
-        let node = match placement {
-            Placement::Gpu => self.gpu.ok_or(Misplaced::GpuUnknown)?,
-            Placement::Node(node) => node,
-        };
-        let cores = self.cores.get(&node).ok_or_else(|| Misplaced::NoSuchNode {
-            node,
-            nodes: self
-                .cores
-                .keys()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })?;
-        match OnCores::try_new(cores) {
-            // As long as the process lives.
-            Ok(kept) => std::mem::forget(kept),
-            Err(source) => return Err(Misplaced::NotAllowed { node, source }),
-        }
-        Ok(None)
-    }
 }
 
 /// The numbers of a list of the kernel, such as `0-3,8`.
@@ -168,9 +92,6 @@ pub(crate) fn numbers(list: &str) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-
-    use nix::sched::{CpuSet, sched_getaffinity};
-    use nix::unistd::Pid;
 
     use super::*;
 
@@ -238,35 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_kept_where_it_can_be() {
-        let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
-        let first = (0..CpuSet::count()).find(|&core| usable.is_set(core).unwrap());
-        let (_dir, sys) = machine(&[&first.unwrap().to_string(), "60000"], Some("0"));
-        let nodes = Nodes::below(&sys, Some(GPU)).unwrap();
-        let placed = std::thread::spawn(move || {
-            let missing = nodes.place(Placement::Node(5)).unwrap_err().to_string();
-            assert!(missing.contains("are 0, 1"), "{missing}");
-            assert_eq!(nodes.place(Placement::Gpu), Ok(None));
-            let kept = sched_getaffinity(Pid::from_raw(0)).unwrap();
-            let other = nodes.place(Placement::Node(1)).unwrap_err().to_string();
-            assert!(other.contains("node 1"), "{other}");
-            (0..CpuSet::count())
-                .filter(|&core| kept.is_set(core).unwrap())
-                .count()
-        });
-        assert_eq!(placed.join().unwrap(), 1);
-        let (_dir, sys) = machine(&["0", "1"], None);
-        let nodes = Nodes::below(&sys, Some(GPU)).unwrap();
-        assert_eq!(nodes.place(Placement::Gpu), Err(Misplaced::GpuUnknown));
-        let (_dir, sys) = machine(&["0-1"], None);
-        let one = Nodes::below(&sys, None).unwrap();
-        assert!(
-            one.place(Placement::Gpu)
-                .unwrap()
-                .unwrap()
-                .contains("one NUMA node")
-        );
-        assert_eq!(one.cores_of_gpu(), None);
+    fn a_machine_with_one_node_needs_no_choice() {
+        let (_dir, sys) = machine(&["0-1"], Some("0"));
+        assert_eq!(Nodes::below(&sys, Some(GPU)).unwrap().cores_of_gpu(), None);
     }
 
     #[test]

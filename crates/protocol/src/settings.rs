@@ -6,7 +6,6 @@
 //! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
 //! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
-//! | `CROSSOVER_NUMA` | `gpu`, or a node's number | where the system places it |
 //! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
 //! | `CROSSOVER_UNTRIED` | `run`, `skip` | `skip` |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
@@ -16,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use crate::nearest::nearest;
 use crossover_machine::absence::Absence;
-use crossover_machine::numa::Placement;
 use crossover_timing::{DeviceProperties, GateMode, probe};
 
 /// How many sizes are run, and for how long each is measured.
@@ -57,8 +55,6 @@ pub struct Settings {
     pub gate: GateMode,
     /// `CROSSOVER_MONITOR`: NVML is asked ten times per second while a GPU benchmark runs.
     pub monitor: bool,
-    /// `CROSSOVER_NUMA`: the node that the process is kept at.
-    pub numa: Option<Placement>,
     /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
     pub processes: usize,
     /// `CROSSOVER_UNTRIED`: whether implementations that no device has run yet are run.
@@ -70,12 +66,11 @@ pub struct Settings {
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 10] = [
+const VARIABLES: [&str; 9] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
-    "CROSSOVER_NUMA",
     "CROSSOVER_PROCESSES",
     "CROSSOVER_UNTRIED",
     // Set by `crossover ab`.
@@ -86,21 +81,37 @@ const VARIABLES: [&str; 10] = [
     "CROSSOVER_BLAS_LIB",
 ];
 
-/// A remark on each variable with our prefix that is not a setting, with the setting that may be
-/// meant.
-pub fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+/// Beginnings of the variables that this project sets for its own processes and tests.
+const INTERNAL: [&str; 5] = [
+    "CROSSOVER_AB_",
+    "CROSSOVER_ADDED_FORMAT",
+    "CROSSOVER_GOLDEN",
+    "CROSSOVER_REQUIRE_",
+    "CROSSOVER_TEST_",
+];
+
+/// A remark on each variable of the environment with our prefix that is not a setting.
+pub fn unknown_variables() -> Vec<String> {
+    unknown_among(env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
+}
+
+fn unknown_among(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_known = |name: &str| {
+        VARIABLES.contains(&name) || INTERNAL.iter().any(|start| name.starts_with(start))
+    };
     let mut names: Vec<String> = names
         .into_iter()
-        .filter(|name| name.starts_with("CROSSOVER_") && !VARIABLES.contains(&name.as_str()))
+        .filter(|name| name.starts_with("CROSSOVER_") && !is_known(name))
         .collect();
     names.sort();
     let remark = |name: &String| {
-        let known = nearest(name, VARIABLES)?;
-        Some(format!(
-            "{name} is no setting and does nothing; is {known} meant?"
-        ))
+        let meant = nearest(name, VARIABLES).map(|near| format!("; is {near} meant?"));
+        format!(
+            "{name} is not a setting and is ignored{}",
+            meant.unwrap_or_default()
+        )
     };
-    names.iter().filter_map(remark).collect()
+    names.iter().map(remark).collect()
 }
 
 /// A variable with a value it cannot have.
@@ -175,13 +186,6 @@ impl Settings {
             Some("off") => false,
             Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
         };
-        let numa = match value("CROSSOVER_NUMA").as_deref() {
-            None => None,
-            Some("gpu") => Some(Placement::Gpu),
-            Some(v) => Some(Placement::Node(v.parse().map_err(|_| {
-                bad("CROSSOVER_NUMA", v, "gpu and the number of a NUMA node")
-            })?)),
-        };
         let processes = match value("CROSSOVER_PROCESSES") {
             None if profile == Profile::Quick => 0,
             None => 6,
@@ -205,7 +209,6 @@ impl Settings {
             device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
-            numa,
             processes,
             untried,
             turns: value("CROSSOVER_TURNS").map(PathBuf::from),
@@ -253,7 +256,6 @@ mod tests {
             ("CROSSOVER_DEVICE", "3"),
             ("CROSSOVER_GATE", "off"),
             ("CROSSOVER_MONITOR", "off"),
-            ("CROSSOVER_NUMA", "1"),
             ("CROSSOVER_UNTRIED", "run"),
             ("CRITERION_HOME", "/tmp/x"),
         ])
@@ -262,7 +264,6 @@ mod tests {
         assert_eq!(s.device, Some(3));
         assert_eq!(s.gate, GateMode::Off);
         assert!(!s.monitor && s.untried);
-        assert_eq!(s.numa, Some(Placement::Node(1)));
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         assert_eq!(
             settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
@@ -271,17 +272,20 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_name_is_told() {
+    fn unknown_variables_are_named() {
         let names = [
             "CROSSOVER_PROFIL",
             "CROSSOVER_GATE",
             "PATH",
             "CROSSOVER_TEST_SUITE",
+            "CROSSOVER_NUMA",
         ];
-        let said = unknown_variables(names.map(str::to_owned));
         assert_eq!(
-            said,
-            ["CROSSOVER_PROFIL is no setting and does nothing; is CROSSOVER_PROFILE meant?"]
+            unknown_among(names.map(str::to_owned)),
+            [
+                "CROSSOVER_NUMA is not a setting and is ignored",
+                "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?"
+            ]
         );
     }
 
@@ -293,7 +297,6 @@ mod tests {
             ("CROSSOVER_DEVICE", "gpu", "none"),
             ("CROSSOVER_GATE", "on", "auto and off"),
             ("CROSSOVER_MONITOR", "auto", "on and off"),
-            ("CROSSOVER_NUMA", "cpu", "the number of a NUMA node"),
             ("CROSSOVER_UNTRIED", "yes", "run and skip"),
         ] {
             let text = settings(&[(variable, value)]).unwrap_err().to_string();

@@ -26,12 +26,11 @@ pub(crate) fn bad_options() {
     }
     for (name, value, words) in [
         (
-            "CROSSOVER_NUMA",
-            "cpu",
-            "CROSSOVER_NUMA=\"cpu\" is not valid; good values are gpu and the number",
+            "CROSSOVER_PROFILE",
+            "fastest",
+            "CROSSOVER_PROFILE=\"fastest\" is not valid; good values are quick, default and full",
         ),
-        ("CROSSOVER_NUMA", "4096", "CROSSOVER_NUMA"),
-        ("CROSSOVER_PROFILE", "fastest", "quick, default and full"),
+        ("CROSSOVER_GATE", "on", "auto and off"),
     ] {
         let mut command = bench(&root, &["--bench", "sound"]);
         expect(command.env(name, value), 2, words);
@@ -40,8 +39,11 @@ pub(crate) fn bad_options() {
     expect(
         slip.env("CROSSOVER_PROFIL", "full"),
         0,
-        "is CROSSOVER_PROFILE meant?",
+        "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?",
     );
+    let mut gone = crossover(&root, &["compare", "nosuch", "nosuch"]);
+    let words = "CROSSOVER_NUMA is not a setting and is ignored";
+    expect(gone.env("CROSSOVER_NUMA", "1"), 2, words);
     assert_eq!(files(&root), before);
     assert_eq!(shown(&root), SOUND);
 }

@@ -126,7 +126,7 @@ impl Host {
     /// The fingerprint of the machine, collected when first asked for.
     pub(super) fn environment(&self) -> &Environment {
         self.environment.get_or_init(|| {
-            let partners = usize::from(self.settings.turns.is_some());
+            let partners = u32::from(self.settings.turns.is_some());
             let (commit, dirty) = commit::of_what_is_measured();
             let package = commit::measured();
             Environment {

@@ -2,82 +2,41 @@
 //! control groups, of version 2 or 1.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The quota of this process in cores, the smallest of its groups; `None` without one.
 pub(super) fn quota() -> Option<f64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
-    quota_of(
-        &read(Path::new("/proc/self/cgroup"))?,
-        &read(Path::new("/proc/self/mountinfo"))?,
-        read,
-    )
+    quota_of(&read(Path::new("/proc/self/cgroup"))?, read)
 }
 
-/// `cgroup` and `mountinfo` are the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn quota_of(cgroup: &str, mountinfo: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64> {
-    // One line per hierarchy, `id:controllers:path`; version 2 names no controllers.
-    let mut smallest: Option<f64> = None;
-    for line in cgroup.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-            continue;
+/// `cgroup` is the text of `/proc/self/cgroup`: a line per hierarchy, `id:controllers:path`. Version 2
+/// names no controllers.
+fn quota_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64> {
+    let of_hierarchy = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let mount = match controllers.split(',').any(|name| name == "cpu") {
+            true => Path::new("/sys/fs/cgroup/cpu"),
+            false if controllers.is_empty() => Path::new("/sys/fs/cgroup"),
+            false => return None,
         };
-        let v2 = controllers.is_empty();
-        if !v2 && !controllers.split(',').any(|c| c == "cpu") {
-            continue;
-        }
-        let Some((root, mount)) = mount_of(mountinfo, v2) else {
-            continue;
+        let quota = |group: &Path| {
+            let file = |name| read(&group.join(name));
+            let v1 = || Some(file("cpu.cfs_quota_us")? + &file("cpu.cfs_period_us")?);
+            cores(&file("cpu.max").or_else(v1)?)
         };
-        // A container may see its own group as the root of the mount. A path outside that
-        // root cannot be walked: the mount's own quota is what there is.
-        let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
-        for group in mount.join(below).ancestors() {
-            if !group.starts_with(&mount) {
-                break;
-            }
-            let quota = if v2 {
-                read(&group.join("cpu.max")).and_then(|text| parse_v2(&text))
-            } else {
-                read(&group.join("cpu.cfs_quota_us"))
-                    .zip(read(&group.join("cpu.cfs_period_us")))
-                    .and_then(|(quota, period)| parse_v1(&quota, &period))
-            };
-            smallest = [smallest, quota].into_iter().flatten().reduce(f64::min);
-        }
-    }
-    smallest
+        // A container may see its own group as the root of the mount, and then has no folder of that path.
+        let group = mount.join(path.trim_start_matches('/'));
+        let groups = group.ancestors().take_while(|it| it.starts_with(mount));
+        groups.filter_map(quota).reduce(f64::min)
+    };
+    cgroup.lines().filter_map(of_hierarchy).reduce(f64::min)
 }
 
-/// Root within the hierarchy and mount point of the controller, from lines such as
-/// `32 31 0:29 /root /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu`.
-fn mount_of(mountinfo: &str, v2: bool) -> Option<(PathBuf, PathBuf)> {
-    mountinfo.lines().find_map(|line| {
-        let (mount, filesystem) = line.split_once(" - ")?;
-        let mut filesystem = filesystem.split(' ');
-        let kind = filesystem.next()?;
-        let options = filesystem.nth(1)?;
-        let wanted = if v2 {
-            kind == "cgroup2"
-        } else {
-            kind == "cgroup" && options.split(',').any(|o| o == "cpu")
-        };
-        let mut fields = mount.split(' ').skip(3);
-        wanted.then_some((fields.next()?.into(), fields.next()?.into()))
-    })
-}
-
-/// `cpu.max`: `max 100000` without a quota, else `<quota> <period>` in microseconds.
-fn parse_v2(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    parse_v1(quota, period)
-}
-
-/// `cpu.cfs_quota_us` and `cpu.cfs_period_us`; a quota of -1 is none.
-fn parse_v1(quota: &str, period: &str) -> Option<f64> {
-    let quota: f64 = quota.trim().parse().ok()?;
-    let period: f64 = period.trim().parse().ok()?;
+/// Of a quota and its period in microseconds. A quota of `max` or -1 is none.
+fn cores(text: &str) -> Option<f64> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<f64>);
+    let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     let cores = quota / period;
     (quota > 0.0 && period > 0.0 && cores > 0.0 && cores.is_finite()).then_some(cores)
 }
@@ -88,69 +47,38 @@ mod tests {
 
     use super::*;
 
-    const V2_MOUNTS: &str = "\
-22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
-35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
-";
-
-    fn files<'a>(table: &'a [(&'a str, &'a str)]) -> impl Fn(&Path) -> Option<String> + 'a {
-        |path| {
-            table
-                .iter()
-                .find(|(name, _)| Path::new(name) == path)
-                .map(|(_, text)| (*text).to_owned())
-        }
+    fn quota(cgroup: &str, files: &[(&str, &str)]) -> Option<f64> {
+        quota_of(cgroup, |path| {
+            let file = files.iter().find(|(name, _)| Path::new(name) == path);
+            file.map(|(_, text)| (*text).to_owned())
+        })
     }
 
     #[test]
-    fn version_2_takes_the_smallest_quota_on_the_way_to_the_root() {
-        let table = [
+    fn the_smallest_quota_on_the_way_to_the_root_counts() {
+        let files = [
             ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
             ("/sys/fs/cgroup/a/cpu.max", "250000 100000\n"),
             ("/sys/fs/cgroup/cpu.max", "800000 100000\n"),
             ("/cpu.max", "1 100000\n"),
         ];
-        assert_eq!(quota_of("0::/a/b\n", V2_MOUNTS, files(&table)), Some(2.5));
-        let unlimited = [("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n")];
-        assert_eq!(quota_of("0::/a/b\n", V2_MOUNTS, files(&unlimited)), None);
-        assert_eq!(quota_of("0::/a/b\n", "", files(&table)), None);
+        assert_eq!(quota("0::/a/b\n", &files), Some(2.5));
+        assert_eq!(quota("0::/a/b\n", &files[..1]), None);
+        let half = [("/sys/fs/cgroup/cpu.max", "50000 100000\n")];
+        assert_eq!(quota("0::/docker/abc\n", &half), Some(0.5));
     }
 
     #[test]
-    fn a_group_outside_the_mount_falls_back_on_the_mount_itself() {
-        let mounts =
-            "35 24 0:30 /docker/abc /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let table = [
-            ("/sys/fs/cgroup/cpu.max", "150000 100000\n"),
-            ("/sys/fs/cgroup/job/cpu.max", "50000 100000\n"),
+    fn version_1_has_two_files_for_the_cpu() {
+        let files = [
+            ("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "400000\n"),
+            ("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
         ];
-        let quota = |group: &str| quota_of(&format!("0::{group}\n"), mounts, files(&table));
-        assert_eq!(quota("/elsewhere"), Some(1.5));
-        assert_eq!(quota("/docker/abc"), Some(1.5));
-        assert_eq!(quota("/docker/abc/job"), Some(0.5));
-    }
-
-    #[test]
-    fn version_1_reads_the_cpu_controller_only() {
-        let mounts = "\
-32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
-34 31 0:31 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset
-";
         let cgroup = "3:cpuset:/set\n2:cpu,cpuacct:/job\n";
-        let table = [
-            (
-                "/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us",
-                "400000\n",
-            ),
-            (
-                "/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us",
-                "100000\n",
-            ),
-            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
-            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
-        ];
-        assert_eq!(quota_of(cgroup, mounts, files(&table)), Some(4.0));
-        assert_eq!(quota_of("3:cpuset:/set\n", mounts, files(&table)), None);
+        assert_eq!(quota(cgroup, &files), Some(4.0));
+        assert_eq!(quota("3:cpuset:/job\n", &files), None);
     }
 
     proptest! {
@@ -159,27 +87,10 @@ mod tests {
         #[test]
         fn any_text_is_read_without_a_panic(
             cgroup in "([0-9]{0,2}:(cpu|cpuset,cpu||[a-z=]{0,4}):(/|/a/b|\\.\\./x|\\PC{0,8})?\n){0,3}\\PC{0,9}",
-            mounts in "(\\PC{0,6} 1 0:1 (/|/a|\\.\\.) (/sys/fs/cgroup|[a-z/.]{0,5})? \\PC{0,4}- cgroup2? [a-z]{0,3} (rw|cpu|,){0,3}\n){0,3}",
             file in "(max|-?[0-9]{0,40}(e[0-9]{1,3})?|inf|NaN|\\PC{0,6})[ \n](max|[0-9]{0,40}|\\PC{0,6})",
         ) {
-            let quota = quota_of(&cgroup, &mounts, |_| Some(file.clone()));
+            let quota = quota_of(&cgroup, |_| Some(file.clone()));
             prop_assert!(quota.is_none_or(|cores| cores > 0.0 && cores.is_finite()));
-        }
-    }
-
-    #[test]
-    fn nonsense_is_no_quota() {
-        for text in [
-            "",
-            "max",
-            "0 100000",
-            "100000 0",
-            "-1 100000",
-            "a b",
-            "inf 1",
-            "1e308 1e-9",
-        ] {
-            assert_eq!(parse_v2(text), None, "{text:?}");
         }
     }
 }

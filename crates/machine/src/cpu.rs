@@ -7,6 +7,7 @@ use std::path::Path;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::cgroup;
+use crate::load::field;
 use crate::numa::numbers;
 use crossover_results::model::environment::Cpu;
 
@@ -40,10 +41,7 @@ pub(super) fn collect() -> Cpu {
 
 /// Processors in the affinity mask, from the text of `/proc/self/status`.
 fn allowed_cores(status: &str) -> Option<usize> {
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let cores = numbers(list)?.len();
+    let cores = numbers(field(status, "Cpus_allowed_list:")?)?.len();
     (cores > 0).then_some(cores)
 }
 

@@ -1,16 +1,31 @@
 //! What on this machine makes a measurement slower or less steady than it need be.
 
+use std::fmt::Display;
+
 use crossover_results::model::environment::{Cpu, GpuInfo, Numa};
 
 /// What can disturb a measurement beside the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surroundings {
     /// Processes of others with a compute context on the GPU.
-    pub(super) other_processes: usize,
+    pub(super) other_processes: u32,
     /// The executable was built to be built soon.
     pub(super) for_editing: bool,
     /// `CUDA_LAUNCH_BLOCKING` is set.
     pub(super) launch_blocking: bool,
+}
+
+/// The facts that matter, in sentences.
+#[derive(Default)]
+struct Facts(Vec<String>);
+
+impl Facts {
+    /// Adds a fact if its value is above the threshold.
+    fn add(&mut self, value: impl Into<f64>, threshold: f64, sentence: impl Display) {
+        if value.into() > threshold {
+            self.0.push(sentence.to_string());
+        }
+    }
 }
 
 /// What disturbs measurements here, each in a sentence with its remedy.
@@ -20,114 +35,99 @@ pub(super) fn find(
     gpu: Option<&GpuInfo>,
     around: Surroundings,
 ) -> Vec<String> {
-    let mut found = Vec::new();
-    if around.for_editing {
-        found.push(
-            "this executable was built for editing, with little optimisation, so its CPU times are too \
-             long: measure with `cargo bench`"
-                .to_owned(),
-        );
-    }
+    let mut facts = Facts::default();
+    facts.add(
+        u8::from(around.for_editing),
+        0.0,
+        "this executable was built for editing, with little optimisation, so its CPU times are too long: \
+         measure with `cargo bench`",
+    );
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
-    if let Some(quota) = cpu.quota_cores
-        && quota < allowed as f64
-    {
-        found.push(format!(
+    let quota = cpu.quota_cores.unwrap_or(f64::INFINITY);
+    facts.add(
+        allowed as f64 - quota,
+        0.0,
+        format_args!(
             "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: \
              raise the container's CPU limit, or pin it to whole processors (cpuset) instead"
-        ));
-    }
-    if let Some(governor) = &cpu.governor
-        && governor != "performance"
-    {
-        found.push(format!(
-            "the CPU's frequency governor is {governor}, so its clock depends on what ran before: \
-             set `performance` (`sudo cpupower frequency-set -g performance`)"
-        ));
-    }
-    let Some(gpu) = gpu else {
-        return found;
-    };
-    if gpu.recorded {
-        found.push(
-            "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the \
-             device is made up and no output was verified; take it off LD_LIBRARY_PATH"
-                .to_owned(),
-        );
-    }
-    if let Some(numa) = numa
-        && let Some(node) = numa.gpu
-    {
-        let elsewhere =
-            |nodes: &[u32]| (!nodes.is_empty() && !nodes.contains(&node)).then(|| list(nodes));
-        if let Some(threads) = elsewhere(&numa.threads) {
-            found.push(format!(
-                "the GPU is at NUMA node {node} and this process runs on {threads}, so every copy and launch crosses \
-                 the link between the sockets: start it at that node (`numactl --cpunodebind={node} \
-                 --membind={node}`, or a container's cpuset)"
-            ));
-        } else if let Some(memory) = elsewhere(&numa.memory) {
-            found.push(format!(
-                "the GPU is at NUMA node {node} and this process has its memory from {memory}, so every copy crosses \
-                 the link between the sockets: allow node {node} (`numactl --membind`, a container's cpuset)"
-            ));
-        }
-    }
-    match around.other_processes {
-        0 => {}
-        1 => found.push(
-            "another process has a context on the GPU and may run kernels in between: \
-             see `nvidia-smi` and end it, or choose another GPU with CROSSOVER_DEVICE"
-                .to_owned(),
         ),
-        n => found.push(format!(
-            "{n} other processes have a context on the GPU and may run kernels in between: \
-             see `nvidia-smi` and end them, or choose another GPU with CROSSOVER_DEVICE"
-        )),
-    }
-    if gpu.mig == Some(true) {
-        found.push(
-            "MIG mode is on: results are of a slice, which shares the GPU's clock and power with other \
-             slices; `sudo nvidia-smi -mig 0` gives the whole GPU"
-                .to_owned(),
-        );
-    }
-    if let (Some(limit), Some(default)) = (gpu.power_limit_w, gpu.power_limit_default_w)
-        && limit < default - 0.5
-    {
-        found.push(format!(
+    );
+    let governor = cpu.governor.as_deref().unwrap_or("performance");
+    facts.add(
+        u8::from(governor != "performance"),
+        0.0,
+        format_args!(
+            "the CPU's frequency governor is {governor}, so its clock depends on what ran before: set `performance` \
+             (`sudo cpupower frequency-set -g performance`)"
+        ),
+    );
+    let Some(gpu) = gpu else {
+        return facts.0;
+    };
+    facts.add(
+        u8::from(gpu.recorded),
+        0.0,
+        "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the device \
+         is made up and no output was verified; take it off LD_LIBRARY_PATH",
+    );
+    facts.0.extend(numa.and_then(far_from_gpu));
+    facts.add(
+        around.other_processes,
+        0.0,
+        format_args!(
+            "other processes have a context on the GPU ({}) and may run kernels in between: see `nvidia-smi` and end \
+             them, or choose another GPU with CROSSOVER_DEVICE",
+            around.other_processes
+        ),
+    );
+    facts.add(
+        u8::from(gpu.mig == Some(true)),
+        0.0,
+        "MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; \
+         `sudo nvidia-smi -mig 0` gives the whole GPU",
+    );
+    let limits = gpu.power_limit_w.zip(gpu.power_limit_default_w);
+    let (limit, default) = limits.unwrap_or_default();
+    facts.add(
+        default - limit,
+        0.5,
+        format_args!(
             "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls earlier: \
              `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
             gpu.uuid.as_deref().unwrap_or("0")
-        ));
-    }
-    if around.launch_blocking {
-        found.push(
-            "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it"
-                .to_owned(),
-        );
-    }
-    found
+        ),
+    );
+    facts.add(
+        u8::from(around.launch_blocking),
+        0.0,
+        "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
+    );
+    facts.0
 }
 
-/// `node 0`, `nodes 0 and 1`.
-fn list(nodes: &[u32]) -> String {
+/// That the process runs, or has its memory, on other NUMA nodes than the GPU's.
+fn far_from_gpu(numa: &Numa) -> Option<String> {
+    let node = numa.gpu?;
+    let is_far = |nodes: &[u32]| !nodes.is_empty() && !nodes.contains(&node);
+    let (what, nodes) = match () {
+        () if is_far(&numa.threads) => ("runs on", &numa.threads),
+        () if is_far(&numa.memory) => ("has its memory from", &numa.memory),
+        () => return None,
+    };
     let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
-    match nodes.len() {
-        1 => format!("node {}", names[0]),
-        _ => format!("nodes {}", names.join(" and ")),
-    }
+    Some(format!(
+        "the GPU is at NUMA node {node} and this process {what} node {}, so copies cross the link between the \
+         sockets: start it at that node (`numactl --cpunodebind={node} --membind={node}`, or a container's cpuset)",
+        names.join(" and ")
+    ))
 }
 
 /// How many of the processes `listed` on the GPU are not this one. In a container NVML lists
 /// ids of the host, among which this process's own is not recognised: where it has a context
 /// (`own_context`), one of them is its own.
-pub(super) fn count_others(listed: &[u32], own: u32, own_context: bool) -> usize {
-    if listed.contains(&own) || own_context {
-        listed.len().saturating_sub(1)
-    } else {
-        listed.len()
-    }
+pub(super) fn count_others(listed: &[u32], own: u32, own_context: bool) -> u32 {
+    let own = u32::from(listed.contains(&own) || own_context);
+    (listed.len() as u32).saturating_sub(own)
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn each_disturbance_is_named_once() {
         type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
-        let cases: [(&str, Change); 8] = [
+        let cases: [(&str, Change); 7] = [
             ("built for editing", |_, _, a| a.for_editing = true),
             ("CPU quota of 2.5 cores on 16", |c, _, _| {
                 c.quota_cores = Some(2.5)
@@ -174,8 +174,7 @@ mod tests {
             ("governor is powersave", |c, _, _| {
                 c.governor = Some("powersave".to_owned())
             }),
-            ("another process", |_, _, a| a.other_processes = 1),
-            ("3 other processes", |_, _, a| a.other_processes = 3),
+            ("context on the GPU (1)", |_, _, a| a.other_processes = 1),
             ("MIG mode is on", |_, g, _| g.mig = Some(true)),
             ("power limit is 400 W", |_, g, _| {
                 g.power_limit_w = Some(400.0)

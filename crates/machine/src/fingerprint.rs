@@ -16,7 +16,7 @@ use crossover_timing::{DeviceProperties, catch_panic};
 /// Collects the fingerprint of this machine. `gpu` is what [`probe`](crossover_timing::probe) said;
 /// no context is created. `partners` is the number of other processes that belong to the run and
 /// stand still while this one measures.
-pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Environment {
+pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Environment {
     let cpu = cpu::collect();
     let numa = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()))
         .map(|nodes| nodes.described(&fs::read_to_string("/proc/self/status").unwrap_or_default()));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::load::field;
 use crossover_results::model::environment::Numa;
 
 /// The nodes of a machine that have cores.
@@ -47,12 +48,9 @@ impl Nodes {
 
     /// What results keep, given `/proc/self/status`.
     pub(crate) fn described(&self, status: &str) -> Numa {
-        let field = |name: &str| {
-            let mut lines = status.lines();
-            numbers(lines.find_map(|line| line.strip_prefix(name))?)
-        };
-        let allowed = field("Cpus_allowed_list:");
-        let memory = field("Mems_allowed_list:").unwrap_or_default();
+        let list = |name: &str| numbers(field(status, name)?);
+        let allowed = list("Cpus_allowed_list:");
+        let memory = list("Mems_allowed_list:").unwrap_or_default();
         let is_used = |cores: &[usize]| {
             let allowed = allowed.as_ref();
             allowed.is_none_or(|allowed| cores.iter().any(|core| allowed.contains(core)))

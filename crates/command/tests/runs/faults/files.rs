@@ -117,20 +117,16 @@ pub(crate) fn busy_host() {
     let busy = Busy::new();
     let filter = "(sound/cpu/fill|choice/cpu/best)/4$";
     let mut run = bench(dir.path(), &["--bench", "--sample-size", "10", filter]);
-    let said = expect(&mut run, 0, "note: other work kept some of the");
+    let said = expect(&mut run, 0, "note: background load: ");
     drop(busy);
     let [record] = &records_in(dir.path())[..] else {
         panic!("{said}")
     };
     let found = record.environment.disturbances.iter();
-    let found: Vec<_> = found.filter(|it| it.starts_with("other work")).collect();
+    let found: Vec<_> = found
+        .filter(|it| it.starts_with("background load"))
+        .collect();
     assert_eq!(found.len(), 1, "{found:?}");
-    for when in ["before the first", "during the run"] {
-        assert!(found[0].contains(when), "{found:?}");
-    }
-    if Path::new("/proc/pressure/cpu").exists() {
-        assert!(found[0].contains("while a thread waited"), "{found:?}");
-    }
     let sidecar = |row: &str| -> Value {
         let sidecar = fs::read(dir.path().join(row).join("4/new/crossover.json")).unwrap();
         serde_json::from_slice(&sidecar).unwrap()

@@ -9,7 +9,7 @@ use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
 use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
-use crate::suite::runner::Suite;
+use crate::suite::run::Suite;
 use crate::workload::run_child;
 use crossover_protocol::pipe;
 use crossover_report::report::Options;

@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
+use crate::suite::benchmark::{Bench, GroupCache, Prepared};
 use crate::suite::group::Inputs;
-use crate::suite::learnt::Learnt;
-use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::sampling_plan::{Sampling, Timing};
+use crate::suite::run::Run;
+use crate::suite::sampling_plan::Timing;
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
@@ -68,7 +68,7 @@ impl Guarded for Anew<'_> {
     }
 }
 
-impl Measuring<'_> {
+impl Run {
     /// Whether a benchmark is looked at: of one on the GPU whose result is kept. Rows that show wrong
     /// clocks are wrong on purpose.
     pub(super) fn looks(&self, bench: &Bench<'_>) -> bool {
@@ -76,45 +76,30 @@ impl Measuring<'_> {
         bench.row.is_gpu() && self.arguments.saves && self.turns.is_none() && is_meant
     }
 
-    /// Checksums of what it reads.
+    /// Checksums of the memory that it reads.
     pub(super) fn inputs(
-        &mut self,
-        bench: &Bench<'_>,
+        &self,
+        bench: &mut Bench<'_>,
         routine: &dyn Routine,
     ) -> Result<Vec<u64>, Missing> {
         match self.looks(bench) {
             true => {
                 let checksums = || self.time.checksums(&routine.inputs());
-                Ok(self.spent.on(Activity::Checks, checksums)?)
+                Ok(bench.spent.on(Activity::Checks, checksums)?)
             }
             false => Ok(Vec::new()),
-        }
-    }
-
-    /// Fails if its inputs are not what they were.
-    pub(super) fn require_unchanged(
-        &mut self,
-        bench: &Bench<'_>,
-        routine: &dyn Routine,
-        before: &[u64],
-    ) -> Result<(), Missing> {
-        match self.inputs(bench, routine)? == before {
-            true => Ok(()),
-            false => Err(failed(
-                "an iteration changed its inputs, so later ones computed something else".into(),
-            )),
         }
     }
 
     /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger
     /// sizes need no second set of memory.
     pub(super) fn guard_on_other_values(
-        &mut self,
-        bench: &Bench<'_>,
-        routine: &mut dyn Routine,
-        sampling: &Sampling,
-        learnt: &mut Learnt,
+        &self,
+        bench: &mut Bench<'_>,
+        prepared: &mut Prepared,
+        cache: &mut GroupCache,
     ) -> Result<(), Missing> {
+        let Prepared { routine, sampling } = prepared;
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
         let is_guarded = sampling.timing == Timing::Clock && self.looks(bench) && is_smallest;
@@ -124,16 +109,16 @@ impl Measuring<'_> {
         }
         let begun = Instant::now();
         let guarded = caught(|| {
-            let other_values = learnt.other_values(&bench.group.operation, bench.size);
-            self.guard(bench, &other_values, routine, sampling.iteration)
+            let other_values = cache.other_values(&bench.group.operation, bench.size);
+            self.guard(bench, &other_values, &mut **routine, sampling.iteration)
         });
-        self.spent.add(Activity::Checks, begun.elapsed());
+        bench.spent.add(Activity::Checks, begun.elapsed());
         guarded
     }
 
     fn guard(
-        &mut self,
-        bench: &Bench<'_>,
+        &self,
+        bench: &mut Bench<'_>,
         other_values: &Inputs,
         routine: &mut dyn Routine,
         iteration: Duration,
@@ -144,12 +129,12 @@ impl Measuring<'_> {
             ns: iteration.as_nanos() as f64,
             bytes: None,
         };
+        let mut doubts = Vec::new();
         let mut code = Anew {
             first: routine,
             second: None,
             make: &|| self.make(bench, other_values),
         };
-        let mut doubts = Vec::new();
         // A host that is taken off its core is late once.
         for _ in 0..3 {
             doubts = self.time.guard(&claim, &mut code)?;
@@ -162,15 +147,15 @@ impl Measuring<'_> {
                 break;
             }
         }
-        doubts.into_iter().for_each(|doubt| self.doubt(doubt));
+        doubt(bench, doubts);
         Ok(())
     }
 
     /// Runs once from restored state into a poisoned output, as [`run_once`](Self::run_once), and
     /// compares the time with those of the samples.
     pub(super) fn run_timed(
-        &mut self,
-        bench: &Bench<'_>,
+        &self,
+        bench: &mut Bench<'_>,
         routine: &mut dyn Routine,
     ) -> Result<(), Missing> {
         let median = self.looks(bench).then(|| bench.folder.result()).flatten();
@@ -185,20 +170,20 @@ impl Measuring<'_> {
             self.time
                 .settle()
                 .map_err(crate::timing::TimingError::from)?;
-            first_ns = first_ns.min(once(self.time, bench.row.clock, routine)?);
+            first_ns = first_ns.min(once(&self.time, bench.row.clock, routine)?);
             if first_ns <= factor * again_ns + more {
                 return Ok(());
             }
         }
-        self.doubt(Doubt::Replayed { first_ns, again_ns });
+        doubt(bench, [Doubt::Replayed { first_ns, again_ns }]);
         Ok(())
     }
+}
 
-    /// Keeps a doubt; none that rests on times which no device took.
-    pub(super) fn doubt(&mut self, doubt: Doubt) {
-        if !recorded::recorded() {
-            self.doubts.push(doubt);
-        }
+/// Keeps doubts; none that rest on times which no device took.
+fn doubt(bench: &mut Bench<'_>, doubts: impl IntoIterator<Item = Doubt>) {
+    if !recorded::recorded() {
+        bench.doubts.extend(doubts);
     }
 }
 

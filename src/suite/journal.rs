@@ -9,7 +9,6 @@ use std::time::{Instant, SystemTime};
 use crate::interrupt;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
-use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
 use crate::model::record::{
     Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,
@@ -21,7 +20,7 @@ use crate::suite::criterion_lines;
 use crate::suite::host::Host;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
-use crossover_machine::load::{self, Load, Others};
+use crossover_machine::load::{Background, Load};
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
@@ -63,8 +62,8 @@ pub(super) struct Journal {
     load: Option<Load>,
     /// The same when the run began.
     began: Option<Load>,
-    /// What other work did before the first benchmark, during the run, and after the last benchmark.
-    others: Vec<Others>,
+    /// The busiest background so far.
+    background: Background,
 }
 
 /// Why an implementation is left out that is marked so.
@@ -107,7 +106,7 @@ impl Journal {
             is_quiet: arguments.is_quiet(),
             load,
             began: load,
-            others: Vec::new(),
+            background: Background::default(),
         }
     }
 
@@ -226,29 +225,34 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads how busy other work was since the last time. Where it was, the record says so, and this
-    /// returns it.
-    fn look_around(&mut self) -> Option<String> {
-        let (now, last) = Load::now().zip(self.load)?;
-        let Environment {
-            cpu, disturbances, ..
-        } = &mut self.record.environment;
-        let processors = cpu.allowed_cores.unwrap_or(cpu.usable_cores);
-        let known = load::disturbance(&self.others, processors);
-        disturbances.retain(|disturbance| Some(disturbance) != known.as_ref());
-        self.others.extend(now.of_others_since(last));
-        self.load = Some(now);
-        let found = load::disturbance(&self.others, processors);
-        disturbances.extend(found.clone());
+    /// Reads the background load since the last time. Returns the disturbances of the busiest time so far,
+    /// which the record keeps.
+    fn look_around(&mut self) -> Vec<String> {
+        let now = Load::now();
+        let since = now.zip(self.load);
+        self.load = now.or(self.load);
+        let Some(background) = since.and_then(|(now, last)| now.background_since(last)) else {
+            return Vec::new();
+        };
+        let processors = self.processors();
+        let known = self.background.disturbances(processors);
+        self.background = self.background.max(background);
+        let found = self.background.disturbances(processors);
+        let disturbances = &mut self.record.environment.disturbances;
+        disturbances.retain(|disturbance| !known.contains(disturbance));
+        disturbances.extend_from_slice(&found);
         found
     }
 
-    /// How many processors other work kept busy since `earlier`, where it shows.
-    pub(super) fn others_since(&self, earlier: Option<Load>) -> Option<f64> {
+    fn processors(&self) -> usize {
         let cpu = &self.record.environment.cpu;
-        let others = Load::now()?.of_others_since(earlier?)?;
-        let processors = cpu.allowed_cores.unwrap_or(cpu.usable_cores);
-        load::is_busy(others, processors).then_some(others.processors)
+        cpu.allowed_cores.unwrap_or(cpu.usable_cores)
+    }
+
+    /// How many cores other programs used since `earlier`, where it matters.
+    pub(super) fn background_since(&self, earlier: Option<Load>) -> Option<f64> {
+        let background = Load::now()?.background_since(earlier?)?;
+        (background.is_busy(self.processors())).then_some(background.cores)
     }
 
     /// The CPU's ceilings that an earlier run of this machine exceeds by far, a sentence each.

@@ -14,6 +14,7 @@ macro_rules! eprintln {
 mod account;
 pub(crate) mod arguments;
 mod bench;
+mod benchmark;
 pub(crate) mod confirm;
 mod criterion_lines;
 pub(crate) mod group;
@@ -21,19 +22,15 @@ mod guarded;
 pub(crate) mod host;
 mod instance;
 pub(crate) mod journal;
-mod learnt;
-pub(crate) mod measure;
 pub(crate) mod missing;
 mod pace;
 pub(crate) mod plan;
 pub(crate) mod preflight;
 pub(crate) mod profiles;
 pub(crate) mod progress;
-pub(crate) mod runner;
+mod run;
 mod sampler;
 pub(crate) mod sampling_plan;
-pub(crate) mod session;
-mod set_up;
 pub(crate) mod turns;
 mod verify;
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use crate::suite::host::Host;
-use crate::suite::sampling_plan::SamplingPlan;
+use crate::suite::benchmark::Bench;
+use crate::suite::run::Run;
 use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
@@ -12,24 +12,14 @@ use crossover_protocol::turns::TurnMessage;
 
 /// Times a routine, one sample after the other.
 pub(super) struct Sampler<'a> {
+    run: &'a Run,
     /// Id of the benchmark.
-    pub(super) id: &'a str,
-    pub(super) time: &'a CudaTime,
-    pub(super) machine: &'a Host,
-    pub(super) clock: Clock,
+    id: String,
+    clock: Clock,
     /// Of an iteration; 0 on the CPU.
-    pub(super) launches: u32,
-    pub(super) routine: &'a mut dyn Routine,
-    pub(super) watch: Option<&'a Watch>,
-    /// Where another process is sampled in turn with this one.
-    pub(super) turns: Option<&'a Turns>,
-    pub(super) plan: &'a SamplingPlan,
-    pub(super) progress: Progress,
-}
-
-/// What a sampler has found out and done.
-#[derive(Default)]
-pub(super) struct Progress {
+    launches: u32,
+    routine: &'a mut dyn Routine,
+    watch: Option<&'a Watch>,
     /// In turns: the iterations of a sample, which the warm-up chooses.
     iterations: Option<u64>,
     /// Iterations that were run for this sample. More than are timed: behind a gate, a single
@@ -37,30 +27,48 @@ pub(super) struct Progress {
     pub(super) ran: u64,
 }
 
-impl Sampler<'_> {
+impl<'a> Sampler<'a> {
+    pub(super) fn new(
+        run: &'a Run,
+        bench: &Bench<'_>,
+        routine: &'a mut dyn Routine,
+        watch: Option<&'a Watch>,
+    ) -> Self {
+        Self {
+            run,
+            id: bench.id.clone(),
+            clock: bench.row.clock,
+            launches: bench.row.launches_of(routine),
+            routine,
+            watch,
+            iterations: None,
+            ran: 0,
+        }
+    }
+
     /// Nanoseconds of all `iterations` together.
     pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
         if let Some(own) = self.routine.time(iterations) {
             return Ok(plausible(own?, iterations)?);
         }
-        self.progress.ran = 0;
-        let ns = match self.turns {
+        self.ran = 0;
+        let ns = match &self.run.turns {
             None => self.measure(iterations)?,
             // Criterion's count comes from a clock that ran on while the other side had its turn.
             Some(turns) => self.turn(turns)? * iterations as f64,
         };
         if let Some(watch) = self.watch {
-            watch.sampled(self.progress.ran);
+            watch.sampled(self.ran);
         }
         Ok(ns)
     }
 
     /// Nanoseconds of an iteration, in this side's turn. The first turn is the warm-up.
     fn turn(&mut self, turns: &Turns) -> Result<f64, TimingError> {
-        let ns = match self.progress.iterations {
+        let ns = match self.iterations {
             None => {
                 let ns = self.warm_up()?;
-                self.progress.iterations = Some(self.plan.iterations(ns));
+                self.iterations = Some(self.run.sampling.iterations(ns));
                 ns
             }
             Some(iterations) => {
@@ -71,7 +79,7 @@ impl Sampler<'_> {
         };
         // The other side is next.
         self.routine.park();
-        let id = self.id.to_owned();
+        let id = self.id.clone();
         turns.say(&TurnMessage::Sampled { id });
         Ok(ns)
     }
@@ -82,7 +90,7 @@ impl Sampler<'_> {
         let mut iterations = 1;
         loop {
             let ns = self.measure(iterations)? / iterations as f64;
-            if start.elapsed() >= self.plan.warm_up {
+            if start.elapsed() >= self.run.sampling.warm_up {
                 return Ok(ns);
             }
             iterations *= 2;
@@ -92,18 +100,18 @@ impl Sampler<'_> {
     /// Times `iterations` from restored state, in nanoseconds.
     fn measure(&mut self, iterations: u64) -> Result<f64, TimingError> {
         self.routine.restore()?;
-        if let (Some(gpu), 1..) = (self.machine.opened(), self.launches) {
+        if let (Some(gpu), 1..) = (self.run.machine.opened(), self.launches) {
             // Else the sample would contain it.
             gpu.synchronize()?;
         }
-        let (routine, ran) = (&mut *self.routine, &mut self.progress.ran);
+        let (routine, ran) = (&mut *self.routine, &mut self.ran);
         let counted = || {
             *ran += 1;
             routine.run()
         };
         match self.launches {
-            0 => on_cpu(self.time, iterations, counted),
-            launches => (self.time).measure(self.clock, iterations, launches, counted),
+            0 => on_cpu(&self.run.time, iterations, counted),
+            launches => (self.run.time).measure(self.clock, iterations, launches, counted),
         }
     }
 }

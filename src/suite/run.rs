@@ -1,0 +1,452 @@
+//! A run: settings, command line, machine and results, and the loop over its benchmarks.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+
+use crate::interrupt;
+use crate::model::record::{Activity, NO_GROUP};
+use crate::suite::account::Spent;
+use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::benchmark::{Bench, GroupCache};
+use crate::suite::confirm::RunResults;
+use crate::suite::confirm::driver::{Confirming, When};
+use crate::suite::criterion_lines::Hidden;
+use crate::suite::group::{AnyGroup, Inputs, Row};
+use crate::suite::host::Host;
+use crate::suite::instance::{Plots, instance, plots, profiled};
+use crate::suite::journal::Journal;
+use crate::suite::missing::Missing;
+use crate::suite::preflight::{self, Refused};
+use crate::suite::profiles::Profiles;
+use crate::suite::progress::Progress;
+use crate::suite::sampling_plan::SamplingPlan;
+use crate::suite::turns::Turns;
+use crate::timing::{CudaTime, catch_panic};
+use crate::workload::calibrate;
+use crossover_protocol::nearest::nearest_id;
+use crossover_protocol::settings::{Settings, unknown_variables};
+use crossover_protocol::turns::TurnMessage;
+use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::whole_file::sweep;
+
+/// A run of benchmark groups.
+pub(crate) struct Suite {
+    // Apart from the run, because a group borrows it while the run measures.
+    criterion: Criterion<CudaTime>,
+    run: Run,
+    /// In the order in which they were added.
+    groups: Vec<AnyGroup>,
+    /// Keeps other runs out of the results folder.
+    _lock: Option<File>,
+}
+
+/// The one owner of a run's state, except for Criterion itself.
+pub(super) struct Run {
+    pub(super) settings: Settings,
+    pub(super) arguments: Arguments,
+    pub(super) sampling: SamplingPlan,
+    pub(super) time: CudaTime,
+    pub(super) machine: Host,
+    /// Where another process takes turns with this one.
+    pub(super) turns: Option<Turns>,
+    /// What happened so far.
+    pub(super) journal: Journal,
+    progress: Progress,
+    confirming: Confirming,
+    profiles: Profiles,
+}
+
+impl Suite {
+    /// Reads the settings and the command line, and checks that results can be kept. Opens no
+    /// device. From here on signals end the run in order.
+    ///
+    /// # Errors
+    /// What [`Refused`] names. An option that Criterion does not know ends the process with its
+    /// own message.
+    pub(crate) fn from_env() -> Result<Self, Refused> {
+        let settings = Settings::from_env()?;
+        // The command that drives this process in turns has named them.
+        if settings.turns.is_none() {
+            for remark in unknown_variables() {
+                eprintln!("note: {remark}");
+            }
+        }
+        let arguments = Arguments::from_env();
+        preflight::options(&arguments, &settings.results)?;
+        let lock = match arguments.saves || arguments.mode == Mode::Profile {
+            true => Some(preflight::results_folder(&settings.results)?),
+            false => None,
+        };
+        interrupt::catch();
+        let turns = match &settings.turns {
+            Some(socket) => Some(Turns::connect(socket).map_err(|source| Refused::Turns {
+                socket: socket.clone(),
+                source,
+            })?),
+            None => None,
+        };
+        let sampling = match turns {
+            Some(_) => SamplingPlan::in_turns(),
+            None => SamplingPlan::of(settings.profile),
+        };
+        let time = CudaTime::host_only();
+        let mut criterion = instance(&settings.results, &sampling, &time, turns.is_some());
+        if arguments.mode == Mode::Profile {
+            criterion = profiled(criterion, &time);
+        }
+        let run = Run {
+            machine: Host::new(&settings),
+            journal: Journal::new(&settings, &arguments),
+            progress: Progress::new(arguments.is_quiet(), Hidden::start()),
+            confirming: Confirming::new(settings.processes, arguments.is_quiet()),
+            profiles: Profiles::default(),
+            settings,
+            arguments,
+            sampling,
+            time,
+            turns,
+        };
+        Ok(Self {
+            criterion,
+            run,
+            groups: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// Adds a group to the run.
+    pub(crate) fn add(&mut self, group: AnyGroup) {
+        self.run.journal.list(&group.topic);
+        self.groups.push(group);
+    }
+
+    /// Runs the groups: each size, each implementation, as far as filter, profile, machine
+    /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
+    /// pages and the record of the run.
+    pub(crate) fn run(mut self) -> Finished {
+        let run = &mut self.run;
+        run.announce(&self.groups);
+        for group in &self.groups {
+            run.name_what_is_left_out(group);
+            let mut plots = plots(&mut self.criterion, group.name);
+            let mut cache = GroupCache::default();
+            for (size, rows) in group.plan(run.settings.profile) {
+                let inputs = OnceCell::new();
+                for row in rows {
+                    run.benchmark(&mut plots, group, row, size, &inputs, &mut cache);
+                }
+            }
+            run.analyse(group.name, || plots.finish());
+            run.confirm(When::BetweenGroups);
+        }
+        if let Some(turns) = &run.turns {
+            let choices = calibrate::made();
+            turns.say(&TurnMessage::Chose { choices });
+        }
+        run.confirm(When::AfterGroups);
+        if run.journal.no_room.is_none() && run.turns.is_none() {
+            run.analyse(NO_GROUP, || self.criterion.final_summary());
+        }
+        let measured = run.journal.complete() && run.journal.no_room.is_none();
+        if run.journal.no_room.is_some() {
+            sweep(&run.settings.results);
+        }
+        run.progress.end();
+        Finished {
+            suite: self,
+            measured,
+        }
+    }
+}
+
+impl Run {
+    /// Plans what could be run. A process that takes turns says it to its driver, and learns how it is
+    /// to run.
+    fn announce(&mut self, groups: &[AnyGroup]) {
+        let mut ids = Vec::new();
+        let no_gpu = self.machine.gpu_missing().is_some();
+        for group in groups.iter().filter(|_| self.arguments.mode != Mode::List) {
+            for (size, rows) in group.plan(self.settings.profile) {
+                let run = |row: &&Row| !(row.is_gpu() && no_gpu || self.leaves_untried(row));
+                let id = |row: &Row| group.id_of(row, size).to_string();
+                ids.extend(rows.into_iter().filter(run).map(id));
+            }
+        }
+        ids.retain(|id| self.arguments.selects(id));
+        if let Some(turns) = &mut self.turns {
+            turns.announce(ids.clone());
+            let told = turns.told();
+            calibrate::hand_over(told.choices.clone());
+            // Where none of them is this process's, the filter is not at fault.
+            self.journal.selected |= told.only.is_some();
+        }
+        ids.retain(|id| self.is_wanted(id));
+        self.progress.expect(ids.len());
+        self.journal.plan(ids);
+    }
+
+    /// Whether the filter, and the process that drives this one, select this benchmark.
+    fn is_wanted(&self, id: &str) -> bool {
+        let told = self.turns.as_ref().map(Turns::told);
+        self.arguments.selects(id) && told.is_none_or(|told| told.wants(id))
+    }
+
+    /// Whether it is left out because no device has run it yet.
+    fn leaves_untried(&self, row: &Row) -> bool {
+        row.untried && !self.settings.untried
+    }
+
+    /// Names, in one line per implementation, the sizes that the profile leaves out and the
+    /// implementations that need a GPU where there is none, or that no device has run yet.
+    fn name_what_is_left_out(&mut self, group: &AnyGroup) {
+        let profile = self.settings.profile;
+        let mut untried = Vec::new();
+        for row in &group.rows {
+            let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
+            let sizes = group.sizes_of(row);
+            let left_out: Vec<String> = (sizes.all().iter())
+                .filter(|size| !sizes.of(profile).contains(size) && wanted(size))
+                .map(u64::to_string)
+                .collect();
+            let in_profile = sizes.of(profile).iter().any(wanted);
+            let prefix = format!("{}/{}", group.name, row.function());
+            if self.leaves_untried(row) {
+                untried.extend(in_profile.then_some(prefix));
+            } else if row.is_gpu()
+                && in_profile
+                && let Some(reason) = self.machine.gpu_missing()
+            {
+                self.journal.skip(prefix, reason);
+                self.journal.device_failed |= self.machine.device_failed();
+            } else if !left_out.is_empty() {
+                let reason = format!(
+                    "sizes {} are not in profile {}; CROSSOVER_PROFILE=full runs them",
+                    left_out.join(", "),
+                    profile.name()
+                );
+                self.journal.leave_out(prefix, reason);
+            }
+        }
+        self.journal.skip_untried(untried);
+        self.journal.keep();
+    }
+
+    /// Measures one implementation at one size, if it is selected and can run here.
+    fn benchmark(
+        &mut self,
+        plots: &mut Plots<'_>,
+        group: &AnyGroup,
+        row: &Row,
+        size: u64,
+        inputs: &OnceCell<Inputs>,
+        cache: &mut GroupCache,
+    ) {
+        let mut bench = Bench::new(self, group, row, size);
+        let lists = self.arguments.mode == Mode::List;
+        let is_selected = self.arguments.selects(&bench.id);
+        // What another process measures, Criterion need not keep in its plots.
+        let is_of_another = is_selected && !self.is_wanted(&bench.id);
+        if interrupt::signal().is_some() || is_of_another {
+            return;
+        }
+        if !lists && (self.leaves_untried(row) || self.lacks_gpu(&bench)) {
+            return;
+        }
+        if group.rate.is_some() {
+            plots.throughput(Throughput::Elements(size));
+        }
+        if lists || !is_selected {
+            // Criterion lists it, or keeps an earlier result of it in the group's plots; the
+            // closure is never called.
+            plots.bench_function(bench.criterion_id(), |_| {});
+            return;
+        }
+        if let Some(not_run) = &mut self.journal.no_room {
+            *not_run += 1;
+            return;
+        }
+        self.journal.selected = true;
+        self.progress.begin(&bench.id);
+        if self.arguments.value("load-baseline").is_some() {
+            self.load(plots, &bench);
+            return;
+        }
+        if let Some(rate) = &group.rate {
+            self.time.set_rate(rate.clone());
+        }
+        let profiled_before = bench.folder.profiled_at();
+        let begun = Instant::now();
+        let measured = self.measure(plots, &mut bench, inputs, cache);
+        // The next benchmark is not to blame for what this one's routine could not give back.
+        let measured = measured.and(self.check_device());
+        bench.spent.set_up_since(begun);
+        self.journal
+            .spent(group.name, std::mem::take(&mut bench.spent));
+        match measured {
+            Ok(()) if self.arguments.mode == Mode::Profile => {
+                let (id, folder) = (&bench.id, &bench.folder);
+                self.profiles.add(id, row.is_gpu(), folder, profiled_before);
+            }
+            Ok(()) => {
+                let result = bench.folder.result();
+                if let Some(result) = result.filter(|_| self.arguments.saves) {
+                    self.progress.measured(&bench.id, &result);
+                }
+            }
+            // What fails after a signal, such as a child process that got it too, fails by it.
+            Err(_) if interrupt::signal().is_some() => {}
+            Err(missing) => self.note(bench.id, row.is_gpu(), missing),
+        }
+    }
+
+    /// Whether it needs a GPU where there is none, which is noted once for each implementation.
+    fn lacks_gpu(&mut self, bench: &Bench<'_>) -> bool {
+        let missing = self.machine.gpu_missing();
+        let Some(reason) = missing.filter(|_| bench.row.is_gpu()) else {
+            return false;
+        };
+        let of_all = format!("{}/{}", bench.group.name, bench.row.function());
+        let is_named = self.journal.is_skipped(&of_all, &reason);
+        if !is_named && self.arguments.selects(&bench.id) {
+            self.journal.skip(bench.id.clone(), reason);
+            self.journal.keep();
+        }
+        true
+    }
+
+    /// Notes why a benchmark has no result.
+    fn note(&mut self, id: String, is_gpu: bool, missing: Missing) {
+        match missing {
+            Missing::Skipped(reason) => {
+                self.journal.device_failed |= is_gpu && self.machine.device_failed();
+                self.journal.skip(id, self.machine.explain(reason));
+                self.journal.keep();
+            }
+            Missing::NoRoom(text) => {
+                self.journal.fail(&id, text);
+                self.journal.no_room = Some(0);
+            }
+            Missing::Failed { text, context_lost } => {
+                self.journal.fail(&id, self.machine.explain(text));
+                // A context that does not answer is lost, whatever the error's name.
+                let dead = || {
+                    let opened = self.machine.opened();
+                    opened.is_some_and(|gpu| gpu.synchronize().is_err())
+                };
+                if context_lost || is_gpu && dead() {
+                    self.machine.lose_gpu(&id);
+                }
+            }
+        }
+    }
+
+    /// Lets Criterion compare two saved results; nothing is run.
+    fn load(&mut self, plots: &mut Plots<'_>, bench: &Bench<'_>) {
+        let needed = ["load-baseline", "baseline"].map(|option| self.arguments.value(option));
+        let lacks = (needed.into_iter().flatten()).find(|name| !bench.folder.has(name));
+        if let Some(lacks) = lacks {
+            let reason = format!("baseline {lacks} has no result of it");
+            self.journal.skip(bench.id.clone(), reason);
+            return;
+        }
+        let never = |_: &mut criterion::Bencher<'_, CudaTime>| {};
+        let loaded = catch_panic(|| {
+            plots.bench_function(bench.criterion_id(), never);
+        });
+        if let Err(panic) = loaded {
+            self.journal.fail(&bench.id, panic);
+        }
+    }
+
+    /// Puts the questions that the results so far answer to child processes.
+    fn confirm(&mut self, when: When) {
+        let over = self.journal.no_room.is_some() || interrupt::signal().is_some();
+        if !self.journal.begun || self.turns.is_some() || over {
+            return;
+        }
+        let run = self.journal.run().to_owned();
+        let of = RunResults {
+            results: &self.settings.results,
+            references: &self.settings.report_folder().join(MACHINES),
+            run: &run,
+            is_whole: self.arguments.filter_text().is_none(),
+        };
+        let start = Instant::now();
+        let keep = |said| self.journal.confirm(said);
+        self.confirming.confirm(when, of, keep);
+        let to_come = self.confirming.to_come();
+        self.progress.confirmed(start.elapsed(), to_come);
+        for (group, took) in self.confirming.take_spent() {
+            let mut spent = Spent::default();
+            spent.add(Activity::Confirming, took);
+            self.journal.spent(&group, spent);
+        }
+    }
+
+    /// Runs what Criterion does at the end of a group or of all, and enters its time.
+    fn analyse(&mut self, group: &str, work: impl FnOnce()) {
+        let mut spent = Spent::default();
+        spent.on(Activity::Analysis, work);
+        self.journal.spent(group, spent);
+    }
+}
+
+impl Bench<'_> {
+    /// The function and size under which Criterion knows it in its group.
+    pub(super) fn criterion_id(&self) -> BenchmarkId {
+        BenchmarkId::new(self.row.function(), self.size)
+    }
+}
+
+/// A run whose benchmarks are over.
+pub(crate) struct Finished {
+    suite: Suite,
+    measured: bool,
+}
+
+impl Finished {
+    fn folders(&self) -> (&Path, &Path) {
+        let settings = &self.suite.run.settings;
+        (&settings.results, settings.report_folder())
+    }
+
+    /// The results and the folder for a report on them; `None` where nothing was measured, as
+    /// with `--list` and `--test`, and where `ab` reports.
+    pub(crate) fn results(&self) -> Option<(&Path, &Path)> {
+        let wanted = self.measured && self.suite.run.turns.is_none();
+        wanted.then(|| self.folders())
+    }
+
+    /// What became of the benchmarks that were profiled, with the same folders; `None` where
+    /// nothing is profiled.
+    pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
+        let run = &self.suite.run;
+        (run.arguments.mode == Mode::Profile).then(|| (&run.profiles, self.folders()))
+    }
+
+    /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
+    /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
+    /// 0.
+    pub(crate) fn close(&self) -> ExitCode {
+        let Suite { run, groups, .. } = &self.suite;
+        let filter = run.arguments.filter_text();
+        let meant = filter.and_then(|filter| {
+            let known: Vec<String> = groups.iter().flat_map(ids).collect();
+            nearest_id(filter, known.iter().map(String::as_str)).map(str::to_owned)
+        });
+        run.journal.close(filter, meant)
+    }
+}
+
+/// The ids of a group in every profile.
+fn ids(group: &AnyGroup) -> impl Iterator<Item = String> {
+    group.rows.iter().flat_map(move |row| {
+        let sizes = group.sizes_of(row).all().into_iter();
+        sizes.map(move |size| group.id_of(row, size).to_string())
+    })
+}

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::interrupt;
 use crate::timing::BoxError;
+use crossover_system::interrupt;
 use crossover_words::text::with_causes;
 
 /// A process that prints nothing for this long is taken to hang.

@@ -35,15 +35,11 @@
 //! tests of this package, and change with them.
 #![warn(missing_docs)]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("crossover runs on Linux alone, on x86-64 and AArch64");
-
 pub use crossover_results::model;
 pub use crossover_timing as timing;
 
 mod child;
 pub mod device;
-mod interrupt;
 pub mod machine;
 pub mod suite;
 pub mod workload;

@@ -18,9 +18,9 @@ use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
 use crossover_machine::absence::Absence;
-use crossover_machine::affinity::OnCores;
 use crossover_machine::libraries::{self, NO_CUBLAS};
 use crossover_machine::numa::Nodes;
+use crossover_system::OnCores;
 
 /// An opened GPU: one context, the stream that the clock times, and what is loaded on
 /// demand. Everything runs on one stream, in order.

@@ -11,11 +11,11 @@ use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
 use crate::suite::run::Suite;
 use crate::workload::run_child;
-use crossover_protocol::pipe;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};
 use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::NEW;
+use crossover_system::output;
 use crossover_words::text::visible_lines;
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
@@ -52,7 +52,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
     if let Some(code) = process::answer(&mut groups) {
         return code;
     }
-    pipe::end_with_the_reader();
+    output::end_with_the_reader();
     if let Err(error) = complete_command_line() {
         eprintln!(
             "error: this executable cannot be started again with Criterion's options spelled out: \
@@ -60,7 +60,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    pipe::survive_a_full_disk(1, || run(groups))
+    output::survive_a_full_disk(1, || run(groups))
 }
 
 fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {

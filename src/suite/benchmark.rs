@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, SamplingMode, Throughput};
 
-use crate::interrupt;
 use crate::model::cost::Cost;
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::telemetry::Telemetry;
@@ -29,6 +28,7 @@ use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::attempt::Aside;
 use crossover_results::store::folder::BenchmarkFolder;
+use crossover_system::interrupt;
 
 /// A benchmark that is about to be run, and what is known of it so far.
 pub(super) struct Bench<'a> {

@@ -9,14 +9,13 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, Write};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::suite::arguments::Arguments;
-use crossover_protocol::pipe::print_to;
+use crossover_system::output::{self, print_to};
+use crossover_system::process;
 
 /// Set where [`FORMAT`] was added to the command line.
 const ADDED: &str = "CROSSOVER_ADDED_FORMAT";
@@ -43,7 +42,7 @@ pub(super) fn complete_command_line() -> io::Result<()> {
         complete.push(FORMAT.into());
         again.env(ADDED, "1");
     }
-    Err(again.args(complete).exec())
+    Err(process::become_command(again.args(complete)))
 }
 
 fn is_added() -> bool {
@@ -73,7 +72,7 @@ impl Hidden {
     }
 
     fn filter() -> io::Result<Self> {
-        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let out = output::stdout()?;
         let (from, to) = io::pipe()?;
         let (tell, ended) = channel();
         let passed = out.try_clone()?;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use crate::interrupt;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::group_info::GroupInfo;
@@ -26,6 +25,7 @@ use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::Limits;
 use crossover_results::store::runs;
+use crossover_system::interrupt;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
 

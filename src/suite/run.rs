@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 
-use crate::interrupt;
 use crate::model::record::{Activity, NO_GROUP};
 use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
@@ -33,6 +32,7 @@ use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::whole_file::sweep;
+use crossover_system::interrupt;
 
 /// A run of benchmark groups.
 pub(crate) struct Suite {

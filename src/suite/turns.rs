@@ -9,15 +9,14 @@
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crossover_machine::affinity::OnCores;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
+use crossover_system::{OnCores, channel, interrupt};
 
 /// A process's link to whoever drives it.
 pub(super) struct Turns {
-    link: RefCell<BufReader<UnixStream>>,
+    link: RefCell<BufReader<channel::Stream>>,
     told: Instructions,
 }
 
@@ -27,7 +26,7 @@ impl Turns {
     /// # Errors
     /// What the system says.
     pub(super) fn connect(socket: &Path) -> io::Result<Self> {
-        let link = UnixStream::connect(socket)?;
+        let link = channel::connect(socket)?;
         Ok(Self {
             link: RefCell::new(BufReader::new(link)),
             told: Instructions::default(),
@@ -44,7 +43,7 @@ impl Turns {
         let protocol = PROTOCOL;
         match self.ask(&TurnMessage::Plan { protocol, ids }) {
             Some(TurnReply::Run(instructions)) => self.told = instructions,
-            _ => crate::interrupt::end(),
+            _ => interrupt::end(),
         }
     }
 
@@ -56,7 +55,7 @@ impl Turns {
     /// Says it and waits for the turn. Ends the run where nobody answers.
     pub(super) fn say(&self, said: &TurnMessage) {
         if self.ask(said) != Some(TurnReply::Go) {
-            crate::interrupt::end();
+            interrupt::end();
         }
     }
 
@@ -74,7 +73,6 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -82,7 +80,7 @@ mod tests {
     fn a_process_runs_as_it_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
-        let listener = UnixListener::bind(&socket).unwrap();
+        let listener = channel::bind(&socket).unwrap();
         let mut turns = Turns::connect(&socket).unwrap();
         assert!(turns.told().wants("a/cpu/b/1") && turns.told().verify);
 

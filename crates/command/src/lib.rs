@@ -56,8 +56,8 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
-    crossover_protocol::pipe::end_with_the_reader();
-    crossover_protocol::pipe::survive_a_full_disk(2, subcommand)
+    crossover_system::output::end_with_the_reader();
+    crossover_system::output::survive_a_full_disk(2, subcommand)
 }
 
 fn subcommand() -> ExitCode {

@@ -1,6 +1,5 @@
 //! `crossover profile FILTER`: where the time of benchmarks goes on the device.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -84,8 +83,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(&args.bench_args)
         .arg(&args.filter);
     // Signals reach the run alone, and its exit code is this command's.
-    crossover_protocol::pipe::finish();
-    let error = command.exec();
+    crossover_system::output::finish();
+    let error = crossover_system::process::become_command(&mut command);
     let program = command.get_program().display();
     Err(error).with_context(|| format!("{program} could not be started; {advice}"))
 }

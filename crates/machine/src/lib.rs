@@ -2,7 +2,6 @@
 //! and watches it, the libraries of CUDA, and why a GPU or a library cannot be used.
 
 pub mod absence;
-pub mod affinity;
 mod cgroup;
 mod cpu;
 mod disturbances;

@@ -1,6 +1,6 @@
 //! The memory that this process may use.
 
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use crossover_system::address_space_left;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 /// Bytes of memory that this process may use: the machine's, or what a control group or `ulimit`
@@ -10,24 +10,10 @@ pub fn usable() -> u64 {
         RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
     );
     let groups = system.cgroup_limits().map(|limits| limits.total_memory);
-    [groups.filter(|&bytes| bytes > 0), address_space()]
+    [groups.filter(|&bytes| bytes > 0), address_space_left()]
         .into_iter()
         .flatten()
         .fold(system.total_memory(), u64::min)
-}
-
-/// What `ulimit -v` leaves: its limit counts what is mapped already, whether used or not.
-fn address_space() -> Option<u64> {
-    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-    if limit == RLIM_INFINITY {
-        return None;
-    }
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let mapped = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmSize:"))?;
-    let kib: u64 = mapped.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(limit.saturating_sub(kib << 10))
 }
 
 #[cfg(test)]

@@ -4,6 +4,5 @@
 pub mod filter;
 pub mod local_variables;
 pub mod nearest;
-pub mod pipe;
 pub mod settings;
 pub mod turns;

@@ -7,7 +7,6 @@ use tempfile::TempDir;
 
 use crate::child;
 use crate::device::kernel::shared;
-use crate::interrupt;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
@@ -15,6 +14,7 @@ use crate::suite::progress::left_in_words;
 use crate::workload::calibrate;
 use crossover_results::analysis::answer::confirmations::of_confirmations;
 use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
+use crossover_system::interrupt;
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the

@@ -2,19 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
 
 use crossover_protocol::local_variables;
+use crossover_system::process;
 use crossover_words::text::visible;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -131,12 +127,11 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<O
 /// # Errors
 /// [`Interrupted`], after which it has ended too.
 fn wait(child: &mut Child, limit: Option<Duration>) -> anyhow::Result<Option<ExitStatus>> {
-    let pid = Pid::from_raw(i32::try_from(child.id())?);
+    let until_end = process::until_end(child);
     let (tell, ended) = channel();
     // A thread that sleeps until then: asking time and again would take time from what is measured.
     std::thread::spawn(move || {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(pid), flags) == Err(Errno::EINTR) {}
+        until_end();
         let _ = tell.send(());
     });
     let start = Instant::now();
@@ -150,16 +145,10 @@ fn wait(child: &mut Child, limit: Option<Duration>) -> anyhow::Result<Option<Exi
             return Ok(None);
         }
     }
-    let status = reap(child)?;
+    // What it started and left behind ends too, before another process could get the number of its group.
+    let status = process::kill(child)?;
     check()?;
     Ok(Some(status))
-}
-
-/// The status of a child that has ended. What it started and left behind ends too, before another
-/// process could get the number of its group.
-fn reap(child: &mut Child) -> anyhow::Result<ExitStatus> {
-    let _ = killpg(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGKILL);
-    Ok(child.wait()?)
 }
 
 /// The status of a child, where it has ended.
@@ -167,11 +156,9 @@ fn reap(child: &mut Child) -> anyhow::Result<ExitStatus> {
 /// # Errors
 /// What the system says.
 pub(super) fn ended(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
-    let pid = Pid::from_raw(i32::try_from(child.id())?);
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
-    match waitid(Id::Pid(pid), flags)? {
-        WaitStatus::StillAlive => Ok(None),
-        _ => reap(child).map(Some),
+    match process::has_ended(child)? {
+        false => Ok(None),
+        true => Ok(Some(process::kill(child)?)),
     }
 }
 
@@ -184,8 +171,7 @@ fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
     // In a hook git's variables name the user's repository and index. A child works on our own.
     local_variables::remove(command);
     // A group of its own: an interrupt reaches it once, from here, and with all its children.
-    command
-        .process_group(0)
+    process::in_own_group(command)
         .stdin(Stdio::null())
         .stdout(out)
         .spawn()
@@ -230,23 +216,10 @@ pub(super) fn check() -> anyhow::Result<()> {
 
 /// Asks the child and its children to end, and makes them after [`GRACE`].
 pub(super) fn end(child: &mut Child) {
-    let Ok(group) = i32::try_from(child.id()) else {
-        return;
-    };
-    let group = Pid::from_raw(group);
-    // A group that has ended meanwhile is what is wanted.
-    let _ = killpg(group, Signal::SIGINT);
+    process::interrupt(child);
     let start = Instant::now();
     while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    kill(child);
-}
-
-/// Ends the child and its children at once.
-pub(super) fn kill(child: &mut Child) {
-    if let Ok(group) = i32::try_from(child.id()) {
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        let _ = child.wait();
-    }
+    let _ = process::kill(child);
 }

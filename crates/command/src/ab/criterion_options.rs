@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -338,7 +337,7 @@ impl Probe<'_> {
     fn accepts_turns(&self) -> anyhow::Result<bool> {
         let sockets = tempfile::tempdir()?;
         let socket = sockets.path().join("turns");
-        let listener = UnixListener::bind(&socket)?;
+        let listener = crossover_system::channel::bind(&socket)?;
         let heard = std::thread::spawn(move || {
             let mut line = String::new();
             // Nobody answers, so it ends.
@@ -354,7 +353,7 @@ impl Probe<'_> {
             self.limit,
         );
         // The thread waits for one connection.
-        drop(UnixStream::connect(&socket));
+        drop(crossover_system::channel::connect(&socket));
         let protocol = heard.join().ok().flatten();
         ran.map(|_| protocol == Some(PROTOCOL))
     }

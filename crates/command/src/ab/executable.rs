@@ -1,18 +1,17 @@
 //! Bench executables: how cargo builds and starts them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use serde::Deserialize;
 
 use crate::ab::child;
+use crossover_system::files::{forget_cached, os_string};
 
 /// A bench executable, and how cargo would start it.
 #[derive(Clone, Debug)]
@@ -76,30 +75,28 @@ pub(super) fn cargo(folder: &Path) -> Command {
 }
 
 fn recorded(record: &[u8]) -> Vec<Executable> {
-    let mut texts = record.split(|byte| *byte == 0).map(OsStr::from_bytes);
+    let mut texts = record.split(|byte| *byte == 0);
     let mut executables = Vec::new();
     while let (Some(folder), Some(program)) = (texts.next(), texts.next()) {
         let pairs = texts.by_ref().take_while(|text| !text.is_empty());
         let environment: Vec<(OsString, OsString)> = pairs
             .filter_map(|text| {
-                let equals = text.as_bytes().iter().position(|byte| *byte == b'=')?;
-                let (name, value) = text.as_bytes().split_at(equals);
-                Some((
-                    OsStr::from_bytes(name).into(),
-                    OsStr::from_bytes(&value[1..]).into(),
-                ))
+                let equals = text.iter().position(|byte| *byte == b'=')?;
+                let (name, value) = text.split_at(equals);
+                Some((os_string(name), os_string(&value[1..])))
             })
             .filter(|(name, _)| name != BUILT)
             .collect();
         let package = environment
             .iter()
             .find(|(name, _)| name == "CARGO_PKG_NAME");
+        let program = os_string(program);
         let package = package.map(|(_, name)| format!("{}/", name.display()));
         executables.push(Executable {
-            name: package.unwrap_or_default() + &target(Path::new(program)),
-            program: program.to_owned(),
+            name: package.unwrap_or_default() + &target(Path::new(&program)),
+            program,
             first: "--bench",
-            folder: Some(folder.into()),
+            folder: Some(os_string(folder).into()),
             environment: Some(environment),
         });
     }
@@ -185,11 +182,7 @@ impl Executable {
 
 /// Takes a file out of the page cache.
 fn forget(path: &Path) -> anyhow::Result<()> {
-    let file = fs::File::open(path)?;
-    // Only what is on the disk can be forgotten.
-    file.sync_all()?;
-    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
-    Ok(())
+    Ok(forget_cached(&fs::File::open(path)?)?)
 }
 
 /// As much environment as to move the stack of a process by up to a page. Where it begins depends on the

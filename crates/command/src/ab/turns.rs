@@ -3,13 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use nix::sched::{CpuSet, sched_getaffinity};
 
 use crate::ab::Args;
 use crate::ab::child::{self, GLANCE};
@@ -20,6 +18,7 @@ use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::source::Source;
+use crossover_system::{channel, usable_cores};
 
 /// The executables of both sides, which take turns.
 pub(super) struct Turns<'a> {
@@ -180,14 +179,6 @@ fn core(pair: u32) -> Option<usize> {
     cores.get(at as usize).copied()
 }
 
-fn usable_cores() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else {
-        return Vec::new();
-    };
-    let usable = |core: &usize| set.is_set(*core).unwrap_or(false);
-    (0..CpuSet::count()).filter(usable).collect()
-}
-
 /// Runs the executables of both sides to their ends, in turns, A and B as `told`; `b_first` says who
 /// begins. A side that dies, or takes longer than `limit` for one turn, lets the other go on.
 ///
@@ -251,8 +242,8 @@ struct Side {
     /// Those to come.
     commands: std::vec::IntoIter<Command>,
     child: Option<Child>,
-    listener: UnixListener,
-    link: Option<BufReader<UnixStream>>,
+    listener: channel::Listener,
+    link: Option<BufReader<channel::Stream>>,
     /// What it runs after where it is.
     ahead: Vec<String>,
     at: At,
@@ -274,7 +265,7 @@ impl Side {
         told: Instructions,
         limit: Duration,
     ) -> anyhow::Result<Self> {
-        let listener = UnixListener::bind(socket)?;
+        let listener = channel::bind(socket)?;
         listener.set_nonblocking(true)?;
         for command in &mut commands {
             command.env("CROSSOVER_TURNS", socket);
@@ -478,7 +469,7 @@ mod tests {
             log.write_all(format!("{text}\n").as_bytes()).unwrap();
         };
         let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
-        let mut link = BufReader::new(UnixStream::connect(socket).unwrap());
+        let mut link = BufReader::new(channel::connect(socket).unwrap());
         let mut say = |said: &TurnMessage| -> TurnReply {
             let line = serde_json::to_string(said).unwrap() + "\n";
             link.get_mut().write_all(line.as_bytes()).unwrap();

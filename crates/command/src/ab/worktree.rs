@@ -7,10 +7,8 @@
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -20,6 +18,7 @@ use tempfile::TempDir;
 use crate::ab::{NAMES, child};
 use crossover_protocol::local_variables;
 use crossover_results::store::whole_file::try_to_write;
+use crossover_system::files::{os_string, symlink};
 use crossover_words::units;
 
 /// Bytes of untracked files that are copied without a word.
@@ -338,7 +337,7 @@ fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBu
                 submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
             }
             let (new, sparse) = (tag == b"? ", tag == b"S ");
-            let path = PathBuf::from(OsStr::from_bytes(path));
+            let path = PathBuf::from(os_string(path));
             Ok((
                 path,
                 Entry {
@@ -369,7 +368,7 @@ fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     if kind.is_symlink() {
-        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+        return symlink(&fs::read_link(from)?, to);
     }
     fs::copy(from, to).map(drop)
 }

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -12,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::record::SCHEMA;
 use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
+use crossover_system::files::readable_by_all;
 use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
@@ -132,11 +132,13 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     if found.is_err() {
         fs::create_dir_all(dir).map_err(io)?;
     }
-    let file = tempfile::Builder::new()
-        .prefix(TEMPORARY)
-        .permissions(world_readable())
-        .tempfile_in(dir)
-        .map_err(io)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    // Temporary files are private by default; results are for sharing.
+    if let Some(permissions) = readable_by_all() {
+        builder.permissions(permissions);
+    }
+    let file = builder.tempfile_in(dir).map_err(io)?;
     file.as_file().write_all(bytes).map_err(io)?;
     file.persist(path).map_err(|e| io(e.error))?;
     Ok(())
@@ -195,11 +197,6 @@ pub fn sweep(root: &Path) {
             fs::remove_file(entry.path())
         };
     }
-}
-
-/// Temporary files are private by default; results are for sharing.
-fn world_readable() -> fs::Permissions {
-    fs::Permissions::from_mode(0o644)
 }
 
 /// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made

@@ -1,0 +1,30 @@
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run after the sample that is being taken, a
+//! second one of the same kind ends the process. On Windows, Ctrl-C and Ctrl-Break count as SIGINT.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that asked for the end.
+pub fn signal() -> Option<i32> {
+    match SIGNAL.load(Ordering::SeqCst) {
+        0 => None,
+        signal => Some(signal),
+    }
+}
+
+/// Ends the run as SIGHUP would, if no signal has: the process that drives it is gone.
+pub fn end() {
+    const SIGHUP: i32 = 1;
+    let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// Notes signals from here on.
+pub fn catch() {
+    crate::platform::catch_signals();
+}
+
+/// Called by a handler: stores to an atomic, which a handler may.
+pub(crate) extern "C" fn note(signal: i32) {
+    SIGNAL.store(signal, Ordering::SeqCst);
+}

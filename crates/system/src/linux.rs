@@ -1,0 +1,91 @@
+//! Linux.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::unistd::Pid;
+
+pub(crate) use crate::unix::catch_signals;
+pub use crate::unix::{files, output, process};
+
+const THIS_THREAD: Pid = Pid::from_raw(0);
+
+/// The cores that this thread may use.
+pub fn usable_cores() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(THIS_THREAD) else {
+        return Vec::new();
+    };
+    let usable = |core: &usize| set.is_set(*core).unwrap_or(false);
+    (0..CpuSet::count()).filter(usable).collect()
+}
+
+/// Keeps a thread on some cores. When this is dropped, the thread may use those that it had before.
+pub struct OnCores(CpuSet);
+
+impl OnCores {
+    /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
+    pub fn new(cores: &[usize]) -> Option<Self> {
+        let before = sched_getaffinity(THIS_THREAD).ok()?;
+        let mut kept = CpuSet::new();
+        for &core in cores {
+            if before.is_set(core).unwrap_or(false) {
+                kept.set(core).ok()?;
+            }
+        }
+        sched_setaffinity(THIS_THREAD, &kept).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for OnCores {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(THIS_THREAD, &self.0);
+    }
+}
+
+/// Bytes that `ulimit -v` leaves: its limit counts what is mapped already, whether used or not.
+pub fn address_space_left() -> Option<u64> {
+    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    if limit == RLIM_INFINITY {
+        return None;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mapped = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSize:"))?;
+    let kib: u64 = mapped.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(limit.saturating_sub(kib << 10))
+}
+
+/// Takes a file out of the page cache.
+///
+/// # Errors
+/// What the system says.
+pub fn forget_cached(file: &File) -> io::Result<()> {
+    // Only what is on the disk can be forgotten.
+    file.sync_all()?;
+    // SAFETY: a call without pointers; the descriptor is open.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_kept_on_a_core_for_a_while() {
+        let before = usable_cores();
+        let kept = OnCores::new(&before[..1]).unwrap();
+        assert_eq!(usable_cores(), before[..1]);
+        assert!(OnCores::new(&[60_000]).is_none(), "no such core");
+        drop(kept);
+        assert_eq!(usable_cores(), before);
+    }
+}

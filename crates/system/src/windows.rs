@@ -1,0 +1,292 @@
+//! Windows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use windows_sys::Win32::System::Console::SetConsoleCtrlHandler;
+use windows_sys::Win32::System::Threading::{
+    GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, SetThreadAffinityMask,
+};
+
+/// Notes the first Ctrl-C or Ctrl-Break; a second one ends the process.
+pub(crate) fn catch_signals() {
+    const SIGINT: i32 = 2;
+    static IS_NOTED: AtomicBool = AtomicBool::new(false);
+    unsafe extern "system" fn handle(_event: u32) -> i32 {
+        if IS_NOTED.swap(true, Ordering::SeqCst) {
+            // Not handled: the system's own handler ends the process.
+            return 0;
+        }
+        crate::interrupt::note(SIGINT);
+        1
+    }
+    // SAFETY: the handler is there for as long as the process, and only stores to atomics.
+    unsafe { SetConsoleCtrlHandler(Some(handle), 1) };
+}
+
+/// The cores that this process may use, of the first 64.
+pub fn usable_cores() -> Vec<usize> {
+    let (mut allowed, mut all) = (0, 0);
+    // SAFETY: both pointers are valid for the call.
+    unsafe { GetProcessAffinityMask(GetCurrentProcess(), &mut allowed, &mut all) };
+    let bits = usize::BITS as usize;
+    (0..bits).filter(|core| allowed >> core & 1 == 1).collect()
+}
+
+/// Keeps a thread on some cores. When this is dropped, the thread may use those that it had before.
+pub struct OnCores(usize);
+
+impl OnCores {
+    /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
+    pub fn new(cores: &[usize]) -> Option<Self> {
+        let usable = usable_cores();
+        let kept = (cores.iter()).filter(|core| usable.contains(core));
+        let mask = kept.fold(0, |mask, core| mask | 1 << core);
+        // SAFETY: the thread is this one. A mask without cores is refused.
+        let before = unsafe { SetThreadAffinityMask(GetCurrentThread(), mask) };
+        (before != 0).then_some(Self(before))
+    }
+}
+
+impl Drop for OnCores {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { SetThreadAffinityMask(GetCurrentThread(), self.0) };
+    }
+}
+
+/// Bytes that a limit of the address space leaves: Windows has no such limit.
+pub fn address_space_left() -> Option<u64> {
+    None
+}
+
+/// Processes with their children.
+pub mod process {
+    use std::io;
+    use std::os::windows::io::{AsHandle, AsRawHandle, OwnedHandle};
+    use std::os::windows::process::CommandExt;
+    use std::process::{Child, Command, ExitStatus, Stdio};
+
+    use windows_sys::Win32::Foundation::{WAIT_OBJECT_0, WAIT_TIMEOUT};
+    use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
+    use windows_sys::Win32::System::Threading::{
+        CREATE_NEW_PROCESS_GROUP, INFINITE, WaitForSingleObject,
+    };
+
+    /// Gives the child a group of its own: an interrupt of this process does not reach it.
+    pub fn in_own_group(command: &mut Command) -> &mut Command {
+        command.creation_flags(CREATE_NEW_PROCESS_GROUP)
+    }
+
+    /// Asks a child in a group of its own to end, with its children.
+    pub fn interrupt(child: &Child) {
+        // SAFETY: a call without pointers.
+        unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, child.id()) };
+    }
+
+    /// Ends a child at once, with its children, and returns its status.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn kill(child: &mut Child) -> io::Result<ExitStatus> {
+        let tree = Command::new("taskkill")
+            .args(["/F", "/T", "/PID", &child.id().to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !tree.is_ok_and(|status| status.success()) {
+            let _ = child.kill();
+        }
+        child.wait()
+    }
+
+    /// Whether a child has ended. Leaves its status to [`Child::wait`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn has_ended(child: &Child) -> io::Result<bool> {
+        // SAFETY: the handle is open for as long as the child is borrowed.
+        match unsafe { WaitForSingleObject(child.as_raw_handle(), 0) } {
+            WAIT_OBJECT_0 => Ok(true),
+            WAIT_TIMEOUT => Ok(false),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Waits for the end of a child in another thread, and leaves its status to [`Child::wait`].
+    pub fn until_end(child: &Child) -> impl FnOnce() + Send + 'static {
+        let handle: io::Result<OwnedHandle> = child.as_handle().try_clone_to_owned();
+        move || {
+            if let Ok(handle) = handle {
+                // SAFETY: the handle is open until the end of this call.
+                unsafe { WaitForSingleObject(handle.as_raw_handle(), INFINITE) };
+            }
+        }
+    }
+
+    /// Runs another process in the place of this one, and ends with its exit code; returns only if it
+    /// cannot be started.
+    pub fn become_command(command: &mut Command) -> io::Error {
+        match command.status() {
+            Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Names, permissions and links of files.
+pub mod files {
+    use std::ffi::OsString;
+    use std::fs::{File, Permissions};
+    use std::io;
+    use std::path::Path;
+
+    /// The permissions of a file that every user may read: those that a new file has.
+    pub fn readable_by_all() -> Option<Permissions> {
+        None
+    }
+
+    /// Makes a symbolic link at `link`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn symlink(target: &Path, link: &Path) -> io::Result<()> {
+        match target.is_dir() {
+            true => std::os::windows::fs::symlink_dir(target, link),
+            false => std::os::windows::fs::symlink_file(target, link),
+        }
+    }
+
+    /// The name that another program printed.
+    pub fn os_string(bytes: &[u8]) -> OsString {
+        String::from_utf8_lossy(bytes).into_owned().into()
+    }
+
+    /// Would take a file out of the page cache, which Windows offers to no program.
+    ///
+    /// # Errors
+    /// None.
+    pub fn forget_cached(_file: &File) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What becomes of this process when what it prints cannot be written.
+pub mod output {
+    use std::fs::File;
+    use std::io::{self, Write};
+    use std::os::windows::io::{AsHandle, AsRawHandle};
+    use std::process::ExitCode;
+
+    use windows_sys::Win32::System::Console::{STD_OUTPUT_HANDLE, SetStdHandle};
+
+    /// Nothing to do: there is no signal for it.
+    pub fn end_with_the_reader() {}
+
+    /// Runs what prints. A print that fails ends the process.
+    pub fn survive_a_full_disk(_failure: u8, run: impl FnOnce() -> ExitCode) -> ExitCode {
+        run()
+    }
+
+    /// Writes what is buffered.
+    pub fn finish() -> Vec<String> {
+        let _ = io::stdout().flush();
+        Vec::new()
+    }
+
+    /// Standard output as a file that stays where it goes now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn stdout() -> io::Result<File> {
+        Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+    }
+
+    /// Has standard output go where `to` goes. `to` must stay open for as long.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn print_to(to: &impl AsHandle) -> io::Result<()> {
+        // Rust asks for the handle at each write.
+        let handle = to.as_handle().try_clone_to_owned()?;
+        // SAFETY: the handle is open, and stays so: standard output owns it from here on.
+        let set = unsafe { SetStdHandle(STD_OUTPUT_HANDLE, handle.as_raw_handle()) };
+        std::mem::forget(handle);
+        match set {
+            0 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The loopback address with a token.
+pub(crate) mod channel {
+    use std::collections::hash_map::RandomState;
+    use std::fs;
+    use std::hash::{BuildHasher, Hasher};
+    use std::io::{self, Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+    use std::path::Path;
+
+    /// One end.
+    pub type Stream = TcpStream;
+
+    /// Waits for connections that know its token.
+    pub struct Listener {
+        listener: TcpListener,
+        token: String,
+    }
+
+    impl Listener {
+        /// As [`TcpListener::set_nonblocking`].
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+            self.listener.set_nonblocking(nonblocking)
+        }
+
+        /// The next connection that knows the token.
+        ///
+        /// # Errors
+        /// What the system says.
+        pub fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+            loop {
+                let (mut stream, from) = self.listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                let mut told = vec![0; self.token.len()];
+                if stream.read_exact(&mut told).is_ok() && told == self.token.as_bytes() {
+                    return Ok((stream, from));
+                }
+            }
+        }
+    }
+
+    /// Waits for connections, and writes its port and a token to a file at this path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn bind(path: &Path) -> io::Result<Listener> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        // Each state is random.
+        let random = || RandomState::new().build_hasher().finish();
+        let token = format!("{:016x}{:016x}", random(), random());
+        let port = listener.local_addr()?.port();
+        fs::write(path, format!("{port} {token}"))?;
+        Ok(Listener { listener, token })
+    }
+
+    /// Connects to whoever waits at this path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn connect(path: &Path) -> io::Result<Stream> {
+        let text = fs::read_to_string(path)?;
+        let named = text.split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
+        let port: u16 = named.0.parse().map_err(io::Error::other)?;
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.write_all(named.1.as_bytes())?;
+        Ok(stream)
+    }
+}

@@ -28,13 +28,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         json.push('\n');
         json
     } else {
-        let libraries = Libraries {
-            nvrtc: libraries::nvrtc_version(),
-            cublas: libraries::cublas_version(),
-        };
         let results = std::path::absolute(&settings.results)
             .with_context(|| settings.results.display().to_string())?;
-        listing(&environment, &libraries, &results)
+        listing(&environment, &results)
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -43,131 +39,83 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The toolkit's libraries, which may be there without a GPU.
-struct Libraries {
-    nvrtc: Option<(u32, u32)>,
-    cublas: Option<String>,
-}
-
-fn listing(environment: &Environment, libraries: &Libraries, results: &Path) -> String {
+fn listing(environment: &Environment, results: &Path) -> String {
     let mut rows = Rows::default();
     rows.add("crossover", &environment.crossover);
     rows.maybe("system", environment.os.clone());
     cpu(&mut rows, &environment.cpu);
-    rows.maybe("NUMA", environment.numa.as_ref().map(numa));
+    rows.maybe("NUMA", environment.numa.as_ref().and_then(numa));
     match (&environment.gpu, &environment.gpu_absent) {
         (Some(info), _) => gpu(&mut rows, info),
-        (None, Some(reason)) => rows.section("GPU", format!("none: {reason}")),
-        (None, None) => rows.section("GPU", "none"),
+        (None, reason) => {
+            let reason = reason.as_deref().unwrap_or("not probed");
+            rows.section("GPU", format!("none: {reason}"));
+        }
     }
+    let nvrtc = libraries::nvrtc_version().map(version);
     rows.add(
         "NVRTC",
-        libraries
-            .nvrtc
-            .map_or_else(|| format!("none: {NO_NVRTC}"), version),
+        nvrtc.unwrap_or_else(|| format!("none: {NO_NVRTC}")),
     );
+    let cublas = libraries::cublas_version();
     rows.add(
         "cuBLAS",
-        libraries
-            .cublas
-            .clone()
-            .unwrap_or_else(|| format!("none: {NO_CUBLAS}")),
+        cublas.unwrap_or_else(|| format!("none: {NO_CUBLAS}")),
     );
-    match environment.disturbances.split_first() {
-        None => rows.section("disturbances", "none found"),
-        Some((first, others)) => {
-            rows.section("disturbances", first.as_str());
-            others.iter().for_each(|other| rows.add("", other.as_str()));
-        }
+    match &environment.disturbances[..] {
+        [] => rows.section("disturbances", "none found"),
+        found => rows.section("disturbances", found.join("\n              ")),
     }
     rows.section("results", results.display().to_string());
     rows.0
 }
 
 fn cpu(rows: &mut Rows, cpu: &Cpu) {
-    rows.section("CPU", cpu.model.as_str());
+    rows.section("CPU", &cpu.model);
     let mut cores = format!("{} usable, {} logical", cpu.usable_cores, cpu.logical_cores);
     if let Some(physical) = cpu.physical_cores {
         cores += &format!(", {physical} physical");
     }
     rows.add("cores", cores);
     rows.maybe("quota", cpu.quota_cores.map(|q| format!("{q:.2} cores")));
-    if !cpu.vector_extensions.is_empty() {
-        rows.add("vectors", cpu.vector_extensions.join(" "));
-    }
     rows.maybe("memory", cpu.memory_bytes.map(gibibytes));
     rows.maybe("governor", cpu.governor.clone());
 }
 
-fn numa(numa: &Numa) -> String {
-    if let [node] = numa.nodes[..] {
-        return format!("one node ({node})");
-    }
+/// Where the GPU, the threads and the memory are, on a machine with several nodes.
+fn numa(numa: &Numa) -> Option<String> {
     let list = |nodes: &[u32]| {
         let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
         names.join(", ")
     };
-    let gpu = (numa.gpu).map_or("unknown".to_owned(), |node| node.to_string());
-    format!(
-        "nodes {}; GPU at {gpu}, threads on {}, memory from {}",
-        list(&numa.nodes),
-        list(&numa.threads),
-        list(&numa.memory)
-    )
+    let gpu = numa.gpu.map(|node| node.to_string());
+    (numa.nodes.len() > 1).then(|| {
+        format!(
+            "nodes {}; GPU at {}, threads on {}, memory from {}",
+            list(&numa.nodes),
+            gpu.unwrap_or_else(|| "an unknown one".to_owned()),
+            list(&numa.threads),
+            list(&numa.memory)
+        )
+    })
 }
 
 fn gpu(rows: &mut Rows, gpu: &GpuInfo) {
-    let (major, minor) = gpu.compute_capability;
     rows.section("GPU", format!("{} (device {})", gpu.name, gpu.ordinal));
-    rows.maybe("UUID", gpu.uuid.clone());
+    let (major, minor) = gpu.compute_capability;
+    let units = gpu.multiprocessors;
     rows.add(
         "compute",
-        format!(
-            "capability {major}.{minor}, {} multiprocessors",
-            gpu.multiprocessors
-        ),
+        format!("capability {major}.{minor}, {units} multiprocessors"),
     );
-    let mut memory = gibibytes(gpu.memory_bytes);
-    if let Some(bytes) = gpu.l2_bytes {
-        memory += &format!(", L2 cache {:.0} MiB", bytes as f64 / (1 << 20) as f64);
-    }
-    rows.add("memory", memory);
-    let clocks = [
-        ("SM", gpu.max_sm_clock_mhz),
-        ("memory", gpu.max_memory_clock_mhz),
-    ];
-    let clocks: Vec<String> = clocks
-        .iter()
-        .filter_map(|(name, mhz)| mhz.map(|mhz| format!("{name} up to {mhz} MHz")))
-        .collect();
-    rows.maybe("clocks", (!clocks.is_empty()).then(|| clocks.join(", ")));
-    rows.maybe("link", link(gpu.pcie, gpu.pcie_current));
-    let mut power: Vec<String> = Vec::new();
-    power.extend(gpu.power_limit_w.map(|w| format!("limit {w:.0} W")));
-    power.extend(gpu.temperature_c.map(|c| format!("{c} °C")));
-    rows.maybe("power", (!power.is_empty()).then(|| power.join(", ")));
-    rows.maybe(
-        "MIG",
-        gpu.mig.map(|on| if on { "on" } else { "off" }.to_owned()),
-    );
-    let mut driver: Vec<String> = gpu.driver.iter().cloned().collect();
-    driver.extend(gpu.cuda.map(|cuda| format!("CUDA {}", version(cuda))));
-    rows.maybe("driver", (!driver.is_empty()).then(|| driver.join(", ")));
+    rows.add("memory", gibibytes(gpu.memory_bytes));
+    rows.maybe("link", gpu.pcie.map(link));
+    rows.maybe("driver", gpu.driver.clone());
+    rows.maybe("CUDA", gpu.cuda.map(version));
 }
 
-fn link(max: Option<PcieLink>, now: Option<PcieLink>) -> Option<String> {
-    let show = |link: PcieLink| format!("PCIe {}.0 x{}", link.generation, link.width);
-    match (max, now) {
-        (Some(max), Some(now)) if max != now => {
-            let why = if now.width < max.width {
-                "fewer lanes than device and slot have"
-            } else {
-                "an idle link slows down"
-            };
-            Some(format!("{}, now {} ({why})", show(max), show(now)))
-        }
-        (max, now) => max.or(now).map(show),
-    }
+fn link(link: PcieLink) -> String {
+    format!("PCIe {}.0 x{}", link.generation, link.width)
 }
 
 fn version((major, minor): (u32, u32)) -> String {
@@ -203,119 +151,53 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_machine::absence::Absence;
-
-    fn libraries(nvrtc: Option<(u32, u32)>, cublas: Option<&str>) -> Libraries {
-        Libraries {
-            nvrtc,
-            cublas: cublas.map(str::to_owned),
-        }
-    }
 
     #[test]
-    fn a_machine_with_a_gpu_is_listed_whole() {
+    fn a_machine_is_listed() {
         let environment = Environment {
-            crossover: "0.1.0".to_owned(),
-            package: None,
-            commit: None,
-            dirty: None,
-            os: Some("Debian GNU/Linux 13, Linux 6.12".to_owned()),
             cpu: Cpu {
                 model: "Xeon".to_owned(),
-                physical_cores: Some(8),
                 logical_cores: 16,
                 usable_cores: 4,
-                quota_cores: Some(4.0),
-                vector_extensions: vec!["avx2".to_owned(), "fma".to_owned()],
-                memory_bytes: Some(128 << 30),
-                governor: Some("performance".to_owned()),
+                quota_cores: Some(0.5),
                 ..Cpu::default()
             },
-            numa: Some(Numa {
-                nodes: vec![0, 1],
-                gpu: Some(1),
-                threads: vec![0, 1],
-                memory: vec![0, 1],
-            }),
             gpu: Some(GpuInfo {
                 name: "NVIDIA H200".to_owned(),
-                uuid: Some("GPU-1".to_owned()),
                 compute_capability: (9, 0),
-                multiprocessors: 132,
                 memory_bytes: 139 << 30,
-                l2_bytes: Some(60 << 20),
-                max_sm_clock_mhz: Some(1980),
                 pcie: Some(PcieLink {
                     generation: 5,
                     width: 16,
                 }),
-                pcie_current: Some(PcieLink {
-                    generation: 1,
-                    width: 16,
-                }),
-                driver: Some("580.95.05".to_owned()),
-                cuda: Some((13, 0)),
-                power_limit_w: Some(700.0),
-                temperature_c: Some(31),
-                mig: Some(false),
                 ..GpuInfo::default()
             }),
-            gpu_absent: None,
             disturbances: vec!["one".to_owned(), "two".to_owned()],
+            ..Environment::default()
         };
-        let text = listing(
-            &environment,
-            &libraries(Some((13, 0)), Some("13.1.0")),
-            Path::new("/results"),
-        );
-        assert_eq!(
-            text,
-            "\
-crossover     0.1.0
-system        Debian GNU/Linux 13, Linux 6.12
-
-CPU           Xeon
-cores         4 usable, 16 logical, 8 physical
-quota         4.00 cores
-vectors       avx2 fma
-memory        128.0 GiB
-governor      performance
-NUMA          nodes 0, 1; GPU at 1, threads on 0, 1, memory from 0, 1
-
-GPU           NVIDIA H200 (device 0)
-UUID          GPU-1
-compute       capability 9.0, 132 multiprocessors
-memory        139.0 GiB, L2 cache 60 MiB
-clocks        SM up to 1980 MHz
-link          PCIe 5.0 x16, now PCIe 1.0 x16 (an idle link slows down)
-power         limit 700 W, 31 °C
-MIG           off
-driver        580.95.05, CUDA 13.0
-NVRTC         13.0
-cuBLAS        13.1.0
-
-disturbances  one
-              two
-
-results       /results
-"
-        );
+        let text = listing(&environment, Path::new("/results"));
+        for line in [
+            "CPU           Xeon",
+            "cores         4 usable, 16 logical",
+            "quota         0.50 cores",
+            "GPU           NVIDIA H200 (device 0)",
+            "memory        139.0 GiB",
+            "link          PCIe 5.0 x16",
+            "disturbances  one",
+            "              two",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        }
     }
 
     #[test]
-    fn every_absence_is_told_with_its_remedy() {
+    fn an_absent_gpu_is_told_with_its_remedy() {
         let environment = Environment {
-            gpu_absent: Some(Absence::Device(crossover_timing::Absence::NoDriver).to_string()),
+            gpu_absent: Some("no driver".to_owned()),
             ..Environment::default()
         };
-        let text = listing(&environment, &libraries(None, None), Path::new("r"));
-        for absence in [
-            Absence::Device(crossover_timing::Absence::NoDriver),
-            NO_NVRTC,
-            NO_CUBLAS,
-        ] {
-            assert!(text.contains(&format!("none: {absence}\n")), "{text}");
-        }
+        let text = listing(&environment, Path::new("r"));
+        assert!(text.contains("GPU           none: no driver\n"), "{text}");
         assert!(text.contains("none found"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
-use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
+use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
 use crate::workload::calibrate;
 use crossover_results::analysis::answer::confirmations::of_confirmations;
@@ -35,14 +35,10 @@ const MOST_PROCESSES: usize = 25;
 /// Median times by group, size and implementation.
 type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
-/// What was chosen, by the name of the choice.
-type Choices = BTreeMap<String, String>;
-
 /// What a process has answered so far.
 #[derive(Default)]
 struct Answered {
     times: Times,
-    choices: Choices,
     /// How long its tasks took, by group.
     took: BTreeMap<String, Duration>,
 }
@@ -50,7 +46,6 @@ struct Answered {
 impl Answered {
     /// What the process could not measure is printed as a note and is not among the times.
     fn hear(&mut self, said: TaskResult) {
-        self.choices.extend(said.choices);
         *self.took.entry(said.group.clone()).or_default() += said.took;
         match said.medians {
             Ok(medians) => {
@@ -78,10 +73,8 @@ pub(in crate::suite) struct Confirming {
     asking: OpenQuestions,
     /// Processes that each question is put to.
     wanted: usize,
-    /// What the processes so far chose, at sizes that the run itself does not measure.
-    choices: Choices,
-    /// Where they and the run share compiled kernels; `None` where there is no such folder.
-    kernels: Option<TempDir>,
+    /// Where they and the run share compiled kernels and choices; `None` where there is no such folder.
+    shared: Option<TempDir>,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
@@ -98,15 +91,14 @@ pub(in crate::suite) struct Confirming {
 impl Confirming {
     /// Each question is to be put to so many processes.
     pub(in crate::suite) fn new(wanted: usize, is_quiet: bool) -> Self {
-        let kernels = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
-        if let Some(folder) = &kernels {
+        let shared = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
+        if let Some(folder) = &shared {
             shared::share_in(folder.path().into());
         }
         Self {
             asking: OpenQuestions::default(),
             wanted,
-            choices: Choices::new(),
-            kernels,
+            shared,
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
@@ -200,6 +192,10 @@ impl Confirming {
                 self.asked + 1
             );
         }
+        if let Some(folder) = &self.shared {
+            // Without them, the child calibrates anew.
+            let _ = calibrate::add_to(&folder.path().join(CHOICES));
+        }
         let mut said = Answered::default();
         let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
         let took = start.elapsed();
@@ -221,7 +217,6 @@ impl Confirming {
             *self.account.entry(group).or_default() += took;
         }
         *self.account.entry(NO_GROUP.to_owned()).or_default() += outside;
-        self.choices.extend(said.choices);
         let said: Vec<_> = (self.asking.questions.iter())
             .map(|question| duels(&self.asking, question, &said.times))
             .collect();
@@ -265,11 +260,8 @@ impl Confirming {
                 }
             }
         }
-        let mut choices = self.choices.clone();
-        choices.extend(calibrate::made());
         Order {
-            choices,
-            kernels: self.kernels.as_ref().map(|folder| folder.path().into()),
+            shared: self.shared.as_ref().map(|folder| folder.path().into()),
             tasks,
         }
     }
@@ -328,18 +320,4 @@ fn duels(asking: &OpenQuestions, question: &Question, times: &Times) -> Option<V
             })
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_is_handed_what_earlier_ones_chose() {
-        let mut confirming = Confirming::new(5, true);
-        confirming
-            .choices
-            .insert("product of order 96".to_owned(), "gemm".to_owned());
-        assert_eq!(confirming.order(&[]).choices["product of order 96"], "gemm");
-    }
 }

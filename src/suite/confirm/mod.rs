@@ -36,12 +36,14 @@ pub(super) struct RunResults<'a> {
 /// What a process is to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
-    /// What the calibrations of the run and of earlier processes chose.
-    choices: BTreeMap<String, String>,
-    /// Where the processes of the run share compiled kernels.
-    kernels: Option<PathBuf>,
+    /// The folder in which the processes of the run share compiled kernels and a file of calibrated
+    /// choices.
+    shared: Option<PathBuf>,
     tasks: Vec<Task>,
 }
+
+/// The file of choices in the shared folder.
+const CHOICES: &str = "choices.json";
 
 impl child::Order for Order {
     const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
@@ -66,8 +68,6 @@ struct TaskResult {
     size: u64,
     /// Median time of an iteration of each implementation, ns, or why there is none.
     medians: Result<BTreeMap<String, f64>, String>,
-    /// What its calibrations chose for the task, which the next process need not choose again.
-    choices: BTreeMap<String, String>,
     /// How long the task took.
     took: Duration,
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::child::{self, Say};
 use crate::device::kernel::shared;
 use crate::suite::confirm::in_turns::TakingTurns;
-use crate::suite::confirm::{Order, TaskResult};
+use crate::suite::confirm::{CHOICES, Order, TaskResult};
 use crate::suite::group::AnyGroup;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
@@ -25,8 +25,9 @@ fn carry_out(
     say: Say<'_, TaskResult>,
 ) -> Result<(), RoutineError> {
     let settings = Settings::from_env()?;
-    calibrate::hand_over(order.choices);
-    if let Some(folder) = order.kernels {
+    let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
+    if let (Some(folder), Some(choices)) = (order.shared, &choices) {
+        calibrate::read_from(choices);
         shared::share_in(folder);
     }
     let taking_turns = TakingTurns::new(&settings);
@@ -42,14 +43,14 @@ fn carry_out(
             None => Err("there is no such group".to_owned()),
         };
         // The next process is not to take over what was chosen while other work ran.
-        let disturbed = calibrate::forget_disturbed([]);
-        let mut choices = calibrate::take_recent();
-        choices.retain(|choice, _| !disturbed.contains(choice));
+        calibrate::forget_disturbed([]);
+        if let Some(choices) = &choices {
+            calibrate::add_to(choices)?;
+        }
         say(TaskResult {
             group: task.group,
             size: task.size,
             medians,
-            choices,
             took: begun.elapsed(),
         })?;
     }

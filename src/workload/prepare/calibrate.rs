@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use crate::timing::CudaError;
 use crate::workload::prepare::threads::Threads;
@@ -102,6 +104,23 @@ fn choices() -> MutexGuard<'static, Choices> {
 /// Takes these choices from here on without a calibration, where their candidates exist.
 pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
     choices().handed_over.extend(earlier);
+}
+
+/// Takes the choices in a file, as [`hand_over`]. A file that is not there has none.
+pub(crate) fn read_from(file: &Path) {
+    let text = fs::read(file).unwrap_or_default();
+    hand_over(serde_json::from_slice(&text).unwrap_or_default());
+}
+
+/// Adds the choices that were made here to those in a file, which the next process reads.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn add_to(file: &Path) -> io::Result<()> {
+    let text = fs::read(file).unwrap_or_default();
+    let mut all: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap_or_default();
+    all.extend(made());
+    fs::write(file, serde_json::to_vec(&all)?)
 }
 
 /// As [`hand_over`], and forgets every choice that was made or handed over before.
@@ -362,6 +381,25 @@ mod tests {
         assert_eq!(chosen, 2);
         assert_eq!(made()["handed over"], "2");
         assert!(!made().contains_key("never asked for"));
+    }
+
+    #[test]
+    fn a_file_hands_choices_to_the_next_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("choices.json");
+        read_from(&file);
+        fs::write(&file, r#"{"of an earlier process":"2"}"#).unwrap();
+        read_from(&file);
+        let chosen = fastest(&Threads::One, "of an earlier process", &[1, 2], |_, _| {
+            panic!("measured")
+        });
+        assert_eq!(chosen, 2);
+        fs::write(&file, r#"{"of another":"3"}"#).unwrap();
+        add_to(&file).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        for choice in [r#""of an earlier process":"2""#, r#""of another":"3""#] {
+            assert!(text.contains(choice), "{text}");
+        }
     }
 
     #[test]

@@ -1,30 +1,6 @@
 //! A local channel between two processes, found by a path: a socket where the system has sockets in its
 //! files, else the loopback address with a token that only the reader of the file knows.
 
-use std::io;
-#[cfg(unix)]
-pub use std::os::unix::net::{UnixListener as Listener, UnixStream as Stream};
-use std::path::Path;
-
-#[cfg(unix)]
-/// Waits for connections at this path.
-///
-/// # Errors
-/// What the system says.
-pub fn bind(path: &Path) -> io::Result<Listener> {
-    Listener::bind(path)
-}
-
-#[cfg(unix)]
-/// Connects to whoever waits at this path.
-///
-/// # Errors
-/// What the system says.
-pub fn connect(path: &Path) -> io::Result<Stream> {
-    Stream::connect(path)
-}
-
-#[cfg(windows)]
 pub use crate::platform::channel::{Listener, Stream, bind, connect};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::Pid;
 
-pub(crate) use crate::unix::catch_signals;
+pub(crate) use crate::unix::{catch_signals, channel};
 pub use crate::unix::{files, output, process};
 
 const THIS_THREAD: Pid = Pid::from_raw(0);

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-pub(crate) use crate::unix::catch_signals;
+pub(crate) use crate::unix::{catch_signals, channel};
 pub use crate::unix::{files, output, process};
 
 /// The cores that this thread may use: not known.

@@ -85,6 +85,29 @@ pub mod process {
     }
 }
 
+/// Sockets in the file system.
+pub(crate) mod channel {
+    use std::io;
+    pub use std::os::unix::net::{UnixListener as Listener, UnixStream as Stream};
+    use std::path::Path;
+
+    /// Waits for connections at this path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn bind(path: &Path) -> io::Result<Listener> {
+        Listener::bind(path)
+    }
+
+    /// Connects to whoever waits at this path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn connect(path: &Path) -> io::Result<Stream> {
+        Stream::connect(path)
+    }
+}
+
 /// Names, permissions and links of files.
 pub mod files {
     use std::ffi::{OsStr, OsString};

@@ -469,7 +469,7 @@ mod tests {
             log.write_all(format!("{text}\n").as_bytes()).unwrap();
         };
         let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
-        let mut link = BufReader::new(channel::connect(socket).unwrap());
+        let mut link = BufReader::new(channel::connect(Path::new(&socket)).unwrap());
         let mut say = |said: &TurnMessage| -> TurnReply {
             let line = serde_json::to_string(said).unwrap() + "\n";
             link.get_mut().write_all(line.as_bytes()).unwrap();

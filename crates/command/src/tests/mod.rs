@@ -1,4 +1,3 @@
 //! What the subcommands do with files, from the reader to the last page.
 
-mod damage;
 mod fuzz;

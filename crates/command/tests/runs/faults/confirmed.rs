@@ -62,6 +62,7 @@ fn reference(root: &Path) {
     }
     expect(&mut crossover(to, &["report"]), 0, "");
     let machines = root.with_file_name("machines");
+    expect(&mut crossover(to, &["report"]), 0, "");
     let mut export = crossover(to, &["export", machines.to_str().unwrap()]);
     expect(&mut export, 0, "of 1 run in ");
 }

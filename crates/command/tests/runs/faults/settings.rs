@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{FOLDER, SOUND, bench, expect, files, measured, shown};
+use crate::faults::run::{FOLDER, SOUND, bench, crossover, expect, files, measured, shown};
 use crate::printed::{ended, holds, printed};
 
 pub(crate) fn bad_options() {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
+#[cfg(feature = "criterion")]
 use crate::device::Device;
 use crate::error::TimingError;
 

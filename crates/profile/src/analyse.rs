@@ -1,12 +1,10 @@
 //! Makes a profile of a recording.
 
-use std::collections::BTreeMap;
-
 use super::intervals::{Interval, difference, intersection, length, union};
 use super::recording::{Part, Recording};
-use super::report::{Place, Profile, SCHEMA, Summary, Work};
-use super::sentence::{CallKind, Facts, Idle, kind, sentence};
-use super::{rows, timeline};
+use super::report::{DeviceRow, Profile, SCHEMA, Summary, Work};
+use super::sentence::{CallKind, kind, sentence};
+use super::{lanes, rows};
 
 /// What a profile says of its benchmark and machine, beside what was recorded.
 #[derive(Clone, Debug, Default)]
@@ -33,15 +31,15 @@ const DISAGREE_NS: u64 = 1_000;
 /// Makes the profile of a recording.
 pub fn analyse(recording: &Recording, about: About) -> Profile {
     let part = recording.part(&recording.steady);
-    let facts = Measured::of(&part);
-    let summary = facts.summary(recording, &part);
+    let device = rows::device(&part);
+    let summary = summary(recording, &part, &device);
     let mut notes = about.notes;
     notes.extend(warnings(recording, &summary));
-    let timeline = timeline::timeline(recording);
+    let timeline = lanes::timeline(recording);
     if timeline.left_out > 0 {
         notes.push(format!(
             "the timeline has room for {} spans and leaves the shortest {} out",
-            timeline::SPANS,
+            lanes::DRAWN,
             timeline.left_out
         ));
     }
@@ -55,7 +53,7 @@ pub fn analyse(recording: &Recording, about: About) -> Profile {
         iterations: part.iterations as u64,
         records: part.work.len() as u64,
         notes,
-        device: rows::device(&part),
+        device,
         calls: rows::calls(&part),
         ranges: rows::ranges(recording, &part),
         summary,
@@ -103,132 +101,68 @@ fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     notes
 }
 
-/// Which parts of a window work of each kind covers.
-struct Measured {
-    window: Vec<Interval>,
-    busy: Vec<Interval>,
-    idle: Vec<Interval>,
-    kernels: Vec<Interval>,
-    copies: Vec<Interval>,
-    sets: Vec<Interval>,
+/// What the rows of a window come to.
+fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summary {
+    let each = |ns: u64| ns as f64 / part.iterations.max(1) as f64;
+    let window = union(part.spans.iter().copied());
+    // Where the clocks disagree, work may begin before its iteration does.
+    let covered = |these: fn(&Work) -> bool| {
+        let all = (part.work.iter())
+            .filter(|w| these(&w.work))
+            .map(|w| (w.start, w.end));
+        intersection(&union(all), &window)
+    };
+    let busy = covered(|_| true);
+    let kernels = covered(|work| matches!(work, Work::Kernel { .. }));
+    let copies = covered(|work| matches!(work, Work::Copy { .. }));
+    let idle = difference(&window, &busy);
+    // Gaps lie between one piece of work and the next of a span.
+    let between = |&span: &Interval| -> Vec<u64> {
+        let work = intersection(&busy, &[span]);
+        work.windows(2).map(|w| w[1].0 - w[0].1).collect()
+    };
+    let mut gaps: Vec<u64> = window.iter().flat_map(between).collect();
+    gaps.sort_unstable();
+    let mut summary = Summary {
+        iteration_ns: each(length(&window)),
+        unrecorded_ns: recording.unrecorded_ns,
+        busy_ns: each(length(&busy)),
+        idle_ns: each(length(&idle)),
+        gaps: each(gaps.len() as u64),
+        median_gap_ns: if gaps.is_empty() {
+            0.0
+        } else {
+            rows::median(&gaps)
+        },
+        kernels_ns: each(length(&kernels)),
+        copies_ns: each(length(&copies)),
+        hidden_ns: each(length(&intersection(&kernels, &copies))),
+        first_kernel_ns: first_kernel(recording),
+        sentence: String::new(),
+    };
+    summary.sentence = sentence(&summary, rows, while_idle(idle, part));
+    summary
 }
 
-impl Measured {
-    fn of(part: &Part<'_>) -> Self {
-        let window = union(part.spans.iter().copied());
-        // Where the clocks disagree, work may begin before its iteration does.
-        let covered = |these: &dyn Fn(&Work) -> bool| {
-            let all = (part.work.iter())
-                .filter(|w| these(&w.work))
-                .map(|w| (w.start, w.end));
-            intersection(&union(all), &window)
-        };
-        let busy = covered(&|_| true);
-        Self {
-            idle: difference(&window, &busy),
-            kernels: covered(&|w| matches!(w, Work::Kernel { .. })),
-            copies: covered(&|w| matches!(w, Work::Copy { .. })),
-            sets: covered(&|w| matches!(w, Work::Set { .. })),
-            window,
-            busy,
-        }
+/// What the host does for most of the time in which the device is idle. Where its threads do several
+/// things at once, launching counts before waiting, and a driver call before other code.
+fn while_idle(mut left: Vec<Interval>, part: &Part<'_>) -> &'static str {
+    let causes = [
+        (CallKind::Launch, "launches"),
+        (CallKind::Allocate, "memory allocation"),
+        (CallKind::Other, "other driver calls"),
+        (CallKind::Wait, "synchronisation"),
+    ];
+    let mut most = (0, "launches");
+    for (what, cause) in causes {
+        let calls = (part.calls.iter())
+            .filter(|c| kind(&c.name) == what)
+            .map(|c| (c.start, c.end));
+        let calls = union(calls);
+        most = most.max((length(&intersection(&left, &calls)), cause));
+        left = difference(&left, &calls);
     }
-
-    /// Lengths of the gaps between one piece of work and the next, sorted.
-    fn gaps(&self) -> Vec<u64> {
-        let mut gaps: Vec<u64> = (self.window.iter())
-            .flat_map(|&span| {
-                let work = intersection(&self.busy, &[span]);
-                let between: Vec<u64> = work.windows(2).map(|w| w[1].0 - w[0].1).collect();
-                between
-            })
-            .collect();
-        gaps.sort_unstable();
-        gaps
-    }
-
-    fn summary(&self, recording: &Recording, part: &Part<'_>) -> Summary {
-        let each = |ns: u64| ns as f64 / part.iterations.max(1) as f64;
-        let (total, busy) = (length(&self.window), length(&self.busy));
-        let gaps = self.gaps();
-        Summary {
-            iteration_ns: each(total),
-            unrecorded_ns: recording.unrecorded_ns,
-            busy_ns: each(busy),
-            idle_ns: each(total - busy),
-            gaps: each(gaps.len() as u64),
-            median_gap_ns: if gaps.is_empty() {
-                0.0
-            } else {
-                rows::median(&gaps)
-            },
-            kernels_ns: each(length(&self.kernels)),
-            copies_ns: each(length(&self.copies)),
-            hidden_ns: each(length(&intersection(&self.kernels, &self.copies))),
-            first_kernel_ns: first_kernel(recording),
-            sentence: sentence(&self.facts(recording, part)),
-        }
-    }
-
-    fn facts(&self, recording: &Recording, part: &Part<'_>) -> Facts {
-        let mut kernels: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut copies: BTreeMap<(Place, Place), u64> = BTreeMap::new();
-        let mut all = 0;
-        for record in &part.work {
-            let time = record.end - record.start;
-            all += time;
-            match &record.work {
-                Work::Kernel { name, .. } => *kernels.entry(name).or_default() += time,
-                Work::Copy { from, to, .. } => *copies.entry((*from, *to)).or_default() += time,
-                Work::Set { .. } => {}
-            }
-        }
-        // Recording makes the host's part of an iteration longer, and leaves the device's.
-        let recorded = length(&self.window) as f64;
-        let total_ns = match recording.unrecorded_ns * part.iterations as f64 {
-            unrecorded if unrecorded > 0.0 => unrecorded.min(recorded),
-            _ => recorded,
-        };
-        // Copies of ordinary memory may be slower while they are recorded.
-        let total_ns = total_ns.max(length(&self.busy) as f64);
-        let longest = kernels.values().copied().max().unwrap_or(0);
-        Facts {
-            total_ns,
-            busy_ns: length(&self.busy) as f64,
-            kernels_ns: length(&self.kernels) as f64,
-            copies_ns: length(&self.copies) as f64,
-            hidden_ns: length(&intersection(&self.kernels, &self.copies)) as f64,
-            sets_ns: length(&self.sets) as f64,
-            longest_kernel: longest as f64 / (all.max(1)) as f64,
-            kernels: kernels.len(),
-            copied: (copies.into_iter())
-                .max_by_key(|(_, time)| *time)
-                .map(|(places, _)| places),
-            idle: self.while_idle(part),
-        }
-    }
-
-    /// How the host spends the time in which the device is idle. Where its threads do several
-    /// things at once, launching counts before waiting, and a driver call before other code.
-    fn while_idle(&self, part: &Part<'_>) -> Idle {
-        let mut left = self.idle.clone();
-        let mut take = |what: CallKind| {
-            let calls = (part.calls.iter())
-                .filter(|c| kind(&c.name) == what)
-                .map(|c| (c.start, c.end));
-            let calls = union(calls);
-            let taken = length(&intersection(&left, &calls)) as f64;
-            left = difference(&left, &calls);
-            taken
-        };
-        Idle {
-            launching_ns: take(CallKind::Launch),
-            allocating_ns: take(CallKind::Allocate),
-            other_calls_ns: take(CallKind::Other),
-            waiting_ns: take(CallKind::Wait),
-            own_code_ns: length(&left) as f64,
-        }
-    }
+    most.max((length(&left), "host code between the calls")).1
 }
 
 /// Median over the single iterations of the time until their first kernel starts.
@@ -368,18 +302,6 @@ mod tests {
             },
             ..Recording::default()
         };
-        let part = recording.part(&recording.steady);
-        let idle = Measured::of(&part).while_idle(&part);
-        assert_eq!(
-            idle,
-            Idle {
-                launching_ns: 100.0,
-                waiting_ns: 350.0,
-                allocating_ns: 200.0,
-                other_calls_ns: 0.0,
-                own_code_ns: 100.0,
-            }
-        );
         let profile = analyse(&recording, About::default());
         assert_eq!(
             profile.summary.sentence,

@@ -9,6 +9,8 @@ mod analyse;
 #[cfg(feature = "analysis")]
 mod intervals;
 #[cfg(feature = "analysis")]
+mod lanes;
+#[cfg(feature = "analysis")]
 pub mod name;
 #[cfg(feature = "analysis")]
 pub mod recording;
@@ -18,17 +20,13 @@ mod rows;
 #[cfg(feature = "analysis")]
 mod sentence;
 mod table;
-#[cfg(feature = "analysis")]
-mod timeline;
-#[cfg(feature = "analysis")]
-mod trace;
 
 #[cfg(feature = "analysis")]
 pub use analyse::{About, analyse};
+#[cfg(feature = "analysis")]
+pub use lanes::trace;
 pub use report::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, RangeRow, SCHEMA, Span, Summary, Timeline,
     Work,
 };
 pub use table::Table;
-#[cfg(feature = "analysis")]
-pub use trace::{SPANS as TRACE_SPANS, trace};

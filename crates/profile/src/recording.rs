@@ -34,8 +34,6 @@ pub struct Raw {
     pub calls: Vec<CallRecord>,
     /// Which range a call was made in: the call's correlation id and the range's number.
     pub in_range: Vec<(u32, u64)>,
-    /// When CUPTI itself held up the host.
-    pub overhead: Vec<Interval>,
     /// Records that were lost.
     pub dropped: u64,
     /// Work whose time could not be taken, left out of `work`.
@@ -48,7 +46,6 @@ impl Raw {
         self.work.append(&mut more.work);
         self.calls.append(&mut more.calls);
         self.in_range.append(&mut more.in_range);
-        self.overhead.append(&mut more.overhead);
         self.dropped += more.dropped;
         self.untimed += more.untimed;
     }
@@ -111,6 +108,8 @@ pub struct CallRecord {
 pub struct RangeRecord {
     /// What the code calls it.
     pub name: String,
+    /// The thread, by a number of its own.
+    pub thread: u32,
     /// The range around it, on the same thread.
     pub within: Option<usize>,
     /// When it was entered.
@@ -219,11 +218,6 @@ impl Recording {
         names.join(" / ")
     }
 
-    /// The outermost range around a range, or the range itself.
-    pub fn outermost(&self, range: usize) -> usize {
-        self.and_around(range).last().unwrap_or(range)
-    }
-
     /// A range and those around it, innermost first.
     pub(crate) fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(range), |&r| self.ranges[r].within)
@@ -289,6 +283,7 @@ pub mod planted {
     ) -> RangeRecord {
         RangeRecord {
             name: name.to_owned(),
+            thread: 1,
             within,
             start,
             end: end.into(),

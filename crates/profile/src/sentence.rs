@@ -1,37 +1,9 @@
 //! What bounds a benchmark, in a sentence.
 
-use super::report::Place;
+use std::collections::BTreeMap;
+
+use super::report::{DeviceRow, Place, Summary, Work};
 use crossover_words::units::percent;
-
-/// What the sentence rests on. Times are of the whole window.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Facts {
-    pub(super) total_ns: f64,
-    pub(super) busy_ns: f64,
-    pub(super) kernels_ns: f64,
-    pub(super) copies_ns: f64,
-    /// Of `copies_ns`, while a kernel ran.
-    pub(super) hidden_ns: f64,
-    pub(super) sets_ns: f64,
-    /// Time of the kernel that takes longest, by name, as a share of all rows.
-    pub(super) longest_kernel: f64,
-    /// Number of kernels of different names.
-    pub(super) kernels: usize,
-    /// From and to which memory most of the time of copies is spent.
-    pub(super) copied: Option<(Place, Place)>,
-    pub(super) idle: Idle,
-}
-
-/// What the host did while the device was idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Idle {
-    pub(super) launching_ns: f64,
-    pub(super) waiting_ns: f64,
-    pub(super) allocating_ns: f64,
-    pub(super) other_calls_ns: f64,
-    /// Outside of the driver.
-    pub(super) own_code_ns: f64,
-}
 
 /// The kinds of driver calls that the sentence tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,51 +51,55 @@ const MOST: f64 = 0.5;
 /// What takes at least this share of the iteration is mentioned.
 const MUCH: f64 = 0.2;
 
-pub(super) fn sentence(facts: &Facts) -> String {
-    let total = facts.total_ns.max(1.0);
-    let idle = (total - facts.busy_ns).max(0.0) / total;
-    if facts.busy_ns <= 0.0 {
+/// The sentence; `while_idle` is what the host was busy with for most of the idle time.
+pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> String {
+    if s.busy_ns <= 0.0 {
         return "nothing ran on the device".to_owned();
     }
+    let total = s.length_ns();
+    let idle = 1.0 - s.busy_ns / total;
     if idle >= MOST {
-        return format!(
-            "idle {}: bound by {}",
-            percent(idle),
-            while_idle(&facts.idle)
-        );
+        return format!("idle {}: bound by {while_idle}", percent(idle));
     }
-    let also_idle = if idle >= MUCH {
-        format!("; idle {}: {}", percent(idle), while_idle(&facts.idle))
-    } else {
-        String::new()
+    let also_idle = match idle >= MUCH {
+        true => format!("; idle {}: {while_idle}", percent(idle)),
+        false => String::new(),
     };
-    let copies = facts.copies_ns / total;
-    let alone = (facts.copies_ns - facts.hidden_ns) / total;
+    let (mut kernels, mut copied) = (BTreeMap::new(), BTreeMap::new());
+    let mut sets = 0.0;
+    for row in rows {
+        match &row.work {
+            Work::Kernel { name, .. } => *kernels.entry(name).or_insert(0.0) += row.share,
+            Work::Copy { from, to, .. } => {
+                *copied.entry((*from, *to)).or_insert(0.0) += row.share;
+            }
+            Work::Set { .. } => sets += row.ns_per_iteration / total,
+        }
+    }
+    let copies = s.copies_ns / total;
+    let alone = (s.copies_ns - s.hidden_ns) / total;
     // Where copies and kernels overlap, neither costs time by itself: the rest of each decides.
-    if alone > (facts.kernels_ns - facts.hidden_ns) / total && copies >= MUCH {
-        let hidden = facts.hidden_ns / facts.copies_ns;
-        let hidden = if hidden >= 0.05 {
-            format!(", {} of them behind kernels", percent(hidden))
-        } else {
-            String::new()
+    if alone > (s.kernels_ns - s.hidden_ns) / total && copies >= MUCH {
+        let hidden = match s.hidden_ns / s.copies_ns {
+            hidden if hidden >= 0.05 => format!(", {} of them behind kernels", percent(hidden)),
+            _ => String::new(),
         };
-        let by = copies_by(facts.copied);
+        let most = copied.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let by = copies_by(most.map(|(places, _)| places));
         return format!(
             "{} copies{hidden}: bound by {by}{also_idle}",
             percent(copies)
         );
     }
-    if facts.sets_ns / total >= MOST {
-        let sets = percent(facts.sets_ns / total);
+    if sets >= MOST {
+        let sets = percent(sets);
         return format!("{sets} memory sets: bound by the device's memory{also_idle}");
     }
-    let longest = percent(facts.longest_kernel);
-    let kernels = match facts.kernels {
-        n if n == 1 || facts.longest_kernel >= 0.9 => format!("one kernel, {longest}"),
-        n if facts.longest_kernel >= MOST => {
-            format!("mostly one of {n} kernels, {longest}")
-        }
-        n => format!("{n} kernels, the longest {longest}"),
+    let longest = kernels.values().copied().fold(0.0, f64::max);
+    let kernels = match kernels.len() {
+        n if n == 1 || longest >= 0.9 => format!("one kernel, {}", percent(longest)),
+        n if longest >= MOST => format!("mostly one of {n} kernels, {}", percent(longest)),
+        n => format!("{n} kernels, the longest {}", percent(longest)),
     };
     let copies = if alone >= MUCH {
         format!("; copies {}", percent(alone))
@@ -133,19 +109,6 @@ pub(super) fn sentence(facts: &Facts) -> String {
         String::new()
     };
     format!("{kernels}{copies}{also_idle}")
-}
-
-/// What the host was busy with for most of the idle time.
-fn while_idle(idle: &Idle) -> &'static str {
-    let causes = [
-        (idle.launching_ns, "launches"),
-        (idle.waiting_ns, "synchronisation"),
-        (idle.allocating_ns, "memory allocation"),
-        (idle.other_calls_ns, "other driver calls"),
-        (idle.own_code_ns, "host code between the calls"),
-    ];
-    let most = causes.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map_or("launches", |(_, cause)| cause)
 }
 
 fn copies_by(copied: Option<(Place, Place)>) -> &'static str {
@@ -163,99 +126,98 @@ fn copies_by(copied: Option<(Place, Place)>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::recording::planted::kernel;
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
-            total_ns: 1000.0,
-            busy_ns: 1000.0,
-            kernels_ns: 1000.0,
-            longest_kernel: 1.0,
-            kernels: 1,
-            ..Facts::default()
-        }
+    /// Rows of so many thousandths of all work.
+    fn rows(works: &[(Work, f64)]) -> Vec<DeviceRow> {
+        let row = |(work, ns): &(Work, f64)| DeviceRow {
+            work: work.clone(),
+            per_iteration: 1.0,
+            ns_per_iteration: *ns,
+            share: ns / 1000.0,
+            median_ns: *ns,
+            shortest_ns: *ns,
+            longest_ns: *ns,
+        };
+        works.iter().map(row).collect()
     }
 
     #[test]
     fn what_bounds_the_time_is_told() {
-        let idle = |launching_ns, own_code_ns, allocating_ns, waiting_ns| Idle {
-            launching_ns,
-            own_code_ns,
-            allocating_ns,
-            waiting_ns,
-            ..Idle::default()
-        };
-        let kernels = |kernels, longest_kernel, busy_ns, idle| Facts {
-            kernels,
-            longest_kernel,
+        let summary = |busy_ns, kernels_ns, copies_ns, hidden_ns| Summary {
+            unrecorded_ns: 1000.0,
             busy_ns,
-            idle,
-            ..facts()
-        };
-        let copies = |kernels_ns, copies_ns, hidden_ns, from, to| Facts {
             kernels_ns,
             copies_ns,
             hidden_ns,
-            longest_kernel: kernels_ns / 1000.0,
-            copied: Some((from, to)),
-            ..facts()
+            ..Summary::default()
         };
+        let one = rows(&[(kernel("a"), 1000.0)]);
+        let copy = |from, to, ns| (Work::Copy { from, to, bytes: 1 }, ns);
         let (pinned, device, pageable) = (Place::Pinned, Place::Device, Place::Pageable);
-        let sets = Facts {
-            kernels_ns: 100.0,
-            sets_ns: 900.0,
-            longest_kernel: 0.1,
-            ..facts()
-        };
-        let none = Idle::default;
-        for (facts, expected) in [
-            (facts(), "one kernel, 100 %"),
+        let copied = |to, ns| rows(&[(kernel("a"), 1000.0 - ns), copy(pinned, to, ns)]);
+        for (summary, rows, expected) in [
             (
-                kernels(3, 0.4, 950.0, none()),
+                summary(1000.0, 1000.0, 0.0, 0.0),
+                one.clone(),
+                "one kernel, 100 %",
+            ),
+            (
+                summary(950.0, 950.0, 0.0, 0.0),
+                rows(&[
+                    (kernel("a"), 400.0),
+                    (kernel("b"), 300.0),
+                    (kernel("c"), 300.0),
+                ]),
                 "3 kernels, the longest 40 %",
             ),
             (
-                kernels(2, 0.7, 700.0, idle(100.0, 0.0, 0.0, 200.0)),
-                "mostly one of 2 kernels, 70 %; idle 30 %: synchronisation",
+                summary(700.0, 700.0, 0.0, 0.0),
+                rows(&[(kernel("a"), 700.0), (kernel("b"), 300.0)]),
+                "mostly one of 2 kernels, 70 %; idle 30 %: launches",
             ),
             (
-                kernels(1, 1.0, 280.0, idle(600.0, 120.0, 0.0, 0.0)),
+                summary(280.0, 280.0, 0.0, 0.0),
+                one,
                 "idle 72 %: bound by launches",
             ),
             (
-                kernels(1, 1.0, 280.0, idle(600.0, 700.0, 0.0, 0.0)),
-                "idle 72 %: bound by host code between the calls",
-            ),
-            (
-                kernels(1, 1.0, 280.0, idle(600.0, 700.0, 720.0, 0.0)),
-                "idle 72 %: bound by memory allocation",
-            ),
-            (
-                copies(390.0, 610.0, 0.0, pinned, device),
+                summary(1000.0, 390.0, 610.0, 0.0),
+                copied(device, 610.0),
                 "61 % copies: bound by the link",
             ),
             (
-                copies(460.0, 900.0, 360.0, pinned, device),
+                summary(1000.0, 460.0, 900.0, 360.0),
+                copied(device, 660.0),
                 "90 % copies, 40 % of them behind kernels: bound by the link",
             ),
             (
-                copies(390.0, 610.0, 0.0, device, device),
+                summary(1000.0, 390.0, 610.0, 0.0),
+                rows(&[(kernel("a"), 390.0), copy(device, device, 610.0)]),
                 "61 % copies: bound by the device's memory",
             ),
             // A kernel all the time, and copies behind it.
             (
-                Facts {
-                    longest_kernel: 0.71,
-                    ..copies(1000.0, 400.0, 400.0, pinned, device)
-                },
+                summary(1000.0, 1000.0, 400.0, 400.0),
+                copied(device, 290.0),
                 "one kernel, 71 %; copies hidden behind kernels",
             ),
-            (sets, "90 % memory sets: bound by the device's memory"),
-            (kernels(1, 1.0, 0.0, none()), "nothing ran on the device"),
+            (
+                summary(1000.0, 100.0, 0.0, 0.0),
+                rows(&[(kernel("a"), 100.0), (Work::Set { bytes: 1 }, 900.0)]),
+                "90 % memory sets: bound by the device's memory",
+            ),
+            (
+                summary(0.0, 0.0, 0.0, 0.0),
+                Vec::new(),
+                "nothing ran on the device",
+            ),
         ] {
-            assert_eq!(sentence(&facts), expected);
+            assert_eq!(sentence(&summary, &rows, "launches"), expected);
         }
-        let ordinary = sentence(&copies(390.0, 610.0, 0.0, device, pageable));
+        let ordinary = summary(1000.0, 390.0, 610.0, 0.0);
+        let ordinary = sentence(&ordinary, &copied(pageable, 610.0), "launches");
         assert!(ordinary.contains("ordinary host memory"), "{ordinary}");
     }
 

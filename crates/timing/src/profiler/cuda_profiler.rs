@@ -13,7 +13,7 @@ use super::session::{Recorded, Session};
 use super::version;
 use crate::cuda_time::CudaTime;
 use crate::on_criterion::write::write;
-use crossover_profile::{About, Profile, TRACE_SPANS, analyse, trace};
+use crossover_profile::{About, Profile, analyse, trace};
 use crossover_words::Clock;
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
@@ -140,13 +140,8 @@ fn made_of(benchmark: &str, recorded: Recorded) -> (Profile, String) {
         recorded: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         notes: notes(clock),
     };
-    let mut profile = analyse(&recording, about);
-    let (trace, left_out) = trace(&recording, &profile);
-    if left_out > 0 {
-        profile.notes.push(format!(
-            "trace.json has room for {TRACE_SPANS} spans and leaves the last {left_out} out"
-        ));
-    }
+    let profile = analyse(&recording, about);
+    let trace = trace(&recording, &profile);
     (profile, trace)
 }
 

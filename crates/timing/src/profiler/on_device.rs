@@ -87,7 +87,6 @@ impl<'a> OnDevice<'a> {
                 });
             }
             Record::InRange { correlation, range } => raw.in_range.push((correlation, range)),
-            Record::Overhead { start, end } => raw.overhead.push((start, end)),
             Record::Other => {}
         }
     }

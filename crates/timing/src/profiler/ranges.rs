@@ -1,7 +1,7 @@
 //! The [ranges](crate::range) that code enters while it is recorded.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::library::Cupti;
@@ -15,7 +15,11 @@ static RANGES: Mutex<Ranges> = Mutex::new(Ranges {
     records: Vec::new(),
 });
 
+/// How many threads have entered ranges.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
 thread_local!(
+    static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed);
     /// The ranges that this thread is in, outermost first.
     static WITHIN: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
 );
@@ -39,6 +43,7 @@ impl Ranges {
         let around = within.last().filter(|e| e.recording == self.recording);
         self.records.push(RangeRecord {
             name: name.to_owned(),
+            thread: THREAD.with(|thread| *thread),
             within: around.map(|e| e.number),
             start: now,
             end: None,

@@ -20,7 +20,6 @@ const RUNTIME: u32 = 5;
 /// Records kernels without keeping them from running at the same time. The kind `KERNEL` (3)
 /// would serialise them.
 const CONCURRENT_KERNEL: u32 = 10;
-const OVERHEAD: u32 = 17;
 /// Copies between devices.
 const MEMCPY2: u32 = 22;
 const EXTERNAL_CORRELATION: u32 = 39;
@@ -35,11 +34,10 @@ pub(super) enum Interface {
 }
 
 /// Kinds of activity that are recorded.
-pub(super) const KINDS: [u32; 8] = [
+pub(super) const KINDS: [u32; 7] = [
     DRIVER,
     RUNTIME,
     EXTERNAL_CORRELATION,
-    OVERHEAD,
     MEMCPY,
     MEMCPY2,
     MEMSET,
@@ -139,17 +137,6 @@ struct Mark {
     correlation: u32,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Overhead {
-    kind: u32,
-    overhead_kind: u32,
-    object_kind: u32,
-    object: [u32; 3],
-    start: u64,
-    end: u64,
-}
-
 /// What a record says.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
@@ -167,11 +154,6 @@ pub(super) enum Record {
     InRange {
         correlation: u32,
         range: u64,
-    },
-    /// CUPTI itself held up the host.
-    Overhead {
-        start: u64,
-        end: u64,
     },
     /// A kind that is not recorded here.
     Other,
@@ -215,13 +197,6 @@ pub(super) unsafe fn read(record: *const u8) -> Record {
                 Record::InRange {
                     correlation: mark.correlation,
                     range: mark.external,
-                }
-            }
-            OVERHEAD => {
-                let overhead: Overhead = of(record);
-                Record::Overhead {
-                    start: overhead.start,
-                    end: overhead.end,
                 }
             }
             _ => Record::Other,
@@ -296,7 +271,8 @@ fn place(kind: u8) -> Place {
     }
 }
 
-#[cfg(all(test, feature = "cupti-structs"))]
+#[cfg(test)]
+#[cfg(feature = "cupti-structs")]
 mod tests {
     use std::mem::{offset_of, size_of};
 
@@ -345,10 +321,6 @@ mod tests {
     same_places!(Mark as CUpti_ActivityExternalCorrelation: {
         kind = kind, external_kind = externalKind, external = externalId, correlation = correlationId,
     });
-    same_places!(Overhead as [
-        CUpti_ActivityOverhead, CUpti_ActivityOverhead2, CUpti_ActivityOverhead3
-    ]: { kind = kind, start = start, end = end });
-
     /// A record of a binding, all zero but for what `fill` writes.
     fn record<T>(fill: impl FnOnce(*mut T)) -> Record {
         // Larger than any record, as a buffer is.
@@ -367,35 +339,28 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_of_either_version() {
-        let name = c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr();
-        macro_rules! kernel {
-            ($theirs:ident) => {
-                filled!($theirs {
-                    kind: Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                    registersPerThread: 40,
-                    start: 1_000,
-                    end: 1_800,
-                    deviceId: 1,
-                    streamId: 13,
-                    gridX: 2,
-                    gridY: 3,
-                    gridZ: 4,
-                    blockX: 32,
-                    blockY: 8,
-                    blockZ: 1,
-                    staticSharedMemory: 1024,
-                    dynamicSharedMemory: 512,
-                    correlationId: 77,
-                    name: name,
-                })
-            };
-        }
+    fn a_kernel() {
+        let kernel = filled!(CUpti_ActivityKernel9 {
+            kind: Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+            registersPerThread: 40,
+            start: 1_000,
+            end: 1_800,
+            deviceId: 1,
+            streamId: 13,
+            gridX: 2,
+            gridY: 3,
+            gridZ: 4,
+            blockX: 32,
+            staticSharedMemory: 1024,
+            dynamicSharedMemory: 512,
+            correlationId: 77,
+            name: c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr(),
+        });
         let expected = Record::Work(WorkRecord {
             work: Work::Kernel {
                 name: "axpy<float>".to_owned(),
                 grid: [2, 3, 4],
-                block: [32, 8, 1],
+                block: [32, 0, 0],
                 registers: 40,
                 shared_bytes: 1536,
             },
@@ -405,123 +370,62 @@ mod tests {
             device: 1,
             stream: 13,
         });
-        assert_eq!(kernel!(CUpti_ActivityKernel9), expected);
-        assert_eq!(kernel!(CUpti_ActivityKernel10), expected);
+        assert_eq!(kernel, expected);
     }
 
     #[test]
-    fn copies_and_sets() {
-        let copy = filled!(CUpti_ActivityMemcpy6 {
+    fn copies_sets_and_calls() {
+        let work = |record| match record {
+            Record::Work(record) => record.work,
+            other => panic!("{other:?}"),
+        };
+        let copy = work(filled!(CUpti_ActivityMemcpy6 {
             kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY,
             srcKind: 2,
             dstKind: 3,
-            bytes: 4096,
-            start: 10,
-            end: 30,
-            streamId: 7,
-            correlationId: 5,
-        });
-        let Record::Work(copy) = copy else {
-            panic!("{copy:?}");
-        };
-        let (from, to) = (Place::Pinned, Place::Device);
-        let bytes = 4096;
-        assert_eq!(copy.work, Work::Copy { from, to, bytes });
-        assert_eq!(
-            (copy.start, copy.end, copy.stream, copy.correlation),
-            (10, 30, 7, 5)
-        );
-
-        let peer = filled!(CUpti_ActivityMemcpyPtoP4 {
+            bytes: 64,
+        }));
+        let (from, bytes) = (Place::Pinned, 64);
+        let to = Place::Device;
+        assert_eq!(copy, Work::Copy { from, to, bytes });
+        let peer = work(filled!(CUpti_ActivityMemcpyPtoP4 {
             kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY2,
             bytes: 64,
             deviceId: 1,
             srcDeviceId: 1,
             dstDeviceId: 2,
-            correlationId: 9,
-        });
-        let Record::Work(peer) = peer else {
-            panic!("{peer:?}");
-        };
+        }));
         let (from, to) = (Place::Device, Place::Peer);
-        assert_eq!(
-            peer.work,
-            Work::Copy {
-                from,
-                to,
-                bytes: 64
-            }
-        );
-        assert_eq!(peer.correlation, 9);
-
-        let set = filled!(CUpti_ActivityMemset4 {
+        assert_eq!(peer, Work::Copy { from, to, bytes });
+        let set = work(filled!(CUpti_ActivityMemset4 {
             kind: Kind::CUPTI_ACTIVITY_KIND_MEMSET,
-            bytes: 128,
-            end: 4,
-            correlationId: 3,
-        });
-        let Record::Work(set) = set else {
-            panic!("{set:?}");
-        };
-        assert_eq!(
-            (set.work, set.end, set.correlation),
-            (Work::Set { bytes: 128 }, 4, 3)
-        );
-    }
-
-    #[test]
-    fn calls_ranges_and_the_rest() {
+            bytes: 64,
+        }));
+        assert_eq!(set, Work::Set { bytes });
         let call = filled!(CUpti_ActivityAPI {
-            kind: Kind::CUPTI_ACTIVITY_KIND_DRIVER,
-            cbid: 307,
+            kind: Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
+            cbid: 211,
             start: 3,
             end: 9,
             threadId: 4,
             correlationId: 8,
         });
         let expected = Record::Call {
-            interface: Interface::Driver,
-            function: 307,
+            interface: Interface::Runtime,
+            function: 211,
             start: 3,
             end: 9,
             thread: 4,
             correlation: 8,
         };
         assert_eq!(call, expected);
-        let call = filled!(CUpti_ActivityAPI {
-            kind: Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
-            cbid: 211,
-        });
-        assert!(matches!(
-            call,
-            Record::Call {
-                interface: Interface::Runtime,
-                function: 211,
-                ..
-            }
-        ));
         let mark = filled!(CUpti_ActivityExternalCorrelation {
             kind: Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
             externalId: 6,
             correlationId: 8,
         });
-        assert_eq!(
-            mark,
-            Record::InRange {
-                correlation: 8,
-                range: 6
-            }
-        );
-        let overhead = filled!(CUpti_ActivityOverhead3 {
-            kind: Kind::CUPTI_ACTIVITY_KIND_OVERHEAD,
-            start: 1,
-            end: 2,
-        });
-        assert_eq!(overhead, Record::Overhead { start: 1, end: 2 });
-        let device = filled!(CUpti_ActivityAPI {
-            kind: Kind::CUPTI_ACTIVITY_KIND_DEVICE,
-        });
-        assert_eq!(device, Record::Other);
+        let (correlation, range) = (8, 6);
+        assert_eq!(mark, Record::InRange { correlation, range });
     }
 
     #[test]
@@ -530,7 +434,6 @@ mod tests {
             Kind::CUPTI_ACTIVITY_KIND_DRIVER,
             Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
             Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-            Kind::CUPTI_ACTIVITY_KIND_OVERHEAD,
             Kind::CUPTI_ACTIVITY_KIND_MEMCPY,
             Kind::CUPTI_ACTIVITY_KIND_MEMCPY2,
             Kind::CUPTI_ACTIVITY_KIND_MEMSET,

@@ -1,0 +1,434 @@
+//! What was recorded, in lanes: one iteration as a picture, and all of them as a trace.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::recording::{Part, Recording, WorkRecord};
+use super::report::{Lane, LaneKind, Place, Profile, Span, Timeline, Work};
+use crossover_words::units::binary;
+
+/// Upper bound on the spans of a picture. Beyond it the shortest are left out, which a drawing would
+/// not show.
+pub(super) const DRAWN: usize = 2_000;
+/// Upper bound on the spans of a trace: about 25 MB.
+const TRACED: usize = 100_000;
+
+const TO_DEVICE: &str = "host to device";
+
+/// Where a span lies. The order is that from top to bottom, in which data pass through the lanes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    /// Of the host's lanes none.
+    device: Option<u32>,
+    order: u8,
+    name: String,
+    /// Of the host, or of a stream none.
+    thread: u32,
+}
+
+/// A span before it is placed.
+struct Bar {
+    at: At,
+    /// None for an iteration as a whole, which only the trace shows.
+    kind: Option<LaneKind>,
+    start: u64,
+    end: u64,
+    name: String,
+    arguments: Value,
+}
+
+/// Spans of which none overlaps another, but ranges may nest.
+struct Row {
+    at: At,
+    name: String,
+    bars: Vec<Bar>,
+}
+
+/// The single iteration of median length.
+pub(super) fn timeline(recording: &Recording) -> Timeline {
+    let singles = recording.singles.iter();
+    let mut parts: Vec<Part<'_>> = singles.map(|single| recording.part(single)).collect();
+    parts.sort_by_key(|part| part.spans[0].1 - part.spans[0].0);
+    match parts.get(parts.len().saturating_sub(1) / 2) {
+        Some(median) => draw(recording, median, DRAWN),
+        None => Timeline::default(),
+    }
+}
+
+fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
+    let (start, end) = part.spans[0];
+    let mut bars = bars(recording, part, end);
+    let left_out = bars.len().saturating_sub(most);
+    if left_out > 0 {
+        bars.sort_by_key(|bar| Reverse(bar.end.saturating_sub(bar.start)));
+        bars.truncate(most);
+    }
+    let span = |bar: Bar| Span {
+        start_ns: bar.start.saturating_sub(start) as f64,
+        end_ns: bar.end.max(start).saturating_sub(start) as f64,
+        name: bar.name,
+    };
+    let lane = |row: Row| {
+        let kind = row.bars.first().and_then(|bar| bar.kind)?;
+        let spans = row.bars.into_iter().map(span).collect();
+        let name = row.name;
+        Some(Lane { kind, name, spans })
+    };
+    Timeline {
+        length_ns: (end - start) as f64,
+        lanes: rows(bars).into_iter().filter_map(lane).collect(),
+        left_out: left_out as u64,
+    }
+}
+
+/// A recording in the Chrome trace format, which Perfetto opens: iterations, ranges, calls and work of
+/// all windows.
+///
+/// <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
+pub fn trace(recording: &Recording, profile: &Profile) -> String {
+    capped(recording, profile, TRACED)
+}
+
+fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
+    let mut all = Vec::new();
+    let windows = (recording.singles.iter().map(|w| ("single", w)))
+        .chain([("back to back", &recording.steady)]);
+    for (how, window) in windows {
+        let part = recording.part(window);
+        all.extend(window.iterations.iter().map(|iteration| Bar {
+            at: At::host(0, "iterations", 0),
+            kind: None,
+            start: iteration.start,
+            end: iteration.end,
+            name: "iteration".to_owned(),
+            arguments: json!({"recorded": how}),
+        }));
+        let end = part.spans.last().map_or(0, |span| span.1);
+        all.extend(bars(recording, &part, end));
+    }
+    all.sort_by_key(|bar| bar.start);
+    let left_out = all.len().saturating_sub(most);
+    // The last go, so that the time that is left is shown in full.
+    all.truncate(most);
+    let begin = all.first().map_or(0, |bar| bar.start);
+
+    let mut events = Vec::new();
+    for (at, row) in rows(all).into_iter().enumerate() {
+        let process = row.at.device.map_or(1, |device| device + 2);
+        let about = |what: &str, arguments| json!({"ph": "M", "name": what, "pid": process, "tid": at + 1, "args": arguments});
+        let name = match row.at.device {
+            None => "host".to_owned(),
+            Some(device) => format!("GPU {device}: {}", profile.gpu),
+        };
+        events.push(about("process_name", json!({"name": name})));
+        events.push(about("process_sort_index", json!({"sort_index": process})));
+        events.push(about("thread_name", json!({"name": row.name})));
+        events.push(about("thread_sort_index", json!({"sort_index": at})));
+        let micros = |ns: u64| ns as f64 / 1e3;
+        events.extend(row.bars.into_iter().map(|bar| {
+            json!({
+                "ph": "X",
+                "name": bar.name,
+                "pid": process,
+                "tid": at + 1,
+                "ts": micros(bar.start - begin),
+                "dur": micros(bar.end.saturating_sub(bar.start)),
+                "args": bar.arguments,
+            })
+        }));
+    }
+    let trace = json!({
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "benchmark": profile.benchmark,
+            "gpu": profile.gpu,
+            "cupti": profile.cupti,
+            "recorded": profile.recorded,
+            "spans_left_out": left_out.to_string(),
+        },
+    });
+    trace.to_string()
+}
+
+/// Ranges, calls and work of a window; a range that has not ended ends at `end`.
+fn bars(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Bar> {
+    let ranges = part.ranges.iter().map(|&range| {
+        let record = &recording.ranges[range];
+        Bar {
+            at: At::host(1, "ranges", record.thread),
+            kind: Some(LaneKind::Ranges),
+            start: record.start,
+            end: record.end.unwrap_or(end),
+            name: record.name.clone(),
+            arguments: json!({"path": recording.path(range)}),
+        }
+    });
+    let calls = part.calls.iter().map(|call| Bar {
+        at: At::host(2, "host", call.thread),
+        kind: Some(LaneKind::Calls),
+        start: call.start,
+        end: call.end,
+        name: call.name.to_string(),
+        arguments: json!({"correlation": call.correlation, "thread": call.thread}),
+    });
+    let work = part.work.iter().map(|record| on_device(record));
+    ranges.chain(calls).chain(work).collect()
+}
+
+fn on_device(record: &WorkRecord) -> Bar {
+    let (order, kind, lane, name) = match &record.work {
+        Work::Kernel { name, .. } => {
+            let stream = format!("stream {}", record.stream);
+            (4, LaneKind::Kernels, stream, name.clone())
+        }
+        Work::Copy { from, to, bytes } => {
+            let direction = direction(*from, *to);
+            let order = if direction == TO_DEVICE { 3 } else { 5 };
+            let name = binary(*bytes);
+            (order, LaneKind::Copies, direction.to_owned(), name)
+        }
+        Work::Set { .. } => {
+            let lane = "memory sets".to_owned();
+            (6, LaneKind::Sets, lane, "memory set".to_owned())
+        }
+    };
+    Bar {
+        at: At {
+            device: Some(record.device),
+            order,
+            name: lane,
+            thread: 0,
+        },
+        kind: Some(kind),
+        start: record.start,
+        end: record.end,
+        name,
+        arguments: json!({
+            "work": record.work,
+            "correlation": record.correlation,
+            "stream": record.stream,
+        }),
+    }
+}
+
+impl At {
+    fn host(order: u8, name: &str, thread: u32) -> Self {
+        Self {
+            device: None,
+            order,
+            name: name.to_owned(),
+            thread,
+        }
+    }
+}
+
+/// Gives each span a row. What runs at the same time needs several; ranges of one thread lie within
+/// each other. Rows of the same name are numbered.
+fn rows(mut bars: Vec<Bar>) -> Vec<Row> {
+    bars.sort_by_key(|bar| (bar.start, Reverse(bar.end)));
+    let mut lanes: BTreeMap<At, Vec<Vec<Bar>>> = BTreeMap::new();
+    for bar in bars {
+        let rows = lanes.entry(bar.at.clone()).or_default();
+        let nests = bar.kind == Some(LaneKind::Ranges);
+        let is_free = |row: &&mut Vec<Bar>| nests || row.last().is_none_or(|l| l.end <= bar.start);
+        match rows.iter_mut().find(is_free) {
+            Some(row) => row.push(bar),
+            None => rows.push(vec![bar]),
+        }
+    }
+    let mut numbered: Vec<Row> = Vec::new();
+    let mut number = 1;
+    for (at, bars) in lanes
+        .into_iter()
+        .flat_map(|(at, rows)| rows.into_iter().map(move |r| (at.clone(), r)))
+    {
+        let is_next = (numbered.last())
+            .is_some_and(|row| (row.at.device, &row.at.name) == (at.device, &at.name));
+        number = if is_next { number + 1 } else { 1 };
+        let name = match number {
+            1 => at.name.clone(),
+            n => format!("{} ({n})", at.name),
+        };
+        numbered.push(Row { at, name, bars });
+    }
+    numbered
+}
+
+/// In which direction a copy goes.
+fn direction(from: Place, to: Place) -> &'static str {
+    let host = |place| matches!(place, Place::Pinned | Place::Pageable);
+    match (from, to) {
+        (Place::Peer, _) | (_, Place::Peer) => "device to another device",
+        (from, to) if host(from) && host(to) => "host to host",
+        (from, _) if host(from) => TO_DEVICE,
+        (_, to) if host(to) => "device to host",
+        (Place::Unknown, _) | (_, Place::Unknown) => "copies",
+        _ => "device to device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::analyse::{About, analyse};
+    use super::super::recording::planted::{call, kernel, range, upload, window, work};
+    use super::super::recording::{RangeRecord, Raw};
+    use super::*;
+
+    fn recording() -> Recording {
+        let mut second = call("cuLaunchKernel", 1060, 1070, 2);
+        second.thread = 2;
+        let mut other_stream = work(kernel("b"), 1090, 1150, 2);
+        other_stream.stream = 9;
+        Recording {
+            singles: vec![window(&[(1000, 1100, Some(1300))])],
+            ranges: vec![range("step", None, 1005, None)],
+            raw: Raw {
+                calls: vec![call("cuLaunchKernel", 1010, 1020, 1), second],
+                work: vec![
+                    work(kernel("a"), 1030, 1120, 1),
+                    work(kernel("a"), 1100, 1140, 1),
+                    other_stream,
+                    work(upload(1024), 1050, 1090, 1),
+                    work(Work::Set { bytes: 8 }, 1200, 1210, 1),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        }
+    }
+
+    const LANES: [(LaneKind, &str); 8] = [
+        (LaneKind::Ranges, "ranges"),
+        (LaneKind::Calls, "host"),
+        (LaneKind::Calls, "host (2)"),
+        (LaneKind::Copies, "host to device"),
+        (LaneKind::Kernels, "stream 7"),
+        (LaneKind::Kernels, "stream 7 (2)"),
+        (LaneKind::Kernels, "stream 9"),
+        (LaneKind::Sets, "memory sets"),
+    ];
+
+    #[test]
+    fn lanes_stand_in_order_and_their_spans_do_not_overlap() {
+        let timeline = timeline(&recording());
+        assert_eq!(timeline.length_ns, 210.0);
+        let lanes: Vec<_> = (timeline.lanes.iter())
+            .map(|l| (l.kind, l.name.as_str()))
+            .collect();
+        assert_eq!(lanes, LANES);
+        let range = &timeline.lanes[0].spans[0];
+        let ended = (range.start_ns, range.end_ns);
+        assert_eq!(ended, (5.0, 210.0), "it never ended");
+        let kernel = &timeline.lanes[4].spans[0];
+        assert_eq!((kernel.start_ns, kernel.end_ns), (30.0, 120.0));
+    }
+
+    #[test]
+    fn ranges_of_several_threads_have_rows_of_their_own() {
+        let recording = Recording {
+            ranges: vec![
+                range("load", None, 1000, 1050),
+                RangeRecord {
+                    thread: 2,
+                    ..range("compute", None, 1020, 1090)
+                },
+                range("decode", Some(0), 1030, 1040),
+                range("store", None, 1060, 1080),
+            ],
+            ..recording()
+        };
+        let rows: Vec<Vec<_>> = (timeline(&recording).lanes.iter())
+            .filter(|lane| lane.kind == LaneKind::Ranges)
+            .map(|lane| lane.spans.iter().map(|span| span.name.clone()).collect())
+            .collect();
+        assert_eq!(
+            rows,
+            [["load", "decode", "store"].to_vec(), vec!["compute"]]
+        );
+    }
+
+    #[test]
+    fn the_longest_spans_stay_and_the_rest_is_counted() {
+        let recording = recording();
+        let timeline = draw(&recording, &recording.part(&recording.singles[0]), 3);
+        assert_eq!(timeline.left_out, 5);
+        let names: Vec<_> = (timeline.lanes.iter())
+            .flat_map(|l| l.spans.iter().map(|s| s.name.as_str()))
+            .collect();
+        assert_eq!(names, ["step", "a", "b"]);
+    }
+
+    fn events(text: &str, phase: &str) -> Vec<Value> {
+        let trace: Value = serde_json::from_str(text).unwrap();
+        (trace["traceEvents"].as_array().unwrap().iter())
+            .filter(|e| e["ph"] == phase)
+            .cloned()
+            .collect()
+    }
+
+    #[test]
+    fn a_trace_has_the_same_lanes_and_counts_from_its_first_span() {
+        let recording = recording();
+        let profile = analyse(
+            &recording,
+            About {
+                gpu: "NVIDIA H200".to_owned(),
+                ..About::default()
+            },
+        );
+        let text = trace(&recording, &profile);
+        let about = events(&text, "M");
+        let names = |of: &str| -> Vec<String> {
+            let about = about.iter().filter(|e| e["name"] == of);
+            about
+                .map(|e| e["args"]["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names("thread_name")[0], "iterations");
+        assert_eq!(names("thread_name")[1..], LANES.map(|(_, name)| name));
+        assert_eq!(names("process_name")[8], "GPU 0: NVIDIA H200");
+        let spans = events(&text, "X");
+        assert_eq!(spans.len(), 1 + 1 + 2 + 5);
+        assert_eq!(spans[0]["ts"], json!(0.0));
+        let copy = spans.iter().find(|e| e["name"] == "1 KiB").unwrap();
+        assert_eq!((&copy["ts"], &copy["dur"]), (&json!(0.05), &json!(0.04)));
+        assert_eq!(copy["args"]["work"]["from"], json!("pinned"));
+        let cut = capped(&recording, &profile, 4);
+        assert_eq!(events(&cut, "X").len(), 4);
+        assert!(cut.contains(r#""spans_left_out":"5""#), "{cut}");
+    }
+
+    proptest! {
+        /// Perfetto drops a span that overlaps another of its lane without lying within it.
+        #[test]
+        fn nothing_overlaps_in_a_lane(
+            pieces in prop::collection::vec((0u64..300, 1u64..60, 0u32..2), 0..40),
+        ) {
+            let bar = |&(start, long, stream): &(u64, u64, u32)| {
+                let record = work(kernel("k"), start, start + long, 0);
+                on_device(&WorkRecord { stream, ..record })
+            };
+            let rows = rows(pieces.iter().map(bar).collect());
+            prop_assert_eq!(rows.iter().map(|row| row.bars.len()).sum::<usize>(), pieces.len());
+            for row in rows {
+                prop_assert!(row.bars.windows(2).all(|w| w[0].end <= w[1].start));
+            }
+        }
+    }
+
+    #[test]
+    fn copies_have_a_direction() {
+        use Place::*;
+        assert_eq!(direction(Pageable, Device), "host to device");
+        assert_eq!(direction(Device, Pinned), "device to host");
+        assert_eq!(direction(Managed, Device), "device to device");
+        assert_eq!(direction(Device, Peer), "device to another device");
+        assert_eq!(direction(Pinned, Pageable), "host to host");
+        assert_eq!(direction(Unknown, Device), "copies");
+    }
+}

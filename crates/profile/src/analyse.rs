@@ -65,12 +65,6 @@ pub fn analyse(recording: &Recording, about: About) -> Profile {
 fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     let raw = &recording.raw;
-    if recording.limited_by_records {
-        notes.push(format!(
-            "the limit of records was reached after {} iterations, before that of time",
-            recording.steady.iterations.len()
-        ));
-    }
     if raw.dropped > 0 {
         notes.push(format!(
             "CUPTI lost {} records, so the counts are too low; record a shorter window",
@@ -115,32 +109,17 @@ fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summar
     let busy = covered(|_| true);
     let kernels = covered(|work| matches!(work, Work::Kernel { .. }));
     let copies = covered(|work| matches!(work, Work::Copy { .. }));
-    let idle = difference(&window, &busy);
-    // Gaps lie between one piece of work and the next of a span.
-    let between = |&span: &Interval| -> Vec<u64> {
-        let work = intersection(&busy, &[span]);
-        work.windows(2).map(|w| w[1].0 - w[0].1).collect()
-    };
-    let mut gaps: Vec<u64> = window.iter().flat_map(between).collect();
-    gaps.sort_unstable();
     let mut summary = Summary {
         iteration_ns: each(length(&window)),
         unrecorded_ns: recording.unrecorded_ns,
         busy_ns: each(length(&busy)),
-        idle_ns: each(length(&idle)),
-        gaps: each(gaps.len() as u64),
-        median_gap_ns: if gaps.is_empty() {
-            0.0
-        } else {
-            rows::median(&gaps)
-        },
         kernels_ns: each(length(&kernels)),
         copies_ns: each(length(&copies)),
         hidden_ns: each(length(&intersection(&kernels, &copies))),
         first_kernel_ns: first_kernel(recording),
         sentence: String::new(),
     };
-    summary.sentence = sentence(&summary, rows, while_idle(idle, part));
+    summary.sentence = sentence(&summary, rows, while_idle(difference(&window, &busy), part));
     summary
 }
 
@@ -229,8 +208,6 @@ mod tests {
         let s = &profile.summary;
         assert_eq!(s.iteration_ns, 280.0);
         assert_eq!(s.busy_ns, 250.0);
-        assert_eq!(s.idle_ns, 30.0);
-        assert_eq!((s.gaps, s.median_gap_ns), (1.0, 15.0));
         assert_eq!(
             (s.kernels_ns, s.copies_ns, s.hidden_ns),
             (200.0, 100.0, 50.0)
@@ -263,7 +240,6 @@ mod tests {
     #[test]
     fn what_the_reader_must_know_is_noted() {
         let mut recording = overlapped();
-        recording.limited_by_records = true;
         recording.raw.dropped = 3;
         recording.raw.untimed = 2;
         recording.unrecorded_ns = 140.0;
@@ -275,16 +251,15 @@ mod tests {
         };
         let notes = analyse(&recording, about.clone()).notes;
         assert_eq!(notes[0], "first");
-        assert!(notes[1].contains("after 2 iterations"), "{notes:?}");
-        assert!(notes[2].contains("lost 3 records"), "{notes:?}");
-        assert!(notes[3].contains("could not time 2"), "{notes:?}");
-        assert!(notes[4].contains("2.0 times as long"), "{notes:?}");
-        assert_eq!(notes.len(), 5, "20 ns are within what clocks may differ by");
+        assert!(notes[1].contains("lost 3 records"), "{notes:?}");
+        assert!(notes[2].contains("could not time 2"), "{notes:?}");
+        assert!(notes[3].contains("2.0 times as long"), "{notes:?}");
+        assert_eq!(notes.len(), 4, "20 ns are within what clocks may differ by");
         recording.raw.calls[6].start = 5009;
         recording.raw.calls[6].end = 5010;
         recording.raw.work[6].start = 2000;
         let notes = analyse(&recording, about).notes;
-        assert!(notes[4].contains("disagree by up to 3.0 µs"), "{notes:?}");
+        assert!(notes[3].contains("disagree by up to 3.0 µs"), "{notes:?}");
     }
 
     #[test]
@@ -319,7 +294,6 @@ mod tests {
         let profile = analyse(&recording, About::default());
         assert_eq!(profile.summary.sentence, "nothing ran on the device");
         assert_eq!(profile.summary.first_kernel_ns, None);
-        assert_eq!(profile.summary.gaps, 0.0);
         // Neither may the form lose anything on its way through a file.
         let text = serde_json::to_string(&profile).unwrap();
         assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), profile);
@@ -344,10 +318,9 @@ mod tests {
                 ..Recording::default()
             };
             let s = analyse(&recording, About::default()).summary;
-            prop_assert!((s.busy_ns + s.idle_ns - s.iteration_ns).abs() < 1e-9);
+            prop_assert!(s.busy_ns <= s.iteration_ns);
             prop_assert!((s.kernels_ns + s.copies_ns - s.hidden_ns - s.busy_ns).abs() < 1e-9);
             prop_assert!(s.hidden_ns <= s.copies_ns.min(s.kernels_ns));
-            prop_assert!(s.gaps * s.median_gap_ns <= 2.0 * s.idle_ns + 1e-9);
         }
     }
 }

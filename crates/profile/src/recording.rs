@@ -20,9 +20,6 @@ pub struct Recording {
     pub ranges: Vec<RangeRecord>,
     /// Nanoseconds per iteration, measured just before with nothing recorded.
     pub unrecorded_ns: f64,
-    /// The window is shorter than asked for, since more iterations would exceed the number of
-    /// records asked for.
-    pub limited_by_records: bool,
 }
 
 /// CUPTI's records of all windows together.

@@ -146,13 +146,6 @@ pub struct Summary {
     pub unrecorded_ns: f64,
     /// Time in which at least one kernel, copy or memory set ran.
     pub busy_ns: f64,
-    /// Time in which none ran while it was recorded, before the first and in the gaps:
-    /// `iteration_ns` less `busy_ns`.
-    pub idle_ns: f64,
-    /// Number of gaps between one piece of work and the next.
-    pub gaps: f64,
-    /// Median length of a gap; 0 where there is none.
-    pub median_gap_ns: f64,
     /// Time in which at least one kernel ran.
     pub kernels_ns: f64,
     /// Time in which at least one copy ran.

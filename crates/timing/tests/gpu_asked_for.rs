@@ -1,12 +1,10 @@
-//! Known answers on a real device for what is built on the clocks: replay, inputs in turn, and
-//! the call that chooses everything itself.
+//! Known answers on a real device for what is built on the clocks: replay, and the call that chooses everything itself.
 
 mod device;
 
-use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{BoxError, Clock, CudaError, Launch, TimingError};
+use crossover_timing::{BoxError, Clock, CudaError, TimingError};
 
-use crate::device::{Opened, READ, TestResult, function};
+use crate::device::{Opened, TestResult};
 
 const US: u64 = 1_000;
 
@@ -69,38 +67,6 @@ fn one_call_counts_and_chooses() -> TestResult {
     assert!(
         matches!(nothing, TimingError::NothingEnqueued { .. }),
         "{nothing}"
-    );
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn inputs_in_turn_come_from_memory() -> TestResult {
-    let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let bytes = 8 << 20;
-    let to = stream.alloc_zeros::<u8>(bytes)?;
-    let (to, _guard) = to.device_ptr(stream);
-    let make = |_| stream.alloc_zeros::<u8>(bytes);
-    let mut inputs = time.rotating(bytes, make)?;
-    let (sum, n) = (function(time, READ, "read")?, (bytes / 4) as u64);
-    let read = |input: &CudaSlice<u8>| {
-        let (from, _guard) = input.device_ptr(stream);
-        let launch = Launch::new(sum.clone(), (256, 1, 1), (256, 1, 1));
-        // SAFETY: both buffers outlive the launch, and the first has `n` floats.
-        unsafe { launch.arg(from).arg(n).arg(to).launch(stream) }
-    };
-    let rounds = 10 * inputs.copies().len() as u64;
-    let one = make(0)?;
-    let warm = || read(&one);
-    time.measure(Clock::EventsGated, 1, 1, warm)?;
-    let warm = time.measure(Clock::EventsGated, rounds, 1, warm)? / rounds as f64;
-    let cold = || read(inputs.next_copy());
-    let cold = time.measure(Clock::EventsGated, rounds, 1, cold)? / rounds as f64;
-    println!("8 MiB: {warm:.0} ns from the cache, {cold:.0} ns in turn");
-    assert!(
-        cold > 1.1 * warm,
-        "{cold} ns in turn, {warm} ns from the cache"
     );
     Ok(())
 }

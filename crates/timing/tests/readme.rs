@@ -73,21 +73,3 @@ fn without_a_gpu_the_cpu_is_timed_and_the_reason_given() {
         assert_eq!(said.lines().next(), blocks("text")[0].lines().next());
     }
 }
-
-#[cfg(feature = "profiler")]
-#[test]
-fn without_a_gpu_the_profiler_ends_with_the_cause_and_the_remedy() {
-    let output = run("profiler");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = text(&output.stderr);
-    let causes = [
-        "no NVIDIA driver found",
-        "the NVIDIA driver sees no GPU; check",
-    ];
-    assert!(
-        causes
-            .iter()
-            .any(|cause| said.starts_with(&format!("Error: {cause}"))),
-        "{said}"
-    );
-}

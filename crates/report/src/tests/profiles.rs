@@ -201,7 +201,7 @@ fn each_column_and_line_is_on_the_page() {
             "16×8",
             "step / forward",
             "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
-            "37.8 µs; while recorded 46.2 µs in 31 gaps (median 1.22 µs)",
+            "<dt>idle</dt><dd>37.8 µs</dd>",
             "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
             "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
             "<dt>note</dt><dd>the gate was off</dd>",

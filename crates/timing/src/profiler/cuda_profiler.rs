@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use criterion::profiler::Profiler;
 
 use super::absence::NoProfile;
-use super::recorder::Limits;
+use super::recorder::WINDOW;
 use super::session::{Recorded, Session};
 use super::version;
 use crate::cuda_time::CudaTime;
@@ -38,7 +38,7 @@ use crossover_words::Clock;
 /// ```
 pub struct CudaProfiler {
     time: CudaTime,
-    limits: Limits,
+    window: Duration,
     quiet: bool,
     on_profile: Vec<OnProfile>,
     on_none: Vec<OnNone>,
@@ -51,7 +51,7 @@ impl fmt::Debug for CudaProfiler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CudaProfiler")
             .field("time", &self.time)
-            .field("limits", &self.limits)
+            .field("window", &self.window)
             .field("quiet", &self.quiet)
             .finish_non_exhaustive()
     }
@@ -62,7 +62,7 @@ impl CudaProfiler {
     pub fn new(time: &CudaTime) -> Self {
         Self {
             time: time.clone(),
-            limits: Limits::default(),
+            window: WINDOW,
             quiet: false,
             on_profile: Vec::new(),
             on_none: Vec::new(),
@@ -72,14 +72,7 @@ impl CudaProfiler {
     /// For how long iterations are recorded back to back; 100 ms unless set. They are recorded
     /// whole: at least one, and at least ten where ten take no more than a second.
     pub fn window(mut self, window: Duration) -> Self {
-        self.limits.window = window;
-        self
-    }
-
-    /// Upper bound on the kernels, copies and memory sets recorded in that time; 10,000 unless
-    /// set. The ten iterations of [`window`](Self::window) are recorded even so.
-    pub fn records(mut self, records: u64) -> Self {
-        self.limits.records = records;
+        self.window = window;
         self
     }
 
@@ -168,7 +161,7 @@ impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
         // A benchmark that failed may have left its session behind.
         drop(self.time.session().end());
-        let session = Session::new(self.limits);
+        let session = Session::new(self.window);
         self.time.session().begin(session);
     }
 
@@ -280,7 +273,7 @@ mod tests {
         type Never = std::convert::Infallible;
         let time = CudaTime::host_only();
         let of = |on_cpu| {
-            time.session().begin(Session::new(Limits::default()));
+            time.session().begin(Session::new(WINDOW));
             for n in [1, 2, 4] {
                 let ns = match on_cpu {
                     true => time.measure_cpu(n, || ()),
@@ -295,7 +288,7 @@ mod tests {
         assert_eq!(of(true), NoProfile::NothingOnDevice);
         assert_eq!(of(false), NoProfile::NoDevice);
 
-        time.session().begin(Session::new(Limits::default()));
+        time.session().begin(Session::new(WINDOW));
         let failed = time.measure(Clock::Wall, 1, 1, || Err("no memory"));
         assert_eq!(failed.unwrap_err().to_string(), "no memory");
         let reason = time.session().end().unwrap().outcome(false).map(|_| ());

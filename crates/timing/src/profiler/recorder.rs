@@ -7,24 +7,10 @@ use super::absence::NoProfile;
 use crate::error::TimingError;
 use crossover_profile::recording::{Iteration, RangeRecord, Raw, Recording, Window};
 
-/// What one recording may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Limits {
-    /// How long iterations are recorded back to back.
-    pub(super) window: Duration,
-    /// Upper bound on the records of work on the device in that time.
-    pub(super) records: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            window: Duration::from_millis(100),
-            records: 10_000,
-        }
-    }
-}
-
+/// How long iterations are recorded back to back, unless a program says otherwise.
+pub(super) const WINDOW: Duration = Duration::from_millis(100);
+/// Upper bound on the records of work on the device in that time.
+const RECORDS: u64 = 10_000;
 /// Iterations that are recorded whatever the limits, where they take no longer than [`ENOUGH`]:
 /// the median of fewer says little.
 const LEAST: u64 = 10;
@@ -69,7 +55,8 @@ pub(super) trait Bench {
 /// How a benchmark is to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    pub(super) limits: Limits,
+    /// How long iterations are recorded back to back.
+    pub(super) window: Duration,
     /// Roughly what an iteration takes.
     pub(super) expected_ns: f64,
     /// Launches of an iteration.
@@ -97,7 +84,7 @@ pub(super) fn record(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, S
 }
 
 fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
-    let count = iterations(plan, plan.expected_ns, u64::from(plan.launches)).0;
+    let count = iterations(plan, plan.expected_ns, u64::from(plan.launches));
     let ns = several(bench, count, plan.cold)?.nanoseconds() / count as f64;
     bench.start()?;
     // CUPTI sets itself up at the first launches that it sees.
@@ -112,7 +99,7 @@ fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
     }
     raw.append(bench.collect()?);
     let of_each = (raw.work.len() / singles.len()) as u64;
-    let (count, limited_by_records) = iterations(plan, ns, of_each.max(plan.launches.into()));
+    let count = iterations(plan, ns, of_each.max(plan.launches.into()));
     let steady = several(bench, count, plan.cold)?;
     raw.append(bench.collect()?);
     Ok(Recording {
@@ -120,7 +107,6 @@ fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
         singles,
         raw,
         unrecorded_ns: ns,
-        limited_by_records,
         ..Recording::default()
     })
 }
@@ -151,17 +137,16 @@ fn several(bench: &mut impl Bench, count: u64, cold: bool) -> Result<Window, Sto
     Ok(Window { iterations })
 }
 
-/// How many iterations of `ns` nanoseconds and `records` records each the limits allow, and whether
-/// it is the records that limit them.
-fn iterations(plan: &Plan, ns: f64, records: u64) -> (u64, bool) {
-    let by_time = fitting(plan.limits.window, ns).max(1);
-    let by_records = (plan.limits.records / records.max(1)).max(1);
+/// How many iterations of `ns` nanoseconds and `records` records each the limits allow.
+fn iterations(plan: &Plan, ns: f64, records: u64) -> u64 {
+    let by_time = fitting(plan.window, ns).max(1);
+    let by_records = (RECORDS / records.max(1)).max(1);
     let least = if fitting(ENOUGH, ns) >= LEAST {
         LEAST
     } else {
         1
     };
-    (by_time.min(by_records).max(least), by_records < by_time)
+    by_time.min(by_records).max(least)
 }
 
 /// How many iterations of `ns` nanoseconds fit in `time`.
@@ -259,12 +244,9 @@ mod tests {
         }
     }
 
-    fn plan(window_ns: u64, records: u64) -> Plan {
+    fn plan(window_ns: u64) -> Plan {
         Plan {
-            limits: Limits {
-                window: Duration::from_nanos(window_ns),
-                records,
-            },
+            window: Duration::from_nanos(window_ns),
             expected_ns: 2_000.0,
             launches: 2,
             cold: false,
@@ -274,10 +256,9 @@ mod tests {
     #[test]
     fn a_window_of_whole_iterations_back_to_back_and_five_single_ones() {
         let mut bench = Fake::default();
-        let recording = record(&mut bench, &plan(100_000, 10_000)).unwrap();
+        let recording = record(&mut bench, &plan(100_000)).unwrap();
         // 100,000 ns of 2,001 ns each.
         assert_eq!(recording.steady.iterations.len(), 49);
-        assert!(!recording.limited_by_records);
         assert_eq!(recording.singles.len(), 5);
         let part = recording.part(&recording.steady);
         assert_eq!((part.work.len(), part.calls.len()), (98, 98));
@@ -317,10 +298,10 @@ mod tests {
             is_on_host: true,
             ..Fake::default()
         };
-        let recording = record(&mut bench, &plan(10_000, 10_000)).unwrap();
+        let recording = record(&mut bench, &plan(10_000)).unwrap();
         assert!(!recording.raw.calls.is_empty());
         assert!(recording.has_nothing());
-        let with_kernels = record(&mut Fake::default(), &plan(10_000, 10_000)).unwrap();
+        let with_kernels = record(&mut Fake::default(), &plan(10_000)).unwrap();
         assert!(!with_kernels.has_nothing());
     }
 
@@ -329,11 +310,10 @@ mod tests {
         let mut bench = Fake::default();
         let few_launches = Plan {
             launches: 1,
-            ..plan(100_000, 60)
+            ..plan(100_000_000)
         };
         let recording = record(&mut bench, &few_launches).unwrap();
-        assert_eq!(recording.steady.iterations.len(), 30);
-        assert!(recording.limited_by_records);
+        assert_eq!(recording.steady.iterations.len(), 5_000);
     }
 
     #[test]
@@ -341,9 +321,9 @@ mod tests {
         let of = |ns: f64| {
             let plan = Plan {
                 expected_ns: ns,
-                ..plan(100_000_000, 10_000)
+                ..plan(100_000_000)
             };
-            iterations(&plan, ns, 2).0
+            iterations(&plan, ns, 2)
         };
         assert_eq!(of(1e3), 5_000);
         assert_eq!(of(1e6), 100);
@@ -357,7 +337,7 @@ mod tests {
         let mut bench = Fake::default();
         let cold = Plan {
             cold: true,
-            ..plan(40_000, 10_000)
+            ..plan(40_000)
         };
         let recording = record(&mut bench, &cold).unwrap();
         let part = recording.part(&recording.steady);
@@ -369,14 +349,14 @@ mod tests {
     #[test]
     fn a_failure_anywhere_switches_recording_off_and_leaves_the_device_idle() {
         let mut clean = Fake::default();
-        record(&mut clean, &plan(20_000, 10_000)).unwrap();
+        record(&mut clean, &plan(20_000)).unwrap();
         let stop = clean.steps.len() - 1;
         for at in 0..stop {
             let mut bench = Fake {
                 fail_at: Some(at),
                 ..Fake::default()
             };
-            record(&mut bench, &plan(20_000, 10_000)).unwrap_err();
+            record(&mut bench, &plan(20_000)).unwrap_err();
             assert!(!bench.recording);
             assert_eq!(&bench.steps[at + 1..], ["stop", "synchronize"]);
         }

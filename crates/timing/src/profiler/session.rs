@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::absence::NoProfile;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
-use super::recorder::{Limits, Plan, Stop, record};
+use super::recorder::{Plan, Stop, record};
 use crate::device::{Device, Routine};
 use crate::error::TimingError;
 use crossover_profile::recording::Recording;
@@ -43,7 +43,7 @@ impl Slot {
 }
 
 pub(super) struct Session {
-    limits: Limits,
+    window: Duration,
     iterations: u64,
     outcome: Option<Result<Recorded, NoProfile>>,
 }
@@ -58,9 +58,9 @@ pub(super) struct Recorded {
 }
 
 impl Session {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(window: Duration) -> Self {
         Self {
-            limits,
+            window,
             iterations: 0,
             outcome: None,
         }
@@ -162,7 +162,7 @@ impl Session {
             }
         };
         let plan = Plan {
-            limits: self.limits,
+            window: self.window,
             expected_ns,
             launches: asked.launches,
             cold: asked.clock == Clock::EventsCold,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn ready(calls: &[(u64, u64)]) -> Option<usize> {
-        let mut session = Session::new(Limits::default());
+        let mut session = Session::new(Duration::ZERO);
         (calls.iter()).position(|&(n, ms)| session.is_ready(n, Duration::from_millis(ms)))
     }
 
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_session_without_counted_iterations_says_why() {
         let outcome = |has_device| {
-            let session = Session::new(Limits::default());
+            let session = Session::new(Duration::ZERO);
             session.outcome(has_device).map(|_| ()).unwrap_err()
         };
         assert_eq!(outcome(true), NoProfile::Uncounted);

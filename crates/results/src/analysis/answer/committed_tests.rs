@@ -79,7 +79,7 @@ fn the_answers_of_the_committed_records_stay() {
 }
 
 /// How many answers of one run lie where another run of the record says, and how wide the intervals
-/// are. The CPU of the H100's host was slower in the first of its runs.
+/// are. CPU code was faster in the first run on the H100's host.
 #[test]
 fn the_intervals_of_one_run_hold_the_answers_of_another() {
     let wanted = [(0.9, 1.72, 1.45), (0.68, 1.89, 1.65)];

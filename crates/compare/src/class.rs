@@ -42,11 +42,12 @@ impl fmt::Display for Class {
             Some(clock) => write!(f, "{clock}")?,
             None => f.write_str("unknown clock")?,
         }
-        f.write_str(if self.short {
-            " under 20 µs per launch"
-        } else {
-            " from 20 µs per launch"
-        })
+        let launches = match self.clock {
+            None | Some(Clock::Wall) => "",
+            Some(_) => " per launch",
+        };
+        let duration = if self.short { "under" } else { "from" };
+        write!(f, " {duration} 20 µs{launches}")
     }
 }
 
@@ -60,6 +61,6 @@ mod tests {
         let short = name("g/gpu/i/1", Some(Clock::Events), 19_999.0);
         assert_eq!(short, "gpu events under 20 µs per launch");
         let long = name("g/f/1", None, 20_000.0);
-        assert_eq!(long, "unknown clock from 20 µs per launch");
+        assert_eq!(long, "unknown clock from 20 µs");
     }
 }

@@ -56,6 +56,12 @@ pub struct Comparison {
     pub threshold: f64,
     /// Pairs of runs that chose what was tested in the later ones.
     pub screened: usize,
+    /// Whether `ab` ran both sides.
+    pub in_ab: bool,
+    /// Whether `ab` ran nothing, since the code of both sides is equal.
+    pub equal: bool,
+    /// Sides whose machine is unknown, a sentence each.
+    pub unknown: Vec<String>,
     /// What was taken from the samples of each run.
     pub location: Location,
     /// The benchmarks: slower ones first, the largest change on top.
@@ -100,6 +106,10 @@ impl FailOn {
 
 /// Compares the runs of two sides pair by pair; both have as many.
 pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Comparison {
+    let remedy = match options.on_one_machine {
+        true => "; raise --budget or --pairs",
+        false => "; compare several runs, or run `crossover ab`",
+    };
     let all = rows::rows(base, new, options);
     let shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
     let (cases, tested): (Vec<_>, Vec<_>) = all
@@ -119,10 +129,21 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
                 && let Some(judged) = judged.next().flatten()
             {
                 row.take(&judged);
+                if let (Some(reason), Some(_)) = (&mut row.reason, judged.reason) {
+                    reason.push_str(remedy);
+                }
             }
             shown(&row.id).then_some(row)
         })
         .collect();
+    let remarks = environment::remarks(base, new, options.on_one_machine);
+    if let Some(why) = &remarks.other_machine {
+        for row in rows.iter_mut().filter(|row| row.judgement.is_some()) {
+            row.verdict = Verdict::Unsure;
+            row.judgement = None;
+            row.reason = Some(why.clone());
+        }
+    }
     let size = |row: &Row| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
     rows.sort_by(|a, b| {
         (a.verdict.cmp(&b.verdict))
@@ -130,7 +151,6 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             .then(a.id.cmp(&b.id))
     });
 
-    let remarks = environment::remarks(base, new, options.on_one_machine);
     let mut warnings = remarks.warnings;
     for (name, side) in [("base", base), ("new", new)] {
         for baseline in side.iter().filter(|b| b.runs.len() > 1) {
@@ -144,13 +164,16 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
     warnings.extend(
         drifts
             .iter()
-            .filter_map(|d| Some(format!("{}: {}", d.class, d.doubt.as_ref()?))),
+            .filter_map(|d| Some(format!("{}: {}{remedy}", d.class, d.doubt.as_ref()?))),
     );
     Comparison {
         failures: Vec::new(),
         base: labels(base),
         new: labels(new),
         screened: options.screened,
+        in_ab: options.on_one_machine,
+        equal: false,
+        unknown: remarks.unknown,
         location: options.location,
         threshold: options.threshold,
         rows,
@@ -172,6 +195,19 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 }
 
 impl Comparison {
+    /// Of sides with equal code, of which nothing was run.
+    pub fn of_equal(labels: [Vec<String>; 2], options: &Options) -> Self {
+        let [base, new] = labels;
+        Self {
+            base,
+            new,
+            in_ab: true,
+            equal: true,
+            unknown: Vec::new(),
+            ..compare(&[], &[], options)
+        }
+    }
+
     /// Ids that are decided, where that may be said: after the pairs that chose, and at each interim
     /// analysis of the later ones.
     pub fn decided(&self) -> impl Iterator<Item = String> {
@@ -183,6 +219,12 @@ impl Comparison {
             .iter()
             .filter(is_decided)
             .map(|row| row.id.clone())
+    }
+
+    /// The verdict on a benchmark.
+    pub fn verdict(&self, id: &str) -> Option<Verdict> {
+        let row = self.rows.iter().find(|row| row.id == id)?;
+        Some(row.verdict)
     }
 
     /// Ids that more pairs could decide, and how many pairs that would take.
@@ -204,6 +246,9 @@ impl Comparison {
         // No change is worth a verdict where a side computes wrongly.
         if !self.failures.is_empty() || self.count(Verdict::Failed) > 0 {
             return 1;
+        }
+        if self.equal {
+            return 0;
         }
         if self.rows.iter().all(|r| r.judgement.is_none()) {
             return 2;

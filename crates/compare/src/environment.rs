@@ -13,6 +13,10 @@ pub(super) struct Remarks {
     pub(super) warnings: Vec<String>,
     /// Commits and what else is expected to differ.
     pub(super) notes: Vec<String>,
+    /// Sides whose machine is unknown.
+    pub(super) unknown: Vec<String>,
+    /// What two known machines differ in.
+    pub(super) other_machine: Option<String>,
 }
 
 type Facts = BTreeMap<&'static str, BTreeSet<String>>;
@@ -24,7 +28,7 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     let [base_runs, new_runs]: [Vec<&RunRecord>; 2] = sides;
     for (name, runs) in [("base", &base_runs), ("new", &new_runs)] {
         if runs.is_empty() && !on_one_machine {
-            remarks.warnings.push(format!(
+            remarks.unknown.push(format!(
                 "the machine of {name} is unknown: its results have no record of a run"
             ));
         }
@@ -33,6 +37,19 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
         return remarks;
     }
     let (before, after) = (facts(&base_runs), facts(&new_runs));
+    let is_known = |side: &&BTreeSet<String>| !side.is_empty() && !side.contains("none");
+    let differs = |name: &&'static str| {
+        let [a, b] = [&before, &after].map(|side| side.get(name).filter(is_known));
+        a.zip(b).is_some_and(|(a, b)| a != b)
+    };
+    if let Some(name) = ["CPU", "GPU"].into_iter().find(differs)
+        && !on_one_machine
+    {
+        let [a, b] = [&before, &after].map(|side| list(&side[name]));
+        remarks.other_machine = Some(format!(
+            "the sides ran on different machines: {name} {a} and {b}"
+        ));
+    }
     let none = BTreeSet::new();
     for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
         let (a, b) = (

@@ -22,7 +22,7 @@ pub(crate) const THRESHOLD: f64 = 0.01;
 
 /// Why benchmarks of a small class are not called from one pair of runs.
 pub(crate) const TOO_FEW: &str = "fewer than four benchmarks of its class over one pair of runs: nothing \
-     tells what two runs of the same code differ by; compare several runs, or use `crossover ab`";
+     tells what two runs of the same code differ by";
 
 /// What is asked of the benchmarks.
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +169,7 @@ fn doubt(cases: &[&Case], learnt: &Learnt, edge: f64) -> Option<String> {
         format!(
             "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot tell a change \
              in shared code from a machine that ran at another speed, so only what stands out from \
-             the others is called; run `crossover ab`",
+             the others is called",
             cases.len(),
             100.0 * learnt.centre.exp_m1(),
         )

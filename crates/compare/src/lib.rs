@@ -15,7 +15,7 @@ mod page;
 pub mod plan;
 mod rows;
 mod show;
-mod verdict;
+pub mod verdict;
 
 #[cfg(test)]
 mod tests;

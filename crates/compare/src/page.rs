@@ -31,7 +31,7 @@ impl Comparison {
                     h2 { "Failed" }
                     ul { @for failure in &self.failures { li { (failure) } } }
                 } }
-                @for (heading, lines) in self.remarks() {
+                @for (heading, lines) in self.remarks(true) {
                     section {
                         h2 { (heading) }
                         ul { @for line in lines { li { (line) } } }
@@ -56,8 +56,9 @@ impl Comparison {
     }
 
     fn table(&self) -> Markup {
+        let shown = show::columns_of(&self.rows);
         let class = |of_verdict: &'static str| {
-            (0..HEADER.len()).map(move |column| match column {
+            shown.iter().map(move |column| match *column {
                 column if NUMBERS.contains(&column) => "n",
                 column if column + 1 == HEADER.len() => of_verdict,
                 _ => "",
@@ -65,12 +66,12 @@ impl Comparison {
         };
         html! {
             table {
-                thead { tr { @for (name, class) in HEADER.iter().zip(class("")) {
-                    th class=(class) { (name) }
+                thead { tr { @for (column, class) in shown.iter().zip(class("")) {
+                    th class=(class) { (HEADER[*column]) }
                 } } }
                 tbody { @for row in &self.rows { tr {
-                    @for (cell, class) in show::cells(row).iter().zip(class(row.verdict.name())) {
-                        td class=(class) { (cell) }
+                    @for (column, class) in shown.iter().zip(class(row.verdict.name())) {
+                        td class=(class) { (show::cells(row)[*column]) }
                     }
                 } } }
             }

@@ -34,6 +34,13 @@ pub(super) const HEADER: [&str; 8] = [
 /// The columns that are aligned as numbers are.
 pub(super) const NUMBERS: std::ops::Range<usize> = 2..7;
 
+/// The column of the clock.
+const CLOCK: usize = 1;
+
+/// Columns of a terminal that a table needs, and those that one is given without a terminal.
+const NARROWEST: u16 = 80;
+const USUAL: u16 = 120;
+
 const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
     Verdict::Slower,
@@ -112,6 +119,13 @@ pub(super) fn cells(row: &Row) -> [String; 8] {
     ]
 }
 
+/// The columns that tell something of these rows.
+pub(super) fn columns_of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<usize> {
+    let knows_clock = rows.into_iter().any(|row| row.clock.is_some());
+    let tells = |column: &usize| *column != CLOCK || knows_clock;
+    (0..HEADER.len()).filter(tells).collect()
+}
+
 /// A number whose unit is unknown.
 fn bare(value: f64) -> String {
     match value {
@@ -136,6 +150,11 @@ fn more_pairs(judgement: &Judgement) -> String {
 impl Comparison {
     /// `2 slower, 1 faster, 40 same`.
     pub fn summary(&self) -> String {
+        if self.equal {
+            return "equal executables on both sides, and no other file differs that they could \
+                    read: nothing was run (--run-equal runs it)"
+                .to_owned();
+        }
         let counts: Vec<String> = VERDICTS
             .into_iter()
             .filter(|v| self.count(*v) > 0)
@@ -181,7 +200,7 @@ impl Comparison {
 
     /// A line for each reason why benchmarks are undecided, then those that the fewest pairs of
     /// processes would decide.
-    fn undecided(&self) -> Vec<String> {
+    fn undecided(&self, listed: usize) -> Vec<String> {
         let rows = self.of(&[Verdict::Unsure]);
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for row in &rows {
@@ -202,7 +221,7 @@ impl Comparison {
             .filter_map(|row| Some((row.id.as_str(), row.judgement.as_ref()?)))
             .collect();
         noisy.sort_by(|a, b| a.1.more_pairs.total_cmp(&b.1.more_pairs));
-        for (id, judgement) in noisy.iter().take(LISTED) {
+        for (id, judgement) in noisy.iter().take(listed) {
             lines.push(format!(
                 "{id}: {}, {}; {}",
                 ratio(judgement),
@@ -210,8 +229,8 @@ impl Comparison {
                 more_pairs(judgement)
             ));
         }
-        if noisy.len() > LISTED {
-            let more = noisy.len() - LISTED;
+        if noisy.len() > listed {
+            let more = noisy.len() - listed;
             lines.push(format!(
                 "{more} more, which would take even more pairs: `--all` lists them"
             ));
@@ -222,10 +241,14 @@ impl Comparison {
     /// The change that is found in the typical benchmark of a class with 95 % probability, as a
     /// fraction.
     fn resolution(&self, class: &Class) -> Option<f64> {
-        let of_class = self
-            .rows
-            .iter()
-            .filter(|row| row.class.as_ref() == Some(class));
+        // What was not run to the end may have changed by more than its resolution would be.
+        let is_complete = |row: &&Row| {
+            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
+            self.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
+        };
+        let of_class = (self.rows.iter())
+            .filter(|row| row.class.as_ref() == Some(class))
+            .filter(is_complete);
         let resolutions = of_class.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
         median(resolutions).filter(|resolution| resolution.is_finite())
     }
@@ -255,11 +278,16 @@ impl Comparison {
     }
 
     /// The lists under the table, each with its heading.
-    pub(super) fn remarks(&self) -> Vec<(&'static str, Vec<String>)> {
+    pub(super) fn remarks(&self, all: bool) -> Vec<(&'static str, Vec<String>)> {
+        let listed = if all { usize::MAX } else { LISTED };
+        let undecided = match self.in_ab {
+            true => "Undecided (a larger --budget runs more pairs)",
+            false => "Undecided (`crossover ab` runs more pairs)",
+        };
         [
             ("Warnings", self.warnings.clone()),
             ("Left out or doubtful files", self.problems.clone()),
-            ("Undecided", self.undecided()),
+            (undecided, self.undecided(listed)),
             (
                 "Resolution for the typical benchmark of a class, with a probability of 95 %",
                 self.class_lines(),
@@ -271,9 +299,38 @@ impl Comparison {
         .collect()
     }
 
+    /// What stored results can show, before anything is said of them.
+    fn finds(&self) -> Option<String> {
+        let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
+        let typical = typical.filter(|_| !self.in_ab)?;
+        let finds = match typical <= LARGEST_RESOLUTION {
+            true => format!("changes from {} on", percent_fine(typical)),
+            false => format!("no change under {}", percent_fine(LARGEST_RESOLUTION)),
+        };
+        Some(format!(
+            "these results show {finds} in the typical benchmark; `crossover ab` decides about less"
+        ))
+    }
+
+    /// What a reader of verdicts on executables that differ must know.
+    fn layout(&self) -> Option<&'static str> {
+        let changed = self.count(Verdict::Slower) + self.count(Verdict::Faster);
+        (self.in_ab && changed > 0).then_some(
+            "a change can move other code: a few percent in a benchmark that does not call what you \
+             changed may be layout",
+        )
+    }
+
     /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
     pub fn text(&self, all: bool) -> String {
-        let mut text = format!("{}\n", self.summary());
+        let mut text = String::new();
+        for line in self.unknown.iter().cloned().chain(self.finds()) {
+            let _ = writeln!(text, "{line}");
+        }
+        let _ = writeln!(text, "{}", self.summary());
+        if self.equal {
+            return text;
+        }
         let rows: Vec<&Row> = match all {
             true => self.rows.iter().collect(),
             false => self.loud(),
@@ -281,8 +338,11 @@ impl Comparison {
         if !rows.is_empty() {
             let _ = writeln!(text, "{}", terminal_table(&rows));
         }
+        if let Some(line) = self.layout() {
+            let _ = writeln!(text, "{line}");
+        }
         let _ = writeln!(text, "{}", self.promise());
-        for (heading, lines) in self.remarks() {
+        for (heading, lines) in self.remarks(all) {
             let _ = writeln!(text, "\n{heading}:");
             for line in lines {
                 let _ = writeln!(text, "  {line}");
@@ -305,10 +365,16 @@ impl Comparison {
             code_list(&self.base),
             self.promise()
         );
+        for line in self.unknown.iter().cloned().chain(self.finds()) {
+            let _ = writeln!(text, "\n{}", escape(&line));
+        }
         let loud = self.loud();
         let quiet = self.of(&[Verdict::Same, Verdict::Unsure]);
         if !loud.is_empty() {
             let _ = write!(text, "\n{}", markdown_table(&loud));
+        }
+        if let Some(line) = self.layout() {
+            let _ = writeln!(text, "\n{line}");
         }
         if !quiet.is_empty() {
             let _ = write!(
@@ -318,7 +384,7 @@ impl Comparison {
                 markdown_table(&quiet)
             );
         }
-        for (heading, lines) in self.remarks() {
+        for (heading, lines) in self.remarks(true) {
             let _ = writeln!(text, "\n**{heading}**\n");
             for line in lines {
                 let _ = writeln!(text, "- {}", escape(&line));
@@ -329,6 +395,7 @@ impl Comparison {
 
     /// The comparison as JSON, described in `docs/comparing.md`.
     pub fn json(&self, fail_on: FailOn) -> String {
+        let warnings: Vec<&String> = self.unknown.iter().chain(&self.warnings).collect();
         let json = Json {
             schema: SCHEMA,
             base: &self.base,
@@ -353,7 +420,7 @@ impl Comparison {
                     resolution: self.resolution(&drift.class),
                 })
                 .collect(),
-            warnings: &self.warnings,
+            warnings,
             notes: &self.notes,
             problems: &self.problems,
         };
@@ -372,20 +439,32 @@ fn differ(deviation: f64) -> String {
     }
 }
 
-fn terminal_table(rows: &[&Row]) -> Table {
+/// A table, or in a narrow terminal a block for each benchmark.
+fn terminal_table(rows: &[&Row]) -> String {
+    let shown = columns_of(rows.iter().copied());
     let mut table = Table::new();
+    let width = columns().or(table.width()).unwrap_or(USUAL);
+    if width < NARROWEST {
+        let block = |row: &&Row| {
+            let cells = cells(row);
+            let lines = shown[1..]
+                .iter()
+                .map(|&i| format!("  {}: {}\n", HEADER[i], cells[i]));
+            format!("{}\n{}", row.id, lines.collect::<String>())
+        };
+        return rows.iter().map(block).collect();
+    }
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(HEADER);
-    if let Some(columns) = columns() {
-        table.set_width(columns);
-    }
+        .set_header(shown.iter().map(|&i| HEADER[i]))
+        .set_width(width);
     if wants_colours() {
         table.enforce_styling();
     }
     for row in rows {
-        let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
+        let cells = cells(row);
+        let mut line: Vec<Cell> = shown.iter().map(|&i| Cell::new(&cells[i])).collect();
         let colour = match row.verdict {
             Verdict::Failed | Verdict::Slower => Some(Color::Red),
             Verdict::Faster => Some(Color::Green),
@@ -397,12 +476,16 @@ fn terminal_table(rows: &[&Row]) -> Table {
         }
         table.add_row(line);
     }
-    for column in NUMBERS {
-        if let Some(column) = table.column_mut(column) {
+    for (place, _) in shown
+        .iter()
+        .enumerate()
+        .filter(|(_, i)| NUMBERS.contains(i))
+    {
+        if let Some(column) = table.column_mut(place) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table
+    table.to_string()
 }
 
 fn code_list(labels: &[String]) -> String {
@@ -426,18 +509,16 @@ fn escape(text: &str) -> String {
 }
 
 fn markdown_table(rows: &[&Row]) -> String {
-    let mut text = format!("| {} |\n|", HEADER.join(" | "));
-    for column in 0..HEADER.len() {
-        text.push_str(if NUMBERS.contains(&column) {
-            " ---: |"
-        } else {
-            " --- |"
-        });
-    }
-    text.push('\n');
+    let shown = columns_of(rows.iter().copied());
+    let line = |cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = shown.iter().map(|i| cell(*i)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule = |i: usize| if NUMBERS.contains(&i) { "---:" } else { "---" };
+    let mut text = line(&|i| HEADER[i].to_owned()) + &line(&|i| rule(i).to_owned());
     for row in rows {
-        let line = cells(row).map(|c| escape(&c));
-        let _ = writeln!(text, "| {} |", line.join(" | "));
+        let cells = cells(row);
+        text += &line(&|i| escape(&cells[i]));
     }
     text
 }
@@ -456,7 +537,7 @@ struct Json<'a> {
     counts: BTreeMap<&'static str, usize>,
     benchmarks: Vec<Benchmark<'a>>,
     classes: Vec<ClassOut>,
-    warnings: &'a [String],
+    warnings: Vec<&'a String>,
     notes: &'a [String],
     problems: &'a [String],
 }

@@ -23,8 +23,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word shown.
-    pub(crate) fn name(self) -> &'static str {
+    /// The word that is shown.
+    pub fn name(self) -> &'static str {
         match self {
             Verdict::Failed => "failed",
             Verdict::Slower => "slower",

@@ -1,9 +1,6 @@
-//! What an executable of Criterion can do, of any version from 0.3.3 on: which benchmarks it has, which
-//! options it knows, and how one benchmark is run alone. (Before 0.3.3 `CRITERION_HOME` does nothing,
-//! and samples are stored in another form.)
-//!
-//! What it knows is found by trying, since versions and forks differ: 0.3 takes whole seconds alone,
-//! `--exact` came with 0.5, and a filter may be a part of a name instead of a pattern.
+//! What an executable of Criterion can do, of any version from 0.4 on: which benchmarks it has, which
+//! options it knows, and how one benchmark is run alone. What it knows is found by trying, since
+//! forks differ.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -22,6 +19,8 @@ use crossover_words::units;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BenchArgs {
     filter: Option<String>,
+    /// Whether the filter is the name of one benchmark.
+    is_exact: bool,
     /// An option with its value, where it has one.
     options: Vec<Vec<String>>,
 }
@@ -33,12 +32,17 @@ const WITH_VALUE: &str = "--baseline --baseline-lenient --color --colour --confi
 
 impl BenchArgs {
     /// # Errors
-    /// More than one filter.
+    /// More than one filter, or an option that `ab` cannot keep to.
     pub(super) fn parse(arguments: &[String]) -> anyhow::Result<Self> {
         let mut this = Self::default();
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
-            if argument.starts_with('-') {
+            if argument == "--quick" {
+                bail!("--quick: `ab` chooses how long each process measures; leave it out");
+            }
+            if argument == "--exact" {
+                this.is_exact = true;
+            } else if argument.starts_with('-') {
                 let takes_value = WITH_VALUE.split(' ').any(|option| option == argument);
                 let value = takes_value.then(|| arguments.next()).flatten();
                 this.options
@@ -48,6 +52,9 @@ impl BenchArgs {
                     "two filters after `--`, {filter} and {argument}: write `{filter}|{argument}`"
                 );
             }
+        }
+        if let Some(filter) = this.filter.take_if(|_| this.is_exact) {
+            this.filter = Some(format!("^{}$", regex::escape(&filter)));
         }
         Ok(this)
     }
@@ -82,56 +89,27 @@ pub(super) struct Harness {
     never_alone: Vec<String>,
     /// What it prints that looks like a benchmark.
     ignored: Vec<String>,
-    /// Whether it takes fractions of a second.
-    takes_fractions: bool,
     options: Vec<String>,
-    filter: Filter,
 }
 
-/// How one benchmark is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filter {
-    /// By a regular expression.
-    Pattern,
-    /// By `--exact`.
-    Exact,
-    /// By a part of its name.
-    Part,
+/// The filter that selects one benchmark.
+fn pattern(id: &str) -> String {
+    format!("^{}$", regex::escape(id))
 }
 
-impl Filter {
-    const ALL: [Filter; 3] = [Filter::Pattern, Filter::Exact, Filter::Part];
-
-    fn of(self, id: &str) -> Vec<String> {
-        match self {
-            Filter::Pattern => vec![format!("^{}$", regex::escape(id))],
-            Filter::Exact => vec!["--exact".to_owned(), id.to_owned()],
-            Filter::Part => vec![id.to_owned()],
-        }
-    }
-}
-
-/// What a process is asked for: each option, and the values that are tried in turn. Criterion takes
+/// What a process is asked for: each option and its value. Criterion takes
 /// no fewer samples than ten, and its resamples are for intervals, which nobody reads. Samples of a
 /// few milliseconds fit between two interruptions on a busy machine, which longer ones do not: of
 /// one code's processes beside seven busy ones on two cores the fastest samples differed by 1.0 to
 /// 1.2 %, where samples were four times as long by 1.6 to 2.5 %, and eight times as long by 30 to 54 %
 /// (docs/comparing.md).
-const OPTIONS: [(&str, &[&str]); 5] = [
-    ("--noplot", &[""]),
-    ("--nresamples", &["100"]),
-    (SAMPLES, &["10"]),
-    ("--warm-up-time", &["0.02", "1"]),
-    (MEASUREMENT, &["0.05", "1"]),
+const OPTIONS: [[&str; 2]; 5] = [
+    ["--noplot", ""],
+    ["--nresamples", "100"],
+    ["--sample-size", "10"],
+    ["--warm-up-time", "0.02"],
+    ["--measurement-time", "0.05"],
 ];
-const MEASUREMENT: &str = "--measurement-time";
-const SAMPLES: &str = "--sample-size";
-
-/// An option with its value.
-fn option(name: &str, value: &str) -> Vec<String> {
-    let parts = [name, value].into_iter().filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
-}
 
 /// Starts the executable to learn what it is.
 ///
@@ -181,46 +159,30 @@ pub(super) fn probe(
     let mut lines = ids(&listed.stdout);
     lines.retain(|line| !probe.noise.contains(line));
 
-    let all = wanted(user, 0).concat();
-    let (mut options, filter, (ids, mut ignored)) =
-        match probe.names(&all, Filter::Pattern, &lines)? {
-            Some(names) => (all, Some(Filter::Pattern), names),
-            None => {
-                let known = probe.known(user)?;
-                if known.is_empty() {
-                    bail!("{name} lists benchmarks, but knows no option of Criterion's");
-                }
-                let mut found = (None, (lines.clone(), Vec::new()));
-                for filter in Filter::ALL {
-                    if found.0.is_none()
-                        && let Some(names) = probe.names(&known, filter, &lines)?
-                    {
-                        found = (Some(filter), names);
-                    }
-                }
-                (known, found.0, found.1)
-            }
-        };
+    let all = wanted(user).concat();
+    let (mut options, (ids, mut ignored)) = match probe.names(&all, &lines)? {
+        Some(names) => (all, names),
+        None => {
+            let known = probe.known(user)?;
+            let names = match known.is_empty() {
+                true => None,
+                false => probe.names(&known, &lines)?,
+            };
+            let Some(names) = names else {
+                bail!(
+                    "{name} lists benchmarks, but knows no option of Criterion's or selects none of \
+                     them by a regular expression"
+                );
+            };
+            (known, names)
+        }
+    };
     ignored.extend(probe.noise.iter().cloned());
-    let takes_fractions = !options
-        .windows(2)
-        .any(|two| two == option(MEASUREMENT, "1"));
-    // Ten samples in a second would be too long.
-    if let Some(at) = options.iter().position(|text| text == SAMPLES)
-        && !takes_fractions
-    {
-        options[at + 1] = "100".to_owned();
-    }
     options.extend(given);
 
     let (mut alone, mut never_alone) = (Vec::new(), Vec::new());
     for id in &ids {
-        let is_alone = match filter {
-            None => false,
-            Some(filter) => {
-                !is_doubtful(id, &ids, filter) || probe.selects(&options, filter, id)?
-            }
-        };
+        let is_alone = !is_doubtful(id, &ids) || probe.selects(&options, id)?;
         if is_alone {
             &mut alone
         } else {
@@ -233,18 +195,18 @@ pub(super) fn probe(
         ids: alone,
         never_alone,
         ignored,
-        takes_fractions,
         options,
-        filter: filter.unwrap_or(Filter::Pattern),
     }))
 }
 
-/// Those of [`OPTIONS`] that the user did not give, each with the value at this place of its list.
-fn wanted(user: &BenchArgs, place: usize) -> Vec<Vec<String>> {
-    let wanted = OPTIONS.iter().filter(|(name, _)| !user.gave(name));
-    wanted
-        .filter_map(|(name, values)| Some(option(name, values.get(place)?)))
-        .collect()
+/// Those of [`OPTIONS`] that the user did not give.
+fn wanted(user: &BenchArgs) -> Vec<Vec<String>> {
+    let wanted = OPTIONS.iter().filter(|[name, _]| !user.gave(name));
+    let parts = |option: &[&str; 2]| -> Vec<String> {
+        let parts = option.iter().filter(|part| !part.is_empty());
+        parts.map(|part| (*part).to_owned()).collect()
+    };
+    wanted.map(parts).collect()
 }
 
 /// A filter that selects no benchmark.
@@ -288,9 +250,9 @@ impl Probe<'_> {
         child::output(&mut self.command(arguments), self.limit)
     }
 
-    /// Whether it takes these options, and this filter selects this benchmark and no other.
-    fn selects(&self, options: &[String], filter: Filter, id: &str) -> anyhow::Result<bool> {
-        let listed = self.list(&[options, &filter.of(id)].concat())?;
+    /// Whether it takes these options, and its pattern selects this benchmark and no other.
+    fn selects(&self, options: &[String], id: &str) -> anyhow::Result<bool> {
+        let listed = self.list(&[options, &[pattern(id)]].concat())?;
         let mut lines = ids(&listed.stdout);
         lines.retain(|line| !self.noise.contains(line));
         Ok(listed.succeeded()
@@ -301,19 +263,18 @@ impl Probe<'_> {
             })
     }
 
-    /// The benchmarks on these lines, and the lines on which there is none; `None` where the filter
-    /// selects none or the options are not taken. Of an executable that prints more than its
+    /// The benchmarks on these lines, and the lines on which there is none; `None` where none can be
+    /// selected or the options are not taken. Of an executable that prints more than its
     /// benchmarks each is selected: a text without a line break may stand before its name.
     fn names(
         &self,
         options: &[String],
-        filter: Filter,
         lines: &[String],
     ) -> anyhow::Result<Option<(Vec<String>, Vec<String>)>> {
         if !self.is_noisy {
-            let mut plain = lines.iter().filter(|id| !is_doubtful(id, lines, filter));
+            let mut plain = lines.iter().filter(|id| !is_doubtful(id, lines));
             let one = plain.next().or(lines.first());
-            let selects = one.map_or(Ok(false), |id| self.selects(options, filter, id))?;
+            let selects = one.map_or(Ok(false), |id| self.selects(options, id))?;
             return Ok(selects.then(|| (lines.to_vec(), Vec::new())));
         }
         let (mut names, mut ignored) = (Vec::new(), Vec::new());
@@ -321,7 +282,7 @@ impl Probe<'_> {
             let spaces = line.match_indices(' ').map(|(at, _)| &line[at + 1..]);
             let mut name = None;
             for spelling in std::iter::once(line.as_str()).chain(spaces) {
-                if name.is_none() && self.selects(options, filter, spelling)? {
+                if name.is_none() && self.selects(options, spelling)? {
                     name = Some(spelling.to_owned());
                 }
             }
@@ -358,11 +319,11 @@ impl Probe<'_> {
         ran.map(|_| protocol == Some(PROTOCOL))
     }
 
-    /// The options that it takes, each with the first value that it takes.
+    /// The options that it takes.
     fn known(&self, user: &BenchArgs) -> anyhow::Result<Vec<String>> {
         let mut known: Vec<String> = Vec::new();
-        for option in [wanted(user, 0), wanted(user, 1)].concat() {
-            if !known.contains(&option[0]) && self.list(&option)?.succeeded() {
+        for option in wanted(user) {
+            if self.list(&option)?.succeeded() {
                 known.extend(option);
             }
         }
@@ -384,7 +345,7 @@ fn ids(stdout: &str) -> Vec<String> {
 
 /// Whether a name in the list may not be what the filter selects: of two benchmarks with one name
 /// Criterion lists the second with ` #2` behind it, and cuts names after 100 bytes.
-fn is_doubtful(id: &str, all: &[String], filter: Filter) -> bool {
+fn is_doubtful(id: &str, all: &[String]) -> bool {
     const LONGEST: usize = 100;
     let twin = |other: &String| {
         other
@@ -392,9 +353,7 @@ fn is_doubtful(id: &str, all: &[String], filter: Filter) -> bool {
             .is_some_and(|rest| rest.starts_with(" #"))
     };
     let is_cut = id.ends_with("...") && id.len() > LONGEST - 4;
-    let is_part = |other: &String| filter == Filter::Part && other.contains(id);
-    let others = || all.iter().filter(|other| *other != id);
-    is_cut || id.contains(" #") || others().any(|other| twin(other) || is_part(other))
+    is_cut || id.contains(" #") || all.iter().any(twin)
 }
 
 impl Harness {
@@ -416,12 +375,6 @@ impl Harness {
                 units::counted(self.ignored.len(), "line")
             ));
         }
-        if !self.takes_fractions {
-            remarks.push(format!(
-            "the Criterion of {name} takes whole seconds alone: each process warms up and measures \
-             for a second; 0.4 and later take less"
-        ));
-        }
         remarks
     }
 
@@ -430,7 +383,7 @@ impl Harness {
         let mut command = self.executable.command();
         command
             .args(&self.options)
-            .args(self.filter.of(id))
+            .arg(pattern(id))
             .env("CRITERION_HOME", home);
         command
     }
@@ -462,6 +415,15 @@ mod tests {
         );
         assert!(parsed.gave("--sample-size") && parsed.gave("--noise-threshold"));
         assert!(!parsed.gave("--noise") && !parsed.gave("--warm-up-time"));
+        let exact = parse("--exact a.b").unwrap();
+        assert_eq!(exact.filter.as_deref(), Some(r"^a\.b$"));
+        assert!(exact.options.is_empty());
+        assert!(
+            parse("--quick")
+                .unwrap_err()
+                .to_string()
+                .contains("leave it out")
+        );
         let two = parse("a b").unwrap_err().to_string();
         assert!(two.contains("`a|b`"), "{two}");
     }
@@ -476,18 +438,16 @@ mod tests {
     fn names_that_a_filter_may_not_tell_apart_are_doubtful() {
         let long = "x".repeat(100) + "...";
         let all = texts(["a", "a #2", "ab", "b", "c..."]);
-        let doubtful = |id: &str, filter| is_doubtful(id, &all, filter);
-        for (id, by_pattern, by_part) in [
-            ("a", true, true),
-            ("a #2", true, true),
-            ("ab", false, false),
-            ("b", false, true),
-            ("c...", false, false),
-            (&long, true, true),
+        for (id, doubtful) in [
+            ("a", true),
+            ("a #2", true),
+            ("ab", false),
+            ("b", false),
+            ("c...", false),
+            (&long, true),
         ] {
-            assert_eq!(doubtful(id, Filter::Pattern), by_pattern, "{id}");
-            assert_eq!(doubtful(id, Filter::Part), by_part, "{id}");
+            assert_eq!(is_doubtful(id, &all), doubtful, "{id}");
         }
-        assert_eq!(Filter::Pattern.of("a.b(c)"), [r"^a\.b\(c\)$"]);
+        assert_eq!(pattern("a.b(c)"), r"^a\.b\(c\)$");
     }
 }

@@ -1,5 +1,6 @@
 //! Bench executables: how cargo builds and starts them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -124,6 +125,13 @@ impl Executable {
         }
     }
 
+    /// Whether the other side's is the same file byte by byte. Of a bundle nobody knows what else it
+    /// starts.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        let read = |one: &Self| fs::read(&one.program).ok();
+        self.environment.is_some() && self.name == other.name && read(self) == read(other)
+    }
+
     /// Lets its file, or those beside the `run` of a bundle, be read into other pages of memory. As long as
     /// a file is cached they stay the same, and from some of them all its processes are slower: by 1.6 %
     /// than those of an equal executable (docs/comparing.md). What cannot leave the cache keeps its pages.
@@ -195,18 +203,26 @@ fn padding() -> String {
     "x".repeat(usize::try_from(drawn).unwrap_or_default())
 }
 
-/// The flags of cargo that name those of these packages and bench targets that a side has: one of
-/// them may be on the other side alone. `None` where it has none.
-///
+/// What a side has of the packages and bench targets that the user named.
+pub(super) struct Present {
+    /// The flags of cargo that name them; `None` where it has none of them.
+    pub(super) flags: Option<Vec<String>>,
+    /// Those that it does not have; they may be on the other side alone.
+    pub(super) missing: BTreeSet<String>,
+}
+
 /// # Errors
 /// That cargo cannot read the manifest.
 pub(super) fn present(
     folder: &Path,
     packages: &[String],
     benches: &[String],
-) -> anyhow::Result<Option<Vec<String>>> {
+) -> anyhow::Result<Present> {
     if packages.is_empty() && benches.is_empty() {
-        return Ok(Some(Vec::new()));
+        return Ok(Present {
+            flags: Some(Vec::new()),
+            missing: BTreeSet::new(),
+        });
     }
     let mut metadata = cargo(folder);
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -231,10 +247,22 @@ pub(super) fn present(
         targets.any(|target| target.name == **bench && target.kind == ["bench"])
     };
     let found_benches: Vec<&String> = benches.iter().filter(is_bench).collect();
+    let missing = [
+        (packages, &found, "package"),
+        (benches, &found_benches, "bench target"),
+    ];
+    let missing = missing.into_iter().flat_map(|(wanted, found, what)| {
+        let missing = wanted.iter().filter(|name| !found.contains(name));
+        missing.map(move |name| format!("{what} `{name}`"))
+    });
+    let missing = missing.collect();
     if (found.is_empty() && !packages.is_empty())
         || (found_benches.is_empty() && !benches.is_empty())
     {
-        return Ok(None);
+        return Ok(Present {
+            flags: None,
+            missing,
+        });
     }
     let with = |flag: &str, names: Vec<&String>| -> Vec<String> {
         names
@@ -242,9 +270,11 @@ pub(super) fn present(
             .flat_map(|name| [flag.to_owned(), name.clone()])
             .collect()
     };
-    Ok(Some(
-        [with("--package", found), with("--bench", found_benches)].concat(),
-    ))
+    let flags = [with("--package", found), with("--bench", found_benches)].concat();
+    Ok(Present {
+        flags: Some(flags),
+        missing,
+    })
 }
 
 /// `cargo metadata` may fetch an index.

@@ -17,14 +17,17 @@ use std::time::SystemTime;
 
 use anyhow::anyhow;
 
+use crate::ab::criterion_options::BenchArgs;
 use crate::ab::pairs::Pairs;
 use crate::ab::subject::Subject;
 use crate::ab::worktree::Place;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::{Comparison, Options};
 use crossover_compare::plan::{self, Open};
+use crossover_compare::verdict::Verdict;
 use crossover_results::store::runs;
 use crossover_results::store::whole_file::try_to_write;
+use crossover_words::text::visible;
 
 /// The sides, in the names of runs.
 const NAMES: [char; 2] = ['a', 'b'];
@@ -78,6 +81,9 @@ pub(crate) struct Args {
     /// Without the default features
     #[arg(long, help_heading = BUILD)]
     no_default_features: bool,
+    /// Run also what has equal executables on both sides
+    #[arg(long)]
+    run_equal: bool,
     /// Folder for the results of all runs
     #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
     results: PathBuf,
@@ -133,15 +139,28 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.verdict.options()?;
     let a = Subject::old(args.a.as_deref())?;
     let b = Subject::new(args.b.as_deref(), &a)?;
+    // Before anything is built.
+    BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
     worktree::remove_abandoned();
     let place = Place::new()?;
+    let mut sides = [a.prepare(0, &place, args)?, b.prepare(1, &place, args)?];
+    subject::check_names(&sides)?;
     // Both are built before either runs, so that no run follows a hot compiler.
-    let a = a.prepare(0, &place, args)?;
-    let b = b.prepare(1, &place, args)?;
+    for (side, prepared) in sides.iter_mut().enumerate() {
+        prepared.build(side, &place, args)?;
+    }
+    let mut different = Vec::new();
+    if !args.run_equal && subject::are_equal(&sides) {
+        different = place.different_files()?;
+        if different.is_empty() {
+            let labels = sides.map(|side| vec![side.label]);
+            return args.verdict.show(&Comparison::of_equal(labels, &options));
+        }
+    }
 
-    let mut pairs = Pairs::new(args, &results, &place, [a, b])?;
+    let mut pairs = Pairs::new(args, &results, &place, sides, &different)?;
     pairs.run_first()?;
     let confirms = args.budget > 0.0 && !pairs.over;
     options.screened = if confirms { pairs.first() as usize } else { 0 };
@@ -159,7 +178,12 @@ fn confirm(options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Compariso
     let mut decided = BTreeSet::new();
     loop {
         let comparison = pairs.compare(options);
-        decided.extend(comparison.decided());
+        for id in comparison.decided() {
+            let verdict = comparison.verdict(&id).map_or("gone", Verdict::name);
+            if decided.insert(id.clone()) {
+                eprintln!("{}: {verdict}", visible(&id));
+            }
+        }
         let open = (comparison.open())
             .filter(|(id, _)| !decided.contains(*id))
             .filter_map(|(id, needed)| {
@@ -183,7 +207,13 @@ fn confirm(options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Compariso
 fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let parent = std::path::absolute(parent)?;
     let dir = parent.join(runs::name(SystemTime::now()));
+    let is_new = !parent.exists();
     std::fs::create_dir_all(&dir)
+        // The repository around it need not know of results.
+        .and_then(|()| match is_new {
+            true => std::fs::write(parent.join(".gitignore"), "*\n"),
+            false => Ok(()),
+        })
         .and_then(|()| try_to_write(&dir))
         .map_err(|why| {
             anyhow!(

@@ -1,7 +1,7 @@
 //! The pairs of processes of a comparison: started, read, and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -101,6 +101,8 @@ pub(super) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
+    /// `different` are files that differ where the executables are equal.
+    ///
     /// # Errors
     /// An interrupt, or that there is nothing to compare.
     pub(super) fn new(
@@ -108,8 +110,18 @@ impl<'a> Pairs<'a> {
         results: &'a Path,
         place: &'a Place,
         subjects: [Prepared; 2],
+        different: &[String],
     ) -> anyhow::Result<Self> {
         let mut remarks = subject::differences(&subjects);
+        if let [first, others @ ..] = different {
+            remarks.push(format!(
+                "both sides have equal executables; they differ in {first}{}, which these may read",
+                match others.len() {
+                    0 => String::new(),
+                    more => format!(" and {}", units::counted(more, "other file")),
+                }
+            ));
+        }
         let labels = subjects.each_ref().map(|subject| subject.label.clone());
         let sampling = choose(args, place, &subjects, &mut remarks)?;
         Ok(Self {
@@ -226,6 +238,8 @@ impl<'a> Pairs<'a> {
         let number = self.number;
         let [a, b] = &self.labels;
         match &only {
+            // A log has a line for each benchmark that is decided.
+            Some(_) if number > self.first() && !io::stderr().is_terminal() => {}
             Some(only) if number > self.first() => eprintln!(
                 "pair {number}: {} still undecided, {:.0} s of {:.0} s left",
                 units::counted(only.len(), "benchmark"),

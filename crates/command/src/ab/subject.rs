@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 
-use crate::ab::executable::{self, Executable};
+use crate::ab::executable::{self, Executable, Present};
 use crate::ab::worktree::{Place, Repository};
 use crate::ab::{Args, NAMES};
 
@@ -24,17 +24,30 @@ pub(super) enum Subject {
     WorkTree(Repository),
 }
 
-/// Ready to run.
+/// With its files in place, and then ready to run.
 pub(super) struct Prepared {
     /// How it is named in the comparison.
     pub(super) label: String,
     /// In the order in which they run.
     pub(super) executables: Vec<Executable>,
-    /// The versions of its dependencies by their names; `None` where nothing says them.
-    pub(super) dependencies: Option<Dependencies>,
+    /// What it is built from; `None` for a bundle.
+    source: Option<Source>,
 }
 
-pub(super) type Dependencies = BTreeMap<String, BTreeSet<String>>;
+struct Source {
+    repository: Repository,
+    /// Where it is built.
+    folder: PathBuf,
+    /// What it has of what the user named; `None` where the folder came later, or is gone.
+    present: Option<Present>,
+    /// The versions of its dependencies by their names.
+    dependencies: Option<Dependencies>,
+    toolchain: Option<String>,
+    /// Where they are not those of the user's lock file, which git ignores, a sentence.
+    unpinned: Option<String>,
+}
+
+type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
 impl Subject {
     /// Side A: `HEAD` unless named.
@@ -94,7 +107,10 @@ impl Subject {
         }))
     }
 
-    /// Builds it, if it has to be built. `side` is 0 or 1.
+    /// Has its files in place. `side` is 0 or 1.
+    ///
+    /// # Errors
+    /// What git or the file system says.
     pub(super) fn prepare(
         self,
         side: usize,
@@ -106,7 +122,7 @@ impl Subject {
                 return Ok(Prepared {
                     label: dir.display().to_string(),
                     executables: vec![Executable::of_bundle(dir.join("run"))],
-                    dependencies: None,
+                    source: None,
                 });
             }
             Subject::Commit {
@@ -126,47 +142,109 @@ impl Subject {
         };
         place.bring(Some(side))?;
         repository.fill(&place.tree(), commit.as_deref())?;
-        let name = NAMES[side];
-        eprintln!("building {name}: {label}");
         let folder = place.tree().join(repository.prefix());
-        let executables = match folder.is_dir() {
-            true => build(
-                &place.tree(),
+        let present = (folder.is_dir())
+            .then(|| executable::present(&folder, &args.packages, &args.benches))
+            .transpose()?;
+        let source = Source {
+            dependencies: dependencies(&folder, &place.tree()),
+            toolchain: above(
                 &folder,
-                &place.target(&repository, side)?,
-                args,
-            )
-            .with_context(|| label.clone())?,
-            // The package came later, or is gone.
-            false => Vec::new(),
+                &place.tree(),
+                &["rust-toolchain.toml", "rust-toolchain"],
+            ),
+            repository,
+            folder,
+            present,
+            unpinned: None,
         };
         Ok(Prepared {
             label,
-            executables,
-            dependencies: dependencies(&folder, &place.tree()),
+            executables: Vec::new(),
+            source: Some(source),
         })
     }
 }
 
-fn build(
-    tree: &Path,
-    folder: &Path,
-    target: &Path,
-    args: &Args,
-) -> anyhow::Result<Vec<Executable>> {
-    let Some(mut flags) = executable::present(folder, &args.packages, &args.benches)? else {
-        return Ok(Vec::new());
+impl Prepared {
+    /// Builds it, if it has to be built.
+    ///
+    /// # Errors
+    /// That it does not build.
+    pub(super) fn build(&mut self, side: usize, place: &Place, args: &Args) -> anyhow::Result<()> {
+        let Some(source) = &mut self.source else {
+            return Ok(());
+        };
+        eprintln!("building {}: {}", NAMES[side], self.label);
+        let flags = source
+            .present
+            .as_ref()
+            .and_then(|present| present.flags.clone());
+        let Some(mut flags) = flags else {
+            return Ok(());
+        };
+        place.bring(Some(side))?;
+        flags.extend(args.build_flags());
+        let target = place.target(&source.repository, side)?;
+        self.executables = executable::build(&place.tree(), &source.folder, &target, &flags)
+            .with_context(|| self.label.clone())?;
+        if source.dependencies.is_none() {
+            source.dependencies = dependencies(&source.folder, &place.tree());
+            let [folder, top] = source.repository.users();
+            let differ = (dependencies(&folder, &top).as_ref())
+                .zip(source.dependencies.as_ref())
+                .and_then(|(users, built)| changed(users, built));
+            source.unpinned = differ.map(|differ| {
+                format!("git ignores Cargo.lock, so both sides were built without yours: {differ}")
+            });
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// Packages and bench targets that the user named and neither side has.
+pub(super) fn check_names(sides: &[Prepared; 2]) -> anyhow::Result<()> {
+    let missing = |side: &Prepared| {
+        let present = side.source.as_ref()?.present.as_ref();
+        Some(
+            present
+                .map(|present| present.missing.clone())
+                .unwrap_or_default(),
+        )
     };
-    flags.extend(args.build_flags());
-    executable::build(tree, folder, target, &flags)
+    if let (Some(old), Some(new)) = (missing(&sides[0]), missing(&sides[1])) {
+        let neither: Vec<&str> = old.intersection(&new).map(String::as_str).collect();
+        if !neither.is_empty() {
+            bail!("neither side has the {}", neither.join(" and the "));
+        }
+    }
+    Ok(())
+}
+
+/// Whether both sides have the same executables.
+pub(super) fn are_equal(sides: &[Prepared; 2]) -> bool {
+    let [old, new] = [&sides[0].executables, &sides[1].executables];
+    let equal = || old.iter().zip(new).all(|(old, new)| old.equals(new));
+    !old.is_empty() && old.len() == new.len() && equal()
+}
+
+/// The first of these files in a folder or above it, up to `top`.
+fn above(folder: &Path, top: &Path, names: &[&str]) -> Option<String> {
+    let mut folders = folder
+        .ancestors()
+        .take_while(|folder| folder.starts_with(top));
+    folders.find_map(|folder| {
+        let mut texts = names
+            .iter()
+            .map(|name| fs::read_to_string(folder.join(name)));
+        texts.find_map(Result::ok)
+    })
 }
 
 /// What the `Cargo.lock` of the workspace around `folder` says.
 fn dependencies(folder: &Path, tree: &Path) -> Option<Dependencies> {
-    let mut folders = folder
-        .ancestors()
-        .take_while(|folder| folder.starts_with(tree));
-    let lock = folders.find_map(|folder| fs::read_to_string(folder.join("Cargo.lock")).ok())?;
+    let lock = above(folder, tree, &["Cargo.lock"])?;
     let mut dependencies = Dependencies::new();
     let mut name = "";
     for line in lock.lines() {
@@ -184,17 +262,42 @@ fn dependencies(folder: &Path, tree: &Path) -> Option<Dependencies> {
 
 /// What differs between two sides beside their code, a sentence each.
 pub(super) fn differences(sides: &[Prepared; 2]) -> Vec<String> {
-    different_dependencies(sides).into_iter().collect()
+    let [Some(old), Some(new)] = sides.each_ref().map(|side| side.source.as_ref()) else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    if let (Some(old), Some(new)) = (&old.dependencies, &new.dependencies)
+        && let Some(differ) = changed(old, new)
+    {
+        lines.push(format!("Cargo.lock differs: {differ}"));
+    }
+    if old.toolchain != new.toolchain {
+        let channel = |side: &Source| -> String {
+            let text = side.toolchain.as_deref().unwrap_or("none");
+            let channel = text
+                .lines()
+                .find_map(|line| line.trim().strip_prefix("channel"));
+            let marks: &[char] = &['=', ' ', '"', '\''];
+            channel
+                .unwrap_or(text)
+                .trim()
+                .trim_matches(marks)
+                .to_owned()
+        };
+        lines.push(format!(
+            "rust-toolchain differs: {} → {}",
+            channel(old),
+            channel(new)
+        ));
+    }
+    lines.extend(new.unpinned.clone().or(old.unpinned.clone()));
+    lines
 }
 
-/// Where the dependencies of two sides differ, in a sentence.
-fn different_dependencies(sides: &[Prepared; 2]) -> Option<String> {
+/// Where the dependencies `old` and `new` differ.
+fn changed(old: &Dependencies, new: &Dependencies) -> Option<String> {
     /// More are counted.
     const NAMED: usize = 5;
-    let [old, new] = [
-        sides[0].dependencies.as_ref()?,
-        sides[1].dependencies.as_ref()?,
-    ];
     let none = BTreeSet::new();
     let versions = |side: &Dependencies, name: &str| {
         let versions = side.get(name).unwrap_or(&none);
@@ -213,5 +316,5 @@ fn different_dependencies(sides: &[Prepared; 2]) -> Option<String> {
         more => format!(", and {more} more"),
     };
     let named = differ.get(..NAMED).unwrap_or(&differ).join(", ");
-    (!differ.is_empty()).then(|| format!("Cargo.lock differs: {named}{more}"))
+    (!differ.is_empty()).then(|| named + &more)
 }

@@ -19,10 +19,6 @@ use crate::ab::{NAMES, child};
 use crossover_protocol::local_variables;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_system::files::{os_string, symlink};
-use crossover_words::units;
-
-/// Bytes of untracked files that are copied without a word.
-const MUCH: u64 = 64 << 20;
 
 /// Begins the names of our folders.
 const PREFIX: &str = "crossover-ab-";
@@ -129,6 +125,11 @@ impl Repository {
         std::path::absolute(&target).unwrap_or(target).join("ab")
     }
 
+    /// The user's current folder, and the work tree around it.
+    pub(super) fn users(&self) -> [PathBuf; 2] {
+        [self.top.join(&self.prefix), self.top.clone()]
+    }
+
     /// Where the user's current folder lies in it.
     pub(super) fn prefix(&self) -> &Path {
         &self.prefix
@@ -173,7 +174,6 @@ impl Repository {
         let mut not_here = Vec::new();
         let new = ["--others", "--exclude-standard"];
         let files = listed(&mut git_around(&self.top), &new)?;
-        self.tell_large(&files);
         for (path, entry) in files {
             let (from, to) = (self.top.join(&path), dir.join(&path));
             let Some(kind) = self.kind(&path) else {
@@ -213,25 +213,6 @@ impl Repository {
         Ok(())
     }
 
-    /// Says how much of what is copied git does not know, where that is much.
-    fn tell_large(&self, files: &BTreeMap<PathBuf, Entry>) {
-        let size = |path: &Path| Some(fs::symlink_metadata(self.top.join(path)).ok()?.len());
-        let new = files.iter().filter(|(_, entry)| entry.new);
-        let sizes: Vec<_> = new
-            .filter_map(|(path, _)| Some((size(path)?, path)))
-            .collect();
-        let all: u64 = sizes.iter().map(|(size, _)| size).sum();
-        if let Some((size, path)) = sizes.iter().max().filter(|_| all > MUCH) {
-            eprintln!(
-                "note: {} of untracked files are copied, the largest is {} with {}: let git ignore files \
-                 that no benchmark reads",
-                units::binary(all),
-                path.display(),
-                units::binary(*size)
-            );
-        }
-    }
-
     /// What lies at `path` in the work tree. Behind a link that took the place of a folder lie other
     /// files, perhaps outside the repository, and the copy of the link would lead to them too.
     fn kind(&self, path: &Path) -> Option<fs::FileType> {
@@ -268,8 +249,7 @@ impl Repository {
                 _ => {}
             }
         }
-        let objects = self.common.join("objects");
-        let objects = [objects.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        let objects = quoted(&self.common.join("objects"));
         fs::write(own.join("objects/info/alternates"), objects)?;
         // Its settings, such as filters, without those that name its own files or leave some out.
         let mut config = fs::read(own.join("config"))?;
@@ -312,8 +292,6 @@ fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
 
 /// What git lists of a file.
 struct Entry {
-    /// Untracked.
-    new: bool,
     /// Left out of the work tree by a sparse checkout.
     sparse: bool,
     /// The commit of a submodule.
@@ -336,28 +314,22 @@ fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBu
                 let commit = str::from_utf8(staged)?.strip_prefix("160000 ");
                 submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
             }
-            let (new, sparse) = (tag == b"? ", tag == b"S ");
+            let sparse = tag == b"S ";
             let path = PathBuf::from(os_string(path));
-            Ok((
-                path,
-                Entry {
-                    new,
-                    sparse,
-                    submodule,
-                },
-            ))
+            Ok((path, Entry { sparse, submodule }))
         })
         .collect()
 }
 
-/// A path as the value of a setting.
+/// A path as the value of a setting, and as git quotes one in a list.
 fn quoted(path: &Path) -> Vec<u8> {
     let mut value = vec![b'"'];
     for byte in path.as_os_str().as_encoded_bytes() {
-        if matches!(byte, b'"' | b'\\') {
-            value.push(b'\\');
+        match byte {
+            b'\n' => value.extend(b"\\n"),
+            b'"' | b'\\' => value.extend([b'\\', *byte]),
+            byte => value.push(*byte),
         }
-        value.push(*byte);
     }
     value.extend(b"\"\n");
     value
@@ -409,6 +381,40 @@ impl Place {
         }
         let targets = self.targets.get().context("the target folders were set")?;
         Ok(targets.path.join(NAMES[side].to_string()))
+    }
+
+    /// Files that differ between the work trees of both sides, without texts for people.
+    ///
+    /// # Errors
+    /// That git cannot compare them.
+    pub(super) fn different_files(&self) -> anyhow::Result<Vec<String>> {
+        self.bring(None)?;
+        let mut diff = git_around(&self.path);
+        diff.args([
+            "diff",
+            "--no-index",
+            "--no-renames",
+            "--name-only",
+            "-z",
+            "a",
+            "b",
+        ]);
+        let listed = diff.output().context("git could not be started")?;
+        let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let inner = names
+            .split('\0')
+            .filter_map(|name| Some(name.split_once('/')?.1));
+        let is_read = |name: &&str| {
+            let file = name.rsplit('/').next().unwrap_or(name);
+            let is_text = ["LICENSE", "LICENCE", "COPYING"]
+                .iter()
+                .any(|text| file.starts_with(text));
+            // The executables were built with what a lock file says.
+            !(name.starts_with(".git/") || file.ends_with(".md") || is_text || file == "Cargo.lock")
+        };
+        let mut files: Vec<String> = inner.filter(is_read).map(str::to_owned).collect();
+        files.dedup();
+        Ok(files)
     }
 
     /// Where a side is built and runs.

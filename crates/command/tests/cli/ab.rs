@@ -104,7 +104,13 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     for name in ["compare.html", "compare.md", "compare.json"] {
         assert!(kept.join(name).is_file(), "{name}");
     }
-    assert!(text(&output.stderr).contains(kept.to_str().unwrap()));
+    let said = text(&output.stderr);
+    assert!(said.contains(kept.to_str().unwrap()));
+    // Of the later pairs, what they decide.
+    assert_eq!(said.matches("pair ").count(), 8, "{said}");
+    assert!(said.contains("sort/100: slower\n"), "{said}");
+    let ignored = fs::read_to_string(kept.with_file_name(".gitignore")).unwrap();
+    assert_eq!(ignored, "*\n");
 }
 
 #[test]
@@ -245,7 +251,9 @@ fn two_comparisons_at_once_in_one_repository_have_executables_of_their_own() {
     );
     let ab = |old: &str| {
         let mut command = crossover(top);
-        command.args([old, "HEAD", "--json"]).env("CARGO", &cargo);
+        command
+            .args([old, "HEAD", "--json", "--run-equal"])
+            .env("CARGO", &cargo);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
@@ -284,6 +292,7 @@ sleep 600"#,
     let bench = top.join("target-bench/run");
     harness(&bench, &top.join("target-ran"), &BOTH, &sleeps);
     let child = crossover(top)
+        .arg("--run-equal")
         .env("CARGO", cargo(top, &builds(&bench)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -504,23 +513,89 @@ fn a_revision_that_cannot_be_read_has_its_remedy() {
 }
 
 #[test]
-fn much_that_is_untracked_is_named() {
+fn equal_executables_are_not_run() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path();
     repository(top);
-    fs::File::create(top.join("large"))
-        .unwrap()
-        .set_len(64 << 20)
-        .unwrap();
-    let builds = cargo(top, "exit 0");
-    let said = || printed(&crossover(top).env("CARGO", &builds).output().unwrap());
-    assert!(!said().contains("untracked"), "{}", said());
-    fs::write(top.join("small"), "x").unwrap();
+    let (bench, ran) = (top.join("target-bench/run"), top.join("target-ran"));
+    harness(&bench, &ran, &BOTH, "");
+    let cargo = cargo(top, &builds(&bench));
+    let ab = |arguments: &[&str]| {
+        let mut command = crossover(top);
+        command.args(["--pairs", "1", "--budget", "0", "--json"]);
+        command
+            .args(arguments)
+            .env("CARGO", &cargo)
+            .output()
+            .unwrap()
+    };
+    fs::write(top.join("README.md"), "new\n").unwrap();
+    let output = ab(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert_eq!(json(&output)["exit_code"], 0);
+    assert!(!ran.exists());
+    // Data that is read when they run.
+    fs::write(top.join("file"), "changed\n").unwrap();
+    let warnings = json(&ab(&[]))["warnings"].to_string();
     assert!(
-        said().contains("the largest is large with 64 MiB"),
-        "{}",
-        said()
+        warnings.contains("equal executables; they differ in file"),
+        "{warnings}"
     );
+    assert!(ran.exists());
+    git(top, &["checkout", "--quiet", "file"]);
+    fs::remove_file(&ran).unwrap();
+    assert_eq!(ab(&["--run-equal"]).status.code(), Some(0));
+    assert!(ran.exists());
+}
+
+#[test]
+fn another_toolchain_and_a_lock_file_that_is_ignored_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    let lock = |version: &str| format!("name = \"itoa\"\nversion = \"{version}\"\n");
+    fs::write(top.join(".git/info/exclude"), "Cargo.lock\n").unwrap();
+    fs::write(top.join("Cargo.lock"), lock("1.0.5")).unwrap();
+    fs::write(
+        top.join("rust-toolchain.toml"),
+        "[toolchain]\nchannel = \"1.95\"\n",
+    )
+    .unwrap();
+    let bench = top.join("target-bench/run");
+    harness(&bench, &top.join("target-ran"), &BOTH[..1], "");
+    let locks = format!(
+        "printf '{}' > Cargo.lock\n",
+        lock("1.0.19").replace('\n', "\\n")
+    );
+    let output = crossover(top)
+        .args(["--pairs", "1", "--budget", "0", "--json"])
+        .env("CARGO", cargo(top, &(locks + &builds(&bench))))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let warnings = json(&output)["warnings"].to_string();
+    assert!(
+        warnings.contains("without yours: itoa 1.0.5 → 1.0.19"),
+        "{warnings}"
+    );
+    assert!(
+        warnings.contains("rust-toolchain differs: none → 1.95"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = [("sum", 20.0), ("sums", 20.0)];
+    bundles(dir.path(), &both, &both, "");
+    let options = ["--json", "--pairs", "1", "--budget", "0", "--"];
+    let ab = |arguments: &[&str]| compare(dir.path(), &[&options[..], arguments].concat());
+    let output = ab(&["--exact", "sum"]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert_eq!(json(&output)["benchmarks"].as_array().unwrap().len(), 1);
+    let said = ended(&ab(&["--quick"]), 2, "--quick");
+    assert!(!said.contains("pair 1"), "{said}");
 }
 
 /// There is room for the folder of the results, and then for neither the file of the commit nor that of

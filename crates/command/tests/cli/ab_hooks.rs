@@ -365,7 +365,7 @@ fn repositories_of_all_kinds_are_compared() {
     let places = [
         clone("shallow", &["--depth", "1"]),
         clone("partial", &["--filter=blob:none"]),
-        clone("with \"quotes\" \\ and #", &[]),
+        clone("with \"quotes\" \\ and #\nlines", &[]),
         house.path("of-bare"),
         sparse,
     ];

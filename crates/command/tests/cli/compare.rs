@@ -91,13 +91,48 @@ fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
     };
     let widest = |table: &str| table.lines().map(|line| line.chars().count()).max();
     assert!(
-        widest(&table("COLUMNS", "70")) <= Some(70),
+        widest(&table("COLUMNS", "90")) <= Some(90),
         "{}",
-        table("COLUMNS", "70")
+        table("COLUMNS", "90")
     );
-    assert!(widest(&table("COLUMNS", "0")) > Some(90));
+    let usual = widest(&table("COLUMNS", "0"));
+    assert!(usual > Some(90) && usual <= Some(120), "{usual:?}");
     assert!(table("CLICOLOR_FORCE", "1").contains("\u{1b}["));
     assert!(!table("CLICOLOR_FORCE", "0").contains("\u{1b}["));
+}
+
+#[test]
+fn a_narrow_terminal_has_a_block_for_each_benchmark() {
+    let root = main_and_mine(|id| if id.contains("naive/64") { 1.1 } else { 1.0 });
+    let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .args(["compare", "main", "mine"])
+        .env("CRITERION_HOME", root.path())
+        .env("COLUMNS", "60")
+        .output()
+        .unwrap();
+    let text = out(&output);
+    assert!(!text.contains('─'), "{text}");
+    for part in [
+        "matmul/gpu/naive/64\n  clock: events-gated\n",
+        "  verdict: slower",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn results_of_two_machines_get_no_verdict() {
+    let root = main_and_mine(|id| if id.contains("tiled") { 1.5 } else { 1.0 });
+    record(root.path(), "run-mine", |r| {
+        r.environment.gpu.as_mut().unwrap().name = "Another".to_owned();
+    });
+    let (found, code) = json(root.path(), &["main", "mine"]);
+    assert_eq!((code, &found["counts"]["unsure"]), (2, &20.into()));
+    let reason = found["benchmarks"][0]["reason"].to_string();
+    assert!(
+        reason.contains("the sides ran on different machines: GPU "),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -163,7 +198,11 @@ fn pairs_of_runs_are_compared_pair_by_pair() {
         "{found:#}"
     );
     assert_eq!(found["classes"][0]["pairs"], 2);
-    refused(root.path(), &["a1,a2", "b1"], "as many on both sides");
+    refused(
+        root.path(),
+        &["a1,a2", "b1"],
+        "as many on one side as on the other",
+    );
 }
 
 #[test]
@@ -358,7 +397,8 @@ fn throttling_and_unlike_machines_are_named() {
     );
     // The mark stands wherever the verdict does.
     let mark = "slower; new throttled";
-    assert!(out(&crossover(root.path(), &["main", "mine"])).contains(mark));
+    let table = out(&crossover(root.path(), &["main", "mine"]));
+    assert!(table.contains("throttled"), "{table}");
     let markdown = out(&crossover(root.path(), &["main", "mine", "--markdown"]));
     assert!(markdown.contains(mark), "{markdown}");
     let page = root.path().join("page.html");
@@ -378,12 +418,8 @@ fn the_page_stands_alone_with_both_plots_of_each_curve() {
         &["main", "mine", "--html", page.to_str().unwrap()],
     );
     let html = fs::read_to_string(page).unwrap();
-    for shape in ["wide", "narrow"] {
-        let plots = html
-            .matches(&format!("<div class=\"{shape}\"><svg"))
-            .count();
-        assert_eq!(plots, 8, "two plots for four kernels, {shape}");
-    }
+    let plots = html.matches("<figure><svg").count();
+    assert_eq!(plots, 8, "two plots for four kernels");
     assert!(!html.contains("no size was measured on both sides"));
     assert!(html.contains("default-src 'none'"), "nothing is fetched");
     for outside in ["<link", "<script", "src="] {
@@ -405,7 +441,8 @@ fn results_without_our_sidecar_compare_too() {
     }
     let output = crossover(root.path(), &["main", "mine"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    assert!(out(&output).contains("the machine of base is unknown"));
+    assert!(out(&output).starts_with("the machine of base is unknown"));
+    assert!(out(&output).contains("`crossover ab` decides about less"));
     let (json, _) = json(root.path(), &["main", "mine"]);
     let rows = json["benchmarks"].as_array().unwrap();
     assert_eq!(rows.len(), 10);

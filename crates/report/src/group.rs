@@ -10,7 +10,7 @@ use crossover_draw::ink::CPU_HUES;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::analysis::bottleneck;
-use crossover_results::analysis::limits::{self, Kind};
+use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
 use crossover_results::model::LinkBytes;
@@ -93,8 +93,6 @@ pub(crate) struct Curve {
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     slowed: Option<String>,
@@ -172,9 +170,7 @@ impl Group {
 fn curve(machine: &MachineResults, series: &Series, colour: usize, work: Option<Work>) -> Curve {
     let row = |(i, b): (usize, &Benchmark)| {
         let bottleneck = bottleneck::of(series, b, machine);
-        let kind = bottleneck.as_ref().map(|found| found.kind);
         let facts = Facts {
-            kind: kind.and_then(|kind| Kind::ALL.iter().position(|k| *k == kind)),
             share: bottleneck.map(|found| found.words),
             slowed: Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
             unsteady: b.unsteady.clone(),

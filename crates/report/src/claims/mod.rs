@@ -6,8 +6,6 @@
 
 mod declared;
 mod figure;
-#[cfg(test)]
-pub(crate) mod markdown;
 pub(crate) mod pitfall;
 
 use crate::claims::declared::{By, Quantity, Says, TEXTS};

@@ -24,7 +24,7 @@ pub(super) fn section(report: &Report, verdicts: Option<&Verdicts>) -> Markup {
         @if !rows.is_empty() {
             section #costs {
                 h2 { "What the device costs" }
-                (table::table("What the device costs", "costs", html! {
+                (table::scroll("What the device costs", html! {
                     table.plain.wrap-text {
                         thead { tr { th { "what" } th.n { "latency" } th.n { "bandwidth" } th { "note" } } }
                         tbody {

@@ -32,7 +32,7 @@ pub(super) fn techniques(report: &Report) -> Markup {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
             div.scripted {
                 p.note { span #w-at {} ": where the data are, and how often they are used." }
-                (table::table("What a change gains at this size", "changes", html! {
+                (table::scroll("What a change gains at this size", html! {
                     table.plain.wrap-text {
                         thead { tr { th { "change" } th.n { "the operation is" } th { "compared" } } }
                         tbody #w-rows {}
@@ -49,7 +49,7 @@ pub(super) fn techniques(report: &Report) -> Markup {
             @if gains.is_empty() {
                 p { "No technique was measured on a GPU yet." }
             } @else {
-                (table::table("What each technique gained", "techniques", html! {
+                (table::scroll("What each technique gained", html! {
                     table.plain.techniques.wrap-text {
                         thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
                         tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
@@ -167,7 +167,7 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
 fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
     html! {
         p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
-        (table::table(&format!("{title}: {}", rows.caption), anchor, html! {
+        (table::scroll(&format!("{title}: {}", rows.caption), html! {
             table.plain {
                 thead { tr { @for (i, head) in rows.head.iter().enumerate() { th.n[i > 0] { (head) } } } }
                 tbody {

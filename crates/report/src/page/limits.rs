@@ -1,7 +1,5 @@
 //! What was measured of the machine's limits: the figures, and bandwidth over the working set.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, PreEscaped, html};
 
 use crate::page::table;
@@ -35,7 +33,7 @@ pub(super) fn section(report: &Report) -> Markup {
             @for machine in report.machines().filter(has) {
                 @if report.reference.is_some() { h3 { (machine.hardware()) } }
                 (ceilings(&machine.limits, &machine.hardware()))
-                (bandwidth(&machine.limits, &machine.hardware()))
+                (bandwidth(&machine.limits))
             }
             @if !report.machines().any(|m| has(&m)) {
                 p { "No limits were measured." }
@@ -46,7 +44,7 @@ pub(super) fn section(report: &Report) -> Markup {
 
 fn ceilings(limits: &Limits, whose: &str) -> Markup {
     html! {
-        (table::table(&format!("Measured limits, {whose}"), "limits", html! {
+        (table::scroll(&format!("Measured limits, {whose}"), html! {
             table.plain {
                 thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
                 tbody {
@@ -74,41 +72,12 @@ fn points(limits: &Limits, name: &str) -> Vec<BandwidthPoint> {
     points
 }
 
-fn bandwidth(limits: &Limits, whose: &str) -> Markup {
-    let mut rows: BTreeMap<u64, [Option<f64>; CURVES.len()]> = BTreeMap::new();
-    for (column, (name, ..)) in CURVES.iter().enumerate() {
-        for point in points(limits, name) {
-            rows.entry(point.bytes).or_default()[column] = Some(point.rate);
-        }
-    }
-    let there = |column: usize| rows.values().any(|row| row[column].is_some());
-    let columns: Vec<usize> = (0..CURVES.len()).filter(|column| there(*column)).collect();
-    if columns.is_empty() {
-        return html! {};
-    }
+fn bandwidth(limits: &Limits) -> Markup {
     html! {
         @if let Some(svg) = plot(limits).svg() { figure { (PreEscaped(svg)) } }
-        (table::table(&format!("Bandwidth over the working set, {whose}"), "bandwidth", html! {
-            table.plain.tight {
-                thead { tr {
-                    th.n { "Working set" }
-                    @for column in &columns { th.n { (CURVES[*column].1) } }
-                } }
-                tbody {
-                    @for (bytes, row) in &rows {
-                        tr {
-                            td.n { (units::binary(*bytes)) }
-                            @for column in &columns {
-                                td.n { @if let Some(rate) = row[*column] { (units::rate(rate, "B/s")) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }))
-        @for column in &columns {
-            @if let Some(curve) = limits.curves.get(CURVES[*column].0) {
-                p.note { (CURVES[*column].1) ": " (curve.method) "." }
+        @for (name, words, _) in CURVES {
+            @if let Some(curve) = limits.curves.get(name) {
+                p.note { (words) ": " (curve.method) "." }
             }
         }
     }

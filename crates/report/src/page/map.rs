@@ -56,7 +56,7 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
                 noscript { "the largest size" }
                 "." @for marked in &marks { (note(marked)) }
             }
-            (table::table("Where the GPU wins", "map", html! {
+            (table::scroll("Where the GPU wins", html! {
                 table.map style={ "--places:" (places.len()) } {
                     thead { tr {
                         th scope="col" { "operation" }

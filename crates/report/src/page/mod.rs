@@ -26,7 +26,6 @@ use crate::page::answers::Answered;
 use crate::page::gpu_or_cpu::Verdicts;
 use crate::report::Report;
 use crossover_draw::page::shell;
-use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
 use crossover_results::export::BESIDE_THE_PAGE;
@@ -144,14 +143,10 @@ impl Parts<'_> {
     fn page(&self, groups: &[&Group], sections: Sections) -> String {
         let report = self.report;
         let data = || {
-            let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
             let groups: Vec<String> = groups.iter().map(|group| group.json()).collect();
             let said = gpu_or_cpu::said(self.verdicts, sections.base);
-            let kinds = serde_json::json!(kinds);
             let groups = groups.join(",");
-            packed::pack(&format!(
-                "{{\"groups\":[{groups}],\"kinds\":{kinds},\"said\":{said}}}"
-            ))
+            packed::pack(&format!("{{\"groups\":[{groups}],\"said\":{said}}}"))
         };
         let body = || {
             html! {
@@ -188,7 +183,6 @@ impl Parts<'_> {
         let body = html! {
             (body)
             @if !groups.is_empty() { (script::scripts(&data)) }
-            script { (PreEscaped(table::SCRIPT)) }
         };
         shell(&sections.title, &script::STYLES, body).into_string()
     }
@@ -212,7 +206,6 @@ fn beside(title: &str, body: Markup) -> String {
     let body = html! {
         nav { div.wrap { a href="index.html" { "← All operations" } } }
         main { h1 { (title) } (body) }
-        script { (PreEscaped(table::SCRIPT)) }
     };
     shell(&format!("crossover: {title}"), &script::STYLES[1..], body).into_string()
 }
@@ -285,7 +278,6 @@ fn chart() -> Markup {
             div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-reads"
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
             p.note #c-reads {}
-            details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }
         }
     }
 }
@@ -314,7 +306,7 @@ fn implementations() -> Markup {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
             p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
-            (table::table("Implementations at this size", "implementations", html! {
+            (table::scroll("Implementations at this size", html! {
                 table.ranked {
                     thead { tr {
                         @for (i, head) in heads.iter().enumerate() {
@@ -335,7 +327,6 @@ fn processes() -> Markup {
         section #sure.scripted {
             h2 { "How sure that is" }
             p #p-says {}
-            div #p-dots aria-hidden="true" {}
             p.note { a #p-link href="#" { "The measurements behind it" } }
         }
     }

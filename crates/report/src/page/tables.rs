@@ -57,7 +57,7 @@ fn break_even(report: &Report, group: &str) -> Markup {
     let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
     let calls = |size: u64| tables.iter().find_map(|t| row(t, size)?.calls);
     let any_calls = sizes.iter().any(|size| calls(*size).is_some());
-    let cell = |n: Option<f64>| html! { td.n data-v=[n.map(raw_count)] { (n.map_or(String::new(), operations)) } };
+    let cell = |n: Option<f64>| html! { td.n { (n.map_or(String::new(), operations)) } };
     html! {
         h3 { "How often data must be used to pay for moving it" }
         p.note {
@@ -66,7 +66,7 @@ fn break_even(report: &Report, group: &str) -> Markup {
              is faster even when the data are on the device already."
             @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
         }
-        (table::table(&format!("{}: operations until moving the data is paid", topic.title), &format!("{}-reuse", safe(group)), html! {
+        (table::scroll(&format!("{}: operations until moving the data is paid", topic.title), html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
@@ -76,7 +76,7 @@ fn break_even(report: &Report, group: &str) -> Markup {
                 tbody {
                     @for size in &sizes {
                         tr {
-                            th scope="row" data-v=(size) { (topic.unit.write(*size)) }
+                            th scope="row" { (topic.unit.write(*size)) }
                             @for t in &tables { (cell(row(t, *size).map(|r| r.operations))) }
                             @if any_calls { (cell(calls(*size))) }
                         }
@@ -91,13 +91,6 @@ fn operations(n: f64) -> String {
     match n {
         n if n.is_infinite() => "never".into(),
         n => units::count(n.ceil().max(1.0)),
-    }
-}
-
-fn raw_count(n: f64) -> String {
-    match n {
-        n if n.is_infinite() => "never".into(),
-        n => table::full(n.ceil().max(1.0)),
     }
 }
 
@@ -137,12 +130,12 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
             @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
-        (table::table(&title, &format!("{}-times", safe(&group.name)), html! {
+        (table::scroll(&title, html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
                     @for s in &group.series {
-                        th.n data-v={ (s.name()) " (" (s.clock_name()) "), ns" } {
+                        th.n {
                             (table::breakable(&s.name())) small { (s.clock_name()) }
                         }
                     }
@@ -150,11 +143,11 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
                 tbody {
                     @for size in sizes {
                         tr {
-                            th scope="row" data-v=(size) { (topic.unit.write(size)) }
+                            th scope="row" { (topic.unit.write(size)) }
                             @for s in &group.series {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.best[is_best(s, b)] data-v=(table::full(b.median_ns)) {
+                                        td.n.best[is_best(s, b)] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
                                             @if let Some(run) = earlier_run(b, machine) {
@@ -162,7 +155,7 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
                                             }
                                         }
                                     }
-                                    None => { td.n.none data-v="" { "·" } }
+                                    None => { td.n.none { "·" } }
                                 }
                             }
                         }
@@ -184,7 +177,6 @@ fn details(
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let own = std::ptr::eq(machine, &report.machine);
-    let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
     html! {
         details.all open[open] {
             summary {
@@ -192,10 +184,10 @@ fn details(
                 @if !own { ", " (machine.hardware()) " (another machine)" }
             }
             // An address within it unfolds it.
-            div id=[own.then_some("all")] { (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), html! {
+            div id=[own.then_some("all")] { (table::scroll(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), html! {
                 table.plain.figures {
                     thead { tr {
-                        th { "benchmark" } th data-v="median, ns" { "median" } th data-v={ "rate" (unit) } { "rate" } th { "share of the limit" }
+                        th { "benchmark" } th { "median" } th { "rate" } th { "share of the limit" }
                         th { "clock" } th { "interval" } th { "spread" }
                         @if counted { th { "energy" } }
                         th { "error" } th { "samples" } th { "remarks" }
@@ -207,9 +199,9 @@ fn details(
                                     td.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
                                         (linked(&b.id, b, machine, out))
                                     }
-                                    td data-v=(table::full(b.median_ns)) { (units::time(b.median_ns)) }
+                                    td { (units::time(b.median_ns)) }
                                     @let amount = work.filter(|_| series.measures_work()).and_then(|w| Some((w, w.amount(series, i)?)));
-                                    td data-v=[amount.map(|(_, amount)| table::full(b.rate(amount)))] {
+                                    td {
                                         @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
                                     }
                                     td {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crossover_results::model::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
-    Failure, GpuInfo, GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
+    BandwidthCurve, BandwidthPoint, Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo,
+    GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crossover_results::store::{planted, runs};
 use crossover_words::Clock;
@@ -132,10 +132,7 @@ impl Fixture {
 
     fn write_run(&self) {
         let mut run = self.run.clone();
-        let is_own =
-            |topic: &&GroupInfo| self.run.groups.iter().any(|own| own.group == topic.group);
-        let others = self.suite.groups.iter().filter(|topic| !is_own(topic));
-        run.groups.extend(others.cloned());
+        run.groups.extend(self.suite.groups.iter().cloned());
         runs::write(&run, &self.root).expect("run record");
     }
 
@@ -146,18 +143,6 @@ impl Fixture {
             method: format!("{name}, planted"),
         };
         self.run.ceilings.insert(name.into(), ceiling);
-        self.write_run();
-    }
-
-    /// A group says this of itself.
-    pub(crate) fn topic(&mut self, topic: GroupInfo) {
-        self.run.groups.push(topic);
-        self.write_run();
-    }
-
-    /// Processes of their own answered this.
-    pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
-        self.run.confirmations.push(confirmation);
         self.write_run();
     }
 
@@ -187,7 +172,6 @@ impl Fixture {
         self.run.started = format!("2026-01-02T03:04:{seconds:02}Z");
         self.run.ceilings.clear();
         self.run.curves.clear();
-        self.run.confirmations.clear();
         self.write_run();
     }
 

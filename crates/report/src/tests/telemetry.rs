@@ -2,13 +2,12 @@
 
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
-use crate::tests::lessons::{findings, says};
 use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crossover_results::analysis::telemetry;
 use crossover_results::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_results::store::machine::MachineResults;
-use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
+use crossover_words::Clock::EventsGated;
 
 /// A telemetry of half a second in which the clock falls under the power cap.
 pub(crate) fn capped() -> Telemetry {
@@ -90,111 +89,4 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     assert_eq!(telemetry::throttled(free), Some(false));
     assert!(telemetry::slowed(free).is_empty());
     assert_eq!(telemetry::energy_j(free), None);
-}
-
-/// Telemetry of its own tells a result that ran freely from one of a device that tells nothing.
-#[test]
-fn what_no_driver_told_is_not_known() {
-    let (_dir, root) = crate::tests::folders();
-    let f = full(&root, "Example GPU");
-    let sizes = [(4096, false), (8192, true)];
-    for (size, throttling_unknown) in sizes {
-        let id = format!("matmul/gpu/cublas/{size}");
-        let mut planted = Planted::new(&id, EventsGated, 5e6);
-        planted.telemetry = Some(Telemetry {
-            throttling_unknown,
-            events: Vec::new(),
-            ..capped()
-        });
-        f.plant(&planted);
-    }
-    let machine = MachineResults::read(&root, "here", false);
-    let series = machine.group("matmul").unwrap().find("gpu/cublas").unwrap();
-    let said = sizes.map(|(size, _)| telemetry::throttled(series.at(size).unwrap()));
-    assert_eq!(said, [Some(false), None]);
-}
-
-/// Whatever is compared carries the clock and the cap, and what ran freely does not.
-#[test]
-fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
-    let (dir, root) = crate::tests::folders();
-    let f = full(&root, "Example GPU");
-    let said = || refreshed(&root, dir.path());
-    let free = said();
-    assert!(!free.0.contains("W power cap") && !free.1.contains("W power cap"));
-    let sizes = [64, 8192];
-    for (name, clock, sizes) in [
-        ("precision/gpu/f32", EventsGated, &sizes[1..]),
-        ("precision/gpu/fp16", EventsGated, &sizes[1..]),
-        // The headline answer, at its smallest size that matters and at its largest.
-        ("matmul/gpu/cublas-eager", Events, &sizes),
-    ] {
-        for size in sizes {
-            let id = format!("{name}/{size}");
-            let flop = 2.0 * (*size as f64).powi(3);
-            let mut planted = Planted::new(&id, clock, 4.4e3 + flop / 50.5e3);
-            planted.telemetry = Some(capped());
-            f.plant(&planted);
-        }
-    }
-    let (page, _, record) = said();
-    let clock = "(median SM clock 1,485 MHz under the 700 W power cap)";
-    assert!(page.contains(clock), "the evidence");
-    assert!(page.contains("▾ 1,485 MHz"));
-    let findings = record["findings"].as_array().unwrap();
-    let text = |id: &str| {
-        let found = findings.iter().find(|finding| finding["id"] == id);
-        found.unwrap()["text"].as_str().unwrap().to_owned()
-    };
-    let precision = text("precision.formats");
-    let both = " Under the 700 W power cap, at these median SM clocks: gpu/f32 (1,485 MHz) and \
-                gpu/fp16 (1,485 MHz).";
-    assert!(precision.ends_with(both), "{precision}");
-    let winner = text("winner.matmul.queued");
-    holds(&winner, &["gpu/cublas-eager at N = 8,192 (1,485 MHz)"]);
-    let free = text("fusing.traffic");
-    assert!(!free.contains("power cap"), "{free}");
-}
-
-#[test]
-fn many_results_under_the_cap_are_told_by_their_range() {
-    let all = findings(|f| {
-        for (name, clock, mhz) in [("spin-wall", Wall, 1965), ("spin-events", Events, 1395)] {
-            for size in [1_000u32, 10_000, 100_000, 1_000_000] {
-                let id = format!("timing_methods/gpu/{name}/{size}");
-                let mut planted = Planted::new(&id, clock, 1.2 * f64::from(size));
-                let mut seen = capped();
-                seen.sm_clock_mhz = vec![Some(mhz); 6];
-                planted.telemetry = Some(seen);
-                f.plant(&planted);
-            }
-        }
-    });
-    let words = "Of these results, 8 ran under the 700 W power cap, at median SM clocks from \
-                 1,395 MHz to 1,965 MHz.";
-    let finding = says(&all, "timing.timing_methods", &[words]);
-    assert_eq!(finding.figures["power_capped"], 8.0);
-}
-
-#[test]
-fn energy_is_that_of_the_iterations_or_none() {
-    let dir = crate::tests::folder();
-    let f = Fixture::new(dir.path(), Some("Example GPU"));
-    let plant = |id: &'static str, clock, ns: f64| {
-        let mut planted = Planted::new(id, clock, ns);
-        planted.telemetry = Some(capped());
-        f.plant(&planted);
-    };
-    plant("matmul/gpu/cublas/1", EventsGated, 4.9e6);
-    // A launch before each gate is in the joules, but not among the iterations.
-    plant("matmul/gpu/cublas/2", EventsGated, 2.5e6);
-    plant("matmul/gpu/submit/1", Submit, 4.9e6);
-    let machine = MachineResults::read(dir.path(), "here", false);
-    let of = |name: &str, size| {
-        let series = machine.group("matmul").unwrap().find(name).unwrap();
-        telemetry::energy_j(series.at(size).unwrap())
-    };
-    assert_eq!(of("gpu/cublas", 1), Some(3.0));
-    assert_eq!(of("gpu/cublas", 2), None);
-    assert_eq!(of("gpu/submit", 1), None);
 }

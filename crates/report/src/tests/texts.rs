@@ -4,12 +4,86 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 
-use crate::claims::markdown::markdown;
+use crate::claims::{Machine, RULES, Verdict, counted, evaluate, further, sources};
 use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::store::machine::MachineResults;
+
+/// The document. Figures are of the first machine, unless their cell says otherwise.
+fn markdown(machines: &[Machine]) -> String {
+    let named = |machine: &MachineResults| {
+        // The profile of most results.
+        let most = machine.runs.iter().max_by_key(|(_, results)| results);
+        let profile = most.map_or("unknown", |(run, _)| &*run.profile);
+        format!("{}, profile {profile}", machine.hardware())
+    };
+    let code = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    let all = evaluate(machines);
+    let first = machines[0].0;
+    let mut text = format!(
+        "# What texts claim, and what was measured\n\n\
+         <!-- Written by `CROSSOVER_GOLDEN=write cargo test -p crossover-report --lib texts`. -->\n\n\
+         Each claim of texts about GPU timing and offloading, in our words, beside the committed result that \
+         measures the same: of {}, unless a line names another. A report's page shows the same for its own \
+         machine.\n\n{}\n\n{RULES}\n",
+        named(first),
+        counted(&all),
+    );
+    if let Some(further) = further(machines) {
+        text += &format!("\n{further}\n");
+    }
+    let mut open = String::new();
+    for (question, claims) in &all {
+        text += &format!(
+            "\n## {}\n\n| claim | measured | verdict |\n| --- | --- | --- |\n",
+            question.question
+        );
+        for (claim, outcome) in claims {
+            let words = match claim.words.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", code(&claim.words)),
+            };
+            let m = match outcome {
+                Ok(m) => m,
+                Err(why) => {
+                    open += &format!("- {}{words} Reason: {why}.\n", claim.text);
+                    continue;
+                }
+            };
+            let other = match std::ptr::eq(first, m.machine) {
+                true => String::new(),
+                false => format!("; {}", named(m.machine)),
+            };
+            // The figure has the sizes already.
+            let mut rows: Vec<String> = Vec::new();
+            for (row, _) in m.ids.iter().filter_map(|id| id.rsplit_once('/')) {
+                if !rows.iter().any(|known| known == row) {
+                    rows.push(row.to_owned());
+                }
+            }
+            let than = match m.verdict {
+                Verdict::Larger | Verdict::Smaller => format!(" than {}", claim.stated()),
+                _ => String::new(),
+            };
+            text += &format!(
+                "| {}{words} | {}{other}: {} | *{}*{than} |\n",
+                claim.text,
+                m.figure,
+                code(&rows),
+                m.verdict.words(),
+            );
+        }
+    }
+    format!(
+        "{text}\n## Not answered\n\n{open}\nThe texts: {}.\n",
+        sources()
+    )
+}
 
 /// `docs/texts.md` says what the committed records say: those of the default profile first, the newest
 /// before older ones.

@@ -11,3 +11,6 @@ pub mod ratio;
 pub mod reuse;
 pub mod telemetry;
 pub mod trust;
+
+#[cfg(test)]
+mod tests;

@@ -165,7 +165,12 @@ impl MachineResults {
     }
 
     /// One machine, of its runs from the oldest to the newest.
-    fn of(runs: Vec<RunRecord>, mut benchmarks: Vec<Benchmark>, name: &str, other: bool) -> Self {
+    pub(crate) fn of(
+        runs: Vec<RunRecord>,
+        mut benchmarks: Vec<Benchmark>,
+        name: &str,
+        other: bool,
+    ) -> Self {
         let newest_asked = runs.iter().rfind(|run| !run.confirmations.is_empty());
         let spread = newest_asked.map(|run| BetweenProcesses::of(&run.confirmations));
         let spread = spread.unwrap_or_default();

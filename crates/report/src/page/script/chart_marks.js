@@ -18,23 +18,11 @@ const stroke = (ctx, points) => {
   points.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
   ctx.stroke();
 };
-export const underCurves = (u, { x, y, view, span, curves, lines, crossings }, { even, backs }) => {
+export const underCurves = (u, { x, y, view, span, curves, lines, crossings }, { even }) => {
   const px = uPlot.pxRatio, { left, top, width, height } = u.bbox;
   const X = (v) => u.valToPos(v, "x", true), Y = (v) => u.valToPos(v, "y", true);
   const level = (ctx, at) => stroke(ctx, [[left, at], [left + width, at]]);
   inFrame(u, (ctx) => {
-    // What limits the curve in front, from where each limit begins.
-    for (const { from, to, colour: ink, text } of backs) {
-      const [a, b] = [X(Math.max(view[0], x.of(from))), X(Math.min(view[1], x.of(to)))];
-      if (!(b > a)) continue;
-      ctx.globalAlpha = 0.1;
-      ctx.fillStyle = ink;
-      ctx.fillRect(a, top, b - a, height);
-      ctx.globalAlpha = 1;
-      ctx.textAlign = "left";
-      ctx.font = `${11 * px}px sans-serif`;
-      if (ctx.measureText(text).width < b - a) ctx.fillText(text, a + 4 * px, top + height - 5 * px);
-    }
     for (const curve of curves) {
       const band = curve.banded ? curve.dots.filter((d) => d.low !== null && d.high !== null) : [];
       if (band.length < 2) continue;

@@ -21,7 +21,7 @@ export const speedupOf = (group, series, row) => {
 const FRONT = ["ordinary", "pinned", "awaited", "queued"];
 const rateOf = (row) => (row[4] ? [row[0], row[4] / (row[1] * 1e-9), row[4] / (row[3] * 1e-9), row[4] / (row[2] * 1e-9)] : null);
 // The chart: one curve per place of the data or per implementation, three of them in colour.
-export const curvesPanel = (kinds, said, chosen) => {
+export const curvesPanel = (said, chosen) => {
   const $ = (id) => document.getElementById(id);
   const chart = lineChart($("c-plot"), { chosen });
   let group, view, curves = [], size = null;
@@ -61,32 +61,10 @@ export const curvesPanel = (kinds, said, chosen) => {
   };
   const reading = (curve) => curve.dots.find((dot) => dot[0] === size);
   const written = ([, value, low, high]) => text(value) + (low > 0 && high > low && Number.isFinite(high) ? ` (${text(low)} to ${text(high)})` : "");
-  // What limits the curve of the chosen place, from size to size.
-  const backs = () => {
-    const front = group.answers.find((answer) => answer.question === view.data);
-    const known = front ? group.series[front.series].rows.filter((row) => facts(row).kind !== undefined) : [];
-    const runs = [];
-    for (const row of known) {
-      const last = runs.at(-1), kind = kinds[facts(row).kind];
-      if (last) last.to = last.kind === kind ? row[0] : Math.sqrt(last.to * row[0]);
-      if (last?.kind !== kind) runs.push({ kind, text: kind, colour: colour(`--k-${kind}`), from: last ? last.to : row[0], to: row[0] });
-    }
-    return runs;
-  };
-  // For those who cannot see a canvas: what it shows, as a table.
-  const table = () => {
-    if (!$("c-table").open) return;
-    const head = make("tr", {}, make("th", { textContent: group.symbol, scope: "col" }), ...curves.map((c) => make("th", { textContent: c.label, scope: "col", className: "n" })));
-    const body = chart.sizes().map((at) => make("tr", {}, make("th", { textContent: sized(at), scope: "row" }), ...curves.map((curve) => {
-      const dot = curve.dots.find((d) => d[0] === at);
-      return make("td", { className: "n", textContent: dot ? written(dot) : "·" });
-    })));
-    document.querySelector("#c-table .scroll").replaceChildren(make("table", { className: "matrix" }, make("thead", {}, head), make("tbody", {}, ...body)));
-  };
   const CAPTIONS = {
-    speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one",
-    time: "Time per iteration by size",
-    rate: "Throughput by size",
+    speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one.",
+    time: "Time per iteration by size.",
+    rate: "Throughput by size.",
   };
   const show = (of, seen) => {
     [group, view] = [of, seen];
@@ -95,8 +73,7 @@ export const curvesPanel = (kinds, said, chosen) => {
     size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
     curves = (view.rows === "answers" ? ofAnswers() : ofRows()).sort((a, b) => !!b.behind - !!a.behind);
     const speedup = view.show === "speedup", limits = view.show === "rate" ? group.limits : [];
-    const behind = view.rows === "answers" ? backs() : [];
-    $("c-caption").textContent = `${CAPTIONS[view.show]}.${behind.length ? ` The background says what limits the GPU ${said.places[view.data][0]}.` : ""}`;
+    $("c-caption").textContent = CAPTIONS[view.show];
     chart.show({
       x: { base: group.sizes === "time" ? 10 : 2, words: (v) => words.brief(sized(Number(v.toPrecision(12)))), label: group.axis },
       y: { words: (v) => words.brief(text(v)) },
@@ -105,11 +82,9 @@ export const curvesPanel = (kinds, said, chosen) => {
         size: answer.size, low: answer.low, high: answer.high, colour: ink, text: answer.from, title: answer.from,
       })),
       lines: limits.map((limit) => ({ ...limit, colour: colour(limit.cpu ? "--cpu" : "--gpu") })),
-      backs: behind,
       even: speedup,
       at: size,
     });
-    table();
     const node = $("c-plot"), all = chart.sizes();
     node.setAttribute("aria-valuemin", 0);
     node.setAttribute("aria-valuemax", Math.max(0, all.length - 1));
@@ -127,6 +102,5 @@ export const curvesPanel = (kinds, said, chosen) => {
     const all = chart.sizes();
     chosen(all[Math.max(0, Math.min(all.length - 1, all.indexOf(size) + by))]);
   });
-  $("c-table").addEventListener("toggle", table);
   return show;
 };

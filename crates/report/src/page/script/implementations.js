@@ -54,23 +54,3 @@ export const processesWords = (group, answer, size) => {
     return `${here.length} ${here.length === 1 ? "process" : "processes"} measured ${ends} at ${group.symbol} = ${words.sized(group.sizes, one)}.`;
   }).join(" ");
 };
-// What each process measured for one place of the data: a dot per process, by size.
-export const processesPlot = (box, group, answer) => {
-  const dots = answer?.dots || [];
-  const sizes = [...new Set(dots.map(([at]) => at))].sort((a, b) => a - b);
-  const values = dots.map(([, ratio]) => Math.log(ratio)).concat(0);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const place = (ratio) => `${(2 + 96 * ((Math.log(ratio) - low) / (high - low || 1))).toFixed(2)}%`;
-  box.replaceChildren(...sizes.map((size) => {
-    const here = dots.filter(([at]) => at === size).map(([, ratio]) => ratio).sort((a, b) => a - b);
-    const even = make("i", { className: "even" });
-    even.style.left = place(1);
-    const strip = make("div", { className: "strip" }, even, ...here.map((ratio) => {
-      const dot = make("i", { title: words.factor(ratio) });
-      dot.style.left = place(ratio);
-      return dot;
-    }));
-    const ends = range(words.factor(here[0]), words.factor(here.at(-1)));
-    return make("div", {}, make("span", { textContent: `${group.symbol} = ${words.sized(group.sizes, size)}` }), strip, make("span", { textContent: ends }));
-  }));
-};

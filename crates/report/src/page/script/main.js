@@ -3,13 +3,13 @@ import { words } from "./numbers.js";
 import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./gpu_or_cpu.js";
 import { colourMap } from "./map.js";
 import { curvesPanel } from "./chart_panel.js";
-import { implementationsTable, processesPlot, processesWords } from "./implementations.js";
+import { implementationsTable, processesWords } from "./implementations.js";
 // What a reader looks at (operation, size, place of the data, how often they are used, what the chart
 // shows), shown in every part of the page and kept in the address.
 const PREFIX = "#view:";
 const CHOICES = { show: ["speedup", "time", "rate"], rows: ["answers", "all"] };
 const ready = (async () => {
-  const { groups, kinds, said } = (await unpacked()) || { groups: [] };
+  const { groups, said } = (await unpacked()) || { groups: [] };
   if (!groups.length) return;
   said.places = Object.fromEntries(said.places);
   const $ = (id) => document.getElementById(id);
@@ -35,7 +35,7 @@ const ready = (async () => {
     render();
     history.replaceState(null, "", address());
   };
-  const drawCurves = curvesPanel(kinds, said, (size) => change({ size }));
+  const drawCurves = curvesPanel(said, (size) => change({ size }));
   const listRows = implementationsTable(said, $("i-rows"), [...document.querySelectorAll("#implementations thead button")]);
   // What a group does not have cannot be chosen.
   const offer = (group) => {
@@ -69,7 +69,6 @@ const ready = (async () => {
         $("w-rows").replaceChildren(...changesTable(said, group, view));
       }
       const answer = group.answers.find((a) => a.question === view.data);
-      processesPlot($("p-dots"), group, answer);
       $("p-says").textContent = answer ? `${group.title}, ${at}, ${said.places[view.data][0]}: ${processesWords(group, answer, view.size)} ${answer.cause}` : "Nothing was measured for this place of the data.";
       $("p-link").hidden = !answer;
       if (answer) $("p-link").href = said.base + answer.evidence;

@@ -1,25 +1,13 @@
 //! The findings of the groups that teach, where real results do not show them: the other way
-//! round, with a part missing, and none without their benchmarks. What they say of real results is
-//! held by the stored record of the command's tests.
+//! round, with a part missing, and none without their benchmarks.
 
-use crate::report::{Options, read};
-use crate::tests::fixture::{Fixture, Planted};
-use crossover_results::analysis::findings::finding::Finding;
-use crossover_results::analysis::rate::{self, Work};
-use crossover_results::model::Launches::{Fused, Graph, OneByOne};
-use crossover_results::model::{Cost, Measures, Phase, Role};
-use crossover_results::store::machine::MachineResults;
+use super::machine;
+use super::{Fixture, Planted};
+use crate::analysis::findings::finding::Finding;
+use crate::analysis::rate::{self, Work};
+use crate::model::Launches::{Fused, Graph, OneByOne};
+use crate::model::{Cost, Measures, Phase, Role};
 use crossover_words::Clock::{self, Events, EventsGated, Submit, Wall};
-
-pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<Finding>) {
-    let dir = crate::tests::folder();
-    let mut f = Fixture::new(dir.path(), Some("Example GPU"));
-    // Something is always there, so that a report exists.
-    f.row("other/cpu/any/1", Wall, 1.0);
-    plant(&mut f);
-    let report = read(dir.path(), dir.path(), &Options::default()).unwrap();
-    (report.machine, report.findings)
-}
 
 pub(crate) fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
     machine(plant).1

@@ -1,9 +1,9 @@
 //! What the findings of the group `precision` say: speed, error and energy, in the planted
 //! direction, and nothing without them.
 
-use crate::tests::fixture::{Fixture, Planted};
-use crate::tests::lessons::{findings, near, says};
-use crossover_results::model::{Energy, Telemetry};
+use super::lessons::{findings, near, says};
+use super::{Fixture, Planted};
+use crate::model::{Energy, Telemetry};
 use crossover_words::Clock::{Events, EventsGated};
 
 #[test]

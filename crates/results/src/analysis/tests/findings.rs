@@ -1,18 +1,13 @@
 //! Findings where real results do not show them: the other way round, of other machines, of roles
-//! alone. What they say of real results is held by the stored record of the command's tests.
+//! alone.
 
-use std::path::Path;
-
-use crate::report::{Options, Report, read};
-use crate::tests::fixture::{Fixture, Planted};
-use crate::tests::lessons::{findings, near, plant, says};
-use crossover_results::analysis::findings::finding::Finding;
-use crossover_results::model::Cost;
+use super::lessons::{findings, near, plant, says};
+use super::{Fixture, Planted};
+use crate::analysis::answer::crossover_answer;
+use crate::analysis::findings::finding::Finding;
+use crate::analysis::reuse;
+use crate::model::Cost;
 use crossover_words::Clock::{Events, EventsGated, Wall};
-
-fn assembled(root: &Path) -> Report {
-    read(root, root, &Options::default()).unwrap()
-}
 
 pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
     findings.iter().find(|f| f.id == id)
@@ -46,8 +41,7 @@ fn of_two_that_cross_together_the_faster_is_the_winner() {
 
 #[test]
 fn cold_start_pays_after_some_calls() {
-    let dir = crate::tests::folder();
-    let f = Fixture::new(dir.path(), Some("Example GPU"));
+    let f = Fixture::new();
     for (phase, ns) in [
         ("driver-init", 1e7),
         ("context", 9e7),
@@ -63,7 +57,8 @@ fn cold_start_pays_after_some_calls() {
     plant(&f, "matmul/gpu/transfer/1024", Wall, 1e6, 1);
     plant(&f, "matmul/gpu/cublas-eager/1024", Events, 1e5, 1);
     plant(&f, "matmul/cpu/best/1024", Wall, 4e5, 0);
-    let reuse = assembled(dir.path()).reuse;
+    let machine = f.machine();
+    let reuse = reuse::find(&machine, &crossover_answer::find(&machine, &[]));
     near(reuse[0].rows[0].calls.unwrap(), 1000.0);
 }
 
@@ -117,8 +112,8 @@ fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {
 fn a_step_of_several_kernels_has_findings_by_its_roles() {
     use std::collections::BTreeMap;
 
-    use crossover_results::model::role::Residency;
-    use crossover_results::model::{Format, Launches, Library, Role, Unit};
+    use crate::model::role::Residency;
+    use crate::model::{Format, Launches, Library, Role, Unit};
 
     let found = findings(|f| {
         let role = |launches, format| Role {
@@ -173,7 +168,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
             }),
             ..Planted::new("training/gpu/transfer-pinned/256", Wall, 80e3)
         });
-        let mut topic = crossover_results::model::GroupInfo::of("training");
+        let mut topic = crate::model::GroupInfo::of("training");
         topic.title = "Training step".to_owned();
         topic.work = "the training step".to_owned();
         topic.part = "kernel".to_owned();

@@ -1,10 +1,9 @@
 //! What a benchmark is held against: the planted share, of the limit that is its own.
 
-use crate::tests::fixture::{Fixture, Planted};
-use crate::tests::lessons::machine;
-use crossover_results::analysis::limits::{self, Share};
-use crossover_results::model::{Cost, Format, Library, LinkBytes, Role, Telemetry};
-use crossover_results::store::machine::MachineResults;
+use super::{Fixture, Planted, machine};
+use crate::analysis::limits::{self, Share};
+use crate::model::{Cost, Format, Library, LinkBytes, Role, Telemetry};
+use crate::store::machine::MachineResults;
 use crossover_words::Clock::{self, EventsCold, EventsGated, Wall};
 
 /// The words for a planted benchmark; none where there is no share.

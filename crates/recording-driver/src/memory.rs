@@ -368,26 +368,4 @@ mod tests {
         memory.free(d1);
         assert_eq!(why(&memory, d1, 4), "d1 (freed) is used after it was freed");
     }
-
-    #[test]
-    fn a_copy_is_refused_and_not_ended() {
-        let (mut memory, names, d1) = memory();
-        let fault = memory.side(d1, 4097, true).unwrap_err();
-        assert_eq!((fault.code, fault.corrupts), (code::INVALID_VALUE, false));
-        assert_eq!(
-            memory.side(&raw const names as u64, 8, false).unwrap().name,
-            "host"
-        );
-        assert!(memory.side(&raw const names as u64, 8, true).is_err());
-        memory.free(d1);
-        assert!(memory.side(d1, 1, true).is_err());
-        assert!(
-            memory
-                .starting_at(d1)
-                .unwrap_err()
-                .why
-                .contains("freed before")
-        );
-        assert!(memory.starting_at(d1 + 4).is_err());
-    }
 }

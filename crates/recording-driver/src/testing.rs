@@ -1,40 +1,21 @@
 //! What several tests of this crate begin with.
 
 use crate::context;
-use crate::device::{Description, description};
+use crate::device::description;
 use crate::launch::Shape;
 use crate::state::State;
 
-/// Two kernels.
+/// A kernel without parameters.
 pub(crate) const IMAGE: &str = "\
 crossover-image
 source test.cu
 kernel 1024 k
-kernel 256 sum
-param 8 float *
-param 4 float
-param 4 int
 end
 ";
 
-fn with(description: Description) -> State {
-    State::new(Box::leak(Box::new(description)))
-}
-
 /// A driver whose context is current on this thread.
 pub(crate) fn opened() -> (State, u64) {
-    let mut state = with(description().clone());
-    let context = state.retain();
-    context::set_current(context);
-    (state, context)
-}
-
-/// The same, and its times do not vary.
-pub(crate) fn exact() -> (State, u64) {
-    let mut state = with(Description {
-        variation_ppm: 0,
-        ..description().clone()
-    });
+    let mut state = State::new(description());
     let context = state.retain();
     context::set_current(context);
     (state, context)

@@ -153,11 +153,11 @@ fn offset(place: &Place, content: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::exact;
+    use crate::testing::opened;
 
     #[test]
     fn a_copy_that_changes_nothing_is_left_out_and_none_else() {
-        let (mut state, _) = exact();
+        let (mut state, _) = opened();
         let stream = state.create_stream(true).unwrap();
         let (d1, d2) = (state.allocate(8).unwrap(), state.allocate(8).unwrap());
         let read = |state: &mut State| {

@@ -203,7 +203,7 @@ pub(crate) fn launches() {
 /// Work on another stream and what cannot be captured are errors.
 pub(crate) fn errors() {
     let stand_in = StandIn::new();
-    let nothing = "enqueued nothing on the stream that is timed";
+    let nothing = "enqueued nothing on the timed stream";
     fails(&mut task(&stand_in, "elsewhere"), nothing);
     let captured = "cannot be captured in a CUDA graph";
     fails(&mut task(&stand_in, "cannot"), captured);

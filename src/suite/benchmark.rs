@@ -20,7 +20,7 @@ use crate::suite::run::Run;
 use crate::suite::sampler::Sampler;
 use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, Sampling, Timing};
 use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
-use crate::workload::calibrate::{self, Calibration};
+use crate::workload::choose::{self, Calibration};
 use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
@@ -207,8 +207,8 @@ impl Run {
         caught(|| {
             let inputs = inputs.get_or_init(|| (bench.group.operation.inputs)(bench.size));
             // Discards the choices of the benchmark before.
-            calibrate::take_recent();
-            calibrate::take_calibrations();
+            choose::take_recent();
+            choose::take_calibrations();
             let mut routine = self.make(bench, inputs)?;
             self.run_once(&mut *routine)?;
             if self.verifies() {
@@ -506,11 +506,11 @@ impl Run {
         let mut extra = BTreeMap::new();
         let others = self.journal.background_since(bench.begun);
         extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
-        bench.choices.extend(calibrate::take_recent());
-        (bench.calibrations).extend(calibrate::take_calibrations());
+        bench.choices.extend(choose::take_recent());
+        (bench.calibrations).extend(choose::take_calibrations());
         if self.turns.is_none() {
             let asked_for = others.map(|_| bench.choices.keys().cloned());
-            let disturbed = calibrate::forget_disturbed(asked_for.into_iter().flatten());
+            let disturbed = choose::forget_disturbed(asked_for.into_iter().flatten());
             bench.disturbed.extend(disturbed);
         }
         if !bench.calibrations.is_empty() {

@@ -26,7 +26,7 @@ use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
-use crate::workload::calibrate;
+use crate::workload::choose;
 use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
@@ -145,7 +145,7 @@ impl Suite {
             run.confirm(When::BetweenGroups);
         }
         if let Some(turns) = &run.turns {
-            let choices = calibrate::made();
+            let choices = choose::made();
             turns.say(&TurnMessage::Chose { choices });
         }
         run.confirm(When::AfterGroups);
@@ -181,7 +181,7 @@ impl Run {
         if let Some(turns) = &mut self.turns {
             turns.announce(ids.clone());
             let told = turns.told();
-            calibrate::hand_over(told.choices.clone());
+            choose::hand_over(told.choices.clone());
             // Where none of them is this process's, the filter is not at fault.
             self.journal.selected |= told.only.is_some();
         }

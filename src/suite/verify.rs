@@ -11,7 +11,7 @@ use crate::model::id::Device;
 use crate::suite::group::{AnyGroup, Inputs, Make, Row};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
-use crate::workload::calibrate;
+use crate::workload::choose;
 use crate::workload::routine::{Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
@@ -85,7 +85,7 @@ impl AnyGroup {
     ) -> Result<BTreeMap<String, String>, RoutineError> {
         let row = self.row(function)?;
         let inputs = (self.operation.inputs)(size);
-        calibrate::begin_anew(choices);
+        choose::begin_anew(choices);
         begin("set-up");
         let mut routine = make(row, &inputs, Some(gpu))?;
         begin("first run");
@@ -101,7 +101,7 @@ impl AnyGroup {
         begin("drop");
         drop(routine);
         gpu.context().check_err()?;
-        Ok(calibrate::made())
+        Ok(choose::made())
     }
 
     /// Checks a routine that measures child processes, which poison and verify for themselves: each

@@ -11,7 +11,7 @@ use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
-use crate::workload::calibrate;
+use crate::workload::choose;
 use crossover_results::analysis::answer::confirmations::of_confirmations;
 use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
 use crossover_system::interrupt;
@@ -194,7 +194,7 @@ impl Confirming {
         }
         if let Some(folder) = &self.shared {
             // Without them, the child calibrates anew.
-            let _ = calibrate::add_to(&folder.path().join(CHOICES));
+            let _ = choose::add_to(&folder.path().join(CHOICES));
         }
         let mut said = Answered::default();
         let asked = child::ask(&self.order(open), &[], |task| said.hear(task));

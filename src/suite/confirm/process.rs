@@ -9,7 +9,7 @@ use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{CHOICES, Order, TaskResult};
 use crate::suite::group::AnyGroup;
 use crate::timing::catch_panic;
-use crate::workload::calibrate;
+use crate::workload::choose;
 use crate::workload::routine::RoutineError;
 use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;
@@ -27,7 +27,7 @@ fn carry_out(
     let settings = Settings::from_env()?;
     let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
     if let (Some(folder), Some(choices)) = (order.shared, &choices) {
-        calibrate::read_from(choices);
+        choose::read_from(choices);
         shared::share_in(folder);
     }
     let taking_turns = TakingTurns::new(&settings);
@@ -43,9 +43,9 @@ fn carry_out(
             None => Err("there is no such group".to_owned()),
         };
         // The next process is not to take over what was chosen while other work ran.
-        calibrate::forget_disturbed([]);
+        choose::forget_disturbed([]);
         if let Some(choices) = &choices {
-            calibrate::add_to(choices)?;
+            choose::add_to(choices)?;
         }
         say(TaskResult {
             group: task.group,

@@ -8,7 +8,7 @@ use rustfft::num_complex::Complex;
 use rustfft::{FftDirection, FftPlanner};
 
 use crate::workload::fft::problem::{BATCH, Fft, complex, complex_mut};
-use crate::workload::prepare::{Threads, calibrate};
+use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
@@ -32,7 +32,7 @@ pub fn best(problem: &Rc<Fft>) -> Made {
     tasks.dedup();
     // Made where something is to be calibrated: it is as much memory as the routine's own.
     let mut trial = None;
-    let tasks = calibrate::fastest(&threads, &choice, &tasks, |tasks, times| {
+    let tasks = choose::on_cpu(&threads, &choice, &tasks, |tasks, times| {
         let (plan, y) = trial.get_or_insert_with(|| {
             let plan = Plan::new(n, FftDirection::Forward, BATCH);
             (plan, vec![0.0; problem.x.len()])

@@ -11,7 +11,7 @@ use crate::workload::matmul::element::Element;
 use crate::workload::matmul::gemm::{Call, Gemm};
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::tiles::{TILES, Tile, tile};
-use crate::workload::prepare::{Device, Prepared, Steps, trial};
+use crate::workload::prepare::{Device, Prepared, Steps, choose};
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::matmul::end_to_end::{from_host, from_host_ways};
@@ -128,7 +128,7 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
             _ => Ok(replayed(gpu, work)?),
         }
     };
-    let (way, mut routine) = trial::fastest(&choice, &names, make, run)?;
+    let (way, mut routine) = choose::made_by(&choice, &names, make, run)?;
     routine.notes.insert(0, format!("fastest: {way}"));
     Ok(Box::new(routine))
 }

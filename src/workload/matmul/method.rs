@@ -9,7 +9,7 @@ use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::number::in_format;
-use crate::workload::prepare::{Threads, calibrate};
+use crate::workload::prepare::{Threads, choose};
 
 /// How a product, or each of a batch, is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +194,7 @@ fn fastest<T: Element>(
 ) -> Method {
     // Allocated only where something is measured.
     let mut c = Vec::new();
-    calibrate::fastest(threads, choice, candidates, |method, times| {
+    choose::on_cpu(threads, choice, candidates, |method, times| {
         c.resize(whole.c_len(), T::NAN);
         for _ in 0..times {
             method.multiply(threads, part, whole, &problem.a, &problem.b, &mut c);

@@ -197,38 +197,6 @@ impl<T> Place<T> {
 mod tests {
     use super::*;
 
-    /// Rates of an H200: pinned copies one way in bytes/s, cuBLAS SGEMM in FLOP/s.
-    const COPY: f64 = 55.5e9;
-    const SGEMM: f64 = 51.2e12;
-
-    /// Seconds that the schedule takes where each piece runs at the full rate, and where
-    /// upload, product and download only wait for what they need.
-    fn predicted(schedule: &Schedule, n: usize) -> f64 {
-        let copy = |rows: usize, columns: usize| 4.0 * (rows * columns) as f64 / COPY;
-        let product = |m: usize, k: usize| 2.0 * (m * n * k) as f64 / SGEMM;
-        let (mut uploaded, mut computed, mut downloaded) = (0.0f64, 0.0f64, 0.0f64);
-        for panel in &schedule.panels {
-            uploaded += 2.0 * copy(n, panel.len());
-            computed = computed.max(uploaded) + product(n, panel.len());
-        }
-        uploaded += copy(schedule.rest.len(), n);
-        for rows in &schedule.blocks {
-            uploaded += copy(rows.len(), schedule.rest.len());
-            computed = computed.max(uploaded) + product(rows.len(), schedule.rest.len());
-            downloaded = downloaded.max(computed) + copy(rows.len(), n);
-        }
-        downloaded
-    }
-
-    fn in_sequence(n: usize) -> f64 {
-        12.0 * (n * n) as f64 / COPY + 2.0 * (n as f64).powi(3) / SGEMM
-    }
-
-    /// The longer of upload and product: the download has the other direction of the link.
-    fn limit(n: usize) -> f64 {
-        (8.0 * (n * n) as f64 / COPY).max(2.0 * (n as f64).powi(3) / SGEMM)
-    }
-
     #[test]
     fn the_pieces_are_the_whole() {
         for n in [2048, 2049, 3001, 4096, 8192, 16_384, 32_768] {
@@ -275,51 +243,5 @@ mod tests {
         assert!(!Schedule::half(256, 4).is_worth_it());
         let even: Vec<_> = even(3, 16).collect();
         assert_eq!(even, [0..1, 1..2, 2..3]);
-    }
-
-    #[test]
-    fn overlapping_a_small_product_is_predicted_to_pay() {
-        let took = predicted(&Schedule::half(1024, 4), 1024);
-        assert!(took < 0.8 * in_sequence(1024), "{took}");
-        assert!(took < 1.4 * limit(1024), "{took}");
-    }
-
-    #[test]
-    fn the_prediction_is_near_the_limit_and_never_behind_the_sequence() {
-        for n in [2048, 4096, 8192, 16_384, 32_768] {
-            let took = predicted(&Schedule::panels(n), n);
-            assert!(took >= limit(n), "{n}: {took}");
-            assert!(took < 0.9 * in_sequence(n), "{n}: {took}");
-            if n >= 8192 {
-                assert!(took <= 1.07 * limit(n), "{n}: {took} of {}", limit(n));
-            }
-        }
-    }
-
-    /// The alternatives in `docs/kernels.md`; `cargo test predictions -- --nocapture` prints
-    /// their times.
-    #[test]
-    fn predictions() {
-        for n in [2048, 4096, 8192, 16_384] {
-            println!(
-                "order {n}: in sequence {:.2} ms, limit {:.2} ms, chosen {:.2} ms",
-                1e3 * in_sequence(n),
-                1e3 * limit(n),
-                1e3 * predicted(&Schedule::panels(n), n)
-            );
-            for (part, panels) in [(4, 1), (8, 1), (8, 2), (16, 1), (16, 2), (16, 3), (32, 4)] {
-                for blocks in [4, 8, 16] {
-                    let blocks = (n / FEWEST_ROWS).clamp(1, blocks);
-                    let schedule = Schedule::with(n, part, panels, blocks);
-                    let took = predicted(&schedule, n);
-                    assert!(took >= limit(n));
-                    println!(
-                        "  {panels} panels from 1/{part}, {} blocks: {:.2} ms",
-                        schedule.blocks.len(),
-                        1e3 * took
-                    );
-                }
-            }
-        }
     }
 }

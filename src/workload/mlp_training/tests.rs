@@ -237,25 +237,6 @@ fn a_second_step_without_restoring_is_found() {
     }
 }
 
-/// Training goes on: over some steps the loss falls.
-#[test]
-fn steps_in_a_row_lower_the_loss() {
-    let problem = Rc::new(Training::new(16));
-    let mut last = step(&problem, |v| v);
-    let before = last.loss;
-    let mut counter = problem.start.counter;
-    for _ in 0..3 {
-        counter = counter.next();
-        let mut next = Training::new(16);
-        next.start.parameters.clone_from(&last.parameters);
-        next.start.first.clone_from(&last.first);
-        next.start.second.clone_from(&last.second);
-        next.start.counter = counter;
-        last = step(&next, |v| v);
-    }
-    assert!(last.loss < before - 0.01, "{before} to {}", last.loss);
-}
-
 #[test]
 fn the_constants_are_those_of_the_source() {
     for text in [

@@ -9,7 +9,7 @@ use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::Tolerance;
 use crate::workload::number::in_format;
-use crate::workload::prepare::{Threads, calibrate};
+use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 use crossover_arithmetic::Isa;
@@ -67,7 +67,7 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
         threads.count()
     );
     let mut y = vec![T::zero(); problem.len()];
-    let plan = calibrate::fastest(&threads, &choice, &plans, |plan, times| {
+    let plan = choose::on_cpu(&threads, &choice, &plans, |plan, times| {
         (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &T::nested));
     });
     let threads = match plan.grain >= problem.len() {

@@ -10,7 +10,7 @@ use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
 use crate::workload::network::tile::{self, Tile};
 use crate::workload::prepare::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace, launches, timed,
+    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace, choose, launches,
 };
 use crate::workload::routine::RoutineError;
 
@@ -134,8 +134,8 @@ pub(super) unsafe fn fastest(
     }
     let names: Vec<String> = ways.iter().map(Way::to_string).collect();
     let choice = choice(gpu, &product, &ways);
-    let chosen = timed::fastest(gpu, &choice, &names, |at| {
-        // SAFETY: the caller's promise; `timed` waits for what it enqueues.
+    let chosen = choose::on_gpu(gpu, &choice, &names, |at| {
+        // SAFETY: the caller's promise; `choose` waits for what it enqueues.
         unsafe { ways[at].enqueue(gpu.stream()) }
     })?;
     let way = ways.swap_remove(chosen);

@@ -15,7 +15,7 @@ use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::prepare::steps::Call;
 use crate::workload::prepare::{
-    Epilogue, HostMemory, Memory, On, Operand, Prepared, Product, Steps, Workspace, timed,
+    Epilogue, HostMemory, Memory, On, Operand, Prepared, Product, Steps, Workspace, choose,
 };
 use crate::workload::routine::{Done, Made, RoutineError};
 
@@ -322,7 +322,7 @@ impl Network {
         let orders = [Order::BesideFirst, Order::BesideLast, Order::InTurn];
         let steps = orders.map(|order| self.steps(order)).into_iter();
         let steps = steps.collect::<Result<Vec<Steps>, _>>()?;
-        let at = timed::fastest(&self.gpu, choice, &words, |at| steps[at].enqueue())?;
+        let at = choose::on_gpu(&self.gpu, choice, &words, |at| steps[at].enqueue())?;
         self.note(format!("{of}: {}", words[at]));
         Ok(orders[at])
     }

@@ -17,7 +17,7 @@ use crate::workload::network::model::{
     Activation, HEAD, HEADS, Kept, Kind, Layer, Linear, QKV, SEQUENCE, WIDTH,
 };
 use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::prepare::{Epilogue, Product, kernels, timed};
+use crate::workload::prepare::{Epilogue, Product, choose, kernels};
 use crate::workload::routine::{Done, RoutineError};
 
 /// What lies between the products of a transformer.
@@ -200,9 +200,9 @@ impl Network {
         let (sequences, device) = (self.rows / SEQUENCE, &gpu.properties().name);
         let choice = format!("attention, {sequences} sequences in {format}, on {device}");
         let names = candidates.map(|[queries, _]| format!("{queries} queries per block"));
-        let chosen = timed::fastest(&gpu, &choice, &names, |at| {
+        let chosen = choose::on_gpu(&gpu, &choice, &names, |at| {
             // SAFETY: the arguments are those that the kernel declares, and memory of the routine;
-            // `timed` waits for what it enqueues.
+            // `choose` waits for what it enqueues.
             unsafe { launches[at].launch(gpu.stream()) }
         })?;
         let kernel = launch(candidates[chosen])?;

@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::network::operations::transpose;
-use crate::workload::prepare::{Threads, calibrate};
+use crate::workload::prepare::{Threads, choose};
 
 /// Values as a row-major matrix of `columns` columns.
 pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
@@ -104,7 +104,7 @@ impl Way {
         let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
         let count = threads.count();
         let choice = format!("{name}, {m} x {n} x {k}, on the CPU, {count} threads at most");
-        calibrate::fastest(
+        choose::on_cpu(
             threads,
             &choice,
             &candidates(&a, &b, count),

@@ -11,12 +11,13 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::prepare::block::Block;
+use crate::workload::prepare::choose;
 use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
-use crate::workload::prepare::trial;
+
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// What is done with each piece, or why it cannot be.
@@ -263,7 +264,7 @@ fn from_pinned<O: EndToEnd>(
     let names: Vec<&str> = ways.iter().map(|way| &*way.name).collect();
     let make = |at: usize| ways[at].steps(gpu, &places);
     let run = |steps: &mut Steps, times| (0..times).try_for_each(|_| Ok(steps.run()?));
-    let (way, steps) = trial::fastest(&choice, &names, make, run)?;
+    let (way, steps) = choose::made_by(&choice, &names, make, run)?;
     work.notes.push(way);
     (work.steps, work.waits) = (steps, true);
     checked(&mut work, problem, places.last());
@@ -278,7 +279,7 @@ fn staged<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let names: Vec<String> = ways.iter().map(|way| way.name()).collect();
     let make = |at: usize| staged_by(gpu, problem, ways[at]);
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (way, mut work) = trial::fastest(&choice, &names, make, run)?;
+    let (way, mut work) = choose::made_by(&choice, &names, make, run)?;
     work.notes.insert(0, way);
     Ok(Box::new(work))
 }

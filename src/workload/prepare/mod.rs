@@ -2,8 +2,8 @@
 //! among several ways, threads, vectors, and the handles of libraries. No operation is named here.
 
 pub(crate) mod block;
-pub(crate) mod calibrate;
 pub(crate) mod child_process;
+pub(crate) mod choose;
 pub(crate) mod cublaslt;
 pub(crate) mod elementwise;
 pub(crate) mod end_to_end;
@@ -17,8 +17,6 @@ pub(crate) mod source;
 pub(crate) mod staging;
 pub(crate) mod steps;
 pub(crate) mod threads;
-pub(crate) mod timed;
-pub(crate) mod trial;
 
 pub(crate) use block::Block;
 pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::prepare::{Threads, calibrate, wide};
+use crate::workload::prepare::{Threads, choose, wide};
 use crate::workload::reduction::problem::{Order, Sum};
 use crate::workload::routine::Made;
 use crate::workload::simple::OnCpu;
@@ -61,7 +61,7 @@ pub fn simd(problem: &Rc<Sum>) -> Made {
     tasks.retain(|&tasks| tasks <= blocks);
     tasks.sort_unstable();
     tasks.dedup();
-    let tasks = calibrate::fastest(&threads, &choice, &tasks, |tasks, times| {
+    let tasks = choose::on_cpu(&threads, &choice, &tasks, |tasks, times| {
         (0..times).for_each(|_| _ = black_box(in_tasks(&threads, tasks, &problem.x)));
     });
     let threads = if tasks == 1 { Threads::One } else { threads };

@@ -19,7 +19,7 @@ use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::prepare::{
     Block, Device, Downloads, HostMemory, Memory, On, Prepared, Stage, Staging, Steps, block_bytes,
-    threads_to_try, trial,
+    choose, threads_to_try,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -178,7 +178,7 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made
         Ok(work)
     };
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (chosen, mut work) = trial::fastest(&choice, &names, make, run)?;
+    let (chosen, mut work) = choose::made_by(&choice, &names, make, run)?;
     work.notes.push(chosen);
     Ok(Box::new(work))
 }

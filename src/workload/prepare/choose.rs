@@ -1,16 +1,21 @@
-//! Chooses among several ways to compute the same the one that is fastest on this machine.
+//! Chooses among several ways to compute the same the one that is fastest on this machine: of code of
+//! the CPU ([`on_cpu`]), of steps of the GPU by device time ([`on_gpu`]), and of whole routines from start
+//! to end ([`made_by`]).
 //!
 //! Two processes may choose differently, and would then differ by what they chose. So a choice is
 //! made once in a process, and a process can be handed the choices of another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use crate::device::{Gpu, copies_and_events::record, graph::Graph};
 use crate::timing::CudaError;
+use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::RoutineError;
 use crossover_machine::load::Load;
@@ -155,7 +160,7 @@ pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeS
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs a candidate a number of times. Takes [`LONGEST`], or where rounds take longer
+/// iteration. `run` runs a candidate a number of times. Takes [`LONGEST`], or where rounds take longer
 /// [`FEWEST_ROUNDS`] of them, of long candidates [`FEWEST_LONG_ROUNDS`].
 ///
 /// Waking the threads is kept out of the measurements, and no thread spins beside the next
@@ -166,14 +171,14 @@ pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeS
 ///
 /// # Panics
 /// Without a candidate.
-pub(crate) fn fastest<T: Copy + Display>(
+pub(crate) fn on_cpu<T: Copy + Display>(
     threads: &Threads,
     choice: &str,
     candidates: &[T],
     mut run: impl FnMut(T, u32),
 ) -> T {
     let names: Vec<String> = candidates.iter().map(T::to_string).collect();
-    let chosen = fastest_that_works(choice, &names, |at, times| {
+    let chosen = place(choice, &names, |at, times| {
         if times > 1 {
             run(candidates[at], 1);
         }
@@ -186,15 +191,74 @@ pub(crate) fn fastest<T: Copy + Display>(
     candidates[chosen.expect("there is a candidate, and none fails")]
 }
 
-/// The place of the fastest of the named candidates, as [`fastest`], where `run` itself returns how long
-/// the iterations took. One may fail: it is then not measured again.
+/// Makes the fastest of the named ways, and returns its name with it. Where it is chosen already, only it
+/// is made. `make` is given the place of a way among the names. `run` runs a way a number of times, to the
+/// end. A way may fail to run: the others are chosen from.
 ///
 /// # Errors
-/// That of a candidate that poisons the context, or of one where none works.
+/// Where something cannot be made; the error of a way that poisons the context, or of one where none
+/// works.
 ///
 /// # Panics
-/// Without a candidate.
-pub(crate) fn fastest_that_works(
+/// Without a way.
+pub(crate) fn made_by<M>(
+    choice: &str,
+    names: &[impl AsRef<str>],
+    mut make: impl FnMut(usize) -> Result<M, RoutineError>,
+    mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
+) -> Result<(String, M), RoutineError> {
+    let with_name = |at: usize, made| (names[at].as_ref().to_owned(), made);
+    if let Some(at) = taken(choice, names) {
+        return Ok(with_name(at, make(at)?));
+    }
+    let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
+    let at = place(choice, names, |at, times| {
+        let start = Instant::now();
+        run(&mut made[at], times)?;
+        Ok(start.elapsed())
+    })?;
+    Ok(with_name(at, made.swap_remove(at)))
+}
+
+/// The place of the named candidate that takes the least device time. `enqueue` puts one iteration on the
+/// GPU's stream. The iterations of a measurement are replayed as a graph: launched one by one, those of a
+/// few microseconds would all take as long as their launches.
+///
+/// # Errors
+/// Errors of CUDA where no candidate works.
+pub(crate) fn on_gpu(
+    gpu: &Gpu,
+    choice: &str,
+    names: &[impl AsRef<str>],
+    mut enqueue: impl FnMut(usize) -> Result<(), CudaError>,
+) -> Result<usize, RoutineError> {
+    let stream = gpu.stream();
+    let [first, last] = &[timing_event(gpu)?, timing_event(gpu)?];
+    let mut graphs = HashMap::new();
+    place(choice, names, |at, times| {
+        let graph = match graphs.entry((at, times)) {
+            Entry::Occupied(graph) => graph.into_mut(),
+            Entry::Vacant(none) => {
+                // Once before the capture, in which no kernel may be loaded.
+                enqueue(at)?;
+                gpu.synchronize()?;
+                let iterations = || (0..times).try_for_each(|_| enqueue(at));
+                none.insert(Graph::capture(stream, iterations)?)
+            }
+        };
+        record(first, stream)?;
+        // SAFETY: what the candidates use outlives the calibration, and this waits for them.
+        unsafe { graph.launch() }?;
+        record(last, stream)?;
+        gpu.synchronize()?;
+        let took = nanoseconds(first, last)?;
+        Ok(Duration::from_secs_f64(took.max(100.0) * 1e-9))
+    })
+}
+
+/// The place of the named candidate with the shortest typical time of one iteration, by the time that
+/// `run` returns. A candidate that fails is not measured again.
+fn place(
     choice: &str,
     names: &[impl AsRef<str>],
     mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
@@ -204,8 +268,7 @@ pub(crate) fn fastest_that_works(
     }
     let (start, load) = (Instant::now(), Load::now());
     let mut failure: Option<RoutineError> = None;
-    let candidates: Vec<usize> = (0..names.len()).collect();
-    let fastest = fastest_of(&candidates, |at, times| {
+    let fastest = fastest_of(names.len(), |at, times| {
         let took = run(at, times);
         took.map_err(|error| {
             // The first one that says why the context is lost stays.
@@ -235,8 +298,8 @@ pub(crate) fn fastest_that_works(
 }
 
 /// The place of the candidate that is chosen already, if it is one of these, and notes that it was
-/// asked for. What the others need can then be left out.
-pub(crate) fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+/// asked for.
+fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let mut choices = choices();
     let taken = choices.taken(choice, names)?;
     choices.note(choice, names[taken].as_ref());
@@ -249,28 +312,28 @@ fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 }
 
 /// The fastest by the time that `run` gives, and what it saves; `None` where each fails.
-fn fastest_of<T: Copy>(
-    candidates: &[T],
-    mut run: impl FnMut(T, u32) -> Option<Duration>,
-) -> Option<(T, Duration)> {
-    if let [only] = candidates {
-        return Some((*only, Duration::ZERO));
+fn fastest_of(
+    candidates: usize,
+    mut run: impl FnMut(usize, u32) -> Option<Duration>,
+) -> Option<(usize, Duration)> {
+    if candidates == 1 {
+        return Some((0, Duration::ZERO));
     }
-    let entry = |&candidate: &T| {
+    let measured = |candidate| {
         let (times, took) = enough(|times| run(candidate, times))?;
         let mut seconds = Vec::with_capacity(ROUNDS);
         seconds.push(took.as_secs_f64() / f64::from(times));
         Some((
             took >= LONG,
-            Entry {
+            Measured {
                 candidate,
                 times,
                 seconds,
             },
         ))
     };
-    let entries = candidates.iter().filter_map(entry);
-    let (long, mut entries): (Vec<bool>, Vec<Entry<T>>) = entries.unzip();
+    let entries = (0..candidates).filter_map(measured);
+    let (long, mut entries): (Vec<bool>, Vec<Measured>) = entries.unzip();
     let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
     let first_counts = long.iter().all(|long| *long);
@@ -302,30 +365,35 @@ fn fastest_of<T: Copy>(
             dropped.extend(slower_than(*slower, &mut entries));
         }
     }
-    let typical = |entry: &Entry<T>| entry.typical();
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
-    let all = dropped.into_iter().chain(entries.iter().map(typical));
+    let all = dropped
+        .into_iter()
+        .chain(entries.iter().map(Measured::typical));
     let saved = lower_median(all.collect()) - fastest.typical();
     // Below zero where the machine became slower after others were dropped.
     Some((fastest.candidate, Duration::from_secs_f64(saved.max(0.0))))
 }
 
 /// Takes out what is so many times slower than the fastest, and gives its typical times.
-fn slower_than<T>(factor: f64, entries: &mut Vec<Entry<T>>) -> Vec<f64> {
-    let limit = factor * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
+fn slower_than(factor: f64, entries: &mut Vec<Measured>) -> Vec<f64> {
+    let limit = factor
+        * entries
+            .iter()
+            .map(Measured::typical)
+            .fold(f64::MAX, f64::min);
     let slow = entries.extract_if(.., |entry| entry.typical() > limit);
     slow.map(|entry| entry.typical()).collect()
 }
 
-struct Entry<T> {
-    candidate: T,
+struct Measured {
+    candidate: usize,
     /// Iterations of a measurement.
     times: u32,
     /// Time of one iteration, by measurement.
     seconds: Vec<f64>,
 }
 
-impl<T> Entry<T> {
+impl Measured {
     fn typical(&self) -> f64 {
         lower_median(self.seconds.clone())
     }
@@ -358,29 +426,52 @@ mod tests {
 
     const MICRO: Duration = Duration::from_micros(1);
 
-    /// A choice of this test alone: the choices of a process are shared by all tests.
+    /// The fastest of candidates that take so many microseconds, as `at` says of the place and of how
+    /// often it was asked before.
+    fn of_micros(
+        micros: &[u32],
+        at: impl Fn(usize, u32) -> u32,
+    ) -> (Option<(usize, Duration)>, Vec<u32>) {
+        let mut asked = vec![0; micros.len()];
+        let chosen = fastest_of(micros.len(), |place, times| {
+            asked[place] += 1;
+            let micros = at(place, asked[place]);
+            (micros > 0).then_some(micros * times * MICRO)
+        });
+        (chosen, asked)
+    }
+
+    /// The choices of a process are shared by all tests, so each test has choices of its own.
     #[test]
     fn a_choice_is_made_once() {
         let mut measured = 0;
-        let first = fastest(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
+        let first = on_cpu(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
         assert!(measured > 0);
         assert_eq!(made()["made once"], first.to_string());
-        let again = fastest(&Threads::One, "made once", &[1, 2], |_, _| {
-            panic!("measured")
-        });
-        assert_eq!(again, first);
+        let never = |_, _| panic!("measured");
+        assert_eq!(on_cpu(&Threads::One, "made once", &[1, 2], never), first);
     }
 
     #[test]
-    fn a_choice_that_was_handed_over_is_taken() {
-        let earlier = ("handed over".to_owned(), "2".to_owned());
-        hand_over([earlier, ("never asked for".to_owned(), "1".to_owned())].into());
-        let chosen = fastest(&Threads::One, "handed over", &[1, 2], |_, _| {
-            panic!("measured")
-        });
-        assert_eq!(chosen, 2);
+    fn a_choice_that_was_handed_over_is_taken_where_its_candidate_exists() {
+        let earlier = [
+            ("handed over", "2"),
+            ("never asked for", "1"),
+            ("gone", "3"),
+        ];
+        hand_over(
+            earlier
+                .map(|(choice, name)| (choice.into(), name.into()))
+                .into(),
+        );
+        let never = |_, _| panic!("measured");
+        assert_eq!(on_cpu(&Threads::One, "handed over", &[1, 2], never), 2);
         assert_eq!(made()["handed over"], "2");
         assert!(!made().contains_key("never asked for"));
+        let mut measured = 0;
+        let chosen = on_cpu(&Threads::One, "gone", &[1, 2], |_, _| measured += 1);
+        assert!(measured > 0);
+        assert_eq!(made()["gone"], chosen.to_string());
     }
 
     #[test]
@@ -390,7 +481,7 @@ mod tests {
         read_from(&file);
         fs::write(&file, r#"{"of an earlier process":"2"}"#).unwrap();
         read_from(&file);
-        let chosen = fastest(&Threads::One, "of an earlier process", &[1, 2], |_, _| {
+        let chosen = on_cpu(&Threads::One, "of an earlier process", &[1, 2], |_, _| {
             panic!("measured")
         });
         assert_eq!(chosen, 2);
@@ -420,102 +511,112 @@ mod tests {
         assert!(choices.disturbed.is_empty());
     }
 
+    /// Asks for one of two ways that are made as they are called.
+    fn of_two(
+        choice: &str,
+        names: [&'static str; 2],
+    ) -> (Result<String, String>, Vec<&'static str>) {
+        let mut made = Vec::new();
+        let make = |at: usize| {
+            made.push(names[at]);
+            Ok(names[at])
+        };
+        let chosen = made_by(choice, &names, make, |way, _| match *way {
+            "works" => Ok(()),
+            fails => Err(fails.into()),
+        });
+        let name = chosen
+            .map(|(name, _)| name)
+            .map_err(|error| error.to_string());
+        (name, made)
+    }
+
     #[test]
-    fn a_candidate_that_does_not_exist_here_is_not_taken() {
-        hand_over([("gone".to_owned(), "3".to_owned())].into());
-        let mut measured = 0;
-        let chosen = fastest(&Threads::One, "gone", &[1, 2], |_, _| measured += 1);
-        assert!(measured > 0);
-        assert_eq!(made()["gone"], chosen.to_string());
+    fn a_way_that_fails_is_not_chosen_and_a_chosen_way_alone_is_made_again() {
+        let names = ["fails", "works"];
+        let works = Ok("works".to_owned());
+        assert_eq!(of_two("of two", names), (works.clone(), names.to_vec()));
+        assert_eq!(of_two("of two", names), (works, vec!["works"]));
+        let (error, _) = of_two("of none", ["fails", "fails too"]);
+        assert!(error.unwrap_err().starts_with("fails"));
     }
 
     #[test]
     fn the_shortest_time_wins() {
-        let chosen = fastest_of(&[900, 120, 100, 0, 5000], |micros, times| {
-            (micros > 0).then_some(micros * times * MICRO)
-        });
+        let micros = [900, 120, 100, 0, 5000];
         // One fails; of the others the middle one, the lower of two, takes 120.
-        assert_eq!(chosen, Some((100, 20 * MICRO)));
-        assert_eq!(fastest_of(&[1, 2], |_, _| None), None);
+        let (chosen, _) = of_micros(&micros, |place, _| micros[place]);
+        assert_eq!(chosen, Some((2, 20 * MICRO)));
+        assert_eq!(of_micros(&[0, 0], |_, _| 0).0, None);
+        let one = fastest_of(1, |_, _| panic!("measured"));
+        assert_eq!(one, Some((0, Duration::ZERO)));
     }
 
     #[test]
-    fn one_candidate_is_not_measured() {
-        let chosen = fastest_of(&["only"], |_, _| panic!("measured"));
-        assert_eq!(chosen, Some(("only", Duration::ZERO)));
-    }
-
-    #[test]
-    fn a_slow_moment_does_not_decide() {
-        let mut calls = 0;
-        let chosen = fastest_of(&[120, 100], |micros, times| {
-            calls += u32::from(micros == 100);
-            // Two of five measurements of the faster one: by its mean or its last it loses.
-            let disturbed = micros == 100 && calls % 5 < 2;
-            Some((if disturbed { 200 } else { micros }) * times * MICRO)
-        });
-        assert_eq!(chosen.unwrap().0, 100);
-    }
-
-    #[test]
-    fn a_lucky_moment_does_not_decide() {
-        let mut calls = 0;
-        let chosen = fastest_of(&[400, 180], |micros, times| {
-            calls += u32::from(micros == 400);
-            let lucky = micros == 400 && calls % 4 == 0;
-            Some((if lucky { 150 } else { micros }) * times * MICRO)
-        });
-        assert_eq!(chosen.unwrap().0, 180);
-    }
-
-    #[test]
-    fn a_long_candidate_that_was_disturbed_once_stays() {
-        let mut calls = 0;
-        let chosen = fastest_of(&[10_000, 12_000], |micros, times| {
-            calls += u32::from(micros == 10_000);
-            // Twice its time, in its first run.
-            let slower = if micros == 10_000 && calls == 1 { 2 } else { 1 };
-            Some(slower * micros * times * MICRO)
-        });
-        assert_eq!(chosen.unwrap().0, 10_000);
+    fn slow_and_lucky_moments_do_not_decide() {
+        type Time = fn(usize, u32) -> u32;
+        let cases: [(&str, [u32; 2], Time); 3] = [
+            // By its mean or its last measurement the faster one loses.
+            (
+                "two of five are slow",
+                [100, 120],
+                |place, asked| match place {
+                    0 if asked % 5 < 2 => 200,
+                    0 => 100,
+                    _ => 120,
+                },
+            ),
+            (
+                "one of four is lucky",
+                [180, 400],
+                |place, asked| match place {
+                    0 => 180,
+                    _ if asked % 4 == 0 => 150,
+                    _ => 400,
+                },
+            ),
+            (
+                "the first of long ones",
+                [10_000, 12_000],
+                |place, asked| match place {
+                    0 if asked == 1 => 20_000,
+                    0 => 10_000,
+                    _ => 12_000,
+                },
+            ),
+        ];
+        for (what, micros, time) in cases {
+            assert_eq!(of_micros(&micros, time).0.unwrap().0, 0, "{what}");
+        }
     }
 
     #[test]
     fn where_the_machine_slows_down_after_others_were_dropped_nothing_is_saved() {
-        let mut measured = 0;
-        let chosen = fastest_of(&[250, 260, 750, 760], |micros, times| {
-            measured += 1;
-            let slower = if measured > 20 { 4 } else { 1 };
-            Some(slower * micros * times * MICRO)
-        });
-        assert_eq!(chosen, Some((250, Duration::ZERO)));
+        let micros = [250, 260, 750, 760];
+        let slower = |asked| if asked > 7 { 4 } else { 1 };
+        let (chosen, _) = of_micros(&micros, |place, asked| slower(asked) * micros[place]);
+        assert_eq!(chosen, Some((0, Duration::ZERO)));
     }
 
     #[test]
     fn the_slower_a_candidate_the_sooner_it_is_dropped() {
-        for (slower, rounds) in [(750, 3), (350, 7), (300, 11), (270, ROUNDS)] {
-            let mut measured = 0;
-            fastest_of(&[250, slower], |micros, times| {
-                measured += usize::from(micros == slower);
-                Some(micros * times * MICRO)
-            });
-            // Twice to find the number of iterations.
-            assert_eq!(measured, 2 + rounds, "{slower}");
-        }
-        // Of long ones the first run counts, and two rounds that take as long as a calibration may are all.
         for (fastest, slower, rounds) in [
+            // Two more measurements find the number of iterations.
+            (250, 750, 2 + 3),
+            (250, 350, 2 + 7),
+            (250, 300, 2 + 11),
+            (250, 270, 2 + ROUNDS),
+            // Of long ones the first run counts, and two rounds that take as long as a calibration may
+            // are all.
             (10_000, 26_000, 1),
             (10_000, 17_000, 2),
             (10_000, 14_000, 3),
             (10_000, 12_500, 11),
             (300_000, 310_000, 2),
         ] {
-            let mut measured = 0;
-            fastest_of(&[fastest, slower], |micros, times| {
-                measured += usize::from(micros == slower);
-                Some(micros * times * MICRO)
-            });
-            assert_eq!(measured, rounds, "{slower}");
+            let micros = [fastest, slower];
+            let (_, asked) = of_micros(&micros, |place, _| micros[place]);
+            assert_eq!(asked[1] as usize, rounds, "{fastest} and {slower}");
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Square f32 matrix product, N by N.
 
-use crossover::model::Launches::Graph;
 use crossover::model::{Library, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
@@ -22,7 +21,7 @@ pub(crate) fn group() -> Group<Matmul> {
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
-    // What `best` chooses from, where that is not what it chooses, needs no size beside a crossover.
+    // Rows that `best` chooses from need no sizes close to the crossover.
     let rayon_sizes = Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000]);
     let ndarray_sizes =
         Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000]);
@@ -33,7 +32,6 @@ pub(crate) fn group() -> Group<Matmul> {
     // Fewer than those of `best`, which is the answer.
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
     let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
-    let tiled_sizes = Sizes::powers_of_two([8], [5, 8], 0..=13);
     let best_sizes = Sizes::powers_of_two([3, 5, 7, 9, 11], [3, 5, 6, 7, 8, 9, 10, 11, 13], 0..=15);
     let staged_sizes = Sizes::powers_of_two([5, 8, 11], [3, 5, 7, 9, 11, 13], 0..=15);
     let best = |name, clock, calls| {
@@ -43,11 +41,6 @@ pub(crate) fn group() -> Group<Matmul> {
         .library(Library::Cublas)
         .method("the fastest way at each size")
         .sizes(best_sizes.clone())
-    };
-    let tiled = |name| {
-        Implementation::gpu(name, Events, gpu::tiled)
-            .method("tiles in registers")
-            .sizes(tiled_sizes.clone())
     };
     let cublas =
         |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
@@ -104,14 +97,6 @@ pub(crate) fn group() -> Group<Matmul> {
             .sizes(naive_sizes),
     )
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
-    .with(tiled("tiled-eager"))
-    .with(
-        Implementation::gpu("tiled-graph", Events, gpu::tiled_graph)
-            .method("tiles in registers")
-            .launches(Graph)
-            .sizes(tiled_sizes.clone()),
-    )
-    .with(tiled("tiled-awaited").awaited())
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events).sizes(launched_sizes.clone()))
     .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes))

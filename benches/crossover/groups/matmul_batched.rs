@@ -5,10 +5,9 @@ use crossover::suite::{Group, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
-use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Batched, Family, Shaped};
 
-use super::shaped::{best, cublas, gemm, transfer};
+use super::shaped::{best, cublas, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Batched>> {
     let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10).odd([1, 3, 8, 17, 100]);
@@ -23,8 +22,6 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
         "64 small f32 products at once, none of which fills a GPU by itself: from which N on does the GPU win?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
-    .with(gemm("over-batch", Share::Products).method("one product per thread"))
-    .with(gemm("within", Share::EachProduct).method("all threads in each product"))
     .with(best())
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))

@@ -25,12 +25,6 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
         .axis("N", "N, rows and columns of each matrix", Unit::Count)
         .words("the product", "kernel")
         .with(
-            Implementation::cpu("ndarray", cpu::ndarray)
-                .format(Format::F64)
-                .one_thread()
-                .sizes(one_thread_sizes.clone()),
-        )
-        .with(
             Implementation::cpu("best", |problem| {
                 cpu::best(problem, rayon::current_num_threads())
             })

@@ -5,10 +5,9 @@ use crossover::suite::{Group, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
-use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Family, Shaped, Skinny};
 
-use super::shaped::{best, cublas, gemm, transfer};
+use super::shaped::{best, cublas, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
@@ -24,8 +23,6 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
          from which M on does the GPU win?",
     )
     .axis("M", "M, rows of the left matrix", Unit::Count)
-    .with(gemm("gemm", Share::EachProduct))
-    .with(gemm("columns", Share::Columns).method("a block of columns per thread"))
     .with(best())
     .with(cublas("cublas", EventsGated))
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.

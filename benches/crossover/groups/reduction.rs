@@ -41,12 +41,6 @@ pub(crate) fn group() -> Group<Sum> {
             Implementation::cpu("loop", cpu::one_by_one)
                 .one_thread()
                 .method("one by one")
-                .sizes(one_thread_sizes.clone()),
-        )
-        .with(
-            Implementation::cpu("compensated", cpu::compensated)
-                .one_thread()
-                .method("compensated")
                 .sizes(one_thread_sizes),
         )
         .with(Implementation::cpu("rayon", cpu::rayon).method("one by one").sizes(host_sizes.clone()))

@@ -5,18 +5,10 @@ use std::rc::Rc;
 use crossover::model::Library;
 use crossover::suite::Implementation;
 use crossover::timing::Clock;
-use crossover::workload::matmul::cpu::{self, Share};
-use crossover::workload::matmul::{Family, Shaped, gpu};
+use crossover::workload::matmul::{Family, Shaped, cpu, gpu};
 use crossover::workload::{HostMemory, Transfer};
 
 type Row<F> = Implementation<Shaped<F>>;
-
-/// On the CPU by the crate gemm.
-pub(crate) fn gemm<F: Family>(name: &'static str, share: Share) -> Row<F> {
-    Implementation::cpu(name, move |problem: &Rc<Shaped<F>>| {
-        cpu::gemm(problem.matmul(), share)
-    })
-}
 
 /// The fastest on the CPU, found in a short calibration.
 pub(crate) fn best<F: Family>() -> Row<F> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::matmul::element::Element;
@@ -56,7 +55,7 @@ impl Library {
         mut c: ArrayViewMut2<'_, T>,
     ) {
         match self {
-            Library::Gemm => T::gemm(a, b, c, Parallelism::None),
+            Library::Gemm => T::gemm(a, b, c),
             Library::Matrixmultiply => general_mat_mul(T::one(), &a, &b, T::zero(), &mut c),
             Library::Direct => T::DIRECT.expect("it is one of the format's")(a, b, c),
         }

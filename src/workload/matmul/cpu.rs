@@ -2,10 +2,7 @@
 
 use std::rc::Rc;
 
-use gemm_common::Parallelism;
-use rayon::prelude::*;
-
-use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::matmul::blocks::Library;
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::method::{
     Method, fastest_of_order, fastest_of_shape, loops, products,
@@ -112,102 +109,11 @@ pub(super) fn product<T: Element>(
     })
 }
 
-/// What the threads share out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// The products of a batch, each on one thread.
-    Products,
-    /// Each product of a batch, one after the other, as the crate gemm itself does.
-    EachProduct,
-    /// Blocks of columns of one product, each on one thread.
-    Columns,
-}
-
-/// A product of any shape, or a batch of them, by the crate gemm on all cores.
-pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
-    let threads = rayon::current_num_threads();
-    type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
-    let (multiply, way): (Multiply, _) = match share {
-        Share::Products => (over_batch, "one product per thread"),
-        Share::EachProduct if problem.shape.batch > 1 => (within, "all threads in each product"),
-        Share::EachProduct => (within, "all threads in the product"),
-        Share::Columns => (by_columns, "one block of columns per thread"),
-    };
-    let notes = vec![format!("gemm, {way}, {threads} threads")];
-    Ok(product(problem, Threads::Rayon, multiply, notes))
-}
-
-/// The products of a batch, each on one thread, on all cores.
-fn over_batch(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
-    let Shape { m, n, k, .. } = shape;
-    c.par_chunks_mut(m * n)
-        .zip(a.par_chunks(m * k).zip(b.par_chunks(k * n)))
-        .for_each(|(c, (a, b))| {
-            for (a, b, c) in products(shape, shape, a, b, c) {
-                Library::Gemm.multiply(a, b, c);
-            }
-        });
-}
-
-/// The products of a batch one after the other, each on all cores.
-pub(super) fn within(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
-    let all = match rayon::current_num_threads() {
-        1 => Parallelism::None,
-        threads => Parallelism::Rayon(threads),
-    };
-    for (a, b, c) in products(shape, shape, a, b, c) {
-        f32::gemm(a, b, c, all);
-    }
-}
-
-/// Blocks of columns of one product, each on one thread, on all cores: every core reads its own
-/// part of B.
-fn by_columns(threads: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
-    let blocks = Grid {
-        rows: 1,
-        columns: rayon::current_num_threads(),
-    };
-    Method::Blocks(Library::Gemm, blocks).multiply(threads, shape, shape, a, b, c);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::matmul::blocks::Grid;
     use crate::workload::matmul::method::of_order;
-
-    /// Also where no two sides are equal, as no row of a group has them in a batch.
-    #[test]
-    fn every_way_passes_its_check_at_every_shape_that_it_takes() {
-        type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
-        let ways: [(&str, Multiply, bool); 3] = [
-            ("over batch", over_batch, true),
-            ("within", within, true),
-            ("by columns", by_columns, false),
-        ];
-        for (batch, m, n, k) in [
-            (1, 1, 1, 1),
-            (1, 1, 300, 70),
-            (1, 16, 257, 129),
-            (1, 64, 512, 512),
-            (5, 7, 9, 11),
-            (64, 17, 17, 17),
-        ] {
-            let problem = Rc::new(Matmul::of(Shape { batch, m, n, k }));
-            for (name, way, takes_batches) in ways {
-                if batch > 1 && !takes_batches {
-                    continue;
-                }
-                let mut routine = product(&problem, Threads::Rayon, way, Vec::new());
-                for _ in 0..2 {
-                    routine.poison().unwrap();
-                    assert!(!routine.check().unwrap().passed(), "{name}: poison passes");
-                    routine.run().unwrap();
-                    let verified = routine.check().unwrap();
-                    assert!(verified.passed(), "{name} of {:?}", problem.shape());
-                }
-            }
-        }
-    }
 
     #[test]
     fn best_says_what_it_chose() {

@@ -21,23 +21,13 @@ pub trait Element: Number {
     }
     /// The product without packing, where there is one.
     const DIRECT: Option<Direct<Self>>;
-    /// C = A B by the crate gemm.
-    fn gemm(
-        a: ArrayView2<'_, Self>,
-        b: ArrayView2<'_, Self>,
-        c: ArrayViewMut2<'_, Self>,
-        threads: Parallelism,
-    );
+    /// C = A B by the crate gemm, on the calling thread.
+    fn gemm(a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, c: ArrayViewMut2<'_, Self>);
 }
 
 macro_rules! gemm {
     ($of_type:path) => {
-        fn gemm(
-            a: ArrayView2<'_, Self>,
-            b: ArrayView2<'_, Self>,
-            mut c: ArrayViewMut2<'_, Self>,
-            threads: Parallelism,
-        ) {
+        fn gemm(a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, mut c: ArrayViewMut2<'_, Self>) {
             let ((m, k), n) = (a.dim(), b.ncols());
             assert!(b.nrows() == k && c.dim() == (m, n));
             let (a_rows, a_columns) = (a.strides()[0], a.strides()[1]);
@@ -50,8 +40,25 @@ macro_rules! gemm {
             // SAFETY: the views have these shapes and strides, and `c` was borrowed for writing.
             unsafe {
                 multiply(
-                    n, m, k, c, c_rows, c_columns, false, b, b_rows, b_columns, a, a_rows,
-                    a_columns, 0.0, 1.0, false, false, false, threads,
+                    n,
+                    m,
+                    k,
+                    c,
+                    c_rows,
+                    c_columns,
+                    false,
+                    b,
+                    b_rows,
+                    b_columns,
+                    a,
+                    a_rows,
+                    a_columns,
+                    0.0,
+                    1.0,
+                    false,
+                    false,
+                    false,
+                    Parallelism::None,
                 );
             }
         }

@@ -35,12 +35,6 @@ pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(by_tiles(gpu, problem, fitting(gpu, problem))?))
 }
 
-/// As [`tiled`], captured and replayed as a graph of one kernel.
-pub fn tiled_graph(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let tiled = by_tiles(gpu, problem, fitting(gpu, problem))?;
-    Ok(Box::new(replayed(gpu, tiled)?))
-}
-
 /// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to measure which
 /// tile is fastest where.
 ///

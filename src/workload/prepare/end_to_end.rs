@@ -17,7 +17,6 @@ use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
-
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// What is done with each piece, or why it cannot be.

@@ -6,43 +6,23 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::workload::prepare::{Threads, choose, wide};
-use crate::workload::reduction::problem::{Order, Sum};
+use crate::workload::reduction::problem::Sum;
 use crate::workload::routine::Made;
 use crate::workload::simple::OnCpu;
 
 /// One addition after the other, on one thread.
 pub fn one_by_one(problem: &Rc<Sum>) -> Made {
-    let (order, words) = (Order::Chains(problem.x.len()), "from first to last");
-    routine(problem, Threads::One, order, words, |_, x| x.iter().sum())
-}
-
-/// One after the other, with what each addition loses added up separately (A. Neumaier, ZAMM 54,
-/// 1974), on one thread.
-pub fn compensated(problem: &Rc<Sum>) -> Made {
-    let (order, words) = (Order::Compensated, "from first to last, with what is lost");
-    routine(problem, Threads::One, order, words, |_, x| neumaier(x))
-}
-
-pub(super) fn neumaier(x: &[f32]) -> f32 {
-    let (mut sum, mut lost) = (0.0f32, 0.0f32);
-    for &x in x {
-        let next = sum + x;
-        lost += match sum.abs() >= x.abs() {
-            true => (sum - next) + x,
-            false => (x - next) + sum,
-        };
-        sum = next;
-    }
-    sum + lost
+    let (longest, words) = (problem.x.len(), "from first to last");
+    routine(problem, Threads::One, longest, words, |_, x| x.iter().sum())
 }
 
 /// As one writes it with Rayon: a task adds its terms from first to last, and tasks are added as they
 /// end.
 pub fn rayon(problem: &Rc<Sum>) -> Made {
     const TASK: usize = 1 << 14;
-    let order = Order::Chains(TASK + problem.x.len().div_ceil(TASK));
+    let longest = TASK + problem.x.len().div_ceil(TASK);
     let words = "tasks of 16,384 terms from first to last, in no fixed order";
-    routine(problem, Threads::Rayon, order, words, |_, x| {
+    routine(problem, Threads::Rayon, longest, words, |_, x| {
         x.par_chunks(TASK).map(|x| x.iter().sum::<f32>()).sum()
     })
 }
@@ -68,7 +48,7 @@ pub fn simd(problem: &Rc<Sum>) -> Made {
     let longest = BLOCK / CHAINS;
     let words = format!("{tasks} tasks of {CHAINS} chains of {longest} terms, added in float64");
     let add = move |threads: &Threads, x: &[f32]| in_tasks(threads, tasks, x);
-    routine(problem, threads, Order::Chains(longest), &words, add)
+    routine(problem, threads, longest, &words, add)
 }
 
 pub(super) fn in_tasks(threads: &Threads, tasks: usize, x: &[f32]) -> f32 {
@@ -100,7 +80,7 @@ wide! {
 fn routine(
     problem: &Rc<Sum>,
     threads: Threads,
-    order: Order,
+    longest: usize,
     words: &str,
     add: impl Fn(&Threads, &[f32]) -> f32 + 'static,
 ) -> Made {
@@ -111,6 +91,6 @@ fn routine(
         notes: vec![format!("order: {words}")],
         threads,
         compute: move |threads: &Threads, y: &mut [f32]| y[0] = add(threads, &terms.x),
-        check: move |y: &[f32]| Ok(judge.check(order, y)),
+        check: move |y: &[f32]| Ok(judge.check(longest, y)),
     }))
 }

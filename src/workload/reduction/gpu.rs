@@ -11,7 +11,7 @@ use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
     EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
 };
-use crate::workload::reduction::problem::{Order, REDUCTION, Sum};
+use crate::workload::reduction::problem::{REDUCTION, Sum};
 use crate::workload::routine::{Done, Made, RoutineError};
 
 /// Threads of a block: `THREADS` in the source.
@@ -23,7 +23,7 @@ const TERMS: usize = 16;
 /// are 128 KiB, four times what a memory of 5 TB/s with a latency of 0.9 µs asks of each of 132.
 const BLOCKS: u32 = 4;
 /// No chain is longer at any size: that of 2^30 terms on 20 multiprocessors is not.
-const ORDER: Order = Order::Chains(2048);
+const LONGEST: usize = 2048;
 
 /// How blocks come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
         Joined::ByBarrier => unsafe { work.kernel(of_one("sum_cooperative")?.cooperative()) },
     }
     let judge = problem.clone();
-    let check = move |y: &[f32]| Sum::check(&judge, ORDER, y);
+    let check = move |y: &[f32]| Sum::check(&judge, LONGEST, y);
     work.check_values(reads.then_some(HostMemory::Pinned), y, f32::NAN, check)?;
     work.notes.push(format!(
         "order: each thread every {THREADS} * blocks-th four terms in 16 chains, then pairs of its sums, of threads and of blocks"
@@ -102,7 +102,7 @@ unsafe impl EndToEnd for Sum {
     }
 
     fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
-        Ok(Sum::check(self, ORDER, result))
+        Ok(Sum::check(self, LONGEST, result))
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {

@@ -13,15 +13,6 @@ use crate::workload::routine::{Workload, visit_f32};
 /// The kernels.
 pub(super) static REDUCTION: Source = kernels!("reduction.cu");
 
-/// In which order terms are added up, which decides how their roundings grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// In chains of at most so many additions of f32 from a term to the result.
-    Chains(usize),
-    /// One after the other, together with what each addition loses.
-    Compensated,
-}
-
 /// n terms uniform in [-1, 1), the same in every run, and what their sum is checked against.
 pub struct Sum {
     pub(super) x: Vec<f32>,
@@ -49,25 +40,21 @@ impl Sum {
         })
     }
 
-    /// Compares a sum with float64. The error is relative to the sum of magnitudes Σ|x|: it is the
+    /// Compares a sum with float64, in chains of at most `longest` additions of f32 from a term to the
+    /// result. The error is relative to the sum of magnitudes Σ|x|: it is the
     /// relative error divided by the condition of the sum, Σ|x| / |Σx|, since no order of summation can
     /// do more about terms that cancel.
     ///
     /// Roundings are independent, of relative size u = 2^-24 at most, and each is of a partial sum. In
     /// chains of d additions, partial sums of terms with independent signs grow as the root of their
     /// number, so the roundings of all chains together are some 0.4 u sqrt(d) ‖x‖₂. Ten times as much is
-    /// accepted, and one rounding of the result. A compensated sum rounds what its additions lose, some
-    /// 0.4 u² n ‖x‖₂.
+    /// accepted, and one rounding of the result.
     ///
     /// A term that is missing shows where it is larger than that: 0.03 in 2^26 terms of a sum in chains
     /// of 512, of which 97 % of the terms are.
-    pub(super) fn check(&self, order: Order, y: &[f32]) -> Verified {
+    pub(super) fn check(&self, longest: usize, y: &[f32]) -> Verified {
         let [sum, magnitudes, norm] = *self.reference();
-        let n = self.x.len();
-        let lost = match order {
-            Order::Chains(longest) => (longest.min(n) as f64).sqrt(),
-            Order::Compensated => UNIT_ROUNDOFF * n as f64,
-        };
+        let lost = (longest.min(self.x.len()) as f64).sqrt();
         let roundings = UNIT_ROUNDOFF * (sum.abs() + 4.0 * lost * norm);
         Verified {
             error: (f64::from(y[0]) - sum).abs() / magnitudes,

@@ -98,7 +98,8 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::matmul::cpu::within;
+    use crate::workload::matmul::blocks::Library;
+    use crate::workload::matmul::method::Method;
     use crate::workload::matmul::precision::problem::PRECISION;
     use crate::workload::matmul::problem::Matmul;
     use crate::workload::matmul::shape::Shape;
@@ -128,7 +129,8 @@ mod tests {
         let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| rounded(format, v)).collect() };
         let mut c = vec![f32::NAN; problem.shape().c_len()];
         let (a, b) = (round(problem.a()), round(problem.b()));
-        within(&Threads::Rayon, problem.shape(), &a, &b, &mut c);
+        let (shape, method) = (problem.shape(), Method::OneThread(Library::Gemm));
+        method.multiply(&Threads::One, shape, shape, &a, &b, &mut c);
         problem.error_of_rows(0, &c)
     }
 

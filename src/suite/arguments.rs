@@ -67,19 +67,8 @@ pub(crate) struct Arguments {
     pub baseline: Option<String>,
     /// Results are written to disk.
     pub saves: bool,
-    /// Options that were given a value, and the value.
-    values: Vec<(&'static str, String)>,
-    /// A filter that is not a regular expression, and why.
-    bad_filter: Option<(String, String)>,
+    given: ArgMatches,
     filter: Filter,
-    /// The filter as it was written.
-    filter_text: Option<String>,
-    /// `--quiet` was given.
-    quiet: bool,
-    /// `--quick` was given.
-    quick: bool,
-    /// `--verbose` was given.
-    verbose: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -97,9 +86,9 @@ impl Arguments {
     }
 
     pub(super) fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
-        let matches = command().get_matches_from(arguments);
-        let flag = |name: &str| matches.get_flag(name);
-        let value = |name: &str| matches.get_one::<String>(name);
+        let given = command().get_matches_from(arguments);
+        let flag = |name: &str| given.get_flag(name);
+        let value = |name: &str| given.get_one::<String>(name);
         let mode = if flag("list") {
             Mode::List
         } else if flag("test") || !flag("bench") {
@@ -110,34 +99,19 @@ impl Arguments {
             Mode::Bench
         };
         let compares = value("baseline").is_some() || value("baseline-lenient").is_some();
-        let values = WITH_VALUE
-            .iter()
-            .filter_map(|(name, _)| Some((*name, value(name)?.clone())))
-            .collect();
-        let regex = value("FILTER").filter(|_| !flag("exact"));
-        let bad_filter = regex.and_then(|text| {
-            Some((
-                text.clone(),
-                crossover_protocol::filter::why_no_filter(text)?,
-            ))
-        });
         let saves =
             mode == Mode::Bench && !flag("discard-baseline") && value("load-baseline").is_none();
+        let baseline = || {
+            value("save-baseline")
+                .map_or("base", String::as_str)
+                .to_owned()
+        };
         Self {
             mode,
-            baseline: (saves && !compares).then(|| {
-                value("save-baseline")
-                    .map_or("base", String::as_str)
-                    .to_owned()
-            }),
+            baseline: (saves && !compares).then(baseline),
             saves,
-            values,
-            bad_filter,
-            filter: filter(&matches),
-            filter_text: value("FILTER").cloned(),
-            quiet: flag("quiet"),
-            quick: flag("quick"),
-            verbose: flag("verbose"),
+            filter: filter(&given),
+            given,
         }
     }
 
@@ -149,24 +123,26 @@ impl Arguments {
 
     /// The value of an option of Criterion's, where one was given.
     pub(super) fn value(&self, option: &str) -> Option<&str> {
-        let given = self.values.iter().find(|(name, _)| *name == option);
-        given.map(|(_, value)| value.as_str())
-    }
-
-    /// A filter that is not a regular expression, and why.
-    pub(super) fn bad_filter(&self) -> Option<&(String, String)> {
-        self.bad_filter.as_ref()
+        self.given.get_one::<String>(option).map(String::as_str)
     }
 
     /// The filter as it was written.
     pub(super) fn filter_text(&self) -> Option<&str> {
-        self.filter_text.as_deref()
+        self.value("FILTER")
+    }
+
+    /// A filter that is not a regular expression, and why.
+    pub(super) fn bad_filter(&self) -> Option<(&str, String)> {
+        let text = self
+            .filter_text()
+            .filter(|_| !self.given.get_flag("exact"))?;
+        Some((text, crossover_protocol::filter::why_no_filter(text)?))
     }
 
     /// How long Criterion warms a benchmark up for which the plan has so much.
     pub(super) fn warm_up(&self, planned: Duration) -> Duration {
         let given = self.value("warm-up-time").and_then(|s| s.parse().ok());
-        match self.quick {
+        match self.given.get_flag("quick") {
             true => Duration::ZERO,
             false => given.map_or(planned, Duration::from_secs_f64),
         }
@@ -174,14 +150,16 @@ impl Arguments {
 
     /// Whether only what matters is to be printed.
     pub(super) fn is_quiet(&self) -> bool {
-        self.quiet
+        self.given.get_flag("quiet")
     }
 
     /// Whether nobody asked for what Criterion prints: not in so many words, and not by having it
     /// compare results, or keep none.
     pub(super) fn hides_criterion(&self) -> bool {
         let asks = ["output-format", "baseline", "baseline-lenient"];
-        self.saves && !self.verbose && !asks.iter().any(|option| self.gave(option))
+        self.saves
+            && !self.given.get_flag("verbose")
+            && !asks.iter().any(|option| self.gave(option))
     }
 
     /// Whether benchmarks are measured, as opposed to listed or tried.

@@ -115,15 +115,16 @@ impl Advice {
     }
 
     /// Where the thresholds of this machine lie, and where `crossover export --thresholds` writes
-    /// them: `crossover/thresholds.json` in `$XDG_DATA_HOME`, else in `~/.local/share`. `None`
-    /// without a home.
+    /// them: `crossover/thresholds.json` in `$XDG_DATA_HOME`, else on Windows in `%LOCALAPPDATA%`, else in
+    /// `~/.local/share`. `None` without a home.
     pub fn data_file() -> Option<PathBuf> {
         let folder = |variable| {
             let folder = env::var_os(variable).map(PathBuf::from);
             folder.filter(|path| path.is_absolute())
         };
         let in_home = || Some(folder("HOME")?.join(".local/share"));
-        let data = folder("XDG_DATA_HOME").or_else(in_home)?;
+        let data = folder("XDG_DATA_HOME").or_else(|| folder("LOCALAPPDATA"));
+        let data = data.or_else(in_home)?;
         Some(data.join("crossover").join("thresholds.json"))
     }
 

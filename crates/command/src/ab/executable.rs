@@ -303,6 +303,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_of_a_comparison_polls_no_nvml() {
+        let command = Executable::of_bundle("run".into()).command();
+        let mut set = command.get_envs();
+        assert!(set.any(|it| it == ("CROSSOVER_MONITOR".as_ref(), Some("off".as_ref()))));
+    }
+
+    #[test]
     fn the_file_of_an_executable_leaves_the_page_cache() {
         // Not in a temporary folder, which may lie in memory.
         let folder = std::env::current_exe().unwrap();

@@ -12,9 +12,9 @@ use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::suite::account::Spent;
 use crate::suite::arguments::Mode;
-use crate::suite::group::{AnyGroup, Inputs, Make, Operation, Row};
+use crate::suite::group::{AnyGroup, Inputs, Operation, Row};
 use crate::suite::instance::{Plots, instance, plots};
-use crate::suite::missing::{Missing, caught, failed, skipped};
+use crate::suite::missing::{Missing, caught, failed};
 use crate::suite::pace::{Forecast, Pace};
 use crate::suite::run::Run;
 use crate::suite::sampler::Sampler;
@@ -554,14 +554,12 @@ impl Run {
         bench: &Bench<'_>,
         inputs: &Inputs,
     ) -> Result<Box<dyn Routine>, Missing> {
-        Ok(match &bench.row.make {
-            Make::Cpu(make) => make(inputs)?,
-            Make::Gpu(make) => {
-                let gpu = self.machine.gpu(&self.time).map_err(skipped)?;
-                self.time.wake().map_err(TimingError::from)?;
-                make(&gpu, inputs)?
-            }
-        })
+        let gpu = || {
+            let gpu = self.machine.gpu(&self.time)?;
+            self.time.wake()?;
+            Ok(gpu)
+        };
+        Ok(bench.row.set_up(inputs, gpu)?)
     }
 
     fn verifies(&self) -> bool {

@@ -128,15 +128,14 @@ pub struct Implementation<W> {
 /// An implementation, whatever its operation.
 pub(super) struct Row {
     name: &'static str,
-    pub(super) make: Make,
+    make: Make,
     pub(super) clock: Clock,
     pub(super) role: Role,
-    pub(super) untried: bool,
     pub(super) sizes: Option<Sizes>,
     cost: Option<CostOf>,
 }
 
-pub(super) enum Make {
+enum Make {
     Cpu(MakeCpu),
     Gpu(MakeGpu),
 }
@@ -149,7 +148,6 @@ impl<W: 'static> Implementation<W> {
                 make,
                 clock,
                 role,
-                untried: false,
                 sizes: None,
                 cost: None,
             },
@@ -263,14 +261,6 @@ impl<W: 'static> Implementation<W> {
         self
     }
 
-    /// Declares that no device has run it yet, so that nobody knows whether its results are right. A run
-    /// names it and leaves it out, unless `CROSSOVER_UNTRIED=run` asks for it. The tests with a device
-    /// (`--include-ignored`) run it; once they pass, take this away.
-    pub fn untried(mut self) -> Self {
-        self.row.untried = true;
-        self
-    }
-
     /// Replaces the group's sizes by sizes of its own.
     pub fn sizes(mut self, sizes: Sizes) -> Self {
         self.row.sizes = Some(sizes);
@@ -300,6 +290,18 @@ impl Row {
 
     pub(super) fn is_gpu(&self) -> bool {
         self.device() == Device::Gpu
+    }
+
+    /// Sets the implementation up for these inputs; `gpu` opens the device where it is needed.
+    pub(super) fn set_up(
+        &self,
+        inputs: &Inputs,
+        gpu: impl FnOnce() -> Result<Rc<Gpu>, RoutineError>,
+    ) -> Made {
+        match &self.make {
+            Make::Cpu(make) => make(inputs),
+            Make::Gpu(make) => make(&gpu()?, inputs),
+        }
     }
 
     /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for
@@ -511,7 +513,6 @@ impl AnyGroup {
                     size,
                     clock: row.clock,
                     role: row.role.clone(),
-                    untried: row.untried,
                     cost: self.cost_of(row, size),
                     throughput: self
                         .rate

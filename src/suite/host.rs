@@ -161,7 +161,6 @@ mod tests {
             gate: crate::timing::GateMode::Auto,
             monitor: true,
             processes: 0,
-            untried: false,
             turns: None,
             results: "unused".into(),
         };

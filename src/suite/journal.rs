@@ -60,15 +60,9 @@ pub(super) struct Journal {
     is_quiet: bool,
     /// When the load was last read; `None` where the system does not tell.
     load: Option<Load>,
-    /// The same when the run began.
-    began: Option<Load>,
     /// The busiest background so far.
     background: Background,
 }
-
-/// Why an implementation is left out that is marked so.
-const UNTRIED: &str =
-    "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
 
 /// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
 const BY_FAR: f64 = 1.5;
@@ -105,7 +99,6 @@ impl Journal {
             device_failed: false,
             is_quiet: arguments.is_quiet(),
             load,
-            began: load,
             background: Background::default(),
         }
     }
@@ -145,22 +138,6 @@ impl Journal {
         }
         self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
-    }
-
-    /// Notes the implementations of a group that no device has run yet, and names all of them.
-    pub(super) fn skip_untried(&mut self, ids: Vec<String>) {
-        if ids.is_empty() {
-            return;
-        }
-        if self.mode != Mode::List {
-            eprintln!("not run: {}: {UNTRIED}", ids.join(", "));
-        }
-        self.unwritten = true;
-        let skip = |id| Skip {
-            id,
-            reason: UNTRIED.to_owned(),
-        };
-        self.record.skipped.extend(ids.into_iter().map(skip));
     }
 
     /// Writes what was left out since the record was written, in case the run does not reach its
@@ -366,8 +343,6 @@ impl Journal {
                 }
                 let mut found = self.exceeded();
                 found.extend(self.named_above_limits());
-                let both = Load::now().zip(self.began);
-                found.extend(both.and_then(|(now, began)| now.suspended_since(began)));
                 self.record
                     .environment
                     .disturbances

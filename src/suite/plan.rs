@@ -17,8 +17,6 @@ pub struct Planned {
     pub clock: Clock,
     /// What its implementation does, and how.
     pub role: Role,
-    /// Whether a run leaves it out because no device has run it yet.
-    pub untried: bool,
     /// Cost of one iteration.
     pub cost: Cost,
     /// The work of one iteration and its unit, where the group has a throughput.

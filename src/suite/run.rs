@@ -172,7 +172,7 @@ impl Run {
         let no_gpu = self.machine.gpu_missing().is_some();
         for group in groups.iter().filter(|_| self.arguments.mode != Mode::List) {
             for (size, rows) in group.plan(self.settings.profile) {
-                let run = |row: &&Row| !(row.is_gpu() && no_gpu || self.leaves_untried(row));
+                let run = |row: &&Row| !(row.is_gpu() && no_gpu);
                 let id = |row: &Row| group.id_of(row, size).to_string();
                 ids.extend(rows.into_iter().filter(run).map(id));
             }
@@ -196,16 +196,10 @@ impl Run {
         self.arguments.selects(id) && told.is_none_or(|told| told.wants(id))
     }
 
-    /// Whether it is left out because no device has run it yet.
-    fn leaves_untried(&self, row: &Row) -> bool {
-        row.untried && !self.settings.untried
-    }
-
     /// Names, in one line per implementation, the sizes that the profile leaves out and the
-    /// implementations that need a GPU where there is none, or that no device has run yet.
+    /// implementations that need a GPU where there is none.
     fn name_what_is_left_out(&mut self, group: &AnyGroup) {
         let profile = self.settings.profile;
-        let mut untried = Vec::new();
         for row in &group.rows {
             let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
             let sizes = group.sizes_of(row);
@@ -215,9 +209,7 @@ impl Run {
                 .collect();
             let in_profile = sizes.of(profile).iter().any(wanted);
             let prefix = format!("{}/{}", group.name, row.function());
-            if self.leaves_untried(row) {
-                untried.extend(in_profile.then_some(prefix));
-            } else if row.is_gpu()
+            if row.is_gpu()
                 && in_profile
                 && let Some(reason) = self.machine.gpu_missing()
             {
@@ -232,7 +224,6 @@ impl Run {
                 self.journal.leave_out(prefix, reason);
             }
         }
-        self.journal.skip_untried(untried);
         self.journal.keep();
     }
 
@@ -254,7 +245,7 @@ impl Run {
         if interrupt::signal().is_some() || is_of_another {
             return;
         }
-        if !lists && (self.leaves_untried(row) || self.lacks_gpu(&bench)) {
+        if !lists && self.lacks_gpu(&bench) {
             return;
         }
         if group.rate.is_some() {

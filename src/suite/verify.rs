@@ -8,7 +8,7 @@ use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
 use crate::model::group_info::Truth;
 use crate::model::id::Device;
-use crate::suite::group::{AnyGroup, Inputs, Make, Row};
+use crate::suite::group::{AnyGroup, Row};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::choose;
@@ -50,7 +50,7 @@ impl AnyGroup {
             (id, size, (operation.other_values)(size))
         });
         for (id, size, inputs) in edge_cases.into_iter().chain(timed).chain(other) {
-            let outcome = make(row, &inputs, gpu).and_then(|mut routine| {
+            let outcome = row.set_up(&inputs, open(gpu)).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
                 match routine.time(1).transpose()? {
                     Some(first) => self.timed_itself(row, &mut *routine, size, first),
@@ -87,7 +87,7 @@ impl AnyGroup {
         let inputs = (self.operation.inputs)(size);
         choose::begin_anew(choices);
         begin("set-up");
-        let mut routine = make(row, &inputs, Some(gpu))?;
+        let mut routine = row.set_up(&inputs, open(Some(gpu)))?;
         begin("first run");
         routine.restore()?;
         routine.poison()?;
@@ -160,6 +160,11 @@ impl AnyGroup {
     }
 }
 
+/// Gives the device, if there is one.
+fn open(gpu: Option<&Rc<Gpu>>) -> impl FnOnce() -> Result<Rc<Gpu>, RoutineError> {
+    move || Ok(gpu.cloned().ok_or("a GPU is needed")?)
+}
+
 /// Whether the device is too old for an implementation, or it does not take this size.
 fn is_left_out(error: &RoutineError) -> bool {
     let too_old = matches!(error.downcast_ref(), Some(CompileError::TooOld { .. }));
@@ -169,17 +174,6 @@ fn is_left_out(error: &RoutineError) -> bool {
             absent,
             Some(Absence::DeviceLacks { .. } | Absence::Size { .. })
         )
-}
-
-fn make(
-    row: &Row,
-    inputs: &Inputs,
-    gpu: Option<&Rc<Gpu>>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    match &row.make {
-        Make::Cpu(make) => make(inputs),
-        Make::Gpu(make) => make(gpu.ok_or("a GPU is needed")?, inputs),
-    }
 }
 
 /// Checks that poison fails the comparison with float64, that a run from restored state passes it,

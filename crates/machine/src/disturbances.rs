@@ -39,28 +39,21 @@ pub(super) fn find(
     facts.add(
         u8::from(around.for_editing),
         0.0,
-        "this executable was built for editing, with little optimisation, so its CPU times are too long: \
-         measure with `cargo bench`",
+        "this executable was built for editing, so its CPU times are too long: measure with `cargo bench`",
     );
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
     let quota = cpu.quota_cores.unwrap_or(f64::INFINITY);
-    facts.add(
-        allowed as f64 - quota,
-        0.0,
-        format_args!(
-            "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: \
-             raise the container's CPU limit, or pin it to whole processors (cpuset) instead"
-        ),
+    let sentence = format_args!(
+        "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: raise the \
+         container's CPU limit, or pin it to whole processors (cpuset)"
     );
+    facts.add(allowed as f64 - quota, 0.0, sentence);
     let governor = cpu.governor.as_deref().unwrap_or("performance");
-    facts.add(
-        u8::from(governor != "performance"),
-        0.0,
-        format_args!(
-            "the CPU's frequency governor is {governor}, so its clock depends on what ran before: set `performance` \
-             (`sudo cpupower frequency-set -g performance`)"
-        ),
+    let sentence = format_args!(
+        "the CPU's frequency governor is {governor}, so its clock depends on what ran before: `sudo cpupower \
+         frequency-set -g performance`"
     );
+    facts.add(u8::from(governor != "performance"), 0.0, sentence);
     let Some(gpu) = gpu else {
         return facts.0;
     };
@@ -71,15 +64,12 @@ pub(super) fn find(
          is made up and no output was verified; take it off LD_LIBRARY_PATH",
     );
     facts.0.extend(numa.and_then(far_from_gpu));
-    facts.add(
-        around.other_processes,
-        0.0,
-        format_args!(
-            "other processes have a context on the GPU ({}) and may run kernels in between: see `nvidia-smi` and end \
-             them, or choose another GPU with CROSSOVER_DEVICE",
-            around.other_processes
-        ),
+    let others = around.other_processes;
+    let sentence = format_args!(
+        "other processes have a context on the GPU ({others}) and may run kernels in between: end them (`nvidia-smi` \
+         lists them), or choose another GPU with CROSSOVER_DEVICE"
     );
+    facts.add(others, 0.0, sentence);
     facts.add(
         u8::from(gpu.mig == Some(true)),
         0.0,
@@ -88,15 +78,12 @@ pub(super) fn find(
     );
     let limits = gpu.power_limit_w.zip(gpu.power_limit_default_w);
     let (limit, default) = limits.unwrap_or_default();
-    facts.add(
-        default - limit,
-        0.5,
-        format_args!(
-            "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls earlier: \
-             `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
-            gpu.uuid.as_deref().unwrap_or("0")
-        ),
+    let sentence = format_args!(
+        "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls earlier: \
+         `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
+        gpu.uuid.as_deref().unwrap_or("0")
     );
+    facts.add(default - limit, 0.5, sentence);
     facts.add(
         u8::from(around.launch_blocking),
         0.0,

@@ -19,8 +19,6 @@ const SHORT_OF_MEMORY: f64 = 0.05;
 const WAITED: f64 = 0.25;
 /// The least time whose pressure tells something. The kernel adds to it every few milliseconds.
 const GLANCE: Duration = Duration::from_millis(10);
-/// A machine that is suspended for less is not told from the rounding of both clocks.
-const ASLEEP: f64 = 1.0;
 
 /// Counters of the machine at a moment, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +34,6 @@ pub struct Load {
     waited: Option<f64>,
     /// The same of memory.
     waited_for_memory: Option<f64>,
-    /// Time since the machine was started. Unlike `at`, it goes on while the machine is suspended.
-    uptime: Option<f64>,
 }
 
 /// What other programs did in a span of time.
@@ -65,7 +61,6 @@ impl Load {
             own: own(&read("self/stat")?)?,
             waited: read("pressure/cpu").and_then(|text| waited(&text)),
             waited_for_memory: read("pressure/memory").and_then(|text| waited(&text)),
-            uptime: read("uptime").and_then(|text| text.split(' ').next()?.parse().ok()),
         })
     }
 
@@ -87,18 +82,6 @@ impl Load {
         let time = self.at - earlier.at;
         let waited = || share(self.waited, earlier.waited, time.as_secs_f64());
         time >= GLANCE && waited().is_some_and(|it| it >= WAITED)
-    }
-
-    /// That the machine was suspended since `earlier`, in a sentence with its remedy. Times do not contain
-    /// it: their clock stands still meanwhile.
-    pub fn suspended_since(self, earlier: Self) -> Option<String> {
-        let asleep = self.uptime? - earlier.uptime? - (self.at - earlier.at).as_secs_f64();
-        (asleep >= ASLEEP).then(|| {
-            format!(
-                "the machine was suspended for {asleep:.0} s during the run, after which clocks, caches and the GPU \
-                 begin anew: keep it awake (`systemd-inhibit`) and run again"
-            )
-        })
     }
 
     /// Waits until `LOOK` is over since then.
@@ -224,7 +207,6 @@ intr 786493 0 0
             own,
             waited: Some(waited),
             waited_for_memory: Some(waited),
-            uptime: Some(100.0),
         };
         let earlier = load(0, 10.0, 5.0, 1.0);
         let later = load(2_000, 14.0, 7.0, 1.5);
@@ -240,13 +222,6 @@ intr 786493 0 0
             let later = load(millis, 10.0, 5.0, waited);
             assert_eq!(later.is_disturbed_since(earlier), disturbed, "{waited}");
         }
-        assert_eq!(later.suspended_since(earlier), None);
-        let woken = Load {
-            uptime: Some(139.0),
-            ..later
-        };
-        let told = woken.suspended_since(earlier).unwrap();
-        assert!(told.starts_with("the machine was suspended for 37 s during the run"));
     }
 
     #[test]

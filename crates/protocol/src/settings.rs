@@ -7,7 +7,6 @@
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
 //! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
 //! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
-//! | `CROSSOVER_UNTRIED` | `run`, `skip` | `skip` |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
@@ -57,8 +56,6 @@ pub struct Settings {
     pub monitor: bool,
     /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
     pub processes: usize,
-    /// `CROSSOVER_UNTRIED`: whether implementations that no device has run yet are run.
-    pub untried: bool,
     /// `CROSSOVER_TURNS`: the socket of whoever drives this process and another in turns.
     pub turns: Option<PathBuf>,
     /// `CRITERION_HOME`: where Criterion's files and ours lie.
@@ -66,13 +63,12 @@ pub struct Settings {
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 8] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
     "CROSSOVER_PROCESSES",
-    "CROSSOVER_UNTRIED",
     // Set by `crossover ab`.
     "CROSSOVER_TURNS",
     // Read by programs that ask, and by `crossover advise`.
@@ -195,11 +191,6 @@ impl Settings {
                 .filter(|n| *n < 100)
                 .ok_or_else(|| bad("CROSSOVER_PROCESSES", &v, "whole numbers from 0 to 99"))?,
         };
-        let untried = match value("CROSSOVER_UNTRIED").as_deref() {
-            None | Some("skip") => false,
-            Some("run") => true,
-            Some(v) => return Err(bad("CROSSOVER_UNTRIED", v, "run and skip")),
-        };
         let results = value("CRITERION_HOME")
             .unwrap_or_else(|| "target-reports/criterion".to_owned())
             .into();
@@ -210,7 +201,6 @@ impl Settings {
             gate,
             monitor,
             processes,
-            untried,
             turns: value("CROSSOVER_TURNS").map(PathBuf::from),
             results,
         })
@@ -244,7 +234,7 @@ mod tests {
         assert_eq!(defaults.profile, Profile::Default);
         assert_eq!(defaults.device, Some(0));
         assert_eq!(defaults.gate, GateMode::Auto);
-        assert!(defaults.monitor && !defaults.untried);
+        assert!(defaults.monitor);
         assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
         assert_eq!(settings(&[("CROSSOVER_PROFILE", "")]).unwrap(), defaults);
     }
@@ -256,14 +246,13 @@ mod tests {
             ("CROSSOVER_DEVICE", "3"),
             ("CROSSOVER_GATE", "off"),
             ("CROSSOVER_MONITOR", "off"),
-            ("CROSSOVER_UNTRIED", "run"),
             ("CRITERION_HOME", "/tmp/x"),
         ])
         .unwrap();
         assert_eq!(s.profile, Profile::Full);
         assert_eq!(s.device, Some(3));
         assert_eq!(s.gate, GateMode::Off);
-        assert!(!s.monitor && s.untried);
+        assert!(!s.monitor);
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         assert_eq!(
             settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
@@ -297,7 +286,6 @@ mod tests {
             ("CROSSOVER_DEVICE", "gpu", "none"),
             ("CROSSOVER_GATE", "on", "auto and off"),
             ("CROSSOVER_MONITOR", "auto", "on and off"),
-            ("CROSSOVER_UNTRIED", "yes", "run and skip"),
         ] {
             let text = settings(&[(variable, value)]).unwrap_err().to_string();
             assert!(

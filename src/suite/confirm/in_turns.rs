@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::suite::confirm::Task;
-use crate::suite::group::{AnyGroup, Make};
+use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
 use crate::suite::sampler::on_cpu;
 use crate::suite::verify::passes;
@@ -76,10 +76,7 @@ impl AnyGroup {
         let inputs = (self.operation.inputs)(size);
         let mut sides = Vec::with_capacity(rows.len());
         for row in rows {
-            let routine = match &row.make {
-                Make::Cpu(make) => make(&inputs)?,
-                Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &inputs)?,
-            };
+            let routine = row.set_up(&inputs, || Ok(with.machine.gpu(&with.time)?))?;
             let launches = row.launches_of(&*routine);
             let mut side = Side {
                 function: row.function(),

@@ -115,11 +115,7 @@ fn line(row: &str, sizes: &str, all: &[&Planned]) -> String {
         .map(|(amount, unit)| format!("{amount:?} {unit}"));
     [
         row.to_owned(),
-        format!(
-            "{}{}",
-            largest.clock.name(),
-            if largest.untried { ", untried" } else { "" }
-        ),
+        largest.clock.name().to_owned(),
         sizes.to_owned(),
         fits.join(" "),
         throughput.unwrap_or("-".to_owned()),

@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `benchmarks.tsv` | a line per row: its clock (and `untried`, where no device has run it), its sizes (`q` those of the quick profile, `d` of the default one), the largest one that fits in 2, 8, 24 and 128 GiB of host memory with 4, 8, 24 and 139 GiB on the device, throughput and cost of the largest, role |
+//! | `benchmarks.tsv` | a line per row: its clock, its sizes (`q` those of the quick profile, `d` of the default one), the largest one that fits in 2, 8, 24 and 128 GiB of host memory with 4, 8, 24 and 139 GiB on the device, throughput and cost of the largest, role |
 //! | `inputs.txt` | a line per group: the SHA-256 of the inputs of each size, the first eight digits |
 //!
 //! `CROSSOVER_GOLDEN=write cargo test --test groups golden` writes a change that is meant; its diff is

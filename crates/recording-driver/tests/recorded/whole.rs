@@ -2,12 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::ExitCode;
 
-use crossover::model::Cost;
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock;
-use crossover::workload::nested_sine;
 use serde_json::Value;
 
 use crate::stand_in::{StandIn, TASK, VARIATION, expect};
@@ -106,35 +101,6 @@ pub(crate) fn cards() {
     let skipped = "skipped nested_sine/gpu/fused/268435456: needs 2.0 GiB of device memory";
     assert!(said.contains(skipped), "{said}");
     assert_eq!(said.matches("Success").count(), 1, "{said}");
-}
-
-/// A suite in which no device has run one of two rows.
-pub(crate) fn half_tried() -> ExitCode {
-    crossover::suite::bench(crossover::package!(), || {
-        let sizes = Sizes::new([64], [64], [64]);
-        let group = Group::new("sine", sizes, None, |_| Cost::default())
-            .with(Implementation::gpu("new", Clock::Wall, nested_sine::gpu::fused).untried())
-            .with(Implementation::gpu(
-                "old",
-                Clock::Wall,
-                nested_sine::gpu::graph,
-            ));
-        vec![group.into()]
-    })
-}
-
-/// What no device has run yet is named and left out, until it is asked for.
-pub(crate) fn untried() {
-    let stand_in = StandIn::new();
-    let reason = "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
-    for (setting, run) in [("skip", 1), ("run", 2)] {
-        let mut command = stand_in.command("untried", "h200");
-        command.env("CROSSOVER_UNTRIED", setting);
-        let said = expect(command.args(["--bench", "--test"]), 0);
-        let left_out = said.contains(&format!("not run: sine/gpu/new: {reason}"));
-        assert_eq!(left_out, setting == "skip", "{said}");
-        assert_eq!(said.matches("Success").count(), run, "{said}");
-    }
 }
 
 /// A library that is not there is a reason to leave its rows out.

@@ -269,7 +269,8 @@ mod tests {
         let settings = Settings::from_env().unwrap();
         let medians = AnyGroup::from(group).medians_in_turns(&task, &TakingTurns::new(&settings));
         assert_eq!(medians.unwrap().len(), 1);
-        // Before the verified run, before the first measurement, and before both of each sample.
-        assert_eq!(restored.get(), 2 + 2 * SAMPLES);
+        // Before the verified run, before the first measurement, and before each sample. How many samples
+        // fit depends on the machine.
+        assert!(restored.get() >= 2 + FEWEST_SAMPLES);
     }
 }

@@ -1,4 +1,4 @@
-//! Opening thresholds, and asking them.
+//! Opens a file of thresholds and answers questions from it.
 
 use std::env;
 use std::fmt::Write;

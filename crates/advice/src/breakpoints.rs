@@ -1,4 +1,5 @@
-//! The decision along the sizes, for readers that only look it up: a page, and a file's answers.
+//! The sizes at which the decision changes, for readers that only look it up: the page and programs
+//! in other languages.
 
 use crate::advice::Advice;
 use crate::decision::Question;

@@ -1,4 +1,4 @@
-//! Whether thresholds are those of this machine.
+//! Compares the machine of a file of thresholds with this machine.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Work that was never measured: what the limits of the machine leave for it.
+//! Decisions for work that was never measured, from the limits of the machine.
 
 use crate::advice::Advice;
 use crate::thresholds::{Bandwidth, Choice, Limits, Link, Residency};

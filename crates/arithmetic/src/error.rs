@@ -1,4 +1,4 @@
-//! How far results are from what is expected of them.
+//! The errors of results, relative to expected values.
 
 /// The larger of two errors. `f64::max` would drop a NaN, and with it elements that were never
 /// written.

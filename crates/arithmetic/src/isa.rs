@@ -1,4 +1,4 @@
-//! The vector instruction sets that there is code for, and those that this CPU has.
+//! The vector instruction sets that the code supports, and which of them this CPU has.
 
 use std::sync::LazyLock;
 

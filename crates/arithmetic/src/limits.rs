@@ -1,4 +1,4 @@
-//! The loops that a core's limits are measured with, for the widest vector unit there is.
+//! Loops that measure a core's limits with its widest vector unit.
 
 use std::hint::black_box;
 

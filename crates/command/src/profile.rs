@@ -1,4 +1,4 @@
-//! `crossover profile FILTER`: where the time of benchmarks goes on the device.
+//! `crossover profile FILTER`: shows where the time of benchmarks goes on the device.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -1,5 +1,4 @@
-//! What `compare` and `ab` share: how a comparison is judged, shown and turned into an exit
-//! code.
+//! Judging, showing and exit codes, shared by `compare` and `ab`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

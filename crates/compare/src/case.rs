@@ -1,4 +1,4 @@
-//! One benchmark as both sides measured it.
+//! One benchmark with the samples of both sides.
 
 use crate::class::Class;
 use crate::median::Median;

@@ -1,4 +1,4 @@
-//! What is taken from one run's samples, and how far it can be trusted.
+//! The median of a run's samples, and its variance.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Many benchmarks judged at once, and some of them more than once.
+//! Error rates for many benchmarks that are tested at once, and for repeated analyses.
 
 /// Pairs of processes before the first interim analysis; another follows each time that their
 /// number has grown by half.

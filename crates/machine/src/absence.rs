@@ -1,4 +1,4 @@
-//! Why something on the GPU cannot be used, each with its remedy.
+//! The reasons why a GPU feature cannot be used, each with its remedy.
 
 /// Why a GPU, or a library that drives it, cannot be used here. Absence is a value: whatever
 /// does not need the missing part still runs.

@@ -1,4 +1,4 @@
-//! What the operating system says of the processor.
+//! The processor, as the operating system describes it.
 
 use std::collections::BTreeSet;
 use std::fs;

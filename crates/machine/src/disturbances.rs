@@ -1,4 +1,4 @@
-//! What on this machine makes a measurement slower or less steady than it need be.
+//! Conditions of this machine that make measurements slower or less steady.
 
 use std::fmt::Display;
 

@@ -1,5 +1,5 @@
-//! What NVML, the management library beside the driver, knows of a device: clocks, power,
-//! temperature, throttling, and who else uses it. Without it every value is absent.
+//! The state of a device from NVML, the driver's management library: clocks, power, temperature,
+//! throttling, and other processes. Without NVML every value is absent.
 
 use std::sync::OnceLock;
 

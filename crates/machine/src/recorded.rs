@@ -1,4 +1,4 @@
-//! The driver of the tests, which records what it is asked to do and executes nothing.
+//! Detects the recording driver of the tests, which executes nothing.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Names of kernels and of driver calls as a reader knows them.
+//! Readable names of kernels and driver calls.
 
 /// A kernel's name as in the source: demangled, without the parameters of the function. What is
 /// not a mangled name stays as it is.

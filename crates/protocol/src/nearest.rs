@@ -1,4 +1,4 @@
-//! What a mistyped name may have meant.
+//! Suggestions for a mistyped name.
 
 /// The known name that a mistyped one is nearest to, if they differ by a few characters.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

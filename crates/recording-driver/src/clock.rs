@@ -1,4 +1,4 @@
-//! The virtual clock: how long work takes, which is known and never measured.
+//! The virtual clock: work takes a defined time, so that times in tests are known.
 
 use crate::device::Description;
 

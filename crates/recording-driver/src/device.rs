@@ -1,4 +1,4 @@
-//! The device, as a text file describes it.
+//! The emulated device, described by a text file.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! The few kernels whose effect others depend on. Every other kernel takes the device's stated time
-//! and writes nothing.
+//! The few kernels whose effects other code depends on. Every other kernel takes a defined time and
+//! writes nothing.
 
 use crate::clock::Time;
 use crate::memory::Place;

@@ -1,4 +1,4 @@
-//! What the stand-ins for the driver's libraries share: handles, and how a function returns.
+//! Handles and return codes, shared by the stand-ins for CUDA's libraries.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};

@@ -1,4 +1,5 @@
-//! Names in place of addresses and handles, in the order in which they came about.
+//! Names in place of addresses and handles, numbered in the order of their creation, so that logs
+//! of two runs are equal.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Memory pools: what `cuMemAllocAsync` takes from and gives back to, in stream order.
+//! Memory pools, from which `cuMemAllocAsync` allocates in stream order.
 
 use crate::fault::{Fault, code};
 use crate::log;

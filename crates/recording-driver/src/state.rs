@@ -1,4 +1,4 @@
-//! Everything that the stand-ins know, behind one lock, and how a call gets at it.
+//! The state of all stand-ins, behind one lock, and access to it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

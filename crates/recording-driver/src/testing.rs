@@ -1,4 +1,4 @@
-//! What several tests of this crate begin with.
+//! Set-up that several tests of this crate share.
 
 use crate::context;
 use crate::device::description;

@@ -1,4 +1,4 @@
-//! What a stream holds, and running it.
+//! The work of a stream, and its execution.
 
 use crate::clock::Time;
 use crate::memory::{Kind, Place, Written, WrittenFrom};

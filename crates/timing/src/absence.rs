@@ -1,4 +1,4 @@
-//! Why no device can be timed, each with its remedy.
+//! The reasons why no device can be timed, each with its remedy.
 
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
 

@@ -1,4 +1,4 @@
-//! What a routine enqueues, captured as a CUDA graph: to count its launches, and to replay it.
+//! Captures a routine as a CUDA graph, to count its launches and to replay it.
 
 use std::ptr;
 

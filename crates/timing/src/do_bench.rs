@@ -1,4 +1,4 @@
-//! The time of a routine by one call, with everything chosen here.
+//! Times a routine with one call, which chooses clock, warm-up and number of samples.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Why a measurement has no result.
+//! Errors of a measurement.
 
 use std::time::Duration;
 

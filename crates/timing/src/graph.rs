@@ -1,4 +1,4 @@
-//! The replay of a routine that was captured in a CUDA graph.
+//! Timing the replay of a routine that was captured in a CUDA graph.
 
 use cudarc::driver::CudaGraph;
 

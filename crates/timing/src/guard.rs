@@ -1,5 +1,4 @@
-//! Whether a time is of the work that it is said to be of: the slips and cheats that a clock does not
-//! notice, looked for outside of the timed window.
+//! Checks, outside the timed window, for errors and cheats that a clock does not notice.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What the driver says of a device, and opening it.
+//! Reads the properties of a device, and opens it.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Inputs in turn, of which no cache holds the next.
+//! Copies of inputs that are used in rotation, so that no cache holds the next one.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The clocks and what each means.
+//! The clocks and their meanings.
 
 use std::fmt;
 use std::str::FromStr;

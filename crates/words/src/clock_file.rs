@@ -1,5 +1,5 @@
-//! The file that tells the clock of a result, beside Criterion's, which name none: of a project that
-//! uses `crossover-timing` without the suite.
+//! `crossover-clock.json`, the file beside Criterion's that names the clock of a result, for
+//! projects that use `crossover-timing` without the suite.
 
 use std::fs;
 use std::path::Path;

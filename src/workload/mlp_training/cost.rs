@@ -1,4 +1,4 @@
-//! What a step costs, and the forward pass alone.
+//! The cost of a training step, and of the forward pass alone.
 
 use crate::model::Cost;
 use crate::workload::mlp_training::model::{CLASSES, INPUTS, PARAMETERS, model, ranges};

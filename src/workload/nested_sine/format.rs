@@ -1,4 +1,4 @@
-//! What differs between nested sines of f32 and of f64.
+//! The differences between nested sines of f32 and of f64.
 
 use crate::device::kernel::Source;
 use crate::workload::nested_sine::input;

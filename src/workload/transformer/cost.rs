@@ -1,4 +1,4 @@
-//! What a batch costs.
+//! The cost of a batch.
 
 use crate::model::Cost;
 use crate::workload::network::{Format, cost::RowCost};

@@ -1,4 +1,4 @@
-//! The algorithms that every product has.
+//! The fixed list of algorithms, which is the same for every product.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,4 +1,5 @@
-//! What is multiplied, and how: the objects that a caller makes of it.
+//! The descriptors of a product, which a caller creates: the operation and the layouts of its
+//! matrices.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! What `claims.json` says: the texts' claims, and the rows that measure them.
+//! The form of `claims.json`: the texts' claims, and the rows that measure them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! What is found out about a benchmark of Criterion's when its warm-up begins, and said.
+//! Checks at the beginning of a benchmark's warm-up, and their messages.
 
 use super::benchmarks::Benchmark;
 use crate::capture::Enqueued;

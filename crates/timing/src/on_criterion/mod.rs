@@ -1,5 +1,4 @@
-//! What is Criterion's: the measurement that it drives, its bencher's methods, and what lies beside its
-//! files.
+//! The Criterion side: the measurement, the bencher's methods, and our files beside Criterion's.
 
 mod bencher;
 mod benchmark;

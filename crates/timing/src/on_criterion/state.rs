@@ -1,4 +1,4 @@
-//! What a clock keeps for Criterion.
+//! The state that a clock keeps between Criterion's calls.
 
 use std::cell::RefCell;
 

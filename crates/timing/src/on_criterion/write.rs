@@ -1,4 +1,4 @@
-//! Files that are replaced whole.
+//! Atomic replacement of files.
 
 use std::path::Path;
 use std::{fs, io};

@@ -1,4 +1,4 @@
-//! Why a benchmark has no profile, each with its remedy.
+//! The reasons why a benchmark has no profile, each with its remedy.
 
 use super::version::{self, KNOWN};
 use crate::cuda_error::debug_is_the_sentence;

@@ -1,4 +1,4 @@
-//! What cuBLASLt is told of a product: handles that are freed when dropped.
+//! Descriptors of a product for cuBLASLt, which are freed when dropped.
 
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;

@@ -75,7 +75,7 @@ fn listen<R: DeserializeOwned>(child: &mut Child, mut hear: impl FnMut(R)) -> Re
                 heard = Instant::now();
                 let reply: Result<R, String> = serde_json::from_str(&line).map_err(|error| {
                     format!(
-                        "a line that it printed is no answer ({error}); an executable that runs groups must \
+                        "a line that it printed is not an answer ({error}); an executable that runs groups must \
                          call `run_child` or `bench` first in `main`, and print nothing of its own to \
                          standard output"
                     )

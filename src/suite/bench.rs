@@ -75,7 +75,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     for group in groups() {
         let twice = (!names.insert(group.name())).then(|| {
             let name = group.name();
-            format!("the group {name} is there twice; give each a name of its own")
+            format!("two groups are named {name}; rename one of them")
         });
         if let Some(contradiction) = group.contradictions().into_iter().chain(twice).next() {
             eprintln!("error: {contradiction}");

@@ -224,7 +224,7 @@ impl Run {
     fn announce_ready(&self, bench: &Bench<'_>, sampling: &Sampling) -> Result<(), Missing> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
         if is_profiled && sampling.timing == Timing::Own {
-            let reason = "it times itself, and no clock that a profile follows runs it";
+            let reason = "it times itself, so the profiler cannot follow it";
             return Err(Missing::Skipped(reason.to_owned()));
         }
         if let Some(turns) = &self.turns {

@@ -311,7 +311,7 @@ impl Journal {
     pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
         self.record.confirmations = said;
         if let Err(error) = runs::write(&self.record, &self.results) {
-            eprintln!("note: what the child processes measured could not be kept: {error}");
+            eprintln!("note: the times of the child processes could not be stored: {error}");
         }
     }
 
@@ -404,21 +404,19 @@ impl Journal {
         }
         if let Some(signal) = interrupt::signal() {
             eprintln!(
-                "interrupted: what was measured until then is kept in {}; `crossover report` shows it",
+                "interrupted: the results so far are kept in {}; `crossover report` shows them",
                 self.results.display()
             );
             return ExitCode::from(128 + signal as u8);
         }
         if self.record.failed.is_empty() && self.device_failed {
-            eprintln!(
-                "error: the GPU that was asked for could not be used; the lines above say why"
-            );
+            eprintln!("error: the selected GPU could not be used; see the lines above");
             return ExitCode::FAILURE;
         }
         if let Some(not_run) = self.no_room {
             eprintln!(
-                "error: nothing more can be written to {}, and {} were not run. Make room there, or raise \
-                 the limit that is named above, and run again: what was measured until then is kept",
+                "error: no more results can be written to {}, and {} were not run. Free space there, or \
+                 raise the limit named above, and run again; the results so far are kept",
                 self.results.display(),
                 units::counted(not_run, "benchmark")
             );
@@ -450,7 +448,7 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
 fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     let is = if ids.len() == 1 { "is" } else { "are" };
     format!(
-        "{} {is} {words}: either the limit is higher than was measured, or the work less than was declared",
+        "{} {is} {words}: either the limit is higher than measured, or the work is less than declared",
         some(ids)
     )
 }

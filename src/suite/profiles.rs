@@ -60,10 +60,10 @@ impl Profiles {
             remarks.push(reason.to_owned());
         } else if !self.silent.is_empty() {
             let ids = self.silent.join(", ");
-            remarks.push(format!("no profile of {ids}: the lines above say why"));
+            remarks.push(format!("no profile of {ids}: see the lines above"));
         } else if self.made.is_empty() && self.on_cpu > 0 {
-            let reason = "nothing ran on a device: what was selected is CPU code; to profile what \
-                          a GPU does, select ids with /gpu/ (--list shows them)";
+            let reason = "nothing ran on a GPU: the selected benchmarks are CPU code; select ids with /gpu/ \
+             (--list shows them)";
             remarks.push(reason.to_owned());
         }
         remarks
@@ -98,7 +98,7 @@ mod tests {
         later.add(ID, true, &folder, folder.profiled_at());
         assert_eq!(later.made().len(), 0);
         if RECORDS {
-            let remarks = [format!("no profile of {ID}: the lines above say why")];
+            let remarks = [format!("no profile of {ID}: see the lines above")];
             assert_eq!(later.remarks(), remarks);
             assert_eq!(profiles.remarks(), [""; 0]);
         }
@@ -123,7 +123,7 @@ mod tests {
         profiles.add("chain/cpu/one/64", false, &folder(root.path()), None);
         let remarks = profiles.remarks().concat();
         let expected = if RECORDS {
-            "nothing ran on a device"
+            "nothing ran on a GPU"
         } else {
             "`profiler`"
         };

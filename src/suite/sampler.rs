@@ -140,8 +140,8 @@ fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
     match ns > 0.0 && ns / iterations as f64 <= YEARS {
         true => Ok(ns),
         false => Err(format!(
-            "the routine times itself, and says {ns:e} ns for {iterations} iterations, which is \
-             no time; look at its `time`"
+            "the routine times itself and returned {ns:e} ns for {iterations} iterations, which is not a \
+             valid time; check its `time`"
         )
         .into()),
     }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(plausible(2e9, 4).unwrap(), 2e9);
         for ns in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e308] {
             let error = plausible(ns, 1).unwrap_err().to_string();
-            assert!(error.contains("which is no time"), "{error}");
+            assert!(error.contains("which is not a valid time"), "{error}");
         }
     }
 }

@@ -135,9 +135,7 @@ impl AnyGroup {
             let function = row.function();
             let name = format!("{}/{function}", self.name);
             if self.rows[..at].iter().any(|r| r.function() == function) {
-                found.push(format!(
-                    "{name} is there twice; give each a name of its own"
-                ));
+                found.push(format!("two rows are named {name}; rename one of them"));
             }
             let moves = |size: &u64| {
                 self.cost_of(row, *size)
@@ -150,8 +148,8 @@ impl AnyGroup {
                 && sizes.iter().any(moves)
             {
                 found.push(format!(
-                    "{name} moves bytes over the link by its cost, and its data are declared to \
-                     stay on the device; say where they are with .data(Residency::Pinned) or \
+                    "the cost of {name} has bytes over the link, but its data are declared to stay on the \
+                     device; declare them with .data(Residency::Pinned) or \
                      .data(Residency::Ordinary)"
                 ));
             }
@@ -188,7 +186,7 @@ fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineEr
         routine.poison()?;
         wait()?;
         if routine.check()?.passed() {
-            return Err("an output that nobody wrote passes the check".into());
+            return Err("an output that was never written passes the check".into());
         }
         if let Some(gpu) = hold {
             occupy(gpu)?;
@@ -356,9 +354,9 @@ mod tests {
             .with(row().cost(cost).data(crate::model::Residency::Pinned));
         let found = AnyGroup::from(group).contradictions();
         assert!(
-            found[0].contains("ones/gpu/copies moves bytes"),
+            found[0].contains("the cost of ones/gpu/copies has bytes"),
             "{found:?}"
         );
-        assert!(found[1].contains("is there twice"), "{found:?}");
+        assert!(found[1].contains("two rows are named"), "{found:?}");
     }
 }

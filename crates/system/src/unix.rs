@@ -179,7 +179,9 @@ pub mod output {
     /// write is said on the other stream and makes a success this failure.
     pub fn survive_a_full_disk(failure: u8, run: impl FnOnce() -> ExitCode) -> ExitCode {
         if let Err(error) = pass_on() {
-            eprintln!("note: where the disk gets full, this ends at the next line: {error}");
+            eprintln!(
+                "note: if the disk gets full, this process ends at its next line of output: {error}"
+            );
         }
         let code = run();
         let lost = finish();

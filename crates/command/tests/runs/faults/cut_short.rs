@@ -116,7 +116,8 @@ pub(crate) fn full_disk() {
         let said = printed(&output);
         // Nothing was lost where only Criterion's pages did not fit.
         let pages_only = output.status.success() && said.contains("Criterion.rs ERROR");
-        let told = said.contains("nothing more can be written") && output.status.code() == Some(1);
+        let told =
+            said.contains("no more results can be written") && output.status.code() == Some(1);
         let before = output.status.code() == Some(2)
             && said.contains("set CRITERION_HOME to a folder where they can");
         // Of the benchmarks none, since the run ends where the first one finds no room.

@@ -68,7 +68,7 @@ pub(crate) fn device_asked_for() {
         };
         command
     };
-    let words = "the GPU that was asked for could not be used";
+    let words = "the selected GPU could not be used";
     expect(&mut run("sound", Some("99")), 1, words);
     // Nobody asks for it where no GPU benchmark was selected.
     expect(&mut run("sound/cpu", Some("99")), 0, "");

@@ -106,7 +106,7 @@ pub(crate) fn signals() {
         let dir = tempfile::tempdir().unwrap();
         let (ended, said) = interrupted(dir.path(), signal);
         assert_eq!(ended, Some(code), "{said}");
-        holds(&said, "interrupted: what was measured until then is kept");
+        holds(&said, "interrupted: the results so far are kept");
         assert!(!said.contains("FAILED"), "{said}");
         let ids = shown(dir.path());
         assert!(ids.contains(&"sound/cpu/fill/4".to_owned()), "{ids:?}");

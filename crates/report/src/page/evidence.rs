@@ -19,12 +19,12 @@ pub(super) fn section(report: &Report, all: &[Answered], group: &str) -> Markup 
         @if !here.is_empty() {
             h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
             p.note {
-                "An answer is firm if several processes agree on it, if another run would find a speedup \
-                 within 25 % of it, if what other runs of this machine found lies in its range, and if nothing held \
-                 the GPU's clock down. Each of these processes is \
-                 started for this purpose, and lets the best CPU code and the GPU code take turns. One \
-                 process is not enough: processes of the same code differ by where their memory lies, by \
-                 what else the host runs, and by what a launch costs in each of them."
+                "An answer is firm if several processes agree about the winner, if the interval of its crossing \
+                 spans less than a factor of two, if other runs of this machine found the same, and if \
+                 nothing disturbed it. In each of these processes, which are started for this purpose, the \
+                 best CPU code and the GPU code take turns. One process is not enough: processes of the \
+                 same code differ by where their memory lies, by what else the host runs, and by what a \
+                 launch costs in each of them."
             }
             @for answer in here { (one(report, answer)) }
         }

@@ -416,9 +416,9 @@ fn environment(machine: &MachineResults) -> Markup {
     }
     let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
     facts.push(("Code", e.code() + &os));
+    facts.extend(runs::runs(machine));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
-        (runs::runs(machine))
     }
 }
 

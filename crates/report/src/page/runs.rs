@@ -1,41 +1,24 @@
 //! Which runs the results are of.
 
-use maud::{Markup, html};
+use std::sync::Arc;
 
-use crate::page::table;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 
 /// The runs that the results are from, where there are several.
-pub(super) fn runs(machine: &MachineResults) -> Markup {
-    let runs: Vec<_> = (machine.runs.iter())
-        .filter(|(_, results)| *results > 0)
-        .collect();
-    html! {
-        @if runs.len() > 1 {
-            details {
-                summary { "Results of " (runs.len()) " runs" }
-                (table::scroll("Runs that the results are of", html! {
-                    table.plain {
-                        thead { tr { th { "run" } th { "commit" } th { "profile" } th { "arguments" } th { "end" } th.n { "results" } } }
-                        tbody {
-                            @for (run, results) in runs {
-                                tr {
-                                    td { (when(run)) }
-                                    td { (run.environment.commit_in_words().unwrap_or_default()) }
-                                    td { (run.profile) }
-                                    td { @for argument in run.arguments.iter().filter(|a| *a != "--bench") { code { (argument) } " " } }
-                                    td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not finished yet" } }
-                                    td.n { (results) }
-                                }
-                            }
-                        }
-                    }
-                }))
-            }
-        }
-    }
+pub(super) fn runs(machine: &MachineResults) -> Option<(&'static str, String)> {
+    let runs = machine.runs.iter().filter(|(_, results)| *results > 0);
+    let one = |(run, results): &(Arc<RunRecord>, usize)| {
+        let commit = run.environment.commit_in_words().unwrap_or_default();
+        format!(
+            "{} ({commit}, profile {}): {results} results",
+            when(run),
+            run.profile
+        )
+    };
+    let all: Vec<String> = runs.map(one).collect();
+    (all.len() > 1).then(|| ("Results of several runs", all.join("; ")))
 }
 
 /// `2026-11-21 14:12:29 UTC`.

@@ -90,15 +90,15 @@ fn the_committed_reference() {
     beside_the_committed(
         |_| {},
         |browser, page| {
-            let took = "performance.getEntriesByType('navigation')[0].duration";
-            let ms = browser.eval(took)?.as_f64().unwrap_or_default();
+            // What a reader has to load, to scroll and to read.
             let bytes = fs::metadata(&page.page)?.len();
-            eprintln!(
-                "{:.2} MB, drawn {ms:.0} ms after it was asked for",
-                bytes as f64 * 1e-6
-            );
-            // Beside other tests: by itself on two cores it takes a quarter of that.
-            assert!(ms < 2000.0, "{ms}");
+            let shown = browser.eval(
+                "[document.documentElement.scrollHeight, document.body.innerText.match(/\\d[\\d,.]*/g).length]",
+            )?;
+            eprintln!("{bytes} bytes; height and numbers: {shown}");
+            assert!(bytes <= 400_000, "{bytes}");
+            let at_most = |at: usize, most: u64| shown[at].as_u64().is_some_and(|n| n <= most);
+            assert!(at_most(0, 8_000) && at_most(1, 450), "{shown}");
             let labels = labels_are_apart(browser)?;
             assert!(labels >= 3, "{labels}");
             let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;

@@ -158,7 +158,7 @@ impl Limits {
     }
 
     /// What code takes: from the best to the typical. `None` where nothing says what it reaches.
-    pub fn reach(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
+    pub fn estimate(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let reached = self.reached.iter().find(|reached| reached.data == data)?;
         let allowed = self.allow(data, work)?;
         let range = Range {
@@ -206,10 +206,10 @@ impl Advice {
                 best: ns,
                 typical: ns,
             },
-            None => limits.reach(None, work)?,
+            None => limits.estimate(None, work)?,
         };
-        let gpu = limits.reach(Some(data), work)?;
-        let resident = limits.reach(Some(Residency::Awaited), work)?;
+        let gpu = limits.estimate(Some(data), work)?;
+        let resident = limits.estimate(Some(Residency::Awaited), work)?;
         let link = limits.links.iter().find(|link| link.data == data);
         let uses = |moved: f64, there: f64, cpu: f64| match cpu - there {
             saved if saved > 0.0 => ((moved - there) / saved).max(1.0).ceil(),

@@ -206,8 +206,8 @@ fn answer(answer: &Answered, series: Option<usize>) -> Answer {
         let [ratio, low, high] = [at.ratio, at.low, at.high].map(short);
         (at.size, ratio, low, high, at.processes)
     });
-    let duels = f.processes.iter().flatten().filter(|duel| duel.size > 0);
-    let dots = duels.map(|duel| (duel.size, short(duel.cpu_ns / duel.gpu_ns)));
+    let paired_times = f.processes.iter().flatten().filter(|pair| pair.size > 0);
+    let dots = paired_times.map(|pair| (pair.size, short(pair.cpu_ns / pair.gpu_ns)));
     Answer {
         cause: answer.cause(),
         dots: dots

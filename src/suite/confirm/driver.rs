@@ -218,12 +218,12 @@ impl Confirming {
         }
         *self.account.entry(NO_GROUP.to_owned()).or_default() += outside;
         let said: Vec<_> = (self.asking.questions.iter())
-            .map(|question| duels(&self.asking, question, &said.times))
+            .map(|question| paired_times(&self.asking, question, &said.times))
             .collect();
         let questions = self.asking.questions.iter_mut().zip(said).zip(open);
-        for ((question, duels), _) in questions.filter(|(_, open)| **open) {
+        for ((question, paired_times), _) in questions.filter(|(_, open)| **open) {
             question.put += 1;
-            question.asked.processes.extend(duels);
+            question.asked.processes.extend(paired_times);
         }
         true
     }
@@ -300,7 +300,11 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
 }
 
 /// What one process answers to a question; `None` where a time is missing.
-fn duels(asking: &OpenQuestions, question: &Question, times: &Times) -> Option<Vec<PairedTimes>> {
+fn paired_times(
+    asking: &OpenQuestions,
+    question: &Question,
+    times: &Times,
+) -> Option<Vec<PairedTimes>> {
     let group = &question.asked.group;
     question
         .sizes()

@@ -6,12 +6,12 @@ use rayon::prelude::*;
 use crate::page::link::safe;
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{
-    CrossoverAnswer, RunAnswer, headlines, of_runs,
+    CrossoverAnswer, RunAnswer, curve, headlines, of_runs,
 };
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
-use crossover_results::store::curves::{Benchmark, Series};
+use crossover_results::store::curves::Series;
 use crossover_results::store::machine::MachineResults;
 
 /// The answer to one question of a group.
@@ -53,20 +53,17 @@ fn one<'a>(
     let ours = report.machine.group(&found.group)?;
     let (machine, series) = (report.gpu(), report.gpu_of(found)?);
     let speedup = along(found, ours, series);
-    let at_largest = speedup.iter().find(|at| at.size == found.speedup_size);
-    let interval = at_largest.map(|at| (at.low, at.high));
-    // The processes may have been asked about a size that the run's own has no result of.
-    let nearest = |size: f64| {
-        let far = |b: &&Benchmark| (b.size as f64 / size).ln().abs();
-        let points = series.points.iter();
-        points.min_by(|a, b| far(a).total_cmp(&far(b)))
-    };
-    let crossing = found.crossing.for_good().map(|change| change.size);
+    let crossing = found.crossing.for_good().map(|change| change.size.ceil());
     let sizes = crossing.into_iter().chain([found.speedup_size]);
-    let mut limits: Vec<(u64, Bottleneck)> = sizes
-        .filter_map(nearest)
-        .filter_map(|b| Some((b.size, bottleneck::of(series, b, machine)?)))
-        .collect();
+    let gpu = curve(series);
+    let limit = |size: f64| {
+        let ns = gpu.at(size)?.median;
+        Some((
+            size as u64,
+            bottleneck::at(series, size as u64, ns, machine)?,
+        ))
+    };
+    let mut limits: Vec<(u64, Bottleneck)> = sizes.filter_map(limit).collect();
     limits.dedup_by_key(|(size, _)| *size);
     Some(Answered {
         found,
@@ -74,7 +71,7 @@ fn one<'a>(
         series,
         speedup,
         limits,
-        trust: trust::of(found, &report.machine, machine, &[], of_runs, interval),
+        trust: trust::of(found, &report.machine, machine, of_runs),
     })
 }
 
@@ -88,7 +85,7 @@ impl Answered<'_> {
     /// How sure it is and why, in a sentence.
     pub(crate) fn cause(&self) -> String {
         match self.trust.grade() {
-            Grade::Firm => format!("Firm: {} processes agree.", self.trust.processes),
+            Grade::Firm => format!("Firm: {} processes agree.", self.found.crossing.processes),
             Grade::Doubtful => format!("Uncertain: {}.", self.trust.doubts().join("; ")),
             Grade::Thin => "Unconfirmed: measured by one process.".to_owned(),
         }

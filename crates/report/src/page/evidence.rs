@@ -91,10 +91,10 @@ fn one(report: &Report, answer: &Answered) -> Markup {
 /// Speedup by size, a column per process.
 fn processes(answer: &Answered) -> Markup {
     let all = &answer.found.processes;
-    let mut sizes: Vec<u64> = all.iter().flatten().map(|duel| duel.size).collect();
+    let mut sizes: Vec<u64> = all.iter().flatten().map(|pair| pair.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let ratio = |duel: &PairedTimes| match duel.cpu_ns / duel.gpu_ns {
+    let ratio = |pair: &PairedTimes| match pair.cpu_ns / pair.gpu_ns {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
@@ -117,7 +117,7 @@ fn processes(answer: &Answered) -> Markup {
                             tr {
                                 th scope="row" { (answer.found.topic.unit.write(size)) }
                                 @for process in all {
-                                    td.n { @if let Some(duel) = process.iter().find(|d| d.size == size) { (ratio(duel)) } }
+                                    td.n { @if let Some(pair) = process.iter().find(|d| d.size == size) { (ratio(pair)) } }
                                 }
                             }
                         }

@@ -180,11 +180,11 @@ fn place(
 /// The curve of the page has others too, where the CPU's time is interpolated.
 fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> {
     let of_processes = |size: u64| {
-        let duels = found.processes.iter().flatten();
+        let paired_times = found.processes.iter().flatten();
         median(
-            duels
-                .filter(|duel| duel.size == size)
-                .map(|duel| duel.gpu_ns),
+            paired_times
+                .filter(|pair| pair.size == size)
+                .map(|pair| pair.gpu_ns),
         )
     };
     let (best, _) = crossover_answer::best_cpu(ours);

@@ -200,7 +200,7 @@ fn each_group_left_out(report: &Report, limits: &Limits) -> (Ranges, Tally) {
         });
         let advice = advice.unwrap();
         for sample in &own {
-            let Some(range) = limits.reach(sample.data, &sample.work) else {
+            let Some(range) = limits.estimate(sample.data, &sample.work) else {
                 continue;
             };
             ranges.all += 1;

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, of_other_runs};
-use crate::analysis::answer::estimate::{Answer, Crossing, FEWEST_PROCESSES};
+use crate::analysis::answer::estimate::{Answer, Crossing};
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
@@ -19,41 +19,25 @@ use crossover_words::units;
 const ROUGH: f64 = 2.0;
 
 /// What an answer rests on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Trust {
-    /// Processes that answered.
-    pub processes: usize,
-    /// How many of them agree on the kind of answer.
-    pub agree: usize,
-    /// Boards of the same model with an answer to the same question, this one included.
-    pub boards: usize,
+    own: Crossing,
     /// Names of the runs that it rests on.
     pub runs: Vec<String>,
-    /// What other runs of the machine answered, by the name of the run.
+    /// The answers of other runs of the machine, by the name of the run.
     pub other_runs: Vec<(String, Crossing)>,
-    /// How many of these found what the interval says.
-    pub held: usize,
-    /// How far the interval of the speedup at the largest size reaches on its wider side, as a
-    /// factor; `None` where it is not known.
-    pub reach: Option<f64>,
-    /// Whether another run would find the same side ahead at the largest size.
-    pub is_decided: bool,
-    /// The upper end of the crossing's interval over the lower; 1 where there is no crossing.
-    pub width: f64,
-    /// Whether the CPU wins, so that a higher GPU clock might change the answer.
-    pub cpu_wins: bool,
     /// What held the GPU's clock down meanwhile.
-    pub slowed: Vec<String>,
+    slowed: BTreeSet<String>,
 }
 
-/// The grade that the marks come to.
+/// The grade of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grade {
-    /// Several processes agree within a narrow interval, and nothing disturbed them.
+    /// Several processes agree, and there is no reason for doubt.
     Firm,
-    /// Several processes say it, with something against it.
+    /// Several processes answered, and there is a reason for doubt.
     Doubtful,
-    /// One process says it.
+    /// Too few processes answered.
     Thin,
 }
 
@@ -61,56 +45,47 @@ impl Trust {
     /// That of an estimate by itself.
     pub fn of_estimate(own: &Crossing) -> Self {
         Self {
-            processes: own.processes,
-            agree: own.agree,
-            boards: 1,
+            own: own.clone(),
             runs: Vec::new(),
             other_runs: Vec::new(),
-            held: 0,
-            reach: None,
-            is_decided: own.answer != Answer::Undecided,
-            width: own
-                .for_good()
-                .map_or(1.0, |change| change.high / change.low),
-            cpu_wins: own.speedup < 1.0,
-            slowed: Vec::new(),
+            slowed: BTreeSet::new(),
         }
     }
 
     /// The reasons for doubt, each in a few words.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        match (self.agree, self.processes) {
-            (0, n) => doubts.push(format!("{n} processes disagree about the winner")),
-            (agree, n) if agree < n => {
-                let others = n - agree;
-                doubts.push(format!(
-                    "{others} of {n} processes disagree about the winner"
-                ));
-            }
-            _ => {}
+        let others = self.own.processes - self.own.agree;
+        if others > 0 {
+            let processes = self.own.processes;
+            doubts.push(format!(
+                "{others} of {processes} processes disagree about the winner"
+            ));
         }
-        if !self.is_decided {
+        if self.own.answer == Answer::Undecided {
             doubts.push("another run may find either side ahead at the largest size".to_owned());
         }
-        if self.width >= ROUGH {
-            let width = units::factor(self.width);
+        let width = self.own.for_good().map(|change| change.high / change.low);
+        if let Some(width) = width.filter(|width| *width >= ROUGH) {
+            let width = units::factor(width);
             doubts.push(format!("the interval of the crossing spans {width}"));
         }
-        let outside = self.other_runs.len() - self.held;
+        let contradicts = |(_, other): &&(String, Crossing)| self.own.contradicts(other);
+        let outside = self.other_runs.iter().filter(contradicts).count();
         if outside > 0 {
             let runs = units::counted(outside, "other run");
             doubts.push(format!("{runs} outside its interval"));
         }
-        if self.cpu_wins && !self.slowed.is_empty() {
-            doubts.push(format!("throttled: {}", self.slowed.join(", ")));
+        if self.own.speedup < 1.0 && !self.slowed.is_empty() {
+            let slowed: Vec<&str> = self.slowed.iter().map(String::as_str).collect();
+            doubts.push(format!("throttled: {}", slowed.join(", ")));
         }
         doubts
     }
 
-    /// The grade of the marks together.
+    /// Firm without doubts.
     pub fn grade(&self) -> Grade {
-        match (self.processes >= FEWEST_PROCESSES, self.doubts().is_empty()) {
+        match (self.own.is_confirmed(), self.doubts().is_empty()) {
             (false, _) => Grade::Thin,
             (_, false) => Grade::Doubtful,
             (_, true) => Grade::Firm,
@@ -119,53 +94,24 @@ impl Trust {
 }
 
 /// What `found` rests on: results of `ours`, the machine of its CPU code, and of `theirs`, that of
-/// its GPU code. `beside` has the answers of each other machine, `of_runs` those
-/// of each run of `ours`. `interval` is that of the speedup
-/// at the largest size.
+/// its GPU code. `of_runs` has the answers of each run of `ours`.
 pub fn of(
     found: &CrossoverAnswer,
     ours: &MachineResults,
     theirs: &MachineResults,
-    beside: &[(MachineResults, Vec<CrossoverAnswer>)],
     of_runs: &[RunAnswer],
-    interval: Option<(f64, f64)>,
 ) -> Trust {
-    let mut results: Vec<&Benchmark> = Vec::new();
-    let mut machines = vec![ours];
-    if !std::ptr::eq(ours, theirs) {
-        machines.push(theirs);
-    }
-    for machine in machines {
-        let group = machine.group(&found.group);
-        let all = group.into_iter().flat_map(|group| group.benchmarks());
-        results.extend(all.filter(|b| found.benchmarks.contains(&b.id)));
-    }
-    let runs: BTreeSet<&String> = results.iter().filter_map(|b| b.run.as_ref()).collect();
-    let mut slowed: Vec<String> = Vec::new();
-    for words in results.iter().flat_map(|b| telemetry::slowed(b)) {
-        if !slowed.iter().any(|known| known == words) {
-            slowed.push(words.to_owned());
-        }
-    }
-    let alike = |(machine, answers): &&(MachineResults, Vec<CrossoverAnswer>)| {
-        !std::ptr::eq(machine, theirs)
-            && machine.gpu().is_some()
-            && machine.gpu() == theirs.gpu()
-            && answers.iter().any(|other| {
-                other.headline && (&other.group, other.question) == (&found.group, found.question)
-            })
-    };
-    let own = &found.crossing;
-    let other_runs = of_other_runs(of_runs, found);
-    let held = |(_, other): &&(String, Crossing)| own.is_confirmed() && !own.contradicts(other);
-    let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
+    let groups = [ours, theirs]
+        .into_iter()
+        .filter_map(|machine| machine.group(&found.group));
+    let all = groups.flat_map(|group| group.benchmarks());
+    let results: Vec<&Benchmark> = all.filter(|b| found.benchmarks.contains(&b.id)).collect();
+    let runs: BTreeSet<String> = results.iter().filter_map(|b| b.run.clone()).collect();
+    let slowed = results.iter().flat_map(|b| telemetry::slowed(b));
     Trust {
-        boards: 1 + beside.iter().filter(alike).count(),
-        runs: runs.into_iter().cloned().collect(),
-        held: other_runs.iter().filter(held).count(),
-        other_runs,
-        reach: reach.filter(|reach| reach.is_finite() && *reach >= 1.0),
-        slowed,
-        ..Trust::of_estimate(own)
+        runs: runs.into_iter().collect(),
+        other_runs: of_other_runs(of_runs, found),
+        slowed: slowed.map(str::to_owned).collect(),
+        ..Trust::of_estimate(&found.crossing)
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
-use crate::analysis::answer::row::{Crossover, crossovers};
+use crate::analysis::answer::row::crossovers;
 use crate::analysis::findings::finding::Finding;
 use crate::analysis::limits::{self, Share};
 use crate::analysis::reuse::Reuse;
@@ -42,7 +42,7 @@ struct MachineRecord<'a> {
     /// By group, curve and size.
     benchmarks: Vec<Row<'a>>,
     profiles: Vec<&'a Profile>,
-    answers: Vec<Crossover>,
+    answers: Vec<Value>,
     findings: &'a [Finding],
     break_even: &'a [Reuse],
     /// Results that are not in the record, each with its reason.

@@ -106,7 +106,7 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
     // Several questions may share a measurement of one process: equal times count once.
     let mut medians: BTreeMap<Benchmark<'_>, (Class, BTreeMap<u64, f64>)> = BTreeMap::new();
     for asked in confirmations {
-        for duels in &asked.processes {
+        for paired_times in &asked.processes {
             let mut add = |name, size, device, clock, ns: f64| {
                 let class = Class::of(device, asked.question, clock, ns);
                 let key = (asked.group.as_str(), name, size, device == Device::Gpu);
@@ -115,11 +115,11 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
                     logs.insert(ns.to_bits(), ns.ln());
                 }
             };
-            for duel in duels {
-                add(&duel.cpu, duel.size, Device::Cpu, None, duel.cpu_ns);
+            for pair in paired_times {
+                add(&pair.cpu, pair.size, Device::Cpu, None, pair.cpu_ns);
                 if asked.gpu_machine.is_none() {
                     let clock = Some(asked.clock);
-                    add(&asked.gpu, duel.size, Device::Gpu, clock, duel.gpu_ns);
+                    add(&asked.gpu, pair.size, Device::Gpu, clock, pair.gpu_ns);
                 }
             }
         }
@@ -143,7 +143,7 @@ mod tests {
     use crate::store::machine::MachineResults;
 
     fn asked(gpu_ns: [f64; 5]) -> Confirmation {
-        let duel = |size, gpu_ns: f64| PairedTimes {
+        let pair = |size, gpu_ns: f64| PairedTimes {
             size,
             cpu: "c".into(),
             cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
@@ -158,7 +158,7 @@ mod tests {
             gpu_run: None,
             range: (1, 64),
             processes: gpu_ns
-                .map(|ns| vec![duel(1, ns), duel(2, ns), duel(64, ns)])
+                .map(|ns| vec![pair(1, ns), pair(2, ns), pair(64, ns)])
                 .into(),
         }
     }

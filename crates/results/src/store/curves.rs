@@ -104,17 +104,17 @@ impl Benchmark {
     /// Lower end of the interval in which the median of another process lies with a probability of
     /// 95 %, ns.
     pub fn low_ns(&self) -> f64 {
-        self.median_ns * (-self.reach(|(low, _)| self.median_ns / low)).exp()
+        self.median_ns * (-self.half_width(|(low, _)| self.median_ns / low)).exp()
     }
 
     /// Upper end of that interval, ns.
     pub fn high_ns(&self) -> f64 {
-        self.median_ns * self.reach(|(_, high)| high / self.median_ns).exp()
+        self.median_ns * self.half_width(|(_, high)| high / self.median_ns).exp()
     }
 
     /// Half of the interval's width as a logarithm: the uncertainty of the samples on one side, and
     /// the spread between processes.
-    fn reach(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
+    fn half_width(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
         let samples = self.interval_ns.map_or(0.0, |i| of_samples(i).ln());
         samples.hypot(TWO_SIDED_95 * self.between_processes)
     }

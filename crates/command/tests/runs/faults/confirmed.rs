@@ -96,13 +96,17 @@ pub(crate) fn answered() {
     // More than three processes where these leave the answer open.
     let processes = asked.processes.len();
     assert!((3..=25).contains(&processes), "{processes}");
-    for duels in &asked.processes {
-        assert_eq!(duels.last().unwrap().size, 32);
-        assert!(duels.windows(2).all(|pair| pair[0].size < pair[1].size));
+    for paired_times in &asked.processes {
+        assert_eq!(paired_times.last().unwrap().size, 32);
         assert!(
-            duels
+            paired_times
+                .windows(2)
+                .all(|pair| pair[0].size < pair[1].size)
+        );
+        assert!(
+            paired_times
                 .iter()
-                .all(|duel| duel.cpu == "fill" && duel.cpu_ns > 0.0)
+                .all(|pair| pair.cpu == "fill" && pair.cpu_ns > 0.0)
         );
     }
     assert!(run.finished.is_some());

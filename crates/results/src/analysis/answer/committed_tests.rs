@@ -113,7 +113,7 @@ fn most_answers_of_the_committed_records_are_firm() {
     for (machine, wanted) in records().into_iter().flatten().zip([(30, 30), (29, 30)]) {
         let found = find(&machine, &[]);
         let runs = of_runs(&machine);
-        let trust = |f| trust::of(f, &machine, &machine, &[], &runs, None);
+        let trust = |f| trust::of(f, &machine, &machine, &runs);
         let is_firm = |trust: &Trust| trust.grade() == Grade::Firm;
         let firm = headlines(&found).map(trust).filter(is_firm).count();
         let oldest = &machine.runs.last().unwrap().0.run;

@@ -220,17 +220,17 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Cro
         for (asked, answer) in confirmations.iter().zip(of_confirmations(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
             // Where a later run measured any of it again, the answer is that of older code.
-            let is_older = |duel: &PairedTimes| {
+            let is_older = |pair: &PairedTimes| {
                 let results = [
-                    result(asked, Device::Cpu, &duel.cpu, duel.size),
-                    result(asked, Device::Gpu, &asked.gpu, duel.size),
+                    result(asked, Device::Cpu, &pair.cpu, pair.size),
+                    result(asked, Device::Gpu, &asked.gpu, pair.size),
                 ];
                 results.iter().flatten().any(is_later)
             };
             // Between two sizes of the CPU's code its curve is interpolated there.
-            let is_there = |duel: &PairedTimes| {
-                let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);
-                let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, duel.size));
+            let is_there = |pair: &PairedTimes| {
+                let cpu = result(asked, Device::Cpu, &pair.cpu, pair.size);
+                let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, pair.size));
                 either.is_some_and(|b| of_run(&b))
             };
             let is_current =

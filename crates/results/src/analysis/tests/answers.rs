@@ -14,13 +14,13 @@ use crossover_words::Clock;
 /// the GPU 16 times faster at 1,536.
 fn confirmation(question: Residency, gpu: &str, percent: [f64; 5]) -> Confirmation {
     let process = |percent: f64| {
-        let duel = |size: u64| PairedTimes {
+        let pair = |size: u64| PairedTimes {
             size,
             cpu: "best".into(),
             cpu_ns: 1e4 * (size as f64 / 96.0) * (1.0 + percent / 100.0),
             gpu_ns: 1e4,
         };
-        [80, 96, 112, 128, 1536].map(duel).into()
+        [80, 96, 112, 128, 1536].map(pair).into()
     };
     Confirmation {
         group: "matmul".into(),
@@ -88,14 +88,14 @@ fn the_answer_is_that_of_the_processes_and_so_is_its_curve() {
 fn an_answer_is_trusted_by_what_it_rests_on() {
     let mut f = Fixture::new();
     planted(&f);
-    let grade = |f: &Fixture, interval| {
+    let grade = |f: &Fixture| {
         let (machine, found) = (f.machine(), found(f));
         let found = headlines(&found).next().unwrap();
-        trust::of(found, &machine, &machine, &[], &of_runs(&machine), interval).grade()
+        trust::of(found, &machine, &machine, &of_runs(&machine)).grade()
     };
-    assert_eq!(grade(&f, Some((15.0, 17.0))), Grade::Thin);
+    assert_eq!(grade(&f), Grade::Thin);
     f.confirm(queued(AGREE));
-    assert_eq!(grade(&f, Some((15.0, 17.0))), Grade::Firm);
+    assert_eq!(grade(&f), Grade::Firm);
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

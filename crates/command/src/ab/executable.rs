@@ -132,6 +132,13 @@ impl Executable {
         self.environment.is_some() && self.name == other.name && read(self) == read(other)
     }
 
+    /// Whether it is a bench target of that package.
+    pub(super) fn is_of(&self, package: &str) -> bool {
+        self.name
+            .split_once('/')
+            .is_some_and(|(of, _)| of == package)
+    }
+
     /// Lets its file, or those beside the `run` of a bundle, be read into other pages of memory. As long as
     /// a file is cached they stay the same, and from some of them all its processes are slower: by 1.6 %
     /// than those of an equal executable (docs/comparing.md). What cannot leave the cache keeps its pages.
@@ -224,14 +231,7 @@ pub(super) fn present(
             missing: BTreeSet::new(),
         });
     }
-    let mut metadata = cargo(folder);
-    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = child::output(&mut metadata, METADATA_LIMIT)?;
-    if !output.succeeded() {
-        bail!("`cargo metadata` {}", output.failure());
-    }
-    let metadata: Metadata =
-        serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")?;
+    let metadata = metadata(folder)?;
     // `name` or `name@version`.
     let is =
         |package: &Package, spec: &String| Some(package.name.as_str()) == spec.split('@').next();
@@ -275,6 +275,33 @@ pub(super) fn present(
         flags: Some(flags),
         missing,
     })
+}
+
+/// The packages of a workspace that have bench targets, or some of these.
+///
+/// # Errors
+/// That cargo cannot read the manifest.
+pub(super) fn packages(folder: &Path, benches: &[String]) -> anyhow::Result<Vec<String>> {
+    let is_wanted = |target: &Target| benches.is_empty() || benches.contains(&target.name);
+    let has_bench = |package: &Package| {
+        let mut targets = package.targets.iter();
+        targets.any(|target| target.kind == ["bench"] && is_wanted(target))
+    };
+    let packages = metadata(folder)?.packages.into_iter();
+    Ok(packages
+        .filter(has_bench)
+        .map(|package| package.name)
+        .collect())
+}
+
+fn metadata(folder: &Path) -> anyhow::Result<Metadata> {
+    let mut metadata = cargo(folder);
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = child::output(&mut metadata, METADATA_LIMIT)?;
+    if !output.succeeded() {
+        bail!("`cargo metadata` {}", output.failure());
+    }
+    serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")
 }
 
 /// `cargo metadata` may fetch an index.

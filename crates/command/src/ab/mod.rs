@@ -151,16 +151,17 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     for (side, prepared) in sides.iter_mut().enumerate() {
         prepared.build(side, &place, args)?;
     }
-    let mut different = Vec::new();
+    let mut remarks = subject::leave_out_broken(&mut sides);
     if !args.run_equal && subject::are_equal(&sides) {
-        different = place.different_files()?;
+        let different = place.different_files()?;
         if different.is_empty() {
             let labels = sides.map(|side| vec![side.label]);
             return args.verdict.show(&Comparison::of_equal(labels, &options));
         }
+        remarks.push(subject::equal_but(&different));
     }
 
-    let mut pairs = Pairs::new(args, &results, &place, sides, &different)?;
+    let mut pairs = Pairs::new(args, &results, &place, sides, remarks)?;
     pairs.run_first()?;
     let confirms = args.budget > 0.0 && !pairs.over;
     options.screened = if confirms { pairs.first() as usize } else { 0 };

@@ -70,8 +70,8 @@ pub(super) struct Ran {
     pub(super) failed: BTreeMap<String, String>,
     /// How long each benchmark took, both sides together.
     pub(super) seconds: BTreeMap<String, f64>,
-    /// Benchmarks that the time did not reach.
-    pub(super) unreached: usize,
+    /// Benchmarks that the time did not reach, and what seconds each takes at least.
+    pub(super) unreached: Vec<(String, f64)>,
     /// What each side left.
     pub(super) sides: [Baseline; 2],
     /// Whether no other pair can be run.
@@ -101,7 +101,7 @@ pub(super) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// `different` are files that differ where the executables are equal.
+    /// `remarks` are what a reader must know of both sides.
     ///
     /// # Errors
     /// An interrupt, or that there is nothing to compare.
@@ -110,18 +110,9 @@ impl<'a> Pairs<'a> {
         results: &'a Path,
         place: &'a Place,
         subjects: [Prepared; 2],
-        different: &[String],
+        mut remarks: Vec<String>,
     ) -> anyhow::Result<Self> {
-        let mut remarks = subject::differences(&subjects);
-        if let [first, others @ ..] = different {
-            remarks.push(format!(
-                "both sides have equal executables; they differ in {first}{}, which these may read",
-                match others.len() {
-                    0 => String::new(),
-                    more => format!(" and {}", units::counted(more, "other file")),
-                }
-            ));
-        }
+        remarks.extend(subject::differences(&subjects));
         let labels = subjects.each_ref().map(|subject| subject.label.clone());
         let sampling = choose(args, place, &subjects, &mut remarks)?;
         Ok(Self {
@@ -267,11 +258,16 @@ impl<'a> Pairs<'a> {
             self.seconds_of.remove(&id);
             self.failed.insert(id, how);
         }
-        if ran.unreached > 0 && number == 1 {
+        if let (Some((slowest, seconds)), 1) = (ran.unreached.last(), number) {
             self.remarks.push(format!(
-                "the budget of {} min did not reach {}: raise --budget, or filter them",
+                "the budget of {} min did not reach {}, such as {slowest}{}: raise --budget, or filter \
+                 them",
                 self.args.budget,
-                units::counted(ran.unreached, "benchmark"),
+                units::counted(ran.unreached.len(), "benchmark"),
+                match *seconds > 0.0 {
+                    true => format!(", a pair of which takes {seconds:.0} s or more"),
+                    false => String::new(),
+                }
             ));
         }
         let read = ran.sides.into_iter().zip(&self.labels);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
 use crate::ab::criterion_options::Harness;
@@ -24,6 +24,9 @@ pub(super) struct Processes<'a> {
     benchmarks: Vec<Benchmark>,
     /// Those that failed are not run again.
     failed: BTreeSet<String>,
+    /// The benchmarks that one iteration of takes long, and how many seconds a pair of it takes at
+    /// least; known from the first pair on.
+    slow: Option<BTreeMap<usize, f64>>,
 }
 
 struct Benchmark {
@@ -69,6 +72,7 @@ impl<'a> Processes<'a> {
             harnesses,
             benchmarks,
             failed: BTreeSet::new(),
+            slow: None,
         }
     }
 
@@ -83,6 +87,39 @@ impl<'a> Processes<'a> {
         self.benchmarks
             .iter()
             .all(|benchmark| benchmark.of[side].is_none())
+    }
+
+    /// Runs one iteration of each benchmark, as a test, to learn which are slow.
+    ///
+    /// # Errors
+    /// As [`Sampling::run`].
+    fn find_slow(&self, pair: &Pair<'_>) -> anyhow::Result<BTreeMap<usize, f64>> {
+        /// Seconds from which on one that is slow is run after the others.
+        const LONG: f64 = 0.1;
+        /// Criterion takes ten samples of an iteration or more, after a warm-up, on each side.
+        const ITERATIONS: f64 = 22.0;
+        let mut slow = BTreeMap::new();
+        for (i, benchmark) in self.benchmarks.iter().enumerate() {
+            let Some(of) = benchmark.of[0].filter(|_| self.is_wanted(benchmark, pair)) else {
+                continue;
+            };
+            self.place.bring(Some(0))?;
+            let home = pair.homes[0].join("tested");
+            let mut command = self.harnesses[0][of].command(&benchmark.own, &home);
+            let start = Instant::now();
+            let output = child::output(command.arg("--test"), pair.limit)?;
+            let seconds = start.elapsed().as_secs_f64();
+            // One that fails here is told by the pair.
+            if output.succeeded() && seconds > LONG {
+                slow.insert(i, ITERATIONS * seconds);
+            }
+        }
+        Ok(slow)
+    }
+
+    fn is_wanted(&self, benchmark: &Benchmark, pair: &Pair<'_>) -> bool {
+        let id = &benchmark.id;
+        !self.failed.contains(id) && pair.only.is_none_or(|only| only.contains(id))
     }
 
     /// Runs one benchmark on each side, and returns how long that took. What the processes left goes
@@ -143,13 +180,22 @@ impl Sampling for Processes<'_> {
         for harness in self.harnesses.iter().flatten() {
             harness.executable.read_anew();
         }
-        for i in 0..self.benchmarks.len() {
+        let slow = match (self.slow.take(), pair.until) {
+            (Some(slow), _) => slow,
+            (None, Some(_)) => self.find_slow(pair)?,
+            (None, None) => BTreeMap::new(),
+        };
+        let mut order: Vec<usize> = (0..self.benchmarks.len()).collect();
+        let seconds = |i: &usize| slow.get(i).copied().unwrap_or(0.0);
+        order.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        for i in order {
             let id = &self.benchmarks[i].id;
-            if self.failed.contains(id) || pair.only.is_some_and(|only| !only.contains(id)) {
+            if !self.is_wanted(&self.benchmarks[i], pair) {
                 continue;
             }
-            if pair.until.is_some_and(|until| Instant::now() > until) {
-                ran.unreached += 1;
+            let end = Instant::now() + Duration::from_secs_f64(seconds(&i));
+            if pair.until.is_some_and(|until| end > until) {
+                ran.unreached.push((id.clone(), seconds(&i)));
                 continue;
             }
             match self.run_one(i, pair, &mut ran.sides)? {
@@ -171,6 +217,7 @@ impl Sampling for Processes<'_> {
                 }
             }
         }
+        self.slow = Some(slow);
         self.failed.extend(ran.failed.keys().cloned());
         Ok(ran)
     }

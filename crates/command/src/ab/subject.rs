@@ -8,7 +8,8 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::ab::executable::{self, Executable, Present};
 use crate::ab::worktree::{Place, Repository};
-use crate::ab::{Args, NAMES};
+use crate::ab::{Args, NAMES, child};
+use crossover_words::units;
 
 /// Named by the user, not yet built.
 pub(super) enum Subject {
@@ -30,6 +31,8 @@ pub(super) struct Prepared {
     pub(super) label: String,
     /// In the order in which they run.
     pub(super) executables: Vec<Executable>,
+    /// Packages that do not build.
+    pub(super) broken: Vec<String>,
     /// What it is built from; `None` for a bundle.
     source: Option<Source>,
 }
@@ -122,6 +125,7 @@ impl Subject {
                 return Ok(Prepared {
                     label: dir.display().to_string(),
                     executables: vec![Executable::of_bundle(dir.join("run"))],
+                    broken: Vec::new(),
                     source: None,
                 });
             }
@@ -161,6 +165,7 @@ impl Subject {
         Ok(Prepared {
             label,
             executables: Vec::new(),
+            broken: Vec::new(),
             source: Some(source),
         })
     }
@@ -180,14 +185,35 @@ impl Prepared {
             .present
             .as_ref()
             .and_then(|present| present.flags.clone());
-        let Some(mut flags) = flags else {
+        let Some(flags) = flags else {
             return Ok(());
         };
         place.bring(Some(side))?;
-        flags.extend(args.build_flags());
         let target = place.target(&source.repository, side)?;
-        self.executables = executable::build(&place.tree(), &source.folder, &target, &flags)
-            .with_context(|| self.label.clone())?;
+        let build =
+            |flags: &[String]| executable::build(&place.tree(), &source.folder, &target, flags);
+        let all = [flags, args.build_flags()].concat();
+        match build(&all) {
+            Ok(executables) => self.executables = executables,
+            Err(error) => {
+                // Other packages of a workspace may build.
+                let packages = match args.packages.is_empty() {
+                    true => executable::packages(&source.folder, &args.benches).unwrap_or_default(),
+                    false => Vec::new(),
+                };
+                let others = all.iter().filter(|flag| *flag != "--workspace");
+                for package in packages.into_iter().filter(|_| !child::interrupted()) {
+                    let one = ["--package".to_owned(), package.clone()];
+                    match build(&others.clone().cloned().chain(one).collect::<Vec<_>>()) {
+                        Ok(executables) => self.executables.extend(executables),
+                        Err(_) => self.broken.push(package),
+                    }
+                }
+                if self.executables.is_empty() {
+                    return Err(error.context(self.label.clone()));
+                }
+            }
+        }
         if source.dependencies.is_none() {
             source.dependencies = dependencies(&source.folder, &place.tree());
             let [folder, top] = source.repository.users();
@@ -200,6 +226,22 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+/// Leaves out what the other side cannot build, and says so.
+pub(super) fn leave_out_broken(sides: &mut [Prepared; 2]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for side in [0, 1] {
+        for package in sides[side].broken.clone() {
+            let label = &sides[side].label;
+            remarks.push(format!(
+                "left out: package {package}, whose benchmarks do not build in {label}, as cargo says above"
+            ));
+            let executables = &mut sides[1 - side].executables;
+            executables.retain(|executable| !executable.is_of(&package));
+        }
+    }
+    remarks
 }
 
 /// # Errors
@@ -227,6 +269,18 @@ pub(super) fn are_equal(sides: &[Prepared; 2]) -> bool {
     let [old, new] = [&sides[0].executables, &sides[1].executables];
     let equal = || old.iter().zip(new).all(|(old, new)| old.equals(new));
     !old.is_empty() && old.len() == new.len() && equal()
+}
+
+/// What is said where these files differ, and the executables do not.
+pub(super) fn equal_but(files: &[String]) -> String {
+    let others = match files.len() {
+        1 => String::new(),
+        more => format!(" and {}", units::counted(more - 1, "other file")),
+    };
+    let first = files.first().map_or("nothing", String::as_str);
+    format!(
+        "both sides have equal executables; they differ in {first}{others}, which these may read"
+    )
 }
 
 /// The first of these files in a folder or above it, up to `top`.

@@ -238,6 +238,56 @@ fn packages_targets_and_features_are_those_that_a_side_has() {
     ended(&none, 2, "has no benchmark");
 }
 
+#[test]
+fn a_package_that_does_not_build_leaves_the_others_to_be_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    workspace(top);
+    fs::write(top.join("two/src/lib.rs"), "no Rust").unwrap();
+    let output = crossover(top)
+        .args([
+            "--json",
+            "--pairs",
+            "1",
+            "--budget",
+            "0",
+            "--run-equal",
+            "--bench",
+            "x",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let json = json(&output);
+    assert_eq!(json["benchmarks"].as_array().unwrap().len(), 2, "{json:#}");
+    let warnings = json["warnings"].to_string();
+    holds(
+        &warnings,
+        "left out: package two, whose benchmarks do not build in work tree",
+    );
+    clean(top);
+}
+
+#[test]
+fn a_benchmark_that_would_take_more_than_the_budget_is_not_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = "if [ $id = sort/100 ]; then sleep 1; fi";
+    bundles(dir.path(), &BOTH, &BOTH, slow);
+    let slower = dir.path().join("old/run");
+    fs::copy(dir.path().join("fresh/run"), &slower).unwrap();
+    changed(dir.path(), "--noplot) ;;", "--noplot|--test) ;;");
+    let output = compare(dir.path(), &["--json", "--budget", "0.2"]);
+    let json = json(&output);
+    assert_eq!(verdict(&json, "sum"), "same", "{json:#}");
+    let warnings = json["warnings"].to_string();
+    holds(
+        &warnings,
+        "did not reach 1 benchmark, such as sort/100, a pair of which takes 2",
+    );
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    assert_eq!(log.matches("sort/100").count(), 1, "{log}");
+}
+
 /// What the action runs in CI, whole, in a bare clone.
 #[test]
 fn the_action_leaves_a_summary_a_comment_and_a_folder() {

@@ -141,13 +141,9 @@ fn a_report_answers_from_stored_results() {
 }
 
 #[test]
-fn an_exported_record_gives_the_same_answers() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let to = folder.path().to_str().expect("a path in UTF-8");
-    let output = crossover(&stored(), &["export", to]);
-    assert!(output.status.success(), "{}", printed(&output));
-    let record = files(folder.path()).remove(0);
-    let (of_folder, of_record) = (Report::of_folder(&stored()), Report::of_record(&record));
+fn the_record_of_a_run_gives_the_same_answers() {
+    let of_folder = Report::of_folder(&stored());
+    let of_record = Report::of_record(&of_folder.folder.path().join("record.json.gz"));
     assert_eq!(
         of_folder.thresholds()["operations"],
         of_record.thresholds()["operations"]
@@ -383,7 +379,9 @@ fn another_name_changes_no_answer() {
         if before.folder.path().join(&old).exists() {
             pages += 1;
             let now = names.undo(&now.read(&new));
-            assert_eq!(words(&before.read(&old)), words(&now), "{old}");
+            let (before, now) = (words(&before.read(&old)), words(&now));
+            let others: Vec<_> = now.iter().filter(|word| !before.contains(word)).collect();
+            assert!(before == now, "{old} has these other words: {others:?}");
         }
     }
     assert!(pages > 10, "{pages}");

@@ -389,7 +389,8 @@ impl Lesson {
         })
     }
 
-    /// The slow and the fast row at each size that both have, ascending.
+    /// The slow and the fast row at each size that both have, ascending. Of several slow rows one that
+    /// answers, and of these the one with most sizes.
     fn pairs<'a>(
         &self,
         group: &'a Group,
@@ -402,7 +403,7 @@ impl Lesson {
         };
         gpu(group, clock)
             .filter(|s| (self.slow)(&s.role))
-            .find_map(|slow| {
+            .filter_map(|slow| {
                 let fast =
                     || gpu(group, clock).filter(|s| (self.fast)(&s.role) && rest(s) == rest(slow));
                 let fastest = |size| {
@@ -411,7 +412,9 @@ impl Lesson {
                 };
                 let points = slow.points.iter();
                 let pairs: Vec<_> = points.filter_map(|b| Some((b, fastest(b.size)?))).collect();
-                (!pairs.is_empty()).then_some(pairs)
+                (!pairs.is_empty()).then_some((slow, pairs))
             })
+            .max_by_key(|(slow, pairs)| (slow.role.answers, pairs.len()))
+            .map(|(_, pairs)| pairs)
     }
 }

@@ -5,9 +5,10 @@ use crossover::model::{Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::streams::{self, STREAMS, Streams};
+use crossover::workload::nested_sine::{NestedSine, cost_transfer};
+use crossover::workload::streams::{self, STREAMS};
 
-pub(crate) fn group() -> Group<Streams> {
+pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two([16], [16, 22, 26], (16..=28).step_by(2)).odd([
         1,
         1000,
@@ -36,7 +37,7 @@ pub(crate) fn group() -> Group<Streams> {
         .method("a stream for each piece")
         .sizes(large.clone())
     };
-    Group::new("streams", sizes, Rate::elements(), streams::cost)
+    Group::new("streams", sizes, Rate::elements(), cost_transfer)
         .about(
             "Streams and overlap",
             "Nested sine from and to host memory, in pieces: what does it save to overlap copies and kernels, \

@@ -9,45 +9,13 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::{Gpu, kernel::Source};
-use crate::model::{Cost, Launches};
+use crate::device::Gpu;
+use crate::model::Launches;
 use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
-use crate::workload::routine::{Done, Made, RoutineError, Workload};
-
-/// The inputs. They are those on which nested sine was timed before adversarial ones had a run of
-/// their own: here copies take the time, whatever the values, and ids keep their meaning.
-pub struct Streams(Rc<NestedSine>);
-
-impl Workload for Streams {
-    fn new(size: u64) -> Self {
-        Self(Rc::new(NestedSine::mixed(size)))
-    }
-
-    fn host_bytes(size: u64) -> u64 {
-        // Input, pinned copy, pinned output, and a copy of the output for the check.
-        16 * size
-    }
-
-    fn device_bytes(size: u64) -> u64 {
-        8 * size
-    }
-
-    fn kernels() -> &'static [&'static Source] {
-        const { &[&nested_sine::NESTED_SINE] }
-    }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.0.visit_inputs(visit);
-    }
-}
-
-/// As [`nested_sine::cost_transfer`].
-pub fn cost(size: u64) -> Cost {
-    nested_sine::cost_transfer(size)
-}
+use crate::workload::routine::{Done, Made, RoutineError};
 
 /// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own. With
 /// one piece the stages follow each other. With [`Launches::Synchronised`] the host waits after
@@ -61,7 +29,7 @@ pub fn cost(size: u64) -> Cost {
 /// If `pieces` is 0.
 pub fn pieces(
     gpu: &Rc<Gpu>,
-    problem: &Rc<Streams>,
+    problem: &Rc<NestedSine>,
     memory: HostMemory,
     pieces: u32,
     launching: Launches,
@@ -96,7 +64,7 @@ pub const STREAMS: u32 = 3;
 ///
 /// # Errors
 /// As [`pieces`].
-pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<Streams>, launching: Launches) -> Made {
+pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launches) -> Made {
     let waits = waits(launching)?;
     cut_up(
         gpu,
@@ -142,12 +110,11 @@ struct Piece {
 /// The routine of which `add` adds the steps of each piece, and which then waits for all streams.
 fn cut_up(
     gpu: &Rc<Gpu>,
-    problem: &Rc<Streams>,
+    problem: &Rc<NestedSine>,
     memory: HostMemory,
     pieces: u32,
     add: impl Fn(&mut Steps, usize, Piece) -> Done,
 ) -> Made {
-    let problem = &problem.0;
     let mut work = Prepared::new(gpu)?;
     work.steps = Steps::with_streams(gpu)?;
     let n = problem.len();

@@ -12,8 +12,6 @@ use crate::workload::prepare::seed;
 const SEED: u64 = 0x6e65_7374_6564;
 /// Elements of one random stream. Part of what the seed means.
 const STREAM: usize = 1 << 16;
-/// One element in so many is adversarial.
-const SPARSITY: usize = 256;
 
 /// Inputs uniform in [-3, 3).
 pub(super) fn uniform<T: Number>(n: usize) -> Vec<T> {
@@ -23,18 +21,6 @@ pub(super) fn uniform<T: Number>(n: usize) -> Vec<T> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(first + i as u64);
         T::fill_uniform(chunk, 3.0, &mut random);
     });
-    x
-}
-
-/// As [`uniform`], with adversarial inputs at the start, one in [`SPARSITY`].
-pub(super) fn mixed(n: usize) -> Vec<f32> {
-    let mut x = uniform(n);
-    for (value, adversarial) in x
-        .iter_mut()
-        .zip(adversarial().into_iter().take(n / SPARSITY))
-    {
-        *value = adversarial;
-    }
     x
 }
 

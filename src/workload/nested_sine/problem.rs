@@ -31,12 +31,6 @@ impl NestedSine {
         Self::of(input::uniform(n as usize))
     }
 
-    /// n inputs of which one in 256, at most 4,096 of them, is adversarial, at the start, in the
-    /// order of [`adversarial`](Self::adversarial).
-    pub(crate) fn mixed(n: u64) -> Self {
-        Self::of(input::mixed(n as usize))
-    }
-
     /// The operation on given inputs.
     pub fn of(x: Vec<f32>) -> Self {
         Self::with(x)

@@ -257,11 +257,15 @@ pub fn factor_fine(ratio: f64) -> String {
     }
 }
 
-/// A speedup in words: `2.5× faster`, or `1.2× slower` where it is below one.
+/// A speedup in words: `2.5× faster`, `1.2× slower` where it is below one, or `as fast`.
 pub fn speedup(ratio: f64) -> String {
-    match ratio {
-        r if r >= 1.0 => format!("{} faster", factor(r)),
-        r => format!("{} slower", factor(1.0 / r)),
+    let (by, word) = match ratio {
+        r if r >= 1.0 => (factor(r), "faster"),
+        r => (factor(1.0 / r), "slower"),
+    };
+    match by == factor(1.0) {
+        true => "as fast".to_owned(),
+        false => format!("{by} {word}"),
     }
 }
 
@@ -311,6 +315,13 @@ pub fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_speedup_that_rounds_to_one_is_as_fast() {
+        let written = [1.0, 1.01, 0.99, 2.5, 0.5].map(speedup);
+        let expected = ["as fast", "as fast", "as fast", "2.5× faster", "2× slower"];
+        assert_eq!(written, expected);
+    }
 
     #[test]
     fn significant_digits_are_those_that_are_written() {

@@ -135,14 +135,14 @@ pub fn largest(f: &CrossoverAnswer) -> String {
 
 /// The ends of a speedup's interval, in the direction of the speedup where both lie there: `24× to 28×`.
 fn between(speedup: f64, (low, high): (f64, f64)) -> String {
-    match (speedup >= 1.0, low >= 1.0, high >= 1.0) {
-        (true, true, _) => format!("{} to {}", units::factor(low), units::factor(high)),
-        (false, _, false) => format!(
-            "{} to {}",
-            units::factor(1.0 / high),
-            units::factor(1.0 / low)
-        ),
-        _ => format!("{} to {}", units::speedup(low), units::speedup(high)),
+    let (low, high) = match (speedup >= 1.0, low >= 1.0, high >= 1.0) {
+        (true, true, _) => (units::factor(low), units::factor(high)),
+        (false, _, false) => (units::factor(1.0 / high), units::factor(1.0 / low)),
+        _ => (units::speedup(low), units::speedup(high)),
+    };
+    match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
     }
 }
 
@@ -150,4 +150,21 @@ fn between(speedup: f64, (low, high): (f64, f64)) -> String {
 pub fn by_how_much(speedup: f64, interval: Option<(f64, f64)>) -> String {
     let ends = interval.map(|ends| format!(" ({})", between(speedup, ends)));
     units::speedup(speedup) + &ends.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_that_are_written_alike_are_one_number() {
+        for (speedup, ends, words) in [
+            (1.2, (1.19, 1.21), "1.2× faster (1.2×)"),
+            (2.2, (1.9, 2.6), "2.2× faster (1.9× to 2.6×)"),
+            (0.5, (0.4, 0.75), "2× slower (1.3× to 2.5×)"),
+            (1.0, (0.8, 1.3), "as fast (1.2× slower to 1.3× faster)"),
+        ] {
+            assert_eq!(by_how_much(speedup, Some(ends)), words);
+        }
+    }
 }

@@ -61,9 +61,8 @@ fn avoided(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
 /// All launches. Where the graph's kernels are fused from more, no launch can be told from what
 /// fusing saves.
 fn replayed(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
-    let fused = launches(fast).filter(|n| *n > 1.0) < launches(slow);
-    let is_fused = fused && launches(fast) > Some(1.0);
-    launches(slow).filter(|_| !is_fused)
+    let is_fused = |slow: &f64| launches(fast).is_some_and(|fast| 1.0 < fast && fast < *slow);
+    launches(slow).filter(|slow| !is_fused(slow))
 }
 
 /// The host waits once at the end in either case.

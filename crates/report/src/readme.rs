@@ -170,12 +170,15 @@ fn without_variants(groups: &[String]) -> Vec<String> {
 
 /// Text of a file in Markdown: nothing in it is markup.
 fn cell(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '|' | '<' | '>' | '`' | '"' | '\n' => ' ',
-            c => c,
-        })
-        .collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '<' | '>' | '`' | '"' | '\n' => out.push(' '),
+            '[' | ']' | '*' | '_' | '\\' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -186,6 +189,12 @@ mod tests {
     fn variants_of_an_operation_are_left_to_the_page() {
         let groups = ["fft", "fft_f64", "ffts", "sum_f64"].map(str::to_owned);
         assert_eq!(without_variants(&groups), ["fft", "ffts", "sum_f64"]);
+    }
+
+    #[test]
+    fn the_name_of_a_device_is_no_markup() {
+        let image = "![x](http://e/x.png)";
+        assert_eq!(cell(image), r"!\[x\](http://e/x.png)");
     }
 
     #[test]

@@ -409,8 +409,9 @@ impl Place {
             let is_text = ["LICENSE", "LICENCE", "COPYING"]
                 .iter()
                 .any(|text| file.starts_with(text));
+            let is_gits = name.split('/').any(|part| part == ".git");
             // The executables were built with what a lock file says.
-            !(name.starts_with(".git/") || file.ends_with(".md") || is_text || file == "Cargo.lock")
+            !(is_gits || file.ends_with(".md") || is_text || file == "Cargo.lock")
         };
         let mut files: Vec<String> = inner.filter(is_read).map(str::to_owned).collect();
         files.dedup();

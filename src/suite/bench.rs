@@ -67,7 +67,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {
-            eprintln!("error: {}", visible_lines(&error.to_string()));
+            eprintln!("error: {}", visible_lines(&error));
             return ExitCode::from(2);
         }
     };

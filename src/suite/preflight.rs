@@ -3,127 +3,38 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::suite::arguments::Arguments;
-use crossover_protocol::settings::SettingsError;
 use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
 use crossover_results::store::source::Names;
 use crossover_results::store::whole_file::{sweep, try_to_write};
 
-/// Why a run does not start.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
-    /// A setting with a bad value.
-    #[error(transparent)]
-    Setting(#[from] SettingsError),
-    /// An option with a bad value.
-    #[error("{option} {value}: {good}")]
-    Option {
-        /// `--sample-size`.
-        option: String,
-        /// What was given.
-        value: String,
-        /// What is good, in a sentence.
-        good: String,
-    },
-    /// A name that cannot be a folder beside Criterion's own.
-    #[error(
-        "--{option} {name:?}: choose a name of letters, digits, `-`, `_` and `.` that is not one \
-         of Criterion's own folders ({NEW}, {CHANGE}, {REPORT}, {PROFILE})"
-    )]
-    Baseline {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        name: String,
-    },
-    /// A comparison with a baseline that is not there.
-    #[error(
-        "--{option} {name}: no such baseline in {root}; there are: {there}; --save-baseline {name} saves one"
-    )]
-    NoBaseline {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        name: String,
-        /// Folder of the results.
-        root: PathBuf,
-        /// Those that are there.
-        there: Names,
-    },
-    /// `CROSSOVER_TURNS` leads nowhere.
-    #[error("CROSSOVER_TURNS={}: {source}; `crossover ab` sets it, unset it otherwise", socket.display())]
-    Turns {
-        /// What it names.
-        socket: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The results cannot be kept.
-    #[error(
-        "results cannot be written to {}: {source}; set CRITERION_HOME to a folder where they can",
-        root.display()
-    )]
-    Folder {
-        /// Folder of the results.
-        root: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Two runs would replace each other's files.
-    #[error(
-        "another run is writing to {}; wait for it, or set CRITERION_HOME to another folder",
-        .0.display()
-    )]
-    Locked(PathBuf),
-}
-
 /// Checks the options.
-pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Refused> {
-    if let Some(error) = arguments.bad_filter() {
-        return Err(Refused::Option {
-            option: "the filter".to_owned(),
-            value: format!("`{}`", error.0),
-            good: format!(
-                "it is not a regular expression: {}; correct it, or give an id with --exact",
-                error.1
-            ),
-        });
+///
+/// # Errors
+/// Why the run does not start, in a sentence.
+pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), String> {
+    if let Some((filter, why)) = arguments.bad_filter() {
+        return Err(format!(
+            "the filter `{filter}`: it is not a regular expression: {why}; correct it, or give an id with --exact"
+        ));
     }
-    for (option, least, most, good) in [
-        ("sample-size", 10.0, f64::MAX, "give 10 or more"),
-        ("nresamples", 1.0, f64::MAX, "give 1 or more"),
-        ("warm-up-time", 1e-9, 1e9, "give seconds above 0"),
-        ("measurement-time", 1e-9, 1e9, "give seconds above 0"),
-        ("profile-time", 1.0, 1e9, "give 1 second or more"),
-        ("noise-threshold", 0.0, f64::MAX, "give 0 or more"),
-        (
-            "confidence-level",
-            1e-9,
-            1.0 - 1e-9,
-            "give a share between 0 and 1",
-        ),
-        (
-            "significance-level",
-            1e-9,
-            1.0 - 1e-9,
-            "give a share between 0 and 1",
-        ),
+    let share = 1e-9..=1.0 - 1e-9;
+    for (option, range, good) in [
+        ("sample-size", 10.0..=f64::MAX, "10 or more"),
+        ("nresamples", 1.0..=f64::MAX, "1 or more"),
+        ("warm-up-time", 1e-9..=1e9, "seconds above 0"),
+        ("measurement-time", 1e-9..=1e9, "seconds above 0"),
+        ("profile-time", 1.0..=1e9, "1 second or more"),
+        ("noise-threshold", 0.0..=f64::MAX, "0 or more"),
+        ("confidence-level", share.clone(), "a share between 0 and 1"),
+        ("significance-level", share, "a share between 0 and 1"),
     ] {
-        let Some(value) = arguments.value(option) else {
-            continue;
-        };
-        let sound = value
-            .parse::<f64>()
-            .is_ok_and(|v| (least..=most).contains(&v));
-        if !sound {
-            return Err(Refused::Option {
-                option: format!("--{option}"),
-                value: value.to_owned(),
-                good: good.to_owned(),
-            });
+        let is_sound = |value: &str| value.parse().is_ok_and(|value: f64| range.contains(&value));
+        if let Some(value) = arguments.value(option).filter(|value| !is_sound(value)) {
+            return Err(format!("--{option} {value}: give {good}"));
         }
     }
     for option in [
@@ -135,21 +46,20 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Refus
         let Some(name) = arguments.value(option) else {
             continue;
         };
-        let name = name.to_owned();
-        if !is_baseline_name(&name) {
-            return Err(Refused::Baseline { option, name });
+        if !is_baseline_name(name) {
+            return Err(format!(
+                "--{option} {name:?}: choose a name of letters, digits, `-`, `_` and `.` that is not one of \
+                 Criterion's own folders ({NEW}, {CHANGE}, {REPORT}, {PROFILE})"
+            ));
         }
-        let must_exist = matches!(option, "baseline" | "load-baseline");
-        if must_exist && arguments.measures() {
-            let there = baselines(results);
-            if !there.contains(&name) {
-                return Err(Refused::NoBaseline {
-                    option,
-                    there: Names::near(&name, there),
-                    name,
-                    root: results.to_owned(),
-                });
-            }
+        let must_exist = arguments.measures() && matches!(option, "baseline" | "load-baseline");
+        let there = baselines(results);
+        if must_exist && !there.contains(name) {
+            return Err(format!(
+                "--{option} {name}: no such baseline in {}; there are: {}; --save-baseline {name} saves one",
+                results.display(),
+                Names::near(name, there)
+            ));
         }
     }
     Ok(())
@@ -164,26 +74,31 @@ fn is_baseline_name(name: &str) -> bool {
 }
 
 /// Makes the results folder, tries to write there, and keeps other runs out of it for as long as
-/// the file is held. A file system without locks keeps nobody out, which is said.
-pub(super) fn results_folder(root: &Path) -> Result<File, Refused> {
-    let folder = |source| Refused::Folder {
-        root: root.to_owned(),
-        source,
+/// the file is held. A file system without locks keeps nobody out, and a note is printed.
+///
+/// # Errors
+/// Why the run does not start, in a sentence.
+pub(super) fn results_folder(root: &Path) -> Result<File, String> {
+    let shown = root.display();
+    let unusable = |error: io::Error| {
+        format!(
+            "results cannot be written to {shown}: {error}; set CRITERION_HOME to a folder where they can"
+        )
     };
-    fs::create_dir_all(root).map_err(folder)?;
-    try_to_write(root).map_err(folder)?;
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(root.join(LOCK))
-        .map_err(folder)?;
+    fs::create_dir_all(root).map_err(unusable)?;
+    try_to_write(root).map_err(unusable)?;
+    let mut options = File::options();
+    let options = options.create(true).truncate(false).write(true);
+    let file = options.open(root.join(LOCK)).map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Refused::Locked(root.to_owned())),
+        Err(TryLockError::WouldBlock) => {
+            return Err(format!(
+                "another run is writing to {shown}; wait for it, or set CRITERION_HOME to another folder"
+            ));
+        }
         Err(TryLockError::Error(error)) => eprintln!(
-            "note: {} cannot be locked ({error}): start no other run that writes there",
-            root.display()
+            "note: {shown} cannot be locked ({error}): start no other run that writes there"
         ),
     }
     sweep(root);
@@ -197,7 +112,7 @@ mod tests {
     fn check(line: &str) -> Result<(), String> {
         let dir = tempfile::tempdir().unwrap();
         let words = line.split(' ').map(str::to_owned);
-        options(&Arguments::parse(words), dir.path()).map_err(|e| e.to_string())
+        options(&Arguments::parse(words), dir.path())
     }
 
     #[test]
@@ -241,7 +156,7 @@ mod tests {
         ] {
             let words = ["--bench", "--save-baseline", name].map(str::to_owned);
             let error = options(&Arguments::parse(words), Path::new("nowhere"));
-            assert!(matches!(error, Err(Refused::Baseline { .. })), "{name:?}");
+            assert!(error.unwrap_err().contains("choose a name"), "{name:?}");
         }
         assert!(!is_baseline_name(""));
     }
@@ -251,12 +166,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("a/b");
         let held = results_folder(&root).unwrap();
-        assert!(matches!(results_folder(&root), Err(Refused::Locked(_))));
+        let refused = results_folder(&root).unwrap_err();
+        assert!(refused.starts_with("another run is writing"), "{refused}");
         drop(held);
         results_folder(&root).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let refused = results_folder(&file).unwrap_err().to_string();
+        let refused = results_folder(&file).unwrap_err();
         assert!(refused.contains("set CRITERION_HOME"), "{refused}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots, profiled};
 use crate::suite::journal::Journal;
 use crate::suite::missing::Missing;
-use crate::suite::preflight::{self, Refused};
+use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
@@ -66,10 +66,10 @@ impl Suite {
     /// device. From here on signals end the run in order.
     ///
     /// # Errors
-    /// What [`Refused`] names. An option that Criterion does not know ends the process with its
-    /// own message.
-    pub(crate) fn from_env() -> Result<Self, Refused> {
-        let settings = Settings::from_env()?;
+    /// Why the run does not start, in a sentence. An option that Criterion does not know ends the process
+    /// with its own message.
+    pub(crate) fn from_env() -> Result<Self, String> {
+        let settings = Settings::from_env().map_err(|error| error.to_string())?;
         // The command that drives this process in turns has named them.
         if settings.turns.is_none() {
             for remark in unknown_variables() {
@@ -83,13 +83,15 @@ impl Suite {
             false => None,
         };
         interrupt::catch();
-        let turns = match &settings.turns {
-            Some(socket) => Some(Turns::connect(socket).map_err(|source| Refused::Turns {
-                socket: socket.clone(),
-                source,
-            })?),
-            None => None,
+        let connect = |socket: &PathBuf| {
+            Turns::connect(socket).map_err(|error| {
+                format!(
+                    "CROSSOVER_TURNS={}: {error}; `crossover ab` sets it, unset it otherwise",
+                    socket.display()
+                )
+            })
         };
+        let turns = settings.turns.as_ref().map(connect).transpose()?;
         let sampling = match turns {
             Some(_) => SamplingPlan::in_turns(),
             None => SamplingPlan::of(settings.profile),

@@ -364,7 +364,7 @@ fn failing(fault: &str) -> Option<String> {
 /// A few faults: how a run ends with each, and what it says. The last four are a device that is lost,
 /// before anything and later, one that was never there, and a call that nothing follows.
 const SELECTED: &str = "\
-cuInit:1:46:opening | 1 | cuInit failed: CUDA_ERROR_DEVICE_UNAVAILABLE | error: the GPU that was asked for
+cuInit:1:46:opening | 1 | cuInit failed: CUDA_ERROR_DEVICE_UNAVAILABLE | error: the selected GPU
 cuMemAllocAsync:1:2:set-up | 1 | FAILED sine/gpu/fused/64: | cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY
 cuLaunchKernel:40:719:sampling | 1 | FAILED sine/gpu/fused/64: cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED | LOST
 cuStreamSynchronize:2:999:verification | 1 | FAILED sine/gpu/fused/64: | cuStreamSynchronize failed: CUDA_ERROR_UNKNOWN
@@ -374,7 +374,7 @@ cublasSgemm_v2:1:719:verification | 1 | FAILED product/gpu/cublas/64: cuBLAS fai
 nvrtcCompileProgram:1:6:set-up | 1 | FAILED sine/gpu/fused/64: | NVRTC
 nvrtcVersion:*:999 | 0 | skipped sine/gpu/fused/64: NVRTC was not found
 cublasCreate_v2:*:3 | 0 | skipped product/gpu/cublas/64: cublasCreate failed
-*:1+:999 | 1 | cuInit failed: CUDA_ERROR_UNKNOWN | error: the GPU that was asked for
+*:1+:999 | 1 | cuInit failed: CUDA_ERROR_UNKNOWN | error: the selected GPU
 *:5000+:46 | 1 | FAILED sine/gpu/ | LOST
 *:1+:100 | 0 | skipped sine/gpu/fused: the NVIDIA driver sees no GPU
 cublasDestroy_v2:1:719 | 0";

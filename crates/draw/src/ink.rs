@@ -51,7 +51,7 @@ const HUES: [Pair; 12] = [
     ("#c22f45", "#ff8095"),
     ("#0e7c95", "#4fcfe6"),
 ];
-/// How many of [`HUES`] are for CPU code.
+/// How many of the hues are for CPU code.
 pub const CPU_HUES: usize = 3;
 
 impl Paint {

@@ -2,7 +2,7 @@
 //! machine, and the form of the files that the suite writes beside Criterion's. Nothing here reads
 //! a file, opens a device or prints.
 //!
-//! A group of your own uses [`Cost`], [`Verified`], [`Unit`] and the words for its rows ([`Data`],
+//! A group of your own uses [`Cost`], [`Verified`], [`Unit`] and the words for its rows ([`Residency`],
 //! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that
 //! read results.
 

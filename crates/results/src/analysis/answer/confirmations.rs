@@ -86,7 +86,7 @@ fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
     (ascending && !gaps.is_empty()).then_some(gaps)
 }
 
-/// The sizes to ask the next process about: [`ON_EITHER_SIDE`] of the median crossing of the
+/// The sizes to ask the next process about: `ON_EITHER_SIDE` of the median crossing of the
 /// processes so far, else of `near`, on the grid of quarters between the powers of two, inside
 /// `range`; then the largest. Without a crossing those at the end of the range where one would be
 /// next, or the end alone where it is clear: `near` below the range where the GPU always wins, above

@@ -236,7 +236,7 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
         out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
         "{out}"
     );
-    holds(&out, "an NVIDIA H100 80GB HBM3 at 700 W, 2026-11-24");
+    holds(&out, "an NVIDIA H200 at 700 W, 2026-11-25");
     assert!(err.contains("note: the thresholds were measured"), "{err}");
     let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
     let (result, out, err) = advise(&Vec::from_iter(bytes.split(' ')));

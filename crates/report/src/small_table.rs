@@ -52,9 +52,12 @@ pub(crate) fn small_table(report: &Report, operations: &[String]) -> SmallTable 
     }
 }
 
-/// `N ≥ 861, 2.6× faster°`.
+/// `N ≥ 861, 2.6× faster°`; without a speedup where either side may be ahead.
 fn cell(f: &CrossoverAnswer) -> String {
     let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
-    let speedup = units::speedup(f.speedup);
-    format!("{}, {speedup}{mark}", answer_in_words::size(f))
+    let from = answer_in_words::size(f);
+    match f.crossing.wins_at_the_largest() {
+        Some(_) => format!("{from}, {}{mark}", units::speedup(f.speedup)),
+        None => format!("{from}{mark}"),
+    }
 }

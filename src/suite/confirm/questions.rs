@@ -113,7 +113,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
         }
     };
     // Also where it is not decided.
-    let change = found.crossing.changes.last().filter(|c| c.to_gpu);
+    let change = found.crossing.changes.last().filter(|c| c.to_b);
     let near = match (found.crossing.answer, change) {
         // There is more than one crossing, so only the speedup is asked about.
         (Answer::CrossesBack, _) => f64::NAN,

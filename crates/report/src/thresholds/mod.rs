@@ -146,7 +146,7 @@ fn place(
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),
-        to_gpu: c.to_gpu,
+        to_gpu: c.to_b,
     };
     let mut place = Place {
         data: at,

@@ -17,9 +17,7 @@ pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>>
     let samples = |asked: &Confirmation| {
         let (first, last) = asked.range;
         let mut processes = sound(&asked.processes);
-        let ends = processes.iter().filter_map(|gaps| gaps.last());
-        let largest = ends.map(|gap| gap.size).fold(0.0, f64::max);
-        processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
+        up_to_the_largest_size(&mut processes);
         if processes.len() < FEWEST_PROCESSES {
             processes.clear();
         }
@@ -30,6 +28,13 @@ pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>>
         }
     };
     estimates(&confirmations.iter().map(samples).collect::<Vec<_>>())
+}
+
+/// Leaves out the processes that did not measure the largest size of any: it is where the speedup is.
+pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
+    let ends = processes.iter().filter_map(|gaps| gaps.last());
+    let largest = ends.map(|gap| gap.size).fold(0.0, f64::max);
+    processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
 }
 
 /// GPU against CPU at one size, as several processes measured it.

@@ -107,7 +107,7 @@ pub struct Change {
     /// Upper end.
     pub high: f64,
     /// Whether b is faster above it.
-    pub to_gpu: bool,
+    pub to_b: bool,
     /// Whether both sides were measured closely around it.
     pub measured: bool,
     /// The sizes that enclose it.
@@ -148,7 +148,7 @@ impl Crossing {
     /// The change from which on b wins for good; `None` where it does not.
     pub fn for_good(&self) -> Option<&Change> {
         let decided = self.answer != Answer::Undecided;
-        self.changes.last().filter(|c| c.to_gpu && decided)
+        self.changes.last().filter(|c| c.to_b && decided)
     }
 
     /// The sizes that would decide an undecided answer.
@@ -486,13 +486,13 @@ impl<'a> Pooled<'a> {
     }
 
     /// A change at `size`, and whether one process alone measured around it.
-    fn change(&self, size: f64, (low, high): (f64, f64), to_gpu: bool) -> Change {
+    fn change(&self, size: f64, (low, high): (f64, f64), to_b: bool) -> Change {
         let [gaps] = &self.asked.processes[..] else {
             return Change {
                 size,
                 low,
                 high,
-                to_gpu,
+                to_b,
                 measured: true,
                 bracket: (low, high),
             };
@@ -507,7 +507,7 @@ impl<'a> Pooled<'a> {
             size,
             low,
             high,
-            to_gpu,
+            to_b,
             measured: close && a.measured && b.measured,
             bracket,
         }
@@ -527,7 +527,7 @@ impl<'a> Pooled<'a> {
                 self.change(root.exp(), (ends[0].size, ends[1].size), pair[1].1)
             })
             .collect();
-        let back = changes.iter().any(|change| !change.to_gpu);
+        let back = changes.iter().any(|change| !change.to_b);
         if back && crossing.answer != Answer::Undecided {
             crossing.answer = Answer::CrossesBack;
             crossing.changes = changes;

@@ -1,6 +1,7 @@
 //! From which size on the GPU wins. `crossover_answer` begins here: it chooses the curves to compare and
 //! puts the answer together. `estimate` is the engine: it makes one estimate of the curves of one process
-//! (`curve`) or of the times of several (`confirmations`). `speedup_curve` is the speedup along the sizes,
+//! (`curve`) or of the times of several (`confirmations`). `time_table` makes answers of any two programs'
+//! times. `speedup_curve` is the speedup along the sizes,
 //! `answer_in_words` the answer in words, and `row` the answer as it is stored.
 
 pub mod answer_in_words;
@@ -10,6 +11,7 @@ pub mod curve;
 pub mod estimate;
 pub mod row;
 pub mod speedup_curve;
+pub mod time_table;
 
 #[cfg(test)]
 mod committed_tests;

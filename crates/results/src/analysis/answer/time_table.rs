@@ -1,0 +1,197 @@
+//! Answers from a table of times of any two programs.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::answer::confirmations::up_to_the_largest_size;
+use crate::analysis::answer::curve::{Curve, Point, gaps};
+use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES, Gap, Samples, estimates};
+use crate::model::role::Residency;
+use crate::statistics::median::{interval_of_sorted, median_of_sorted};
+
+/// Which of the two programs a time is of. The answer is from which size on b is faster than a.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The first, such as the CPU.
+    A,
+    /// The second, such as the GPU.
+    B,
+}
+
+/// A line of the table: one sample.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// What was computed.
+    pub operation: String,
+    /// Where its data start and end.
+    pub place: Residency,
+    /// Problem size.
+    pub size: u64,
+    /// The program.
+    pub side: Side,
+    /// Name of the process that measured it.
+    pub process: String,
+    /// Nanoseconds.
+    pub ns: f64,
+}
+
+/// The answer for one operation and one place of its data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableAnswer {
+    /// What was computed.
+    pub operation: String,
+    /// Where its data start and end.
+    pub place: Residency,
+    /// Times of a and of b, medians over all samples.
+    pub curves: [Curve; 2],
+    /// The estimate; `None` where the two sides have no size in common.
+    pub crossing: Option<Crossing>,
+}
+
+/// The samples of both sides in ns, by size.
+type BySize = BTreeMap<u64, [Vec<f64>; 2]>;
+
+/// The answers, by operation and place. Processes that are fewer than three count as one.
+pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
+    let mut questions: BTreeMap<(&str, Residency), BTreeMap<Option<&str>, BySize>> =
+        BTreeMap::new();
+    for time in times {
+        let question = questions.entry((&time.operation, time.place)).or_default();
+        // All of them together are under no name.
+        for process in [None, Some(&*time.process)] {
+            let sizes = question.entry(process).or_default();
+            sizes.entry(time.size).or_default()[time.side as usize].push(time.ns);
+        }
+    }
+    let mut asked = Vec::new();
+    let mut answers = Vec::new();
+    for ((operation, place), mut processes) in questions {
+        let curves = curves(processes.remove(&None).unwrap_or_default());
+        let all = gaps(&curves[0], &curves[1]);
+        let ends = all.first().zip(all.last());
+        let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
+        let mut apart: Vec<Vec<Gap>> = processes.into_values().filter_map(of_process).collect();
+        up_to_the_largest_size(&mut apart);
+        let processes = match apart.len() {
+            FEWEST_PROCESSES.. => apart,
+            _ if all.is_empty() => Vec::new(),
+            _ => vec![all],
+        };
+        asked.push(Samples {
+            place,
+            range,
+            processes,
+        });
+        answers.push(TableAnswer {
+            operation: operation.to_owned(),
+            place,
+            curves,
+            crossing: None,
+        });
+    }
+    for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
+        answer.crossing = crossing;
+    }
+    answers
+}
+
+/// The gaps of one of several processes, which show their own spread.
+fn of_process(sizes: BySize) -> Option<Vec<Gap>> {
+    let [a, b] = curves(sizes);
+    let mut gaps = gaps(&a, &b);
+    gaps.iter_mut().for_each(|gap| gap.half_width = 0.0);
+    (!gaps.is_empty()).then_some(gaps)
+}
+
+fn curves(sizes: BySize) -> [Curve; 2] {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for (size, sides) in sizes {
+        for (mut samples, points) in sides.into_iter().zip([&mut a, &mut b]) {
+            samples.sort_unstable_by(f64::total_cmp);
+            let Some(median) = median_of_sorted(&samples) else {
+                continue;
+            };
+            // The ends of fewer than six samples stand in for their interval.
+            let ends = (samples[0], samples[samples.len() - 1]);
+            let (low, high) = interval_of_sorted(&samples).unwrap_or(ends);
+            points.push(Point {
+                size: size as f64,
+                median,
+                low,
+                high,
+                measured: true,
+            });
+        }
+    }
+    [a, b].map(Curve::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::answer::estimate::Answer;
+
+    /// b takes 10 µs at each size, a as long at 100 and the square of the size elsewhere.
+    fn table(processes: usize, sizes: [u64; 4]) -> Vec<Time> {
+        let mut times = Vec::new();
+        for process in 0..processes {
+            for size in sizes {
+                for (side, ns) in [(Side::A, (size as f64).powi(2)), (Side::B, 1e4)] {
+                    times.push(Time {
+                        operation: "product".into(),
+                        place: Residency::Ordinary,
+                        size,
+                        side,
+                        process: process.to_string(),
+                        ns: ns * (1.0 + 0.001 * process as f64),
+                    });
+                }
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn a_crossing_in_a_table_is_found_from_one_process_and_from_several() {
+        for (processes, counted) in [(1, 1), (2, 1), (5, 5)] {
+            let [answer] = &of_times(&table(processes, [64, 90, 112, 200]))[..] else {
+                panic!("one operation in one place has one answer");
+            };
+            let crossing = answer.crossing.as_ref().unwrap();
+            assert_eq!((crossing.answer, crossing.processes), (Answer::At, counted));
+            assert!((crossing.for_good().unwrap().size / 100.0 - 1.0).abs() < 1e-6);
+            assert!((crossing.speedup / 4.0 - 1.0).abs() < 1e-6);
+            assert_eq!(answer.curves[0].points().len(), 4);
+        }
+    }
+
+    #[test]
+    fn a_side_alone_and_sizes_apart_have_no_answer() {
+        let mut one_side = table(3, [64, 90, 112, 200]);
+        one_side.retain(|time| time.side == Side::A);
+        let mut apart = table(3, [64, 90, 112, 200]);
+        apart.retain(|time| (time.side == Side::A) == (time.size < 100));
+        for times in [one_side, apart] {
+            assert_eq!(of_times(&times)[0].crossing, None);
+        }
+        assert_eq!(of_times(&[]), []);
+    }
+
+    #[test]
+    fn operations_and_places_are_told_apart() {
+        let mut times = table(3, [64, 90, 112, 200]);
+        let mut pinned = table(3, [16, 32, 64, 80]);
+        pinned
+            .iter_mut()
+            .for_each(|time| time.place = Residency::Pinned);
+        times.extend(pinned);
+        let kinds = of_times(&times);
+        let kinds = kinds
+            .iter()
+            .map(|a| (a.place, a.crossing.as_ref().unwrap().answer));
+        let wanted = [
+            (Residency::Pinned, Answer::Never),
+            (Residency::Ordinary, Answer::At),
+        ];
+        assert_eq!(kinds.collect::<Vec<_>>(), wanted);
+    }
+}

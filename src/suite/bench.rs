@@ -19,8 +19,8 @@ use crossover_system::output;
 use crossover_words::text::visible_lines;
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
-/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or what was printed could not
-/// be written; 2 where nothing could be
+/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or the report or what was
+/// printed could not be written; 2 where nothing could be
 /// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
 /// itself); 128 plus the signal's number where one ended the run.
 ///
@@ -84,14 +84,17 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         suite.add(group);
     }
     let finished = suite.run();
-    let code = finished.close();
+    let mut code = finished.close();
     if let Some((results, out)) = finished.results() {
         // Results are on disk already: what fails here is said and loses nothing.
         match write::refresh(results, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {
                 let error = visible_lines(&error.to_string());
-                eprintln!("note: no report was written: {error}");
+                eprintln!("error: no report was written: {error}");
+                if code == ExitCode::SUCCESS {
+                    code = ExitCode::FAILURE;
+                }
             }
         }
     }

@@ -10,6 +10,7 @@
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::nearest::nearest;
@@ -143,14 +144,13 @@ impl Settings {
     /// # Errors
     /// The first variable with a bad value, and the values it can have.
     pub fn from_env() -> Result<Self, SettingsError> {
-        Self::from_lookup(|name| {
-            env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-        })
+        Self::from_lookup(|name| env::var_os(name))
     }
 
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+    fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
         // An empty variable is how shells unset one for a single command.
-        let value = |name| lookup(name).filter(|v| !v.is_empty());
+        let path = |name| lookup(name).filter(|v| !v.is_empty());
+        let value = |name| path(name).map(|v| v.to_string_lossy().into_owned());
         let bad = |variable, value: &str, good| SettingsError {
             variable,
             value: value.to_owned(),
@@ -191,9 +191,7 @@ impl Settings {
                 .filter(|n| *n < 100)
                 .ok_or_else(|| bad("CROSSOVER_PROCESSES", &v, "whole numbers from 0 to 99"))?,
         };
-        let results = value("CRITERION_HOME")
-            .unwrap_or_else(|| "target-reports/criterion".to_owned())
-            .into();
+        let results = path("CRITERION_HOME").map(PathBuf::from);
         Ok(Self {
             profile,
             device,
@@ -201,8 +199,8 @@ impl Settings {
             gate,
             monitor,
             processes,
-            turns: value("CROSSOVER_TURNS").map(PathBuf::from),
-            results,
+            turns: path("CROSSOVER_TURNS").map(PathBuf::from),
+            results: results.unwrap_or_else(|| "target-reports/criterion".into()),
         })
     }
 }
@@ -224,7 +222,7 @@ mod tests {
             pairs
                 .iter()
                 .find(|(n, _)| *n == name)
-                .map(|(_, v)| (*v).to_owned())
+                .map(|(_, v)| (*v).into())
         })
     }
 

@@ -1,6 +1,8 @@
 //! Folders and files that are not as they should be.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -21,6 +23,33 @@ pub(crate) fn unwritable_folder() {
         assert!(!said.contains("sound/cpu/"), "nothing was measured: {said}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
+
+/// The results are whole, but the page is larger than a file may be.
+pub(crate) fn too_large_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = bench(dir.path(), &[]);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -f 60; exec \"$0\" \"$@\""])
+        .arg(run.get_program())
+        .args(["--bench", "--quick", "--noplot", "sound"]);
+    for (name, value) in run.get_envs() {
+        limited.env(name, value.unwrap());
+    }
+    let said = expect(&mut limited, 1, "error: no report was written: ");
+    assert!(said.contains("raise the limit (`ulimit -f`)"), "{said}");
+    assert_eq!(shown(dir.path()), SOUND);
+}
+
+pub(crate) fn name_that_is_no_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join(OsStr::from_bytes(b"results-\xff"));
+    expect(&mut bench(&root, &["--bench", "--quick", "sound"]), 0, "");
+    assert_eq!(shown(&root), SOUND);
+    let made = fs::read_dir(dir.path()).unwrap();
+    let made = made.map(|entry| entry.unwrap().path());
+    assert_eq!(Vec::from_iter(made), [root]);
 }
 
 pub(crate) fn two_runs() {

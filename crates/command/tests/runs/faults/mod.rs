@@ -85,6 +85,8 @@ fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
 tests! {
     Beside bad_options_end_the_run_before_it_starts: settings::bad_options,
     Beside a_folder_that_cannot_be_written_to: files::unwritable_folder,
+    Beside a_page_that_is_larger_than_a_file_may_be: files::too_large_a_page,
+    Beside a_folder_whose_name_is_no_text: files::name_that_is_no_text,
     Beside two_runs_in_one_folder: files::two_runs,
     Beside a_panic_in_set_up_or_check_is_one_failure: settings::panics,
     Beside a_filter_that_selects_nothing: settings::selects_nothing,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::ab::child;
+use crate::ab::{Args, child};
 use crossover_system::files::{forget_cached, os_string};
 
 /// A bench executable, and how cargo would start it.
@@ -210,112 +210,18 @@ fn padding() -> String {
     "x".repeat(usize::try_from(drawn).unwrap_or_default())
 }
 
-/// What a side has of the packages and bench targets that the user named.
-pub(super) struct Present {
-    /// The flags of cargo that name them; `None` where it has none of them.
-    pub(super) flags: Option<Vec<String>>,
-    /// Those that it does not have; they may be on the other side alone.
-    pub(super) missing: BTreeSet<String>,
-}
-
-/// # Errors
-/// That cargo cannot read the manifest.
-pub(super) fn present(
-    folder: &Path,
-    packages: &[String],
-    benches: &[String],
-) -> anyhow::Result<Present> {
-    if packages.is_empty() && benches.is_empty() {
-        return Ok(Present {
-            flags: Some(Vec::new()),
-            missing: BTreeSet::new(),
-        });
-    }
-    let metadata = metadata(folder)?;
-    // `name` or `name@version`.
-    let is =
-        |package: &Package, spec: &String| Some(package.name.as_str()) == spec.split('@').next();
-    let there = |spec: &&String| metadata.packages.iter().any(|package| is(package, spec));
-    let found: Vec<&String> = packages.iter().filter(there).collect();
-    let chosen =
-        |package: &&Package| packages.is_empty() || found.iter().any(|spec| is(package, spec));
-    let targets: Vec<&Target> = (metadata.packages.iter().filter(chosen))
-        .flat_map(|package| &package.targets)
-        .collect();
-    let is_bench = |bench: &&String| {
-        let mut targets = targets.iter();
-        targets.any(|target| target.name == **bench && target.kind == ["bench"])
-    };
-    let found_benches: Vec<&String> = benches.iter().filter(is_bench).collect();
-    let missing = [
-        (packages, &found, "package"),
-        (benches, &found_benches, "bench target"),
-    ];
-    let missing = missing.into_iter().flat_map(|(wanted, found, what)| {
-        let missing = wanted.iter().filter(|name| !found.contains(name));
-        missing.map(move |name| format!("{what} `{name}`"))
-    });
-    let missing = missing.collect();
-    if (found.is_empty() && !packages.is_empty())
-        || (found_benches.is_empty() && !benches.is_empty())
-    {
-        return Ok(Present {
-            flags: None,
-            missing,
-        });
-    }
-    let with = |flag: &str, names: Vec<&String>| -> Vec<String> {
-        names
-            .into_iter()
-            .flat_map(|name| [flag.to_owned(), name.clone()])
-            .collect()
-    };
-    let flags = [with("--package", found), with("--bench", found_benches)].concat();
-    Ok(Present {
-        flags: Some(flags),
-        missing,
-    })
-}
-
-/// The packages of a workspace that have bench targets, or some of these.
-///
-/// # Errors
-/// That cargo cannot read the manifest.
-pub(super) fn packages(folder: &Path, benches: &[String]) -> anyhow::Result<Vec<String>> {
-    let is_wanted = |target: &Target| benches.is_empty() || benches.contains(&target.name);
-    let has_bench = |package: &Package| {
-        let mut targets = package.targets.iter();
-        targets.any(|target| target.kind == ["bench"] && is_wanted(target))
-    };
-    let packages = metadata(folder)?.packages.into_iter();
-    Ok(packages
-        .filter(has_bench)
-        .map(|package| package.name)
-        .collect())
-}
-
-fn metadata(folder: &Path) -> anyhow::Result<Metadata> {
-    let mut metadata = cargo(folder);
-    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = child::output(&mut metadata, METADATA_LIMIT)?;
-    if !output.succeeded() {
-        bail!("`cargo metadata` {}", output.failure());
-    }
-    serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")
-}
-
-/// `cargo metadata` may fetch an index.
-const METADATA_LIMIT: Duration = Duration::from_secs(600);
-
-/// What `cargo metadata` says.
+/// A workspace as cargo describes it.
 #[derive(Deserialize)]
-struct Metadata {
+pub(super) struct Workspace {
     packages: Vec<Package>,
+    #[serde(default)]
+    workspace_default_members: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Package {
-    name: String,
+pub(super) struct Package {
+    id: String,
+    pub(super) name: String,
     targets: Vec<Target>,
 }
 
@@ -323,6 +229,109 @@ struct Package {
 struct Target {
     name: String,
     kind: Vec<String>,
+    #[serde(default, rename = "required-features")]
+    required_features: Vec<String>,
+}
+
+/// The packages and bench targets that the user named.
+pub(super) struct Selected {
+    /// The flags of cargo for those that exist; `None` if the user named some, and none of them exists.
+    pub(super) flags: Option<Vec<String>>,
+    /// Those that do not exist; they may exist on the other side.
+    pub(super) missing: BTreeSet<String>,
+}
+
+impl Package {
+    fn benches(&self) -> impl Iterator<Item = &Target> {
+        (self.targets.iter()).filter(|target| target.kind == ["bench"])
+    }
+
+    /// Whether a package specification, `name` or `name@version`, means it.
+    fn is(&self, spec: &str) -> bool {
+        spec.split('@').next() == Some(&self.name)
+    }
+}
+
+impl Workspace {
+    /// # Errors
+    /// That cargo cannot read the manifest.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+        /// It may fetch an index.
+        const LIMIT: Duration = Duration::from_secs(600);
+        let mut metadata = cargo(folder);
+        metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let output = child::output(&mut metadata, LIMIT)?;
+        if !output.succeeded() {
+            bail!("`cargo metadata` {}", output.failure());
+        }
+        serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")
+    }
+
+    /// The packages with bench targets whose benchmarks `cargo bench` runs.
+    pub(super) fn packages(&self, args: &Args) -> impl Iterator<Item = &Package> {
+        let is_wanted =
+            |target: &Target| args.benches.is_empty() || args.benches.contains(&target.name);
+        self.packages.iter().filter(move |package| {
+            let is_chosen = match args.packages.is_empty() {
+                true => args.workspace || self.workspace_default_members.contains(&package.id),
+                false => args.packages.iter().any(|spec| package.is(spec)),
+            };
+            is_chosen && package.benches().any(is_wanted)
+        })
+    }
+
+    pub(super) fn selected(&self, args: &Args) -> Selected {
+        let has = |spec: &String| self.packages.iter().any(|package| package.is(spec));
+        let chosen = |package: &&Package| {
+            args.packages.is_empty() || args.packages.iter().any(|spec| package.is(spec))
+        };
+        let benches = || {
+            self.packages
+                .iter()
+                .filter(chosen)
+                .flat_map(Package::benches)
+        };
+        let has_bench = |name: &String| benches().any(|target| target.name == *name);
+        let (packages, no_packages): (Vec<&String>, Vec<_>) =
+            args.packages.iter().partition(|spec| has(spec));
+        let (targets, no_targets): (Vec<&String>, Vec<_>) =
+            args.benches.iter().partition(|name| has_bench(name));
+        let lacks_all =
+            |there: &[&String], missing: &[&String]| there.is_empty() && !missing.is_empty();
+        let has_none = lacks_all(&packages, &no_packages) || lacks_all(&targets, &no_targets);
+        let flags = (packages.into_iter().flat_map(|name| ["--package", name]))
+            .chain(targets.into_iter().flat_map(|name| ["--bench", name]))
+            .map(str::to_owned);
+        let missing = (no_packages
+            .into_iter()
+            .map(|name| format!("package `{name}`")))
+        .chain(
+            no_targets
+                .into_iter()
+                .map(|name| format!("bench target `{name}`")),
+        );
+        Selected {
+            flags: (!has_none).then(|| flags.collect()),
+            missing: missing.collect(),
+        }
+    }
+
+    /// The bench targets that cargo skipped when it built `built`, since they need features.
+    pub(super) fn skipped(&self, args: &Args, built: &[Executable]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for package in self.packages(args) {
+            for target in package.benches() {
+                let name = format!("{}/{}", package.name, target.name);
+                let features = target.required_features.join(",");
+                if !features.is_empty() && built.iter().all(|it| it.name != name) {
+                    remarks.push(format!(
+                        "left out: {name}, which cargo builds with `--features {features}`"
+                    ));
+                }
+            }
+        }
+        remarks
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use anyhow::anyhow;
 
 use crate::ab::criterion_options::BenchArgs;
 use crate::ab::pairs::Pairs;
-use crate::ab::subject::Subject;
+use crate::ab::subject::Side;
 use crate::ab::worktree::Place;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::{Comparison, Options};
@@ -99,9 +99,9 @@ const BUILD: &str = "Build (revisions only)";
 
 impl Args {
     /// The flags of cargo that do not name a package or a target.
-    fn build_flags(&self) -> Vec<String> {
+    fn build_flags(&self, workspace: bool) -> Vec<String> {
         let flags = [
-            ("--workspace", self.workspace),
+            ("--workspace", workspace),
             ("--all-features", self.all_features),
             ("--no-default-features", self.no_default_features),
         ];
@@ -137,21 +137,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.verdict.options()?;
-    let a = Subject::old(args.a.as_deref())?;
-    let b = Subject::new(args.b.as_deref(), &a)?;
+    let mut sides = subject::named(args.a.as_deref(), args.b.as_deref())?;
     // Before anything is built.
     BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
-    worktree::remove_abandoned();
-    let place = Place::new()?;
-    let mut sides = [a.prepare(0, &place, args)?, b.prepare(1, &place, args)?];
-    subject::check_names(&sides)?;
-    // Both are built before either runs, so that no run follows a hot compiler.
-    for (side, prepared) in sides.iter_mut().enumerate() {
-        prepared.build(side, &place, args)?;
+    let place = Place::new(sides.iter().find_map(Side::repository))?;
+    for (side, subject) in sides.iter_mut().enumerate() {
+        subject.copy(side, &place, args)?;
     }
-    let mut remarks = subject::leave_out_broken(&mut sides);
+    subject::check_names(&sides, args)?;
+    // Both are built before either runs, so that no run follows a hot compiler.
+    for (side, subject) in sides.iter_mut().enumerate() {
+        subject.build(side, &place, args)?;
+    }
+    let mut remarks = subject::differences(&mut sides, args);
     if !args.run_equal && subject::are_equal(&sides) {
         let different = place.different_files()?;
         if different.is_empty() {

@@ -12,7 +12,7 @@ use crate::ab::child;
 use crate::ab::criterion_options::{self, BenchArgs, Harness, Kind};
 use crate::ab::executable::Executable;
 use crate::ab::processes::Processes;
-use crate::ab::subject::{self, Prepared};
+use crate::ab::subject::Side;
 use crate::ab::turns::Turns;
 use crate::ab::worktree::Place;
 use crate::ab::{Args, NAMES};
@@ -109,10 +109,9 @@ impl<'a> Pairs<'a> {
         args: &'a Args,
         results: &'a Path,
         place: &'a Place,
-        subjects: [Prepared; 2],
+        subjects: [Side; 2],
         mut remarks: Vec<String>,
     ) -> anyhow::Result<Self> {
-        remarks.extend(subject::differences(&subjects));
         let labels = subjects.each_ref().map(|subject| subject.label.clone());
         let sampling = choose(args, place, &subjects, &mut remarks)?;
         Ok(Self {
@@ -340,7 +339,7 @@ pub(super) fn no_room(results: &Path, why: &io::Error) -> String {
 fn choose<'a>(
     args: &'a Args,
     place: &'a Place,
-    subjects: &[Prepared; 2],
+    subjects: &[Side; 2],
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Box<dyn Sampling + 'a>> {
     let mut found = Found::probe(args, place, subjects, true)?;
@@ -392,7 +391,7 @@ impl Found {
     fn probe(
         args: &Args,
         place: &Place,
-        subjects: &[Prepared; 2],
+        subjects: &[Side; 2],
         offers_turns: bool,
     ) -> anyhow::Result<Self> {
         let user = BenchArgs::parse(&args.bench_args)?;

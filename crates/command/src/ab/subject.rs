@@ -1,72 +1,76 @@
-//! What is run: a bundle folder, or a revision built in its own work tree.
+//! The sides of a comparison: named by the user, copied, built, and how they differ beside their code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use regex::Regex;
 
-use crate::ab::executable::{self, Executable, Present};
+use crate::ab::executable::{self, Executable, Workspace};
 use crate::ab::worktree::{Place, Repository};
 use crate::ab::{Args, NAMES, child};
 use crossover_words::units;
 
-/// Named by the user, not yet built.
-pub(super) enum Subject {
-    /// A folder with an executable `run`.
-    Bundle(PathBuf),
-    /// A commit.
-    Commit {
-        repository: Repository,
-        name: String,
-        commit: String,
-    },
-    /// The work tree with its uncommitted changes.
-    WorkTree(Repository),
-}
-
-/// With its files in place, and then ready to run.
-pub(super) struct Prepared {
+/// One side.
+pub(super) struct Side {
     /// How it is named in the comparison.
     pub(super) label: String,
     /// In the order in which they run.
     pub(super) executables: Vec<Executable>,
-    /// Packages that do not build.
-    pub(super) broken: Vec<String>,
-    /// What it is built from; `None` for a bundle.
+    /// `None` for a bundle.
     source: Option<Source>,
 }
 
+/// The code that a side is built from.
 struct Source {
     repository: Repository,
-    /// Where it is built.
+    /// `None` for the work tree with its uncommitted changes.
+    commit: Option<String>,
+    /// The user's current folder in the copy.
     folder: PathBuf,
-    /// What it has of what the user named; `None` where the folder came later, or is gone.
-    present: Option<Present>,
-    /// The versions of its dependencies by their names.
-    dependencies: Option<Dependencies>,
+    /// `None` where `folder` does not exist at that commit, or cargo cannot read it.
+    workspace: Option<Workspace>,
+    lock: Option<String>,
     toolchain: Option<String>,
-    /// Where they are not those of the user's lock file, which git ignores, a sentence.
+    /// Packages that do not build.
+    broken: Vec<String>,
+    /// How the dependencies differ from those of the user's lock file, if git ignores that.
     unpinned: Option<String>,
 }
 
-type Dependencies = BTreeMap<String, BTreeSet<String>>;
+/// The sides that the user names: `HEAD` and the work tree by default.
+///
+/// # Errors
+/// That a name is neither a revision nor a bundle.
+pub(super) fn named(a: Option<&str>, b: Option<&str>) -> anyhow::Result<[Side; 2]> {
+    let a = Side::named(a.unwrap_or("HEAD"))?;
+    let b = match b {
+        Some(b) => Side::named(b)?,
+        None if a.source.is_none() => bail!(
+            "{} is a bundle: name the second one too, `crossover ab DIR_A DIR_B`",
+            a.label
+        ),
+        None => Side::of("work tree".to_owned(), Repository::here()?, None),
+    };
+    Ok([a, b])
+}
 
-impl Subject {
-    /// Side A: `HEAD` unless named.
-    pub(super) fn old(name: Option<&str>) -> anyhow::Result<Self> {
-        Self::named(name.unwrap_or("HEAD"))
-    }
-
-    /// Side B: the work tree unless named.
-    pub(super) fn new(name: Option<&str>, a: &Subject) -> anyhow::Result<Self> {
-        match (name, a) {
-            (Some(name), _) => Self::named(name),
-            (None, Subject::Bundle(a)) => bail!(
-                "{} is a bundle: name the second one too, `crossover ab DIR_A DIR_B`",
-                a.display()
-            ),
-            (None, _) => Ok(Subject::WorkTree(Repository::here()?)),
+impl Side {
+    fn of(label: String, repository: Repository, commit: Option<String>) -> Self {
+        Self {
+            label,
+            executables: Vec::new(),
+            source: Some(Source {
+                repository,
+                commit,
+                folder: PathBuf::new(),
+                workspace: None,
+                lock: None,
+                toolchain: None,
+                broken: Vec::new(),
+                unpinned: None,
+            }),
         }
     }
 
@@ -76,14 +80,20 @@ impl Subject {
         let repository = Repository::here();
         let commit = repository.as_ref().ok().map(|here| here.commit(name));
         if let (Ok(repository), Some(Ok(commit))) = (&repository, &commit) {
-            return Ok(Subject::Commit {
-                repository: repository.clone(),
-                name: name.to_owned(),
-                commit: commit.clone(),
-            });
+            let short = commit.get(..12).unwrap_or(commit);
+            let label = match commit.starts_with(name) {
+                true => short.to_owned(),
+                false => format!("{name} ({short})"),
+            };
+            return Ok(Self::of(label, repository.clone(), Some(commit.clone())));
         }
         if dir.join("run").is_file() {
-            return Ok(Subject::Bundle(dir.canonicalize()?));
+            let dir = dir.canonicalize()?;
+            return Ok(Self {
+                label: dir.display().to_string(),
+                executables: vec![Executable::of_bundle(dir.join("run"))],
+                source: None,
+            });
         }
         let repository = repository.map_err(|error| {
             match error.to_string().contains("not a git repository") {
@@ -110,69 +120,38 @@ impl Subject {
         }))
     }
 
-    /// Has its files in place. `side` is 0 or 1.
+    /// Its repository; `None` for a bundle.
+    pub(super) fn repository(&self) -> Option<&Repository> {
+        Some(&self.source.as_ref()?.repository)
+    }
+
+    /// Copies its files.
     ///
     /// # Errors
-    /// What git or the file system says.
-    pub(super) fn prepare(
-        self,
-        side: usize,
-        place: &Place,
-        args: &Args,
-    ) -> anyhow::Result<Prepared> {
-        let (repository, label, commit) = match self {
-            Subject::Bundle(dir) => {
-                return Ok(Prepared {
-                    label: dir.display().to_string(),
-                    executables: vec![Executable::of_bundle(dir.join("run"))],
-                    broken: Vec::new(),
-                    source: None,
-                });
-            }
-            Subject::Commit {
-                repository,
-                name,
-                commit,
-            } => {
-                let short = commit.get(..12).unwrap_or(&commit);
-                let label = if commit.starts_with(&name) {
-                    short.to_owned()
-                } else {
-                    format!("{name} ({short})")
-                };
-                (repository, label, Some(commit))
-            }
-            Subject::WorkTree(repository) => (repository, "work tree".to_owned(), None),
+    /// What git, cargo or the file system says.
+    pub(super) fn copy(&mut self, side: usize, place: &Place, args: &Args) -> anyhow::Result<()> {
+        let Some(source) = &mut self.source else {
+            return Ok(());
         };
         place.bring(Some(side))?;
-        repository.fill(&place.tree(), commit.as_deref())?;
-        let folder = place.tree().join(repository.prefix());
-        let present = (folder.is_dir())
-            .then(|| executable::present(&folder, &args.packages, &args.benches))
-            .transpose()?;
-        let source = Source {
-            dependencies: dependencies(&folder, &place.tree()),
-            toolchain: above(
-                &folder,
-                &place.tree(),
-                &["rust-toolchain.toml", "rust-toolchain"],
-            ),
-            repository,
-            folder,
-            present,
-            unpinned: None,
-        };
-        Ok(Prepared {
-            label,
-            executables: Vec::new(),
-            broken: Vec::new(),
-            source: Some(source),
-        })
+        let tree = place.tree();
+        (source.repository).copy_to(&tree, source.commit.as_deref())?;
+        source.folder = tree.join(source.repository.prefix());
+        source.lock = above(&source.folder, &tree, "Cargo.lock");
+        source.toolchain = above(&source.folder, &tree, "rust-toolchain.toml")
+            .or_else(|| above(&source.folder, &tree, "rust-toolchain"));
+        if source.folder.is_dir() {
+            let workspace = Workspace::read(&source.folder);
+            source.workspace = match args.packages.is_empty() && args.benches.is_empty() {
+                // The build tells why.
+                true => workspace.ok(),
+                false => Some(workspace?),
+            };
+        }
+        Ok(())
     }
-}
 
-impl Prepared {
-    /// Builds it, if it has to be built.
+    /// Builds its executables.
     ///
     /// # Errors
     /// That it does not build.
@@ -181,32 +160,32 @@ impl Prepared {
             return Ok(());
         };
         eprintln!("building {}: {}", NAMES[side], self.label);
-        let flags = source
-            .present
-            .as_ref()
-            .and_then(|present| present.flags.clone());
-        let Some(flags) = flags else {
+        let selected = match &source.workspace {
+            Some(workspace) => workspace.selected(args).flags,
+            None => source.folder.is_dir().then(Vec::new),
+        };
+        let Some(selected) = selected else {
             return Ok(());
         };
         place.bring(Some(side))?;
-        let target = place.target(&source.repository, side)?;
+        let tree = place.tree();
         let build =
-            |flags: &[String]| executable::build(&place.tree(), &source.folder, &target, flags);
-        let all = [flags, args.build_flags()].concat();
-        match build(&all) {
+            |flags: &[String]| executable::build(&tree, &source.folder, &place.target(side), flags);
+        match build(&[selected, args.build_flags(args.workspace)].concat()) {
             Ok(executables) => self.executables = executables,
             Err(error) => {
                 // Other packages of a workspace may build.
-                let packages = match args.packages.is_empty() {
-                    true => executable::packages(&source.folder, &args.benches).unwrap_or_default(),
-                    false => Vec::new(),
-                };
-                let others = all.iter().filter(|flag| *flag != "--workspace");
-                for package in packages.into_iter().filter(|_| !child::interrupted()) {
+                let packages = source.workspace.iter().flat_map(|all| all.packages(args));
+                for package in packages.map(|package| package.name.clone()) {
+                    if child::interrupted() || !args.packages.is_empty() {
+                        break;
+                    }
                     let one = ["--package".to_owned(), package.clone()];
-                    match build(&others.clone().cloned().chain(one).collect::<Vec<_>>()) {
+                    let benches = args.benches.iter().flat_map(|name| ["--bench", name]);
+                    let benches = benches.map(str::to_owned).collect();
+                    match build(&[one.to_vec(), benches, args.build_flags(false)].concat()) {
                         Ok(executables) => self.executables.extend(executables),
-                        Err(_) => self.broken.push(package),
+                        Err(_) => source.broken.push(package),
                     }
                 }
                 if self.executables.is_empty() {
@@ -214,13 +193,11 @@ impl Prepared {
                 }
             }
         }
-        if source.dependencies.is_none() {
-            source.dependencies = dependencies(&source.folder, &place.tree());
-            let [folder, top] = source.repository.users();
-            let differ = (dependencies(&folder, &top).as_ref())
-                .zip(source.dependencies.as_ref())
-                .and_then(|(users, built)| changed(users, built));
-            source.unpinned = differ.map(|differ| {
+        if source.lock.is_none() {
+            source.lock = above(&source.folder, &tree, "Cargo.lock");
+            let top = source.repository.top();
+            let users = above(&top.join(source.repository.prefix()), top, "Cargo.lock");
+            source.unpinned = changed(users.as_deref(), source.lock.as_deref()).map(|differ| {
                 format!("git ignores Cargo.lock, so both sides were built without yours: {differ}")
             });
         }
@@ -228,147 +205,119 @@ impl Prepared {
     }
 }
 
-/// Leaves out what the other side cannot build, and says so.
-pub(super) fn leave_out_broken(sides: &mut [Prepared; 2]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for side in [0, 1] {
-        for package in sides[side].broken.clone() {
-            let label = &sides[side].label;
-            remarks.push(format!(
-                "left out: package {package}, whose benchmarks do not build in {label}, as cargo says above"
-            ));
-            let executables = &mut sides[1 - side].executables;
-            executables.retain(|executable| !executable.is_of(&package));
-        }
-    }
-    remarks
-}
-
 /// # Errors
 /// Packages and bench targets that the user named and neither side has.
-pub(super) fn check_names(sides: &[Prepared; 2]) -> anyhow::Result<()> {
-    let missing = |side: &Prepared| {
-        let present = side.source.as_ref()?.present.as_ref();
-        Some(
-            present
-                .map(|present| present.missing.clone())
-                .unwrap_or_default(),
-        )
+pub(super) fn check_names(sides: &[Side; 2], args: &Args) -> anyhow::Result<()> {
+    let [Some(old), Some(new)] = sides.each_ref().map(|side| {
+        let workspace = side.source.as_ref()?.workspace.as_ref();
+        Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).missing))
+    }) else {
+        return Ok(());
     };
-    if let (Some(old), Some(new)) = (missing(&sides[0]), missing(&sides[1])) {
-        let neither: Vec<&str> = old.intersection(&new).map(String::as_str).collect();
-        if !neither.is_empty() {
-            bail!("neither side has the {}", neither.join(" and the "));
+    let neither: Vec<&str> = old.intersection(&new).map(String::as_str).collect();
+    match neither.is_empty() {
+        true => Ok(()),
+        false => bail!("neither side has the {}", neither.join(" and the ")),
+    }
+}
+
+/// Leaves out packages that one side cannot build, and says how the sides differ beside their code, a
+/// sentence each.
+pub(super) fn differences(sides: &mut [Side; 2], args: &Args) -> Vec<String> {
+    let mut remarks = BTreeSet::new();
+    for side in [0, 1] {
+        let Some(source) = &sides[side].source else {
+            return Vec::new();
+        };
+        for package in source.broken.clone() {
+            remarks.insert(format!(
+                "left out: package {package}, whose benchmarks do not build in {}, as cargo says above",
+                sides[side].label
+            ));
+            sides[1 - side]
+                .executables
+                .retain(|other| !other.is_of(&package));
         }
     }
-    Ok(())
+    let [Some(old), Some(new)] = sides.each_ref().map(|side| side.source.as_ref()) else {
+        return Vec::new();
+    };
+    for (side, source) in sides.iter().zip([old, new]) {
+        let skipped =
+            (source.workspace.iter()).flat_map(|all| all.skipped(args, &side.executables));
+        remarks.extend(skipped);
+    }
+    let differ = changed(old.lock.as_deref(), new.lock.as_deref());
+    remarks.extend(differ.map(|differ| format!("Cargo.lock differs: {differ}")));
+    if old.toolchain != new.toolchain {
+        let [old, new] = [old, new].map(|side| channel(side.toolchain.as_deref()));
+        remarks.insert(format!("rust-toolchain differs: {old} → {new}"));
+    }
+    remarks.extend(new.unpinned.clone().or(old.unpinned.clone()));
+    remarks.into_iter().collect()
 }
 
 /// Whether both sides have the same executables.
-pub(super) fn are_equal(sides: &[Prepared; 2]) -> bool {
+pub(super) fn are_equal(sides: &[Side; 2]) -> bool {
     let [old, new] = [&sides[0].executables, &sides[1].executables];
     let equal = || old.iter().zip(new).all(|(old, new)| old.equals(new));
     !old.is_empty() && old.len() == new.len() && equal()
 }
 
-/// What is said where these files differ, and the executables do not.
+/// The remark on equal executables of sides that differ in these files.
 pub(super) fn equal_but(files: &[String]) -> String {
     let others = match files.len() {
         1 => String::new(),
         more => format!(" and {}", units::counted(more - 1, "other file")),
     };
-    let first = files.first().map_or("nothing", String::as_str);
     format!(
-        "both sides have equal executables; they differ in {first}{others}, which these may read"
+        "both sides have equal executables; they differ in {}{others}, which these may read",
+        files[0]
     )
 }
 
-/// The first of these files in a folder or above it, up to `top`.
-fn above(folder: &Path, top: &Path, names: &[&str]) -> Option<String> {
+/// The text of a file in a folder or the nearest folder above it, up to `top`.
+fn above(folder: &Path, top: &Path, name: &str) -> Option<String> {
     let mut folders = folder
         .ancestors()
         .take_while(|folder| folder.starts_with(top));
-    folders.find_map(|folder| {
-        let mut texts = names
-            .iter()
-            .map(|name| fs::read_to_string(folder.join(name)));
-        texts.find_map(Result::ok)
-    })
+    folders.find_map(|folder| fs::read_to_string(folder.join(name)).ok())
 }
 
-/// What the `Cargo.lock` of the workspace around `folder` says.
-fn dependencies(folder: &Path, tree: &Path) -> Option<Dependencies> {
-    let lock = above(folder, tree, &["Cargo.lock"])?;
-    let mut dependencies = Dependencies::new();
-    let mut name = "";
-    for line in lock.lines() {
-        if let Some(text) = line.strip_prefix("name = ") {
-            name = text.trim_matches('"');
-        } else if let Some(text) = line.strip_prefix("version = ")
-            && !name.is_empty()
-        {
-            let versions = dependencies.entry(name.to_owned()).or_default();
-            versions.insert(text.trim_matches('"').to_owned());
-        }
-    }
-    Some(dependencies)
-}
-
-/// What differs between two sides beside their code, a sentence each.
-pub(super) fn differences(sides: &[Prepared; 2]) -> Vec<String> {
-    let [Some(old), Some(new)] = sides.each_ref().map(|side| side.source.as_ref()) else {
-        return Vec::new();
-    };
-    let mut lines = Vec::new();
-    if let (Some(old), Some(new)) = (&old.dependencies, &new.dependencies)
-        && let Some(differ) = changed(old, new)
-    {
-        lines.push(format!("Cargo.lock differs: {differ}"));
-    }
-    if old.toolchain != new.toolchain {
-        let channel = |side: &Source| -> String {
-            let text = side.toolchain.as_deref().unwrap_or("none");
-            let channel = text
-                .lines()
-                .find_map(|line| line.trim().strip_prefix("channel"));
-            let marks: &[char] = &['=', ' ', '"', '\''];
-            channel
-                .unwrap_or(text)
-                .trim()
-                .trim_matches(marks)
-                .to_owned()
-        };
-        lines.push(format!(
-            "rust-toolchain differs: {} → {}",
-            channel(old),
-            channel(new)
-        ));
-    }
-    lines.extend(new.unpinned.clone().or(old.unpinned.clone()));
-    lines
-}
-
-/// Where the dependencies `old` and `new` differ.
-fn changed(old: &Dependencies, new: &Dependencies) -> Option<String> {
+/// Where the dependencies of two lock files differ.
+fn changed(old: Option<&str>, new: Option<&str>) -> Option<String> {
     /// More are counted.
     const NAMED: usize = 5;
-    let none = BTreeSet::new();
-    let versions = |side: &Dependencies, name: &str| {
-        let versions = side.get(name).unwrap_or(&none);
-        match versions.is_empty() {
-            true => "none".to_owned(),
-            false => Vec::from_iter(versions.iter().map(String::as_str)).join(" and "),
+    let entry = Regex::new(r#"name = "(.+)"\s+version = "(.+)""#).expect("it is a constant");
+    let versions = |lock| -> BTreeMap<&str, Vec<&str>> {
+        let mut versions = BTreeMap::<_, Vec<_>>::new();
+        for (_, [name, version]) in entry.captures_iter(lock).map(|found| found.extract()) {
+            versions.entry(name).or_default().push(version);
         }
+        versions
     };
-    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let [old, new] = [versions(old?), versions(new?)];
+    let text = |side: &BTreeMap<&str, Vec<&str>>, name| {
+        (side.get(name)).map_or_else(|| "none".to_owned(), |versions| versions.join(" and "))
+    };
+    let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     let differ: Vec<String> = (names.into_iter())
-        .filter(|name| old.get(*name) != new.get(*name))
-        .map(|name| format!("{name} {} → {}", versions(old, name), versions(new, name)))
+        .filter(|name| old.get(name) != new.get(name))
+        .map(|name| format!("{name} {} → {}", text(&old, name), text(&new, name)))
         .collect();
-    let more = match differ.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
     let named = differ.get(..NAMED).unwrap_or(&differ).join(", ");
-    (!differ.is_empty()).then(|| named + &more)
+    match differ.len() {
+        0 => None,
+        1..=NAMED => Some(named),
+        all => Some(format!("{named}, and {} more", all - NAMED)),
+    }
+}
+
+/// The toolchain that a file names.
+fn channel(file: Option<&str>) -> &str {
+    let text = file.unwrap_or("none");
+    let lines = text.lines().map(str::trim);
+    let channel = lines.clone().find_map(|line| line.strip_prefix("channel"));
+    let marks: &[char] = &['=', ' ', '"', '\''];
+    channel.unwrap_or(text).trim().trim_matches(marks)
 }

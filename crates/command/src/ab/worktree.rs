@@ -1,14 +1,9 @@
-//! Work trees of our own, gone again when dropped. Each belongs to a repository of its own, which
-//! reads the objects of the user's: whatever runs in it, nothing is written to the user's.
-//!
-//! Both sides are built, and run, at one path, where one of them lies at a time: the path goes into
-//! the names of symbols, and with them into the order of functions, and it is what a benchmark finds
-//! its files by.
+//! Copies of the user's repository, one for each side, which are removed when dropped. Each is a
+//! repository that borrows the objects of the user's, so nothing that runs in it writes there.
 
-use std::cell::{Cell, OnceCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,7 +13,7 @@ use tempfile::TempDir;
 use crate::ab::{NAMES, child};
 use crossover_protocol::local_variables;
 use crossover_results::store::whole_file::try_to_write;
-use crossover_system::files::{os_string, symlink};
+use crossover_system::files::os_string;
 
 /// Begins the names of our folders.
 const PREFIX: &str = "crossover-ab-";
@@ -27,62 +22,12 @@ const PREFIX: &str = "crossover-ab-";
 #[derive(Clone)]
 pub(super) struct Repository {
     top: PathBuf,
-    /// Where the current folder lies in it.
+    /// The current folder, relative to `top`.
     prefix: PathBuf,
+    /// The index and HEAD of this worktree.
+    git_dir: PathBuf,
     /// What all its worktrees share: objects, refs, settings.
     common: PathBuf,
-}
-
-/// A temporary folder with the work trees of both sides.
-pub(super) struct Place {
-    _dir: TempDir,
-    /// Without links, as a process sees where it is.
-    path: PathBuf,
-    /// The folder, locked for as long as it is in use; `None` where folders cannot be locked.
-    _lock: Option<File>,
-    /// Whose work tree lies where both are built and run.
-    here: Cell<Option<usize>>,
-    targets: OnceCell<Targets>,
-}
-
-/// Target folders that no other comparison writes to while this one builds and runs what is in them:
-/// executables, and the files that these find beside themselves or by `OUT_DIR` or
-/// `CARGO_BIN_EXE_<name>`.
-struct Targets {
-    path: PathBuf,
-    /// Locked for as long as they are in use; `None` where files cannot be locked.
-    _lock: Option<File>,
-}
-
-impl Targets {
-    /// Those in `parent`, or if another comparison uses them, in a folder beside them that none uses.
-    fn new(parent: &Path) -> io::Result<Self> {
-        for number in 1.. {
-            let path = match number {
-                1 => parent.to_owned(),
-                _ => parent.join(number.to_string()),
-            };
-            fs::create_dir_all(&path)?;
-            let file = File::options()
-                .create(true)
-                .append(true)
-                .open(path.join("lock"))?;
-            let lock = match file.try_lock() {
-                Err(TryLockError::WouldBlock) => continue,
-                Err(TryLockError::Error(why)) => {
-                    eprintln!(
-                        "note: {} cannot be locked ({why}): start no other `crossover ab` here \
-                         before this one ends",
-                        path.display()
-                    );
-                    None
-                }
-                Ok(()) => Some(file),
-            };
-            return Ok(Self { path, _lock: lock });
-        }
-        unreachable!("there are fewer comparisons than numbers")
-    }
 }
 
 impl Repository {
@@ -97,6 +42,7 @@ impl Repository {
         Ok(Self {
             top: path("--show-toplevel")?.into(),
             prefix: path("--show-prefix")?.into(),
+            git_dir: path("--git-dir")?.into(),
             common: path("--git-common-dir")?.into(),
         })
     }
@@ -117,111 +63,62 @@ impl Repository {
         git_line(git_around(&self.top).args(args)).is_ok_and(|said| said == "true")
     }
 
-    /// The folder above the target folders of both sides. They are kept: the next build finds its
-    /// dependencies there.
-    pub(super) fn targets(&self) -> PathBuf {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| self.top.join("target"), PathBuf::from);
-        std::path::absolute(&target).unwrap_or(target).join("ab")
+    /// The user's work tree.
+    pub(super) fn top(&self) -> &Path {
+        &self.top
     }
 
-    /// The user's current folder, and the work tree around it.
-    pub(super) fn users(&self) -> [PathBuf; 2] {
-        [self.top.join(&self.prefix), self.top.clone()]
-    }
-
-    /// Where the user's current folder lies in it.
+    /// The user's current folder in its work tree.
     pub(super) fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// Fills the folder with a work tree at `commit`; without one, with what the user's holds now:
-    /// committed, changed and new files, without those that git ignores.
-    pub(super) fn fill(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
-        let filled = match commit {
-            Some(commit) => self.check_out(commit, dir),
-            None => self.copy_to(dir),
+    /// Fills `dir` with the files of `commit`; without one, with the user's committed, changed and new
+    /// files, except for those that git ignores.
+    pub(super) fn copy_to(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
+        self.write(dir, commit)
+            .map_err(|error| match try_to_write(dir) {
+                Err(why) => error.context(format!(
+                    "{}: {why}; name a folder with more room in TMPDIR",
+                    std::env::temp_dir().display()
+                )),
+                Ok(()) => error,
+            })
+    }
+
+    fn write(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
+        let submodules = match commit {
+            Some(commit) => {
+                self.borrow(commit, dir)?;
+                write_files(git_within(dir, dir).args(["reset", "--quiet", "--hard"]))?;
+                submodules(&mut git_within(dir, dir))?
+            }
+            None => {
+                self.borrow(&self.commit("HEAD")?, dir)?;
+                self.copy_changes(dir)?;
+                submodules(&mut git_around(&self.top))?
+            }
         };
-        filled.map_err(|error| match try_to_write(dir) {
-            Err(why) => error.context(format!(
-                "{}: {why}; name a folder with more room in TMPDIR",
-                std::env::temp_dir().display()
-            )),
-            Ok(()) => error,
-        })
-    }
-
-    fn check_out(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
-        self.borrow(commit, dir)?;
-        reset(dir, "--hard")?;
-        for (path, entry) in listed(&mut git_within(dir), &[])? {
-            let Some(commit) = entry.submodule else {
+        for (path, its_commit) in submodules {
+            let Some(submodule) = self.submodule(&path)? else {
                 continue;
             };
-            if let Some(submodule) = self.submodule(&path)? {
-                submodule.commit(&commit).with_context(|| {
+            let its_commit = commit.map(|_| its_commit);
+            if let Some(its_commit) = &its_commit {
+                submodule.commit(its_commit).with_context(|| {
                     let path = path.display();
-                    format!("the submodule {path} has no commit {commit}: `git -C {path} fetch`")
+                    format!(
+                        "the submodule {path} has no commit {its_commit}: `git -C {path} fetch`"
+                    )
                 })?;
-                submodule.check_out(&commit, &dir.join(&path))?;
             }
+            submodule.write(&dir.join(path), its_commit.as_deref())?;
         }
-        Ok(())
-    }
-
-    fn copy_to(&self, dir: &Path) -> anyhow::Result<()> {
-        self.borrow(&self.commit("HEAD")?, dir)?;
-        let mut not_here = Vec::new();
-        let new = ["--others", "--exclude-standard"];
-        let files = listed(&mut git_around(&self.top), &new)?;
-        for (path, entry) in files {
-            let (from, to) = (self.top.join(&path), dir.join(&path));
-            let Some(kind) = self.kind(&path) else {
-                // Deleted in the work tree, or left out of it by a sparse checkout.
-                if entry.sparse {
-                    not_here.extend_from_slice(path.as_os_str().as_encoded_bytes());
-                    not_here.push(0);
-                }
-                continue;
-            };
-            child::check()?;
-            if kind.is_file() || kind.is_symlink() {
-                copy(&from, &to, kind)
-                    .with_context(|| format!("{} could not be copied", path.display()))?;
-            } else if !kind.is_dir() {
-                // To read a pipe would wait for a writer.
-                eprintln!(
-                    "note: {} is neither a file nor a link, and is not copied",
-                    path.display()
-                );
-            } else if entry.submodule.is_some() {
-                fs::create_dir_all(&to)?;
-                if let Some(submodule) = self.submodule(&path)? {
-                    submodule.copy_to(&to)?;
-                }
-            }
+        match commit {
+            Some(_) => Ok(()),
+            // The index of HEAD, so that git and a build script see the changes.
+            None => write_files(git_within(dir, dir).args(["reset", "--quiet", "--mixed"])),
         }
-        // The index of HEAD, so that git and a build script see what is changed.
-        reset(dir, "--mixed")?;
-        if !not_here.is_empty() {
-            let list = dir.join(".git").join("left-out-by-a-sparse-checkout");
-            fs::write(&list, not_here)?;
-            let mut checkout = git_within(dir);
-            checkout.args(["checkout-index", "-z", "--stdin"]);
-            git_output(checkout.stdin(File::open(list)?))?;
-        }
-        Ok(())
-    }
-
-    /// What lies at `path` in the work tree. Behind a link that took the place of a folder lie other
-    /// files, perhaps outside the repository, and the copy of the link would lead to them too.
-    fn kind(&self, path: &Path) -> Option<fs::FileType> {
-        let mut folders = path.ancestors().skip(1);
-        // The last one is empty.
-        if folders.any(|folder| folder != "" && self.top.join(folder).is_symlink()) {
-            return None;
-        }
-        Some(fs::symlink_metadata(self.top.join(path)).ok()?.file_type())
     }
 
     /// Makes `dir` a repository at `commit`, without files, that has the refs and the settings of
@@ -262,6 +159,30 @@ impl Repository {
         Ok(())
     }
 
+    /// Writes the files of the user's work tree to `dir`, which borrows from this repository.
+    fn copy_changes(&self, dir: &Path) -> anyhow::Result<()> {
+        // The user's index tells which files are unchanged, and which a sparse checkout leaves out.
+        for entry in fs::read_dir(&self.git_dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == "index" || name.as_encoded_bytes().starts_with(b"sharedindex.") {
+                fs::copy(entry.path(), dir.join(".git").join(name))?;
+            }
+        }
+        let mut add = git_within(dir, &self.top);
+        add.args(["-c", "core.compression=0", "add", "--all"])
+            .args(["--ignore-errors", "--no-warn-embedded-repo"]);
+        let status = child::run(&mut add)?;
+        match status.code() {
+            Some(0) => {}
+            // A pipe in place of a file, or a file that cannot be read.
+            Some(1) => eprintln!("note: what git could not read above is as in HEAD"),
+            _ => bail!("git could not read the work tree ({status}); its message is above"),
+        }
+        let all = ["checkout-index", "--all", "--ignore-skip-worktree-bits"];
+        write_files(git_within(dir, dir).args(all))
+    }
+
     /// The submodule at `path`, if it is checked out.
     fn submodule(&self, path: &Path) -> anyhow::Result<Option<Self>> {
         let dir = self.top.join(path);
@@ -281,44 +202,20 @@ impl Repository {
     }
 }
 
-/// Sets the index, and with `--hard` the files, to those of HEAD.
-fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
-    let status = child::run(git_within(dir).args(["reset", "--quiet", how]))?;
-    if !status.success() {
-        bail!("git could not write the files of a commit ({status}); its message is above");
-    }
-    Ok(())
-}
-
-/// What git lists of a file.
-struct Entry {
-    /// Left out of the work tree by a sparse checkout.
-    sparse: bool,
-    /// The commit of a submodule.
-    submodule: Option<String>,
-}
-
-/// The files of the index, and what `options` add to them; a file with conflicts only once.
-fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBuf, Entry>> {
-    let list = git_output(git.args(["ls-files", "-z", "-t", "--stage"]).args(options))?;
-    list.split(|byte| *byte == 0)
-        .filter(|entry| !entry.is_empty())
-        .map(|entry| {
-            // `? path` for a new file, else `H mode object stage<tab>path`.
-            let (tag, mut path) = entry.split_at_checked(2).context("git listed no file")?;
-            let mut submodule = None;
-            if tag != b"? " {
-                let tab = path.iter().position(|byte| *byte == b'\t');
-                let (staged, after) = path.split_at(tab.context("git listed no file")?);
-                path = &after[1..];
-                let commit = str::from_utf8(staged)?.strip_prefix("160000 ");
-                submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
-            }
-            let sparse = tag == b"S ";
-            let path = PathBuf::from(os_string(path));
-            Ok((path, Entry { sparse, submodule }))
-        })
-        .collect()
+/// The submodules in the index, and the commit of each.
+fn submodules(git: &mut Command) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let entries = git_output(git.args(["ls-files", "-z", "--stage"]))?;
+    let submodule = |entry: &[u8]| {
+        // `mode object stage<tab>path`
+        let entry = entry.strip_prefix(b"160000 ")?;
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
+        let commit = str::from_utf8(&entry[..tab]).ok()?.split(' ').next()?;
+        Some((os_string(&entry[tab + 1..]).into(), commit.to_owned()))
+    };
+    Ok(entries
+        .split(|byte| *byte == 0)
+        .filter_map(submodule)
+        .collect())
 }
 
 /// A path as the value of a setting, and as git quotes one in a list.
@@ -335,85 +232,89 @@ fn quoted(path: &Path) -> Vec<u8> {
     value
 }
 
-fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    if kind.is_symlink() {
-        return symlink(&fs::read_link(from)?, to);
-    }
-    fs::copy(from, to).map(drop)
+/// A temporary folder with the copies of both sides, and the target folders of their builds.
+///
+/// Both sides are built, and short processes run, at one path, where one copy lies at a time: the path
+/// goes into the names of symbols, and so into the order of functions.
+pub(super) struct Place {
+    /// Without links, as a process sees where it is.
+    path: PathBuf,
+    /// Which copy lies at the path where both are built and run.
+    here: Cell<Option<usize>>,
+    /// Where this comparison builds.
+    target: PathBuf,
+    _dir: TempDir,
+    /// Keeps other comparisons out of `target`, where processes still read executables and the files
+    /// beside them. Unlocked last.
+    _lock: Option<File>,
 }
 
 impl Place {
-    pub(super) fn new() -> anyhow::Result<Self> {
-        loop {
-            // Outside the repository: cargo would take a manifest above for the workspace.
-            let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
-            let lock = File::open(dir.path()).and_then(|folder| {
-                folder.lock()?;
-                Ok(folder)
-            });
-            // Before it was locked, another process may have taken it for abandoned.
-            if dir.path().exists() {
-                return Ok(Self {
-                    path: dir.path().canonicalize()?,
-                    _dir: dir,
-                    _lock: lock.ok(),
-                    here: Cell::new(None),
-                    targets: OnceCell::new(),
-                });
+    /// Locks target folders for this comparison, removes the copies of a killed one that had locked
+    /// them, and makes an empty folder. Builds nothing without a repository.
+    pub(super) fn new(repository: Option<&Repository>) -> anyhow::Result<Self> {
+        let (target, mut lock) = match repository {
+            Some(repository) => target_folder(repository)?,
+            None => (PathBuf::new(), None),
+        };
+        if let Some(lock) = &mut lock {
+            let mut earlier = Vec::new();
+            lock.read_to_end(&mut earlier)?;
+            let earlier = PathBuf::from(os_string(&earlier));
+            let name = earlier.file_name().unwrap_or_default();
+            if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                // Mostly it is gone already. One of another user stays, and does no harm.
+                let _ = fs::remove_dir_all(&earlier);
             }
         }
-    }
-
-    /// The target folder of a side, which is ours as long as this place exists.
-    pub(super) fn target(&self, repository: &Repository, side: usize) -> anyhow::Result<PathBuf> {
-        if self.targets.get().is_none() {
-            let parent = repository.targets();
-            let targets = Targets::new(&parent).with_context(|| {
-                format!(
-                    "{}: set CARGO_TARGET_DIR to a folder that can be written",
-                    parent.display()
-                )
-            })?;
-            let _ = self.targets.set(targets);
+        // Outside the repository: cargo would take a manifest above for the workspace.
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let path = dir.path().canonicalize()?;
+        if let Some(lock) = &mut lock {
+            lock.rewind()?;
+            lock.set_len(0)?;
+            lock.write_all(path.as_os_str().as_encoded_bytes())?;
         }
-        let targets = self.targets.get().context("the target folders were set")?;
-        Ok(targets.path.join(NAMES[side].to_string()))
+        Ok(Self {
+            path,
+            here: Cell::new(None),
+            target,
+            _dir: dir,
+            _lock: lock,
+        })
     }
 
-    /// Files that differ between the work trees of both sides, without texts for people.
+    /// The target folder of a side. It is kept: the next build finds its dependencies there.
+    pub(super) fn target(&self, side: usize) -> PathBuf {
+        self.target.join(NAMES[side].to_string())
+    }
+
+    /// Files that differ between the copies of both sides, except for texts that are not read by programs.
     ///
     /// # Errors
     /// That git cannot compare them.
     pub(super) fn different_files(&self) -> anyhow::Result<Vec<String>> {
         self.bring(None)?;
         let mut diff = git_around(&self.path);
-        diff.args([
-            "diff",
-            "--no-index",
-            "--no-renames",
-            "--name-only",
-            "-z",
-            "a",
-            "b",
-        ]);
-        let listed = diff.output().context("git could not be started")?;
+        let options = "diff --no-index --no-renames --name-only -z a b";
+        let listed = diff.args(options.split(' ')).output();
+        let listed = listed.context("git could not be started")?;
         let names = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let inner = names
-            .split('\0')
-            .filter_map(|name| Some(name.split_once('/')?.1));
-        let is_read = |name: &&str| {
+        let is_read = |name: &str| {
             let file = name.rsplit('/').next().unwrap_or(name);
-            let is_text = ["LICENSE", "LICENCE", "COPYING"]
-                .iter()
-                .any(|text| file.starts_with(text));
+            let mut texts = ["LICENSE", "LICENCE", "COPYING"].iter();
             let is_gits = name.split('/').any(|part| part == ".git");
             // The executables were built with what a lock file says.
-            !(is_gits || file.ends_with(".md") || is_text || file == "Cargo.lock")
+            !(is_gits
+                || file.ends_with(".md")
+                || file == "Cargo.lock"
+                || texts.any(|text| file.starts_with(text)))
         };
-        let mut files: Vec<String> = inner.filter(is_read).map(str::to_owned).collect();
+        let inner = (names.split('\0')).filter_map(|name| Some(name.split_once('/')?.1));
+        let mut files: Vec<String> = inner
+            .filter(|name| is_read(name))
+            .map(str::to_owned)
+            .collect();
         files.dedup();
         Ok(files)
     }
@@ -423,13 +324,13 @@ impl Place {
         self.path.join("tree")
     }
 
-    /// Where the work tree of a side lies while the other one's is there.
+    /// Where the copy of a side lies while the other one's is at [`tree`](Self::tree).
     pub(super) fn aside(&self, side: usize) -> PathBuf {
         self.path.join(NAMES[side].to_string())
     }
 
-    /// Has the work tree of this side lie at [`tree`](Self::tree), or none. A side that has none yet
-    /// gets an empty folder.
+    /// Moves the copy of this side, or of none, to [`tree`](Self::tree). A side without a copy gets an
+    /// empty folder.
     ///
     /// # Errors
     /// What the system says.
@@ -453,27 +354,37 @@ impl Place {
     }
 }
 
-/// Removes the work trees of processes that were killed before they could. Where a folder cannot
-/// be locked, nothing is removed: it may be in use.
-pub(super) fn remove_abandoned() {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if !entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(PREFIX.as_bytes())
-        {
-            continue;
-        }
-        if let Ok(folder) = File::open(entry.path())
-            && folder.try_lock().is_ok()
-        {
-            // One of another user stays, and does no harm.
-            let _ = fs::remove_dir_all(entry.path());
+/// A folder for target folders that no other comparison uses, with its lock; without a lock where
+/// files cannot be locked.
+fn target_folder(repository: &Repository) -> anyhow::Result<(PathBuf, Option<File>)> {
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| repository.top.join("target"), PathBuf::from);
+    let first = std::path::absolute(&target).unwrap_or(target).join("ab");
+    let mut path = first.clone();
+    for number in 2.. {
+        let opened = fs::create_dir_all(&path).and_then(|()| {
+            let mut options = File::options();
+            options.create(true).read(true).write(true).truncate(false);
+            options.open(path.join("lock"))
+        });
+        let file = opened.with_context(|| {
+            let path = path.display();
+            format!("{path}: set CARGO_TARGET_DIR to a folder that can be written")
+        })?;
+        match file.try_lock() {
+            Ok(()) => return Ok((path, Some(file))),
+            Err(TryLockError::WouldBlock) => path = first.join(number.to_string()),
+            Err(TryLockError::Error(why)) => {
+                eprintln!(
+                    "note: {} cannot be locked ({why}): start no other `crossover ab` here before \
+                     this one ends",
+                    path.display()
+                );
+                return Ok((path, None));
+            }
         }
     }
+    unreachable!("there are fewer comparisons than numbers")
 }
 
 /// git on the repository around `dir`. It runs no hook, takes no lock that it can do without, and
@@ -493,17 +404,26 @@ fn git_around(dir: &Path) -> Command {
     command
 }
 
-/// git on our repository in `dir`, and on no other one above it. What a partial clone lacks is
-/// fetched to it.
-fn git_within(dir: &Path) -> Command {
-    let mut command = git_around(dir);
+/// git on our repository in `dir`, and on no other one above it, with the files of `tree`. What a
+/// partial clone lacks is fetched to it.
+fn git_within(dir: &Path, tree: &Path) -> Command {
+    let mut command = git_around(tree);
     command
         .arg("--git-dir")
         .arg(dir.join(".git"))
         .arg("--work-tree")
-        .arg(dir)
+        .arg(tree)
         .env_remove("GIT_NO_LAZY_FETCH");
     command
+}
+
+/// Runs git where it may take long, until it ends or the user interrupts.
+fn write_files(git: &mut Command) -> anyhow::Result<()> {
+    let status = child::run(git)?;
+    if !status.success() {
+        bail!("git could not write the files of a copy ({status}); its message is above");
+    }
+    Ok(())
 }
 
 /// What it prints.

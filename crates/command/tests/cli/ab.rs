@@ -451,7 +451,7 @@ fn what_a_benchmark_starts_and_leaves_ends_with_it() {
 }
 
 #[test]
-fn what_is_neither_a_file_nor_a_link_is_not_copied() {
+fn a_pipe_in_place_of_a_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path();
     repository(top);
@@ -462,7 +462,7 @@ fn what_is_neither_a_file_nor_a_link_is_not_copied() {
     ended(
         &output,
         2,
-        "file is neither a file nor a link, and is not copied",
+        "note: what git could not read above is as in HEAD",
     );
     clean(top);
 }

@@ -220,8 +220,16 @@ fn packages_targets_and_features_are_those_that_a_side_has() {
         ids.sort();
         ids
     };
-    // Two targets with benchmarks of one name.
+    // Two targets with benchmarks of one name, and one that cargo skips.
+    let manifest = top.join("one/Cargo.toml");
+    let target = "[[bench]]\nname = \"w\"\nharness = false\nrequired-features = [\"f\"]\n";
+    fs::copy(top.join("one/benches/x.rs"), top.join("one/benches/w.rs")).unwrap();
+    fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + target).unwrap();
     let all = json(&ab(&["--workspace"]));
+    holds(
+        &all["warnings"].to_string(),
+        "left out: one/w, which cargo builds with `--features f`",
+    );
     assert_eq!(
         ids(&all).join(" "),
         "one/x/sort/100 one/x/sum one/y/sort/100 one/y/sum three/z/sort/100 three/z/sum two/x/sort/100 two/x/sum"

@@ -274,33 +274,11 @@ fn direction(from: Place, to: Place) -> &'static str {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::analyse::{About, analyse};
-    use super::super::recording::planted::{call, kernel, range, upload, window, work};
-    use super::super::recording::{RangeRecord, Raw};
+    use super::super::analyse::analyse;
+    use super::super::recording::RangeRecord;
     use super::*;
-
-    fn recording() -> Recording {
-        let mut second = call("cuLaunchKernel", 1060, 1070, 2);
-        second.thread = 2;
-        let mut other_stream = work(kernel("b"), 1090, 1150, 2);
-        other_stream.stream = 9;
-        Recording {
-            singles: vec![window(&[(1000, 1100, Some(1300))])],
-            ranges: vec![range("step", None, 1005, None)],
-            raw: Raw {
-                calls: vec![call("cuLaunchKernel", 1010, 1020, 1), second],
-                work: vec![
-                    work(kernel("a"), 1030, 1120, 1),
-                    work(kernel("a"), 1100, 1140, 1),
-                    other_stream,
-                    work(upload(1024), 1050, 1090, 1),
-                    work(Work::Set { bytes: 8 }, 1200, 1210, 1),
-                ],
-                ..Raw::default()
-            },
-            ..Recording::default()
-        }
-    }
+    use crate::recording::planted::{kernel, range, work};
+    use crate::tests::{about, recording};
 
     const LANES: [(LaneKind, &str); 8] = [
         (LaneKind::Ranges, "ranges"),
@@ -374,13 +352,7 @@ mod tests {
     #[test]
     fn a_trace_has_the_same_lanes_and_counts_from_its_first_span() {
         let recording = recording();
-        let profile = analyse(
-            &recording,
-            About {
-                gpu: "NVIDIA H200".to_owned(),
-                ..About::default()
-            },
-        );
+        let profile = analyse(&recording, about());
         let text = trace(&recording, &profile);
         let about = events(&text, "M");
         let names = |of: &str| -> Vec<String> {
@@ -393,14 +365,14 @@ mod tests {
         assert_eq!(names("thread_name")[1..], LANES.map(|(_, name)| name));
         assert_eq!(names("process_name")[8], "GPU 0: NVIDIA H200");
         let spans = events(&text, "X");
-        assert_eq!(spans.len(), 1 + 1 + 2 + 5);
+        assert_eq!(spans.len(), 5 + 5 + 8 + 11);
         assert_eq!(spans[0]["ts"], json!(0.0));
         let copy = spans.iter().find(|e| e["name"] == "1 KiB").unwrap();
-        assert_eq!((&copy["ts"], &copy["dur"]), (&json!(0.05), &json!(0.04)));
+        assert_eq!((&copy["ts"], &copy["dur"]), (&json!(1.05), &json!(0.04)));
         assert_eq!(copy["args"]["work"]["from"], json!("pinned"));
         let cut = capped(&recording, &profile, 4);
         assert_eq!(events(&cut, "X").len(), 4);
-        assert!(cut.contains(r#""spans_left_out":"5""#), "{cut}");
+        assert!(cut.contains(r#""spans_left_out":"25""#), "{cut}");
     }
 
     proptest! {

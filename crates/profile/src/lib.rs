@@ -20,6 +20,8 @@ mod rows;
 #[cfg(feature = "analysis")]
 mod sentence;
 mod table;
+#[cfg(all(test, feature = "analysis"))]
+mod tests;
 
 #[cfg(feature = "analysis")]
 pub use analyse::{About, analyse};

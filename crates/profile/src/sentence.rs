@@ -126,8 +126,8 @@ fn copies_by(copied: Option<(Place, Place)>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording::planted::kernel;
     use super::*;
+    use crate::recording::planted::kernel;
 
     /// Rows of so many thousandths of all work.
     fn rows(works: &[(Work, f64)]) -> Vec<DeviceRow> {

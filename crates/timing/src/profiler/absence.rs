@@ -5,8 +5,7 @@ use crate::cuda_error::debug_is_the_sentence;
 
 /// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs on without.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoProfile {
+pub(super) enum NoProfile {
     /// There is no GPU.
     #[error("there is no GPU to profile; run on a machine with an NVIDIA GPU and its driver")]
     NoDevice,
@@ -91,7 +90,7 @@ debug_is_the_sentence!(NoProfile);
 
 impl NoProfile {
     /// Whether the cause is this machine or process, so that no benchmark has a profile.
-    pub fn concerns_every_benchmark(&self) -> bool {
+    pub(super) fn concerns_every_benchmark(&self) -> bool {
         !matches!(
             self,
             NoProfile::Failed { .. }

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use criterion::profiler::Profiler;
 
 use super::absence::NoProfile;
-use super::recorder::WINDOW;
 use super::session::{Recorded, Session};
 use super::version;
 use crate::cuda_time::CudaTime;
@@ -20,11 +19,11 @@ use crossover_words::Clock;
 ///
 /// Of each benchmark that a method of [`CudaBencherExt`](crate::CudaBencherExt), or
 /// [`CudaTime::measure`], times, some iterations are recorded once the benchmark has warmed up:
-/// back to back as the benchmark queues them, and a few one by one from an idle device. The gate
+/// for 100 ms back to back as the benchmark queues them, and a few one by one from an idle device. The gate
 /// is off from then until the benchmark ends. The profile is printed, and written to
 /// `profile.json` and `trace.json` in the folder that Criterion names.
 ///
-/// Where nothing can be recorded, one line says why ([`NoProfile`]), and the benchmark runs on.
+/// Where nothing can be recorded, one line says why, and the benchmark runs on.
 ///
 /// ```no_run
 /// use crossover_timing::criterion::Criterion;
@@ -38,20 +37,13 @@ use crossover_words::Clock;
 /// ```
 pub struct CudaProfiler {
     time: CudaTime,
-    window: Duration,
     quiet: bool,
-    on_profile: Vec<OnProfile>,
-    on_none: Vec<OnNone>,
 }
-
-type OnProfile = Box<dyn FnMut(&Profile, &Path)>;
-type OnNone = Box<dyn FnMut(&str, &NoProfile)>;
 
 impl fmt::Debug for CudaProfiler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CudaProfiler")
             .field("time", &self.time)
-            .field("window", &self.window)
             .field("quiet", &self.quiet)
             .finish_non_exhaustive()
     }
@@ -62,18 +54,8 @@ impl CudaProfiler {
     pub fn new(time: &CudaTime) -> Self {
         Self {
             time: time.clone(),
-            window: WINDOW,
             quiet: false,
-            on_profile: Vec::new(),
-            on_none: Vec::new(),
         }
-    }
-
-    /// For how long iterations are recorded back to back; 100 ms unless set. They are recorded
-    /// whole: at least one, and at least ten where ten take no more than a second.
-    pub fn window(mut self, window: Duration) -> Self {
-        self.window = window;
-        self
     }
 
     /// Does not print profiles. What keeps a benchmark from having one is still printed.
@@ -82,20 +64,7 @@ impl CudaProfiler {
         self
     }
 
-    /// Calls `act` with each profile and the folder that it was written to.
-    pub fn on_profile(mut self, act: impl FnMut(&Profile, &Path) + 'static) -> Self {
-        self.on_profile.push(Box::new(act));
-        self
-    }
-
-    /// Calls `act` with the id of each benchmark that has no profile and the reason, which is then
-    /// not printed.
-    pub fn on_no_profile(mut self, act: impl FnMut(&str, &NoProfile) + 'static) -> Self {
-        self.on_none.push(Box::new(act));
-        self
-    }
-
-    fn deliver(&mut self, benchmark: &str, folder: &Path, recorded: Recorded) {
+    fn deliver(&self, benchmark: &str, folder: &Path, recorded: Recorded) {
         let (profile, trace) = made_of(benchmark, recorded);
         if !self.quiet {
             // Criterion has printed a line without its end.
@@ -110,9 +79,6 @@ impl CudaProfiler {
             eprintln!(
                 "note: the profile of {benchmark} is not kept: {message}; free space, or make the folder writable"
             );
-        }
-        for act in &mut self.on_profile {
-            act(&profile, folder);
         }
     }
 }
@@ -161,8 +127,7 @@ impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
         // A benchmark that failed may have left its session behind.
         drop(self.time.session().end());
-        let session = Session::new(self.window);
-        self.time.session().begin(session);
+        self.time.session().begin(Session::default());
     }
 
     fn stop_profiling(&mut self, benchmark_id: &str, benchmark_dir: &Path) {
@@ -171,12 +136,7 @@ impl Profiler for CudaProfiler {
         };
         match session.outcome(self.time.device().is_some()) {
             Ok(recorded) => self.deliver(benchmark_id, benchmark_dir, recorded),
-            Err(reason) if self.on_none.is_empty() => say(benchmark_id, &reason),
-            Err(reason) => {
-                for act in &mut self.on_none {
-                    act(benchmark_id, &reason);
-                }
-            }
+            Err(reason) => say(benchmark_id, &reason),
         }
     }
 }
@@ -205,65 +165,26 @@ fn say(benchmark: &str, reason: &NoProfile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_profile::recording::planted::{call, kernel, window, work};
-    use crossover_profile::recording::{Raw, Recording};
+    use crossover_profile::recording::Recording;
 
     #[test]
     fn a_recording_becomes_a_profile_and_two_files() {
         let recorded = Recorded {
-            recording: Recording {
-                steady: window(&[(0, 10, Some(400))]),
-                singles: vec![window(&[(500, 510, Some(900))])],
-                raw: Raw {
-                    calls: vec![
-                        call("cuLaunchKernel", 1, 5, 1),
-                        call("cuLaunchKernel", 501, 505, 2),
-                    ],
-                    work: vec![
-                        work(kernel("k"), 10, 390, 1),
-                        work(kernel("k"), 510, 890, 2),
-                    ],
-                    ..Raw::default()
-                },
-                unrecorded_ns: 390.0,
-                ..Recording::default()
-            },
+            recording: Recording::default(),
             clock: Clock::EventsGated,
             gpu: "NVIDIA H200".to_owned(),
             cupti: 130_001,
         };
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("profile");
-        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-        let heard = seen.clone();
-        let mut profiler = CudaProfiler::new(&CudaTime::host_only())
-            .quiet()
-            .on_profile(move |profile, folder| {
-                heard
-                    .borrow_mut()
-                    .push((profile.clone(), folder.to_owned()));
-            });
+        let profiler = CudaProfiler::new(&CudaTime::host_only()).quiet();
         profiler.deliver("group/gpu/k/1", &folder, recorded);
-        let seen = seen.borrow();
-        let (profile, at) = &seen[0];
-        assert_eq!(at, &folder);
-        assert_eq!(profile.summary.sentence, "one kernel, 100 %");
-        assert_eq!(
-            (profile.clock.as_str(), profile.cupti.as_str()),
-            ("events-gated", "13.0")
-        );
-        assert!(
-            profile.notes[0].contains("the gate is off"),
-            "{:?}",
-            profile.notes
-        );
-        assert!(
-            profile.recorded.ends_with('Z') && profile.recorded.len() == 20,
-            "{}",
-            profile.recorded
-        );
         let text = std::fs::read_to_string(folder.join("profile.json")).unwrap();
-        assert_eq!(&serde_json::from_str::<Profile>(&text).unwrap(), profile);
+        let profile: Profile = serde_json::from_str(&text).unwrap();
+        assert_eq!(profile.clock, "events-gated");
+        assert_eq!(profile.cupti, "13.0");
+        assert!(profile.notes[0].contains("gate is off"), "{text}");
+        assert!(profile.recorded.ends_with('Z'), "{text}");
         let trace = std::fs::read_to_string(folder.join("trace.json")).unwrap();
         assert!(trace.contains("traceEvents"), "{trace}");
     }
@@ -273,7 +194,7 @@ mod tests {
         type Never = std::convert::Infallible;
         let time = CudaTime::host_only();
         let of = |on_cpu| {
-            time.session().begin(Session::new(WINDOW));
+            time.session().begin(Session::default());
             for n in [1, 2, 4] {
                 let ns = match on_cpu {
                     true => time.measure_cpu(n, || ()),
@@ -288,7 +209,7 @@ mod tests {
         assert_eq!(of(true), NoProfile::NothingOnDevice);
         assert_eq!(of(false), NoProfile::NoDevice);
 
-        time.session().begin(Session::new(WINDOW));
+        time.session().begin(Session::default());
         let failed = time.measure(Clock::Wall, 1, 1, || Err("no memory"));
         assert_eq!(failed.unwrap_err().to_string(), "no memory");
         let reason = time.session().end().unwrap().outcome(false).map(|_| ());

@@ -19,5 +19,4 @@ mod records;
 pub(crate) mod session;
 mod version;
 
-pub use absence::NoProfile;
 pub use cuda_profiler::CudaProfiler;

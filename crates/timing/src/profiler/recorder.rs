@@ -7,7 +7,7 @@ use super::absence::NoProfile;
 use crate::error::TimingError;
 use crossover_profile::recording::{Iteration, RangeRecord, Raw, Recording, Window};
 
-/// How long iterations are recorded back to back, unless a program says otherwise.
+/// How long iterations are recorded back to back.
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
 /// Upper bound on the records of work on the device in that time.
 const RECORDS: u64 = 10_000;

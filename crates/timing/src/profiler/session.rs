@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::absence::NoProfile;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
-use super::recorder::{Plan, Stop, record};
+use super::recorder::{Plan, Stop, WINDOW, record};
 use crate::device::{Device, Routine};
 use crate::error::TimingError;
 use crossover_profile::recording::Recording;
@@ -42,8 +42,8 @@ impl Slot {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Session {
-    window: Duration,
     iterations: u64,
     outcome: Option<Result<Recorded, NoProfile>>,
 }
@@ -58,14 +58,6 @@ pub(super) struct Recorded {
 }
 
 impl Session {
-    pub(super) fn new(window: Duration) -> Self {
-        Self {
-            window,
-            iterations: 0,
-            outcome: None,
-        }
-    }
-
     /// What was recorded, or why nothing was.
     pub(super) fn outcome(self, has_device: bool) -> Result<Recorded, NoProfile> {
         self.outcome.unwrap_or(Err(match has_device {
@@ -162,7 +154,7 @@ impl Session {
             }
         };
         let plan = Plan {
-            window: self.window,
+            window: WINDOW,
             expected_ns,
             launches: asked.launches,
             cold: asked.clock == Clock::EventsCold,
@@ -193,7 +185,7 @@ mod tests {
     use super::*;
 
     fn ready(calls: &[(u64, u64)]) -> Option<usize> {
-        let mut session = Session::new(Duration::ZERO);
+        let mut session = Session::default();
         (calls.iter()).position(|&(n, ms)| session.is_ready(n, Duration::from_millis(ms)))
     }
 
@@ -211,7 +203,7 @@ mod tests {
     #[test]
     fn a_session_without_counted_iterations_says_why() {
         let outcome = |has_device| {
-            let session = Session::new(Duration::ZERO);
+            let session = Session::default();
             session.outcome(has_device).map(|_| ()).unwrap_err()
         };
         assert_eq!(outcome(true), NoProfile::Uncounted);

@@ -48,17 +48,3 @@ impl Drop for Range {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::range;
-
-    #[test]
-    fn ranges_may_be_named_anywhere_and_within_each_other() {
-        let outer = range("outer");
-        let inner = range("a name with a \0 in it");
-        assert!(format!("{inner:?}").starts_with("Range"));
-        drop(inner);
-        drop(outer);
-    }
-}

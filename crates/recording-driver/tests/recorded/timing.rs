@@ -84,7 +84,6 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             bench("events", &mut |b| b.iter(|| launch().unwrap()));
             bench("submit", &mut |b| b.iter_submit(&time, 1, launch));
             bench("cold", &mut |b| b.iter_cold(&time, 1, launch));
-            bench("graph-cold", &mut |b| b.iter_graph_cold(&time, twice));
         }
         "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
         "chosen" => {
@@ -283,12 +282,6 @@ pub(crate) fn stored() {
     for (benchmark, clock, each, more) in [
         ("events", None, 2_500.0..=2_500.0, 1_414.0),
         ("cold", Some(Clock::EventsCold), 1_386.0..=1_414.0, 0.0),
-        (
-            "graph-cold",
-            Some(Clock::EventsCold),
-            2_772.0..=2_828.0,
-            0.0,
-        ),
     ] {
         assert_eq!(self::clock(&stand_in, benchmark), clock, "{benchmark}");
         let sample = stand_in.folder().join("criterion").join(benchmark);

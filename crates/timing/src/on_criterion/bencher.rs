@@ -22,8 +22,7 @@ use crossover_words::Clock;
 ///
 /// # Panics
 /// Criterion takes no error from a benchmark, so an error of the routine, of CUDA or of the clock
-/// ends it with a panic that carries its text; [`CudaTime::take_failure`] then has the
-/// [`TimingError`](crate::TimingError) itself.
+/// ends it with a panic that carries the text of the [`TimingError`](crate::TimingError).
 ///
 /// Only Criterion's bencher implements it; a later version may add methods.
 ///
@@ -91,14 +90,6 @@ pub trait CudaBencherExt: Sealed {
         routine: impl FnMut() -> Result<(), E>,
     );
 
-    /// As [`iter_graph`](Self::iter_graph), with the L2 cache flushed before each replay
-    /// ([`Clock::EventsCold`]).
-    fn iter_graph_cold<E: Into<BoxError>>(
-        &mut self,
-        time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
-    );
-
     /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. What
     /// `routine` returns is kept from being optimised away, as by Criterion's own `b.iter`, which
     /// on this measurement reads the device's clock.
@@ -158,38 +149,21 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
     fn iter_graph<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
+        mut routine: impl FnMut() -> Result<(), E>,
     ) {
-        iter_graph_on(self, time, Clock::EventsGated, routine);
-    }
-
-    fn iter_graph_cold<E: Into<BoxError>>(
-        &mut self,
-        time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
-    ) {
-        iter_graph_on(self, time, Clock::EventsCold, routine);
+        let benchmark = Benchmark {
+            clock: Clock::EventsGated,
+            launches: 1,
+            routine: type_name_of_val(&routine),
+        };
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.iter_custom(|iterations| {
+            time.measure_graph_benchmark(benchmark, iterations, &mut routine)
+                .unwrap_or_else(|e| time.fail(e))
+        });
     }
 
     fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
         self.iter_custom(|iterations| cpu(iterations, &mut routine));
     }
-}
-
-fn iter_graph_on<E: Into<BoxError>>(
-    bencher: &mut Bencher<'_, CudaTime>,
-    time: &CudaTime,
-    clock: Clock,
-    mut routine: impl FnMut() -> Result<(), E>,
-) {
-    let benchmark = Benchmark {
-        clock,
-        launches: 1,
-        routine: type_name_of_val(&routine),
-    };
-    let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-    bencher.iter_custom(|iterations| {
-        time.measure_graph_benchmark(benchmark, iterations, &mut routine)
-            .unwrap_or_else(|e| time.fail(e))
-    });
 }

@@ -38,7 +38,6 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         if self.criterion().benchmarks.begins(benchmark, iterations) {
             self.say_without_gate(benchmark.clock);
-            self.say_constant(benchmark.clock)?;
         }
         let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
         self.note(benchmark.clock, iterations, ns);

@@ -33,19 +33,8 @@ impl CudaTime {
         self.criterion().benchmarks.ledger.set_root(root.into());
     }
 
-    /// Takes the error that ended a benchmark, if one did. A benchmark has no way to return an
-    /// error to Criterion: the measurement keeps it here and panics with its text, so that
-    /// whoever catches the panic can ask for it.
-    pub fn take_failure(&self) -> Option<TimingError> {
-        self.criterion().failure.borrow_mut().take()
-    }
-
-    /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
-    /// the only way out of a benchmark.
+    /// Ends a benchmark. Criterion takes no error, so a panic with the error's text is the only way out.
     pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
-        let error = error.into();
-        let text = error.to_string();
-        *self.criterion().failure.borrow_mut() = Some(error);
-        panic!("{text}");
+        panic!("{}", error.into());
     }
 }

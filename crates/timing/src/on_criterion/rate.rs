@@ -152,16 +152,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_scale() {
-        let f = Formatter::default();
-        for (ns, text) in [(1.5, "ns"), (1500.0, "µs"), (1.5e6, "ms"), (1.5e9, "s")] {
-            let mut values = [ns];
-            assert_eq!(f.scale_values(ns, &mut values), text);
-            assert!((values[0] - 1.5).abs() < 1e-12);
-        }
-    }
-
-    #[test]
     fn throughput_is_in_the_unit_that_is_set() {
         let f = Formatter::default();
         let scaled = |throughput, ns| {

@@ -1,69 +1,44 @@
-//! Captures: streams whose work becomes nodes of a graph.
+//! Captures: streams whose work becomes nodes of a graph. One goes on at a time.
 
 use crate::fault::{Fault, code};
 use crate::log;
-use crate::objects::{Capture, CapturePlace, Graph, Node, Work};
+use crate::objects::{Capture, Graph, Node, Work};
 use crate::state::{Answer, State, known};
 
 impl State {
     pub(crate) fn begin_capture(&mut self, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
-        let begun = &self.streams[&stream];
-        if begun.is_legacy {
-            let why = "the default stream cannot be captured";
-            return Err(Fault::new(code::CAPTURE_UNSUPPORTED, why));
-        }
-        if begun.capture.is_some() {
-            let why = format!("{} is being captured already", begun.name);
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        }
+        self.check_no_capture("another capture")?;
+        let begun = known(&mut self.streams, stream, "stream")?;
         log::call(format_args!("capture {}", begun.name));
-        let capture = self.handle();
-        let begun = Capture {
+        begun.capture = Some(Vec::new());
+        self.capture = Some(Capture {
             origin: stream,
             nodes: Vec::new(),
             spoiled: false,
-        };
-        self.captures.insert(capture, begun);
-        let after = Vec::new();
-        self.place(stream, Some(CapturePlace { capture, after }));
+        });
         Ok(())
-    }
-
-    fn place(&mut self, stream: u64, place: Option<CapturePlace>) {
-        if let Some(stream) = self.streams.get_mut(&stream) {
-            stream.capture = place;
-        }
     }
 
     pub(crate) fn end_capture(&mut self, stream: u64) -> Answer<u64> {
         let stream = self.usable_stream(stream)?;
-        let ended = &self.streams[&stream];
+        let ended = known(&mut self.streams, stream, "stream")?;
         let name = ended.name.clone();
-        let Some(place) = ended.capture.clone() else {
-            let why = format!("{name} is not being captured");
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        };
-        let capture = &self.captures[&place.capture];
-        if capture.origin != stream {
-            let why = format!("the capture was not begun on {name}");
+        let capture = self.capture.take_if(|capture| capture.origin == stream);
+        let Some(Capture { nodes, spoiled, .. }) = capture else {
+            let why = format!("no capture was begun on {name}");
             return Err(Fault::new(code::CAPTURE_UNMATCHED, why));
-        }
-        let capture = self
-            .captures
-            .remove(&place.capture)
-            .expect("found just now");
-        let joined = reached(&capture.nodes, &place.after);
+        };
+        let joined = reached(&nodes, ended.capture.as_deref().unwrap_or_default());
         let mut forked = None;
         for other in self.streams.values_mut() {
-            let Some(at) = other.capture.take_if(|p| p.capture == place.capture) else {
-                continue;
-            };
-            if at.after.iter().any(|&node| !joined[node]) {
+            let after = other.capture.take().unwrap_or_default();
+            if after.iter().any(|&node| !joined[node]) {
                 forked = Some(other.name.clone());
             }
         }
-        if capture.spoiled {
+        self.events.values_mut().for_each(|e| e.captured = None);
+        if spoiled {
             let why = format!("the capture of {name} was spoiled by an earlier call");
             return Err(Fault::new(code::CAPTURE_INVALIDATED, why));
         }
@@ -73,7 +48,6 @@ impl State {
             return Err(Fault::new(code::CAPTURE_UNJOINED, why));
         }
         let graph = self.names.next("graph");
-        let nodes = capture.nodes;
         log::call(format_args!(
             "end of capture: {graph} of {} nodes",
             nodes.len()
@@ -91,17 +65,9 @@ impl State {
         text: impl FnOnce(&str) -> String,
     ) -> Answer {
         let stream = known(&mut self.streams, stream, "stream")?;
-        let place = stream.capture.as_mut().expect("the caller has looked");
-        let capture = self.captures.get_mut(&place.capture).expect("it goes on");
-        if capture.spoiled {
-            let why = format!(
-                "the capture of {} was spoiled by an earlier call",
-                stream.name
-            );
-            return Err(Fault::new(code::CAPTURE_INVALIDATED, why));
-        }
+        let capture = self.capture.as_mut().expect("a captured stream has one");
         let index = capture.nodes.len();
-        let after = std::mem::replace(&mut place.after, vec![index]);
+        let after = stream.capture.replace(vec![index]).unwrap_or_default();
         if log::enabled() {
             let numbers: Vec<String> = after.iter().map(|at| (at + 1).to_string()).collect();
             let behind = match numbers.is_empty() {
@@ -118,35 +84,23 @@ impl State {
         Ok(())
     }
 
-    /// A stream waits for an event that was recorded in a capture, and so becomes part of it.
-    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, place: CapturePlace) -> Answer {
-        if !self.captures.contains_key(&place.capture) {
-            let why = format!("{event} was recorded in a capture that has ended");
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        }
+    /// A stream waits for an event that was recorded after these nodes, and so becomes part of the
+    /// capture.
+    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, after: Vec<usize>) -> Answer {
         let joining = known(&mut self.streams, stream, "stream")?;
         log::call(format_args!("capture: {} waits for {event}", joining.name));
-        match &mut joining.capture {
-            None => joining.capture = Some(place),
-            Some(at) if at.capture == place.capture => {
-                for node in place.after {
-                    if !at.after.contains(&node) {
-                        at.after.push(node);
-                    }
-                }
-            }
-            Some(_) => {
-                let why = format!("{event} was recorded in another capture");
-                return Err(self.spoil_capture(stream, code::CAPTURE_ISOLATION, &why));
+        let at = joining.capture.get_or_insert_default();
+        for node in after {
+            if !at.contains(&node) {
+                at.push(node);
             }
         }
         Ok(())
     }
 
-    /// Ends what the capture of a stream could become, and says why.
-    pub(crate) fn spoil_capture(&mut self, stream: u64, code: i32, why: &str) -> Fault {
-        let place = self.streams.get(&stream).and_then(|s| s.capture.as_ref());
-        if let Some(capture) = place.and_then(|place| self.captures.get_mut(&place.capture)) {
+    /// Ends what a capture could become, and says why.
+    pub(crate) fn spoil_capture(&mut self, code: i32, why: String) -> Fault {
+        if let Some(capture) = &mut self.capture {
             capture.spoiled = true;
         }
         Fault::new(code, why)
@@ -154,12 +108,13 @@ impl State {
 
     /// Calls that may wait for a stream are not allowed while one is being captured. One thread calls.
     pub(crate) fn check_no_capture(&mut self, what: &str) -> Answer {
-        let Some(capture) = self.captures.values_mut().next() else {
-            return Ok(());
-        };
-        capture.spoiled = true;
-        let why = format!("{what} is not allowed while a stream is being captured");
-        Err(Fault::new(code::CAPTURE_UNSUPPORTED, why))
+        match self.capture {
+            None => Ok(()),
+            Some(_) => {
+                let why = format!("{what} is not allowed while a stream is being captured");
+                Err(self.spoil_capture(code::CAPTURE_UNSUPPORTED, why))
+            }
+        }
     }
 }
 
@@ -173,62 +128,4 @@ fn reached(nodes: &[Node], last: &[usize]) -> Vec<bool> {
         }
     }
     reached
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{launched, opened};
-
-    fn capturing() -> (State, u64) {
-        let (mut state, _) = opened();
-        let stream = state.create_stream(true).unwrap();
-        state.begin_capture(stream).unwrap();
-        (state, stream)
-    }
-
-    #[test]
-    fn what_waits_spoils_a_capture() {
-        let waits: [fn(&mut State, u64) -> Answer; 3] = [
-            |state, stream| state.synchronize_stream(stream),
-            |state, _| state.allocate(64).map(drop),
-            |state, _| state.allocate_host(64).map(drop),
-        ];
-        for wait in waits {
-            let (mut state, stream) = capturing();
-            let fault = wait(&mut state, stream).unwrap_err();
-            assert_eq!(fault.code, code::CAPTURE_UNSUPPORTED);
-            let ended = state.end_capture(stream).unwrap_err();
-            assert_eq!(ended.code, code::CAPTURE_INVALIDATED);
-            state.synchronize_stream(stream).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_stream_that_joined_must_be_waited_for() {
-        let (mut state, _) = opened();
-        let (stream_1, stream_2) = (
-            state.create_stream(true).unwrap(),
-            state.create_stream(true).unwrap(),
-        );
-        let event = state.create_event(2).unwrap();
-        state.begin_capture(stream_1).unwrap();
-        state.record(event, stream_1).unwrap();
-        state.wait_event(stream_2, event).unwrap();
-        launched(&mut state, stream_2);
-        assert_eq!(
-            state.synchronize_event(event).unwrap_err().code,
-            code::CAPTURED_EVENT
-        );
-        assert_eq!(
-            state.end_capture(stream_2).unwrap_err().code,
-            code::CAPTURE_UNMATCHED
-        );
-        let fault = state.end_capture(stream_1).unwrap_err();
-        assert_eq!(fault.code, code::CAPTURE_UNJOINED);
-        assert_eq!(
-            fault.why,
-            "s2 joined the capture of s1 and s1 does not wait for it"
-        );
-    }
 }

@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use crate::fault::{Fault, code};
 use crate::log;
-use crate::memory::Kind;
 use crate::state::{Answer, State};
 
 thread_local! {
@@ -22,17 +21,6 @@ pub(crate) fn get_current() -> u64 {
     CURRENT.get()
 }
 
-/// There is one device.
-pub(crate) fn check_device_number(device: i32) -> Answer {
-    match device {
-        0 => Ok(()),
-        _ => Err(Fault::new(
-            code::INVALID_DEVICE,
-            format!("there is no device {device}"),
-        )),
-    }
-}
-
 impl State {
     /// Retains the primary context.
     pub(crate) fn retain(&mut self) -> u64 {
@@ -44,9 +32,7 @@ impl State {
 
     /// Releases it, and with the last release frees what is in it.
     pub(crate) fn release(&mut self) -> Answer {
-        self.retained = self.retained.checked_sub(1).ok_or_else(|| {
-            Fault::new(code::INVALID_CONTEXT, "the primary context is not active")
-        })?;
+        self.retained = self.retained.saturating_sub(1);
         if self.retained > 0 {
             return Ok(());
         }
@@ -56,7 +42,7 @@ impl State {
         }
         for base in self.memory.live().map(|a| a.base).collect::<Vec<_>>() {
             self.memory.free(base);
-            self.give_back(base);
+            self.memory.release(base);
         }
         self.streams.clear();
         self.events.clear();
@@ -79,13 +65,9 @@ impl State {
 
     /// Bytes of device memory that are taken.
     pub(crate) fn taken(&self) -> u64 {
-        let allocated = self.memory.live().map(|a| match a.kind {
-            Kind::Device | Kind::Managed => a.bytes,
-            _ => 0,
-        });
+        let allocated = self.memory.live().filter(|a| a.kind.on_device());
         let context = self.context.map_or(0, |_| self.description.context_bytes);
-        let pools = self.pools.values().map(|pool| pool.reserved);
-        context + allocated.sum::<u64>() + pools.sum::<u64>()
+        context + allocated.map(|a| a.bytes).sum::<u64>()
     }
 
     /// Whether `bytes` more fit on the device.

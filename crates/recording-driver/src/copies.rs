@@ -1,28 +1,37 @@
 //! Allocating, pinning, copying and setting memory.
 
-use std::sync::Arc;
-
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::memory::{Kind, Place};
 use crate::objects::{Copy, Set, Work};
 use crate::state::{Answer, State};
 
-/// Which sides of a copy the caller says are the device's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    ToDevice,
-    ToHost,
-    OnDevice,
-    /// By what the addresses are.
-    Any,
-}
-
-/// One side of a copy of rows: where it begins, and the bytes from one row to the next.
+/// One side of a copy: where it begins, whether the caller says that this is device memory, and the
+/// bytes from one row to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub(crate) address: u64,
+    pub(crate) on_device: bool,
     pub(crate) pitch: u64,
+}
+
+impl Side {
+    /// Of a copy of one row.
+    pub(crate) fn device(address: u64) -> Self {
+        Self {
+            address,
+            on_device: true,
+            pitch: 0,
+        }
+    }
+
+    /// The same in memory of the host.
+    pub(crate) fn host(address: u64) -> Self {
+        Self {
+            on_device: false,
+            ..Self::device(address)
+        }
+    }
 }
 
 impl State {
@@ -41,9 +50,6 @@ impl State {
     fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Answer<u64> {
         self.check_current()?;
         self.check_no_capture(call)?;
-        if bytes == 0 {
-            return Err(Fault::new(code::INVALID_VALUE, "0 B are asked for"));
-        }
         if kind.on_device() {
             self.check_room(bytes)?;
         }
@@ -93,12 +99,12 @@ impl State {
         let name = allocation.name.clone();
         if !is(allocation.kind) {
             let why = format!("{name} is another kind of memory than this call frees");
-            return Err(Fault::new(code::INVALID_VALUE, why));
+            return Err(Fault::invalid(why));
         }
         log::call(format_args!("{verb} {name}, awaited"));
         self.synchronize_context();
         self.memory.free(address);
-        self.give_back(address);
+        self.memory.release(address);
         Ok(())
     }
 
@@ -109,7 +115,7 @@ impl State {
             Some(Kind::Pinned | Kind::Registered) => Ok(address),
             _ => {
                 let why = format!("{} is not pinned", place.name);
-                Err(Fault::new(code::INVALID_VALUE, why))
+                Err(Fault::invalid(why))
             }
         }
     }
@@ -122,31 +128,9 @@ impl State {
         Ok((total.saturating_sub(taken), total))
     }
 
-    /// Copies on a stream, or with the host waiting.
-    #[cfg(test)]
-    pub(crate) fn copy(&mut self, to: u64, from: u64, bytes: u64, stream: Option<u64>) -> Answer {
-        self.copy_bytes(Direction::Any, to, from, bytes, stream)
-    }
-
-    pub(crate) fn copy_bytes(
+    /// Copies rows of so many bytes, so many of them, on a stream or with the host waiting.
+    pub(crate) fn copy(
         &mut self,
-        direction: Direction,
-        to: u64,
-        from: u64,
-        bytes: u64,
-        stream: Option<u64>,
-    ) -> Answer {
-        let side = |address| Side {
-            address,
-            pitch: bytes,
-        };
-        self.copy_rows(direction, side(to), side(from), (bytes, 1), stream)
-    }
-
-    /// Copies rows of so many bytes, so many of them.
-    pub(crate) fn copy_rows(
-        &mut self,
-        direction: Direction,
         to: Side,
         from: Side,
         (width, rows): (u64, u64),
@@ -156,57 +140,32 @@ impl State {
         if stream.is_none() {
             self.check_no_capture("a copy that waits")?;
         }
-        if rows > 1 && (to.pitch < width || from.pitch < width) {
-            let why = format!("rows of {width} B lie closer together than that");
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        }
-        let any = direction == Direction::Any;
-        let is_device = |side: Side| {
-            let place = self.memory.side(side.address, 1, false);
-            place.is_ok_and(|place| place.kind.is_some_and(Kind::on_device))
-        };
-        let to_device =
-            matches!(direction, Direction::ToDevice | Direction::OnDevice) || any && is_device(to);
-        let from_device =
-            matches!(direction, Direction::ToHost | Direction::OnDevice) || any && is_device(from);
         let extent = |side: Side| side.pitch * rows.saturating_sub(1) + width;
-        let (to_place, from_place) = (
-            self.memory.side(to.address, extent(to), to_device)?,
-            self.memory.side(from.address, extent(from), from_device)?,
-        );
-        let text = text(
-            &to_place,
-            &from_place,
-            (to, from),
-            (width, rows),
-            (to_device, from_device),
-        );
-        let ordinary_target = to_place.kind.is_none();
-        let captured = self.streams[&handle].capture.is_some();
-        // The driver reads ordinary memory before the call returns: at once, where it can.
-        let read_now = from_place.kind.is_none() && !captured;
-        let staged = match read_now && !self.advance(handle) {
-            true => Some(stage(&from_place, from.pitch, (width, rows))),
-            false => None,
-        };
+        let place = |side: Side| (self.memory).side(side.address, extent(side), side.on_device);
         let copy = Copy {
-            from: from_place,
-            to: to_place,
+            from: place(from)?,
+            to: place(to)?,
             width,
             rows,
             from_pitch: from.pitch,
             to_pitch: to.pitch,
-            staged,
         };
+        let is_ordinary = |place: &Place| place.kind.is_none();
+        let (from_ordinary, to_ordinary) = (is_ordinary(&copy.from), is_ordinary(&copy.to));
+        let text = text(&copy, to.on_device, from.on_device);
         self.enqueue(handle, Work::Copy(copy), |on| match stream {
             Some(_) => format!("{text} on {on}"),
             None => format!("{text}, awaited"),
         })?;
-        if read_now {
+        if self.streams[&handle].capture.is_some() {
+            return Ok(());
+        }
+        // The driver reads ordinary memory before the call returns.
+        if from_ordinary {
             self.advance(handle);
         }
         // A copy to ordinary memory returns once it is done.
-        if (stream.is_none() || ordinary_target) && !captured {
+        if stream.is_none() || to_ordinary {
             self.finish(handle);
             let ended = self.streams[&handle].time;
             self.clock.wait_until(ended);
@@ -226,10 +185,6 @@ impl State {
         let stream = self.usable_stream(stream)?;
         let bytes = unit * count;
         let to = self.memory.side(to, bytes, true)?;
-        if !(to.content as u64).is_multiple_of(unit) {
-            let why = format!("{} is not aligned to {unit} B", to.name);
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        }
         let digits = 2 * unit as usize;
         let text = format!("set {bytes} B of {} to 0x{value:0digits$x}", to.name);
         let set = Set {
@@ -253,7 +208,7 @@ impl State {
         let place = self.memory.side(address, bytes, true)?;
         if place.kind != Some(Kind::Managed) {
             let why = format!("{} is not managed memory", place.name);
-            return Err(Fault::new(code::INVALID_VALUE, why));
+            return Err(Fault::invalid(why));
         }
         let to = if to_device { "the device" } else { "the host" };
         let text = format!("prefetch {bytes} B of {} to {to}", place.name);
@@ -263,74 +218,28 @@ impl State {
     }
 }
 
-/// What lies in ordinary memory now.
-fn stage(from: &Place, pitch: u64, (width, rows): (u64, u64)) -> Arc<Vec<u8>> {
-    let mut staged = Vec::with_capacity((width * rows) as usize);
-    for row in 0..rows {
-        let row = from.content + (row * pitch) as usize;
-        // SAFETY: the caller's memory, which it promises to be alive during the call.
-        let row = unsafe { std::slice::from_raw_parts(row as *const u8, width as usize) };
-        staged.extend_from_slice(row);
-    }
-    Arc::new(staged)
-}
-
-fn text(
-    to: &Place,
-    from: &Place,
-    (to_side, from_side): (Side, Side),
-    (width, rows): (u64, u64),
-    (to_device, from_device): (bool, bool),
-) -> String {
+fn text(copy: &Copy, to_device: bool, from_device: bool) -> String {
     if !log::enabled() {
         return String::new();
     }
     let direction = match (from_device, to_device) {
         (false, true) => "H2D",
         (true, false) => "D2H",
-        (true, true) => "D2D",
-        (false, false) => "H2H",
+        _ => "D2D",
     };
-    let (from, to) = (&from.name, &to.name);
-    if rows == 1 {
+    let Copy {
+        width,
+        rows,
+        from_pitch,
+        to_pitch,
+        ..
+    } = copy;
+    let (from, to) = (&copy.from.name, &copy.to.name);
+    if *rows == 1 {
         return format!("copy {direction} {width} B {from} -> {to}");
     }
-    let (from_pitch, to_pitch) = (from_side.pitch, to_side.pitch);
     format!(
         "copy {direction} {rows} rows of {width} B {from} (every {from_pitch} B) -> {to} (every \
          {to_pitch} B)"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::testing::opened;
-
-    #[test]
-    fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
-        let (mut state, _) = opened();
-        let stream = state.create_stream(true).unwrap();
-        let d1 = state.allocate(8).unwrap();
-        let pinned = state.allocate_host(8).unwrap() as *mut u8;
-        let mut ordinary = [1u8; 8];
-        let mut back = [0u8; 8];
-        state
-            .copy(d1, ordinary.as_ptr() as u64, 8, Some(stream))
-            .unwrap();
-        ordinary.fill(2);
-        state
-            .copy(back.as_mut_ptr() as u64, d1, 8, Some(stream))
-            .unwrap();
-        assert_eq!(back, [1; 8]);
-        // SAFETY: pinned memory of eight bytes.
-        unsafe { pinned.write_bytes(3, 8) };
-        state.copy(d1, pinned as u64, 8, Some(stream)).unwrap();
-        // SAFETY: as above.
-        unsafe { pinned.write_bytes(4, 8) };
-        state
-            .copy(back.as_mut_ptr() as u64, d1, 8, Some(stream))
-            .unwrap();
-        assert_eq!(back, [4; 8], "the host has changed it before the copy ran");
-        assert_eq!(ordinary, [2; 8]);
-    }
 }

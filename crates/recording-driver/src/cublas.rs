@@ -3,27 +3,20 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::library::{Handles, library, unknown};
+use crate::call::{exported, make, put};
+use crate::fault::Fault;
 use crate::log;
-use crate::product::{CUBLAS, Compute, Element, Matrix, Product, status};
-use crate::state::{Answer, lock};
+use crate::product::{CUBLAS, Compute, Element, Matrix, Product};
+use crate::state::{Answer, State, known};
 
-/// The stream of each handle. cuBLAS allocates a workspace of its own for each, which is not
-/// modelled.
-pub(crate) static HANDLES: Handles<u64> =
-    Handles::new("blas", status::NOT_INITIALIZED, 0xb1a5_0000);
+/// What a handle stands for. The workspace that cuBLAS allocates for each is not modelled.
+pub(crate) struct Blas {
+    pub(crate) name: String,
+    stream: u64,
+}
 
 /// The version that the stand-in says it is, that of CUDA 13.0 Update 2: major, minor, patch.
 const VERSION: [c_int; 3] = [13, 1, 0];
-
-/// `CUBLAS_OP_N`, `CUBLAS_OP_T`, and the conjugate of it, which is the same for real numbers.
-pub(crate) fn transposed(operation: c_int) -> Answer<bool> {
-    match operation {
-        0 => Ok(false),
-        1 | 2 => Ok(true),
-        other => Err(CUBLAS.invalid(format!("{other} is no operation"))),
-    }
-}
 
 /// The arguments of a product in the order of cuBLAS.
 struct Gemm {
@@ -58,45 +51,31 @@ impl Gemm {
         }
     }
 
-    fn matrix(
-        &self,
-        i: usize,
-        (rows, columns): (c_int, c_int),
-        operation: c_int,
-    ) -> Answer<Matrix> {
-        let transposed = transposed(operation)?;
-        let (rows, columns) = if transposed {
-            (columns, rows)
-        } else {
-            (rows, columns)
-        };
-        let element = Element::of(self.data_types[i])?;
-        if element == Element::E4m3 {
-            return Err(unknown(
-                "a product by cuBLAS, and not by cuBLASLt, of",
-                element,
-            ));
-        }
+    fn matrix(&self, i: usize, rows: c_int, columns: c_int) -> Answer<Matrix> {
         Ok(Matrix {
             address: self.addresses[i],
-            element,
+            element: Element::of(self.data_types[i])?,
             rows: rows.into(),
             columns: columns.into(),
             pitch: self.pitches[i].into(),
             stride: self.strides[i],
-            transposed,
+            transposed: false,
         })
     }
 
-    fn enqueue(self) -> Answer {
-        let stream = HANDLES.copy(self.handle)?;
-        let ([m, n, k], [of_a, of_b]) = (self.sizes, self.operations);
+    fn enqueue(self, state: &mut State) -> Answer {
+        let stream = known(&mut state.blas, self.handle, "cuBLAS handle")?.stream;
+        // `CUBLAS_OP_N`; rows that transpose do so by cuBLASLt.
+        if self.operations != [0, 0] {
+            return Err(Fault::unknown("an operation but `N` in", self.function));
+        }
+        let [m, n, k] = self.sizes;
         let compute = Compute::of(self.compute)?;
-        let c = self.matrix(2, (m, n), 0)?;
+        let c = self.matrix(2, m, n)?;
         let product = Product {
             function: self.function,
-            a: self.matrix(0, (m, k), of_a)?,
-            b: self.matrix(1, (k, n), of_b)?,
+            a: self.matrix(0, m, k)?,
+            b: self.matrix(1, k, n)?,
             d: c.clone(),
             c,
             batch: self.batch.into(),
@@ -106,7 +85,7 @@ impl Gemm {
             beside: Vec::new(),
             notes: String::new(),
         };
-        product.enqueue(stream)
+        product.enqueue(state, stream)
     }
 }
 
@@ -118,51 +97,42 @@ const COMPUTE_64F: c_int = 70;
 /// Bits that an emulated product is said to keep: seven slices.
 const EMULATED_BITS: i32 = 55;
 
-library! { CUBLAS:
-    fn cublasCreate_v2(handle: *mut u64) = {
-        let new = CUBLAS.make(handle, &HANDLES, 0)?;
-        log::call(format_args!("create {}", HANDLES.name_of(new)));
-        Ok(())
-    };
+exported! { CUBLAS:
+    fn cublasCreate_v2(to: *mut u64) = |state| make(state, to, |state| {
+        let (name, handle) = (state.names.next("blas"), state.made());
+        log::call(format_args!("create {name}"));
+        state.blas.insert(handle, Blas { name, stream: 0 });
+        Ok(handle)
+    });
 
-    fn cublasDestroy_v2(handle: u64) = {
-        let name = HANDLES.remove(handle)?;
+    fn cublasDestroy_v2(handle: u64) = |state| {
+        let name = &known(&mut state.blas, handle, "cuBLAS handle")?.name;
         log::call(format_args!("destroy {name}"));
+        state.blas.remove(&handle);
         Ok(())
     };
 
-    fn cublasSetStream_v2(handle: u64, stream: u64) = {
-        HANDLES.with(handle, |of_handle| *of_handle = stream)?;
-        let mut state = lock();
-        let usable = state.usable_stream(stream).map_err(|fault| CUBLAS.invalid(fault.why))?;
-        let (handle, stream) = (HANDLES.name_of(handle), &state.streams[&usable].name);
-        log::call(format_args!("{handle} works on {stream}"));
+    fn cublasSetStream_v2(handle: u64, stream: u64) = |state| {
+        let usable = state.usable_stream(stream)?;
+        let blas = known(&mut state.blas, handle, "cuBLAS handle")?;
+        blas.stream = stream;
+        log::call(format_args!("{} works on {}", blas.name, state.streams[&usable].name));
         Ok(())
     };
 
-    fn cublasGetProperty(property: c_int, value: *mut c_int) = {
-        let asked = usize::try_from(property).ok().and_then(|i| VERSION.get(i));
-        let asked = asked.ok_or_else(|| CUBLAS.invalid(format!("{property} is no property")))?;
-        CUBLAS.put(value, *asked)
+    fn cublasGetProperty(property: c_int, value: *mut c_int) = |_state| {
+        put(value, VERSION[property as usize])
     };
 
-    fn cublasSetEmulationStrategy(handle: u64, strategy: c_int) = {
-        HANDLES.copy(handle)?;
-        match strategy {
-            0..=2 => Ok(()),
-            other => Err(CUBLAS.invalid(format!("{other} is no strategy of emulation"))),
-        }
-    };
+    fn cublasSetEmulationStrategy(_handle: u64, _strategy: c_int) = |_state| Ok(());
 
     // No kernel runs, so the number is written here and not by the product.
-    fn cublasSetFixedPointEmulationMantissaBitCountPointer(handle: u64, count: u64) = {
-        HANDLES.copy(handle)?;
+    fn cublasSetFixedPointEmulationMantissaBitCountPointer(_handle: u64, count: u64) = |state| {
         if count == 0 {
             return Ok(());
         }
-        let place = lock().memory.check(count, size_of::<i32>() as u64);
-        let place = place.map_err(|fault| CUBLAS.invalid(fault.why))?;
-        CUBLAS.put(place.content as *mut i32, EMULATED_BITS)
+        let place = state.memory.check(count, size_of::<i32>() as u64)?;
+        put(place.content as *mut i32, EMULATED_BITS)
     };
 }
 
@@ -170,7 +140,7 @@ library! { CUBLAS:
 /// its own, and `$own` says what they are.
 macro_rules! gemm {
     ($name:ident($($ab:ident: $of_ab:ty),*; $($c:ident: $of_c:ty),*) = $own:expr) => {
-        library! { CUBLAS:
+        exported! { CUBLAS:
             fn $name(
                 handle: u64,
                 of_a: c_int,
@@ -182,7 +152,7 @@ macro_rules! gemm {
                 $($ab: $of_ab,)*
                 beta: *const c_void,
                 $($c: $of_c),*
-            ) = Gemm {
+            ) = |state| Gemm {
                 function: stringify!($name),
                 handle,
                 operations: [of_a, of_b],
@@ -190,7 +160,7 @@ macro_rules! gemm {
                 scalars: [alpha, beta],
                 ..$own
             }
-            .enqueue();
+            .enqueue(state);
         }
     };
 }
@@ -226,70 +196,70 @@ gemm! { cublasGemmEx(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Fault;
-    use crate::library::testing::{allocated, freed, stream};
+    use crate::tests::opened;
 
-    fn handle() -> u64 {
-        let mut handle = 0;
-        // SAFETY: the address of a handle.
-        assert_eq!(unsafe { cublasCreate_v2(&mut handle) }, 0);
-        // SAFETY: no pointers.
-        assert_eq!(unsafe { cublasSetStream_v2(handle, stream()) }, 0);
-        handle
-    }
-
-    const SCALARS: [*const c_void; 2] = [(&raw const ALPHA).cast(), (&raw const BETA).cast()];
     static ALPHA: f32 = 1.5;
     static BETA: f32 = 0.0;
 
     /// C = A B of f32, 4 x 2 x 3, in memory of just that size.
-    fn gemm() -> Gemm {
+    fn gemm(state: &mut State, bytes: [u64; 3]) -> Gemm {
+        let stream = state.create_stream(true).unwrap();
+        let name = "blas".to_owned();
+        state.blas.insert(1, Blas { name, stream });
         Gemm {
             function: "cublasGemmEx",
-            handle: handle(),
+            handle: 1,
             sizes: [4, 2, 3],
-            scalars: SCALARS,
-            ..Gemm::new(F32, COMPUTE_32F, [48, 24, 32].map(allocated), [4, 3, 4])
+            scalars: [(&raw const ALPHA).cast(), (&raw const BETA).cast()],
+            ..Gemm::new(
+                F32,
+                COMPUTE_32F,
+                bytes.map(|bytes| state.allocate(bytes).unwrap()),
+                [4, 3, 4],
+            )
         }
     }
 
-    /// Why a product that is changed so is not enqueued.
-    fn fault(change: impl FnOnce(&mut Gemm)) -> Fault {
-        let mut changed = gemm();
-        change(&mut changed);
-        changed.enqueue().unwrap_err()
-    }
-
-    fn corruption(change: impl FnOnce(&mut Gemm)) -> String {
-        let fault = fault(change);
-        assert!(fault.corrupts, "{fault:?}");
-        fault.why
+    /// What is said of a product that would corrupt memory; nothing of one that would not.
+    fn corruption(bytes: [u64; 3], change: impl FnOnce(&mut State, &mut Gemm)) -> String {
+        let (mut state, _) = opened();
+        let mut gemm = gemm(&mut state, bytes);
+        change(&mut state, &mut gemm);
+        gemm.enqueue(&mut state).map_or_else(
+            |fault| {
+                assert!(fault.corrupts, "{fault:?}");
+                fault.why
+            },
+            |()| String::new(),
+        )
     }
 
     #[test]
     fn operands_lie_in_their_allocations_to_the_last_element() {
-        assert_eq!(gemm().enqueue(), Ok(()));
+        assert_eq!(corruption([48, 24, 32], |_, _| {}), "");
+        assert_ne!(corruption([48, 24, 31], |_, _| {}), "");
         // Rows beyond those of the block are not touched.
-        let block = |bytes: u64| Gemm {
-            sizes: [3, 2, 3],
-            pitches: [4, 3, 4],
-            addresses: [44, 24, bytes].map(allocated),
-            ..gemm()
+        let block = |_: &mut State, gemm: &mut Gemm| gemm.sizes = [3, 2, 3];
+        assert_eq!(corruption([44, 24, 28], block), "");
+        assert_ne!(corruption([44, 24, 27], block), "");
+        let batched = |_: &mut State, gemm: &mut Gemm| {
+            gemm.batch = 3;
+            gemm.strides = [0, 6, 8];
         };
-        assert_eq!(block(28).enqueue(), Ok(()));
-        assert!(block(27).enqueue().unwrap_err().corrupts);
-        let batched = |bytes: u64| Gemm {
-            batch: 3,
-            strides: [0, 6, 8],
-            addresses: [48, 72, bytes].map(allocated),
-            ..gemm()
-        };
-        assert_eq!(batched(96).enqueue(), Ok(()), "a is the same for all");
-        assert!(batched(95).enqueue().unwrap_err().corrupts);
-        let why = corruption(|gemm| gemm.addresses[1] = freed(24));
+        assert_eq!(
+            corruption([48, 72, 96], batched),
+            "",
+            "a is the same for all"
+        );
+        assert_ne!(corruption([48, 72, 95], batched), "");
+        let why = corruption([48, 24, 32], |state, gemm| {
+            state.memory.free(gemm.addresses[1]);
+        });
         assert!(why.starts_with("b: "), "{why}");
         assert!(why.ends_with("is used after it was freed"), "{why}");
-        let why = corruption(|gemm| gemm.addresses[2] = gemm.addresses[0] + 16);
+        let why = corruption([48, 24, 32], |_, gemm| {
+            gemm.addresses[2] = gemm.addresses[0] + 16;
+        });
         assert!(why.ends_with("lies in a"), "{why}");
     }
 }

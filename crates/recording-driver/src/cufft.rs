@@ -3,107 +3,76 @@
 
 use std::ffi::c_int;
 
-use crate::fault::{Fault, code};
-use crate::library::{Handles, Library, library, unknown};
+use crate::call::{Library, Statuses, exported, make};
+use crate::fault::Fault;
 use crate::log;
 use crate::objects::Used;
-use crate::state::lock;
+use crate::state::known;
 
-/// cufftResult.
-const INVALID_PLAN: i32 = 1;
-const ALLOC_FAILED: i32 = 2;
-const INVALID_VALUE: i32 = 4;
-const EXEC_FAILED: i32 = 6;
-const INVALID_SIZE: i32 = 8;
-
+/// Numbers of cufftResult.
 const CUFFT: Library = Library {
-    statuses: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 18, 19, 20],
-    invalid: INVALID_VALUE,
-    no_memory: ALLOC_FAILED,
-    failed: EXEC_FAILED,
+    statuses: Some(Statuses {
+        all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 18, 19, 20],
+        invalid: 4,
+        no_memory: 2,
+        failed: 6,
+    }),
     logged: true,
-    passes: true,
 };
 
-#[derive(Clone, Copy)]
+/// The memory that the library keeps for a plan is not modelled.
 pub(crate) struct Plan {
+    pub(crate) name: String,
     n: c_int,
     batch: c_int,
     stream: u64,
 }
 
-/// A plan is a number of 32 bits. The memory that the library keeps for it is not modelled.
-pub(crate) static PLANS: Handles<Plan> = Handles::new("fft", INVALID_PLAN, 0x0ff7_0000);
-
 /// `CUFFT_C2C`.
 const C2C: c_int = 0x29;
 
-library! { CUFFT:
-    fn cufftPlan1d(plan: *mut c_int, n: c_int, of: c_int, batch: c_int) = {
+exported! { CUFFT:
+    fn cufftPlan1d(to: *mut c_int, n: c_int, of: c_int, batch: c_int) = |state| make(state, to, |state| {
         if of != C2C {
-            return Err(unknown("a transform of type", of));
+            return Err(Fault::unknown("a transform of type", of));
         }
-        if n < 1 || batch < 1 {
-            return Err(Fault::new(INVALID_SIZE, format!("{batch} transforms of {n} values")));
-        }
-        let given = match CUFFT.follows() {
-            true => Some(CUFFT.get(plan)? as u64),
-            false => None,
-        };
-        let new = PLANS.insert(Plan { n, batch, stream: 0 }, given);
-        CUFFT.put(plan, new as c_int)?;
-        log::call(format_args!("plan {}: {batch} transforms of {n}", PLANS.name_of(new)));
+        let (name, handle) = (state.names.next("fft"), state.made());
+        log::call(format_args!("plan {name}: {batch} transforms of {n}"));
+        state.plans.insert(handle, Plan { name, n, batch, stream: 0 });
+        Ok(handle)
+    });
+
+    fn cufftSetStream(plan: c_int, stream: u64) = |state| {
+        let usable = state.usable_stream(stream)?;
+        let plan = known(&mut state.plans, plan as u64, "plan")?;
+        plan.stream = stream;
+        log::call(format_args!("{} works on {}", plan.name, state.streams[&usable].name));
         Ok(())
     };
 
-    fn cufftSetStream(plan: c_int, stream: u64) = {
-        let plan = plan as u64;
-        PLANS.with(plan, |plan| plan.stream = stream)?;
-        let mut state = lock();
-        let usable = state.usable_stream(stream).map_err(|fault| CUFFT.invalid(fault.why))?;
-        let (plan, stream) = (PLANS.name_of(plan), &state.streams[&usable].name);
-        log::call(format_args!("{plan} works on {stream}"));
-        Ok(())
-    };
-
-    fn cufftExecC2C(plan: c_int, from: u64, to: u64, direction: c_int) = {
-        let name = PLANS.name_of(plan as u64);
-        let Plan { n, batch, stream } = PLANS.copy(plan as u64)?;
-        let words = match direction {
-            -1 => "forward",
-            1 => "inverse",
-            other => return Err(CUFFT.invalid(format!("{other} is no direction"))),
-        };
+    fn cufftExecC2C(plan: c_int, from: u64, to: u64, direction: c_int) = |state| {
+        let &mut Plan { ref name, n, batch, stream } = known(&mut state.plans, plan as u64, "plan")?;
+        let words = if direction < 0 { "forward" } else { "inverse" };
         let values = n as u64 * batch as u64;
         let used = [("the spectra", to), ("the signals", from)].map(|(name, address)| Used {
             name,
             address,
             bytes: 8 * values,
         });
-        let mut state = lock();
-        for Used { name, address, bytes } in &used {
-            (state.memory.check(*address, *bytes))
-                .map_err(|fault| Fault::corrupts(format!("{name}: {}", fault.why)))?;
-        }
+        state.memory.check_used(&used)?;
         let text = format!(
             "cufftExecC2C by {name}, {batch} of {n} {words}: {} -> {}",
             state.memory.name_of(from),
             state.memory.name_of(to)
         );
         let flop = 5.0 * values as f64 * f64::from(n).log2();
-        let launched = state.launch_library(stream, &text, flop, used.to_vec());
-        launched.map_err(|fault| Fault {
-            code: match fault.code {
-                code::OUT_OF_MEMORY => ALLOC_FAILED,
-                _ => EXEC_FAILED,
-            },
-            ..fault
-        })
+        state.launch_library(stream, &text, flop, used.to_vec())
     };
 
-    fn cufftDestroy(plan: c_int) = {
-        let name = PLANS.remove(plan as u64)?;
+    fn cufftDestroy(plan: c_int) = |state| {
+        let name = &known(&mut state.plans, plan as u64, "plan")?.name;
         log::call(format_args!("destroy {name}"));
+        state.plans.remove(&(plan as u64));
         Ok(())
     };
 }

@@ -50,8 +50,10 @@ macro_rules! description {
 description! {
     /// Name, such as `NVIDIA H200`.
     name: String,
-    /// Compute capability.
-    compute_capability: Version,
+    /// Compute capability, the part before the point.
+    compute_capability_major: i32,
+    /// The part behind it.
+    compute_capability_minor: i32,
     /// CUDA version that the driver supports, 1000 times the major and 10 times the minor one.
     driver: i32,
     /// Number of streaming multiprocessors.
@@ -108,26 +110,6 @@ description! {
     variation_ppm: u64,
     /// How many pieces of work a stream holds before an enqueueing call waits.
     queue_depth: usize,
-}
-
-/// Major and minor, as in `9.0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version(
-    /// Major.
-    pub i32,
-    /// Minor.
-    pub i32,
-);
-
-impl std::str::FromStr for Version {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let version = text
-            .split_once('.')
-            .and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
-        version.ok_or_else(|| "a version is `major.minor`".to_owned())
-    }
 }
 
 /// Its UUID, the same on every machine.

@@ -56,10 +56,7 @@ impl State {
                 if let Some(spun) = spun {
                     // SAFETY: eight bytes that were checked at the launch.
                     unsafe { (spun.content as *mut u64).write_unaligned(*took) };
-                    if let Some(written) = spun.base.and_then(|base| self.memory.get_mut(base)) {
-                        written.version += 1;
-                        written.written = None;
-                    }
+                    self.memory.write_to(spun);
                 }
                 Some(start + took + added)
             }

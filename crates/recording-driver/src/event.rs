@@ -10,6 +10,7 @@ use crate::state::{Answer, State, known};
 
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
+
 impl State {
     pub(crate) fn create_event(&mut self, flags: u32) -> Answer<u64> {
         self.check_current()?;
@@ -59,18 +60,14 @@ impl State {
         let stream = self.usable_stream(stream)?;
         let event = known(&mut self.events, event, "event")?;
         let (name, last) = (event.name.clone(), event.last.clone());
-        if let Some(place) = event.captured.clone() {
-            return self.join_capture(stream, &name, place);
+        if let Some(after) = event.captured.clone() {
+            return self.join_capture(stream, &name, after);
         }
         if self.streams[&stream].capture.is_some() {
             let why = format!("a captured stream waits for {name}, which was recorded outside");
-            return Err(self.spoil_capture(stream, code::CAPTURE_ISOLATION, &why));
+            return Err(self.spoil_capture(code::CAPTURE_ISOLATION, why));
         }
         let Some(record) = last else {
-            let on = &self.streams[&stream].name;
-            log::call(format_args!(
-                "{on} waits for {name}, which was never recorded"
-            ));
             return Ok(());
         };
         self.enqueue(stream, Work::Wait(record), |on| {
@@ -88,7 +85,6 @@ impl State {
         if let Some(record) = event.last.clone() {
             self.finish_until(record.stream, || record.is_done());
             self.clock.wait_until(record.time().unwrap_or(0));
-            self.trim_pools();
         }
         Ok(())
     }
@@ -97,14 +93,13 @@ impl State {
     pub(crate) fn elapsed(&mut self, start: u64, end: u64) -> Answer<f32> {
         let mut time = |handle| {
             let event = known(&mut self.events, handle, "event")?;
-            let refused =
-                |why: &str| Fault::new(code::INVALID_HANDLE, format!("{} {why}", event.name));
-            if !event.times {
-                return Err(refused("was created without timing"));
-            }
-            let record = event.last.as_ref();
-            let record = record.ok_or_else(|| refused("was never recorded"))?;
-            let not_ready = || Fault::new(code::NOT_READY, format!("{} is ahead", event.name));
+            let name = &event.name;
+            let record = event.last.as_ref().filter(|_| event.times);
+            let record = record.ok_or_else(|| {
+                let why = format!("{name} was never recorded, or created without timing");
+                Fault::new(code::INVALID_HANDLE, why)
+            })?;
+            let not_ready = || Fault::new(code::NOT_READY, format!("{name} is ahead"));
             record.time().ok_or_else(not_ready)
         };
         let (start, end) = (time(start)?, time(end)?);

@@ -54,6 +54,17 @@ impl Fault {
         }
     }
 
+    /// An argument is wrong: `CUDA_ERROR_INVALID_VALUE`, and what a library makes of it.
+    pub fn invalid(why: impl Into<String>) -> Self {
+        Self::new(code::INVALID_VALUE, why)
+    }
+
+    /// The stand-in would answer wrongly if it went on without knowing what it is asked, so the
+    /// process ends.
+    pub fn unknown(what: &str, value: impl std::fmt::Display) -> Self {
+        Self::corrupts(format!("the stand-in does not know {what} {value} yet"))
+    }
+
     /// The driver would accept the call, and corrupt memory.
     pub fn corrupts(why: impl Into<String>) -> Self {
         Self {
@@ -74,24 +85,19 @@ struct Faults {
     planned: Vec<Planned>,
     phase: String,
     /// How often each function was called, by phase and name.
-    calls: BTreeMap<String, BTreeMap<String, u64>>,
+    calls: BTreeMap<(String, String), u64>,
 }
 
 struct Planned {
     function: String,
-    when: When,
+    /// The first call that fails, and whether all after it do.
+    first: u64,
+    goes_on: bool,
     code: i32,
     phase: Option<String>,
     seen: u64,
     /// Whether it has failed a call.
     told: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum When {
-    Always,
-    At(u64),
-    From(u64),
 }
 
 fn faults() -> MutexGuard<'static, Faults> {
@@ -120,10 +126,8 @@ pub(crate) fn enter(phase: &str) {
 /// tabs.
 pub(crate) fn calls() -> String {
     let faults = faults();
-    let lines = faults.calls.iter().flat_map(|(phase, calls)| {
-        let calls = calls.iter();
-        calls.map(move |(function, count)| format!("{phase}\t{function}\t{count}\n"))
-    });
+    let lines = faults.calls.iter();
+    let lines = lines.map(|((phase, function), n)| format!("{phase}\t{function}\t{n}\n"));
     lines.collect()
 }
 
@@ -143,14 +147,8 @@ impl Faults {
 
     fn injected(&mut self, function: &str) -> Option<i32> {
         let phase = &self.phase;
-        if !self.calls.contains_key(phase) {
-            self.calls.insert(phase.clone(), BTreeMap::new());
-        }
-        let calls = self.calls.get_mut(phase).expect("it is there now");
-        match calls.get_mut(function) {
-            Some(count) => *count += 1,
-            None => drop(calls.insert(function.to_owned(), 1)),
-        }
+        let call = (phase.clone(), function.to_owned());
+        *self.calls.entry(call).or_default() += 1;
         let mut found = None;
         for planned in &mut self.planned {
             let named = planned.function == function || planned.function == "*";
@@ -158,12 +156,7 @@ impl Faults {
                 continue;
             }
             planned.seen += 1;
-            let now = match planned.when {
-                When::Always => true,
-                When::At(n) => planned.seen == n,
-                When::From(n) => planned.seen >= n,
-            };
-            if now {
+            if planned.seen == planned.first || planned.goes_on && planned.seen > planned.first {
                 found = found.or(Some(planned.code));
                 // A test knows by this that there was such a call.
                 if !std::mem::replace(&mut planned.told, true) {
@@ -182,18 +175,17 @@ fn planned(item: &str) -> Option<Planned> {
     // A phase may have colons in its name.
     let mut parts = item.trim().splitn(4, ':');
     let function = parts.next()?.to_owned();
-    let when = match parts.next()? {
-        "*" => When::Always,
-        n => match n.strip_suffix('+') {
-            Some(n) => When::From(n.parse().ok()?),
-            None => When::At(n.parse().ok()?),
-        },
+    let call = match parts.next()? {
+        "*" => "1+",
+        call => call,
     };
+    let first = call.trim_end_matches('+');
     let code = parts.next()?.parse().ok()?;
     let phase = parts.next().map(str::to_owned);
     Some(Planned {
         function,
-        when,
+        first: first.parse().ok()?,
+        goes_on: first != call,
         code,
         phase,
         seen: 0,

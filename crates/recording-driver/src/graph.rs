@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Time;
 use crate::log;
-use crate::objects::{Executable, Graph, Work};
+use crate::objects::{Graph, Work};
 use crate::state::{Answer, State, known};
 
 impl State {
@@ -12,8 +12,7 @@ impl State {
         let graph = known(&mut self.graphs, handle, "graph")?.clone();
         log::call(format_args!("instantiate {}", graph.name));
         let handle = self.made();
-        let graph = Arc::new(graph);
-        self.executables.insert(handle, Executable { graph });
+        self.executables.insert(handle, Arc::new(graph));
         Ok(handle)
     }
 
@@ -25,9 +24,7 @@ impl State {
     }
 
     pub(crate) fn destroy_executable(&mut self, handle: u64) -> Answer {
-        let name = &known(&mut self.executables, handle, "instantiated graph")?
-            .graph
-            .name;
+        let name = &known(&mut self.executables, handle, "instantiated graph")?.name;
         log::call(format_args!("destroy the instance of {name}"));
         self.executables.remove(&handle);
         Ok(())
@@ -35,7 +32,7 @@ impl State {
 
     pub(crate) fn upload_graph(&mut self, handle: u64, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
-        let graph = &known(&mut self.executables, handle, "instantiated graph")?.graph;
+        let graph = known(&mut self.executables, handle, "instantiated graph")?;
         let on = &self.streams[&stream].name;
         log::call(format_args!("upload {} on {on}", graph.name));
         Ok(())
@@ -43,8 +40,7 @@ impl State {
 
     pub(crate) fn launch_graph(&mut self, handle: u64, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
-        let graph = &known(&mut self.executables, handle, "instantiated graph")?.graph;
-        let graph = graph.clone();
+        let graph = known(&mut self.executables, handle, "instantiated graph")?.clone();
         let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());
         self.clock.host += self.description.launch_ns;
         self.enqueue(stream, Work::Graph(graph), |on| format!("{text} on {on}"))

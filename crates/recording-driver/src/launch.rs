@@ -1,14 +1,14 @@
 //! Launching a kernel: what the device allows, and the arguments as text.
 
 use crate::fault::{Fault, code};
-use crate::image::{Kernel, Parameter};
+use crate::image::{Kernel, Parameter, REGISTERS};
 use crate::log;
 use crate::memory::{Memory, Place};
 use crate::objects::{KernelEffect, Work};
 use crate::state::{Answer, State, known};
 
 /// Threads of a block at most, in all and in z.
-const THREADS: u32 = 1024;
+const THREADS: u64 = 1024;
 const THREADS_Z: u32 = 64;
 /// Blocks of a grid at most in y and z.
 const BLOCKS_YZ: u32 = 65_535;
@@ -49,13 +49,12 @@ impl State {
         let dynamic = function.dynamic_shared;
         let kernel = &function.kernel;
         check(kernel, shape, dynamic)?;
-        if shape.programmatic && self.description.compute_capability.0 < 9 {
+        if shape.programmatic && self.description.compute_capability_major < 9 {
             let why = "a programmatic launch needs compute capability 9.0";
             return Err(Fault::new(code::NOT_SUPPORTED, why));
         }
         if shape.cooperative {
-            let [x, y, z] = shape.block;
-            self.check_cooperative(handle, shape, (x * y * z) as i32)?;
+            self.check_cooperative(shape)?;
         }
         let kernel = &known(&mut self.functions, handle, "function")?.kernel;
         if arguments.is_null() && !kernel.parameters.is_empty() {
@@ -105,12 +104,17 @@ impl State {
 }
 
 impl State {
-    /// What a cooperative launch asks: room for all its blocks at once.
-    fn check_cooperative(&mut self, handle: u64, shape: Shape, threads: i32) -> Answer {
-        let each = self.occupancy(handle, threads, shape.shared.into())?;
-        let most = u64::from(each.unsigned_abs())
-            * u64::from(self.description.multiprocessors.unsigned_abs());
-        let blocks: u64 = shape.grid.iter().map(|&blocks| u64::from(blocks)).product();
+    /// What a cooperative launch asks: room for all its blocks at once, by threads, registers and
+    /// shared memory.
+    fn check_cooperative(&self, shape: Shape) -> Answer {
+        let of = self.description;
+        let threads = shape.block.iter().product::<u32>() as i32;
+        let by_shared = of.shared_per_multiprocessor / (shape.shared as i32).max(1);
+        let each = (of.threads_per_multiprocessor / threads)
+            .min(of.registers_per_block / (REGISTERS * threads))
+            .min(by_shared);
+        let most = i64::from(each) * i64::from(of.multiprocessors);
+        let blocks: i64 = shape.grid.iter().map(|&blocks| i64::from(blocks)).product();
         if blocks <= most {
             return Ok(());
         }
@@ -136,34 +140,29 @@ fn described(name: &str, shape: Shape) -> String {
 
 /// What the device allows.
 fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Answer {
-    let name = &kernel.name;
-    let refused = |code, why: String| Err(Fault::new(code, format!("{name}: {why}")));
-    let [x, y, z] = shape.block;
-    let threads = u64::from(x) * u64::from(y) * u64::from(z);
-    if threads == 0 || threads > u64::from(THREADS) || z > THREADS_Z {
-        return refused(
-            code::INVALID_VALUE,
-            format!("no block has ({x},{y},{z}) threads"),
-        );
-    }
-    if threads > u64::from(kernel.threads) {
-        let most = kernel.threads;
+    let Shape {
+        grid,
+        block,
+        shared,
+        ..
+    } = shape;
+    let threads: u64 = block.iter().map(|&threads| u64::from(threads)).product();
+    let is_block = (1..=THREADS).contains(&threads) && block[2] <= THREADS_Z;
+    let is_grid = !grid.contains(&0) && grid[1..].iter().all(|&blocks| blocks <= BLOCKS_YZ);
+    let most = kernel.threads;
+    let (code, why) = if !is_block || !is_grid {
+        let why = format!("no grid has {grid:?} blocks, or no block {block:?} threads");
+        (code::INVALID_VALUE, why)
+    } else if threads > u64::from(most) {
         let why = format!("a block of {threads} threads, compiled for {most}");
-        return refused(code::LAUNCH_OUT_OF_RESOURCES, why);
-    }
-    let [x, y, z] = shape.grid;
-    if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > BLOCKS_YZ || z > BLOCKS_YZ {
-        return refused(
-            code::INVALID_VALUE,
-            format!("no grid has ({x},{y},{z}) blocks"),
-        );
-    }
-    if i64::from(shape.shared) > i64::from(dynamic) {
-        let asked = shape.shared;
-        let why = format!("{asked} B of dynamic shared memory, and it may have {dynamic} B");
-        return refused(code::INVALID_VALUE, why);
-    }
-    Ok(())
+        (code::LAUNCH_OUT_OF_RESOURCES, why)
+    } else if i64::from(shared) > i64::from(dynamic) {
+        let why = format!("{shared} B of dynamic shared memory, and it may have {dynamic} B");
+        (code::INVALID_VALUE, why)
+    } else {
+        return Ok(());
+    };
+    Err(Fault::new(code, format!("{}: {why}", kernel.name)))
 }
 
 /// # Safety
@@ -188,11 +187,10 @@ unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Ans
 }
 
 fn number(memory: &Memory, parameter: &Parameter, value: u64) -> String {
-    let type_name = parameter.type_name.trim_start_matches('.');
-    match (type_name, parameter.size) {
-        ("float" | "f32", 4) => f32::from_bits(value as u32).to_string(),
-        ("double" | "f64", 8) => f64::from_bits(value).to_string(),
-        ("int" | "signed" | "long" | "short" | "char" | "long long" | "s32" | "s64", size) => {
+    match (parameter.type_name.as_str(), parameter.size) {
+        ("float", 4) => f32::from_bits(value as u32).to_string(),
+        ("double", 8) => f64::from_bits(value).to_string(),
+        ("int" | "long long", size) => {
             let unused = 64 - 8 * size as u32;
             ((value << unused) as i64 >> unused).to_string()
         }

@@ -12,6 +12,7 @@
 //! A function that is not here is one that nobody has called yet: cudarc names it when it does not
 //! find it (`Missing symbol cuX`).
 
+mod call;
 mod capture;
 mod clock;
 mod context;
@@ -28,7 +29,6 @@ pub mod fault;
 mod graph;
 pub mod image;
 mod launch;
-mod library;
 pub mod log;
 pub mod memory;
 pub mod module;
@@ -44,5 +44,5 @@ mod signature;
 mod state;
 pub mod stream;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod work;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::fault::{Fault, code};
 use crate::names::Names;
+use crate::objects::{Set, Used};
 use crate::real;
 
 /// The first address of device memory: above all that a process of this architecture may map.
@@ -20,8 +21,6 @@ const GAP: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
-    /// From the memory pool of this handle.
-    Pool(u64),
     Managed,
     Pinned,
     Registered,
@@ -30,7 +29,7 @@ pub(crate) enum Kind {
 impl Kind {
     fn noun(self) -> &'static str {
         match self {
-            Self::Device | Self::Pool(_) => "d",
+            Self::Device => "d",
             Self::Managed => "managed",
             Self::Pinned => "pinned",
             Self::Registered => "registered",
@@ -39,7 +38,7 @@ impl Kind {
 
     /// Whether the memory counts as the device's.
     pub(crate) fn on_device(self) -> bool {
-        matches!(self, Self::Device | Self::Pool(_) | Self::Managed)
+        matches!(self, Self::Device | Self::Managed)
     }
 }
 
@@ -52,36 +51,12 @@ pub(crate) struct Allocation {
     pub(crate) freed: bool,
     /// Where the content lies.
     content: usize,
-    /// What was last written, where that can be told: writing it again changes nothing.
-    pub(crate) written: Option<Written>,
-    /// Grows with each write.
-    pub(crate) version: u64,
-}
-
-impl Allocation {
-    /// Where the content lies.
-    pub(crate) fn content(&self) -> usize {
-        self.content
-    }
-}
-
-/// What a copy or a set has written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) from: WrittenFrom,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WrittenFrom {
-    Value(u32),
-    /// Base, offset and version of device memory.
-    Device(u64, u64, u64),
+    /// The set that has written last, if nothing else has since: it need not be repeated.
+    pub(crate) last_set: Option<Set>,
 }
 
 /// A range that a copy, a set or a kernel may use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     /// Where the content lies.
     pub(crate) content: usize,
@@ -113,7 +88,7 @@ impl Memory {
         }
         let content = map(bytes)?;
         let base = match kind {
-            Kind::Device | Kind::Pool(_) => {
+            Kind::Device => {
                 let base = DEVICE + self.next;
                 self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
                 base
@@ -130,10 +105,10 @@ impl Memory {
         bytes: u64,
         names: &mut Names,
     ) -> Result<&Allocation, Fault> {
-        let taken = self
+        if self
             .live()
-            .any(|a| address < a.base + a.bytes && a.base < address + bytes);
-        if taken {
+            .any(|a| address < a.base + a.bytes && a.base < address + bytes)
+        {
             let why = format!("{} is pinned already", self.name_of(address));
             return Err(Fault::new(code::HOST_MEMORY_ALREADY_REGISTERED, why));
         }
@@ -160,8 +135,7 @@ impl Memory {
             name: names.next(kind.noun()),
             freed: false,
             content,
-            written: None,
-            version: 0,
+            last_set: None,
         };
         self.table.insert(base, allocation);
         &self.table[&base]
@@ -188,13 +162,9 @@ impl Memory {
     pub(crate) fn starting_at(&self, address: u64) -> Result<&Allocation, Fault> {
         match self.table.get(&address) {
             Some(allocation) if !allocation.freed => Ok(allocation),
-            Some(freed) => {
-                let why = format!("{} was freed before", freed.name);
-                Err(Fault::new(code::INVALID_VALUE, why))
-            }
-            None => {
+            _ => {
                 let why = format!("no allocation starts at {}", self.name_of(address));
-                Err(Fault::new(code::INVALID_VALUE, why))
+                Err(Fault::invalid(why))
             }
         }
     }
@@ -203,12 +173,18 @@ impl Memory {
         self.table.values().filter(|a| !a.freed)
     }
 
-    pub(crate) fn live_mut(&mut self) -> impl Iterator<Item = &mut Allocation> {
-        self.table.values_mut().filter(|a| !a.freed)
+    /// The set that wrote last to an allocation that is now written to.
+    pub(crate) fn write_to(&mut self, to: &Place) -> Option<Set> {
+        let target = to.base.and_then(|base| self.table.get_mut(&base))?;
+        target.last_set.take()
     }
 
-    pub(crate) fn get_mut(&mut self, base: u64) -> Option<&mut Allocation> {
-        self.table.get_mut(&base)
+    /// Notes a set of device memory, which the host cannot change.
+    pub(crate) fn note_set(&mut self, set: &Set) {
+        let target = set.to.base.and_then(|base| self.table.get_mut(&base));
+        if let Some(target) = target.filter(|target| target.kind == Kind::Device) {
+            target.last_set = Some(set.clone());
+        }
     }
 
     /// The allocation that ends after `address` and starts at or before it, or the last before it.
@@ -274,6 +250,15 @@ impl Memory {
             base: Some(allocation.base),
             kind: Some(allocation.kind),
             name,
+        })
+    }
+
+    /// The same of all that a library's kernel uses.
+    pub(crate) fn check_used(&self, used: &[Used]) -> Result<(), Fault> {
+        used.iter().try_for_each(|used| {
+            let checked = self.check(used.address, used.bytes);
+            let why = |fault: Fault| Fault::corrupts(format!("{}: {}", used.name, fault.why));
+            checked.map(drop).map_err(why)
         })
     }
 

@@ -1,11 +1,9 @@
 //! Modules and the functions in them.
 
-pub use crate::image::Image;
-
 use crate::fault::{Fault, code};
-use crate::image::REGISTERS;
+use crate::image::Image;
 use crate::log;
-use crate::objects::{Function, Module};
+use crate::objects::Function;
 use crate::state::{Answer, State, known};
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
@@ -22,7 +20,7 @@ impl State {
         let kernels: Vec<&str> = image.kernels.iter().map(|k| k.name.as_str()).collect();
         log::call(format_args!("load the kernels{of}: {}", kernels.join(", ")));
         let handle = self.made();
-        self.modules.insert(handle, Module { image });
+        self.modules.insert(handle, image);
         Ok(handle)
     }
 
@@ -36,7 +34,7 @@ impl State {
 
     /// The same handle for the same kernel, whose attributes stay.
     pub(crate) fn function(&mut self, module: u64, name: &str) -> Answer<u64> {
-        let image = &known(&mut self.modules, module, "module")?.image;
+        let image = known(&mut self.modules, module, "module")?;
         let Some(kernel) = image
             .kernels
             .iter()
@@ -86,20 +84,5 @@ impl State {
         ));
         function.dynamic_shared = value;
         Ok(())
-    }
-
-    /// How many blocks fit on a multiprocessor, by threads, registers and shared memory.
-    pub(crate) fn occupancy(&mut self, handle: u64, threads: i32, dynamic: u64) -> Answer<i32> {
-        let description = self.description;
-        let kernel = &known(&mut self.functions, handle, "function")?.kernel;
-        if threads <= 0 || threads > kernel.threads as i32 {
-            let why = format!("{} has no blocks of {threads} threads", kernel.name);
-            return Err(Fault::new(code::INVALID_VALUE, why));
-        }
-        let by_shared = description.shared_per_multiprocessor as u64 / dynamic.max(1);
-        Ok((description.threads_per_multiprocessor / threads)
-            .min(description.registers_per_block / (REGISTERS * threads))
-            .min(i32::try_from(by_shared).unwrap_or(i32::MAX))
-            .min(32))
     }
 }

@@ -5,33 +5,32 @@
 //! source is what a module of its code stands for.
 
 use std::ffi::{c_char, c_int};
-use std::sync::{Mutex, PoisonError};
 
+use crate::call::{Library, Statuses, exported, get, make, put, put_bytes, text};
 use crate::fault::Fault;
 use crate::image::{Image, Kernel, REGISTERS};
-use crate::library::{Handles, Library, library, unknown};
 use crate::log;
+use crate::real;
 use crate::signature;
-use crate::state::Answer;
+use crate::state::{Answer, State, known};
 
-/// nvrtcResult.
-mod status {
-    pub(super) const INVALID_INPUT: i32 = 3;
-    pub(super) const INVALID_PROGRAM: i32 = 4;
-    pub(super) const COMPILATION: i32 = 6;
-}
+/// `NVRTC_ERROR_INVALID_PROGRAM` and `_COMPILATION`.
+const INVALID_PROGRAM: i32 = 4;
+const COMPILATION: i32 = 6;
 
+/// Numbers of nvrtcResult.
 const NVRTC: Library = Library {
-    statuses: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-    invalid: status::INVALID_INPUT,
-    no_memory: 1,
-    failed: 11,
+    statuses: Some(Statuses {
+        all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        invalid: 3,
+        no_memory: 1,
+        failed: 11,
+    }),
     logged: true,
-    passes: true,
 };
 
-#[derive(Clone, Debug, Default)]
-struct Program {
+#[derive(Default)]
+pub(crate) struct Program {
     name: String,
     source: String,
     compiled: Option<Compiled>,
@@ -40,27 +39,21 @@ struct Program {
     real: usize,
 }
 
-#[derive(Clone, Debug)]
 struct Compiled {
     image: Image,
     /// Whether for a real architecture, such as `sm_90`, and not for `compute_90`.
     machine_code: bool,
 }
 
-/// What the real library has made for a real driver, with the image of the same source.
-static FOR_REAL: Mutex<Vec<(Vec<u8>, String)>> = Mutex::new(Vec::new());
-
 /// The image of the source that the real library has compiled to what lies here.
-pub(crate) fn source_of(module: *const c_char) -> Option<String> {
-    let compiled = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = compiled.iter().find(|(code, _)| {
+pub(crate) fn source_of(state: &State, module: *const c_char) -> Option<String> {
+    let mut compiled = state.compiled_for_real.iter();
+    let same = compiled.find(|(code, _)| {
         // SAFETY: the caller's module ends no sooner than the first byte that differs.
         unsafe { libc::memcmp(code.as_ptr().cast(), module.cast(), code.len()) == 0 }
     });
     same.map(|(_, image)| image.clone())
 }
-
-static PROGRAMS: Handles<Program> = Handles::new("program", status::INVALID_PROGRAM, 0x9274_0000);
 
 /// What the options say.
 struct Options {
@@ -90,7 +83,7 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
         let sentence = format!("{}: error: {sentence}", program.name);
         program.compiled = None;
         program.log = format!("{sentence}\n");
-        Fault::new(status::COMPILATION, sentence)
+        Fault::new(COMPILATION, sentence)
     })?;
     let said = kernels.iter().filter(|_| options.verbose);
     program.log = said
@@ -116,7 +109,7 @@ fn resources(kernel: &Kernel, architecture: u32) -> String {
 }
 
 fn compiled(program: &Program) -> Answer<&Compiled> {
-    let missing = || Fault::new(status::INVALID_PROGRAM, "the program is not compiled");
+    let missing = || Fault::new(INVALID_PROGRAM, "the program is not compiled");
     program.compiled.as_ref().ok_or_else(missing)
 }
 
@@ -135,81 +128,86 @@ fn log_text(program: &Program) -> Answer<Vec<u8>> {
     Ok([program.log.as_bytes(), &[0]].concat())
 }
 
-/// Gives the number of the bytes that `of` takes from a program.
-fn size(program: u64, to: *mut usize, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
-    let bytes = PROGRAMS.with(program, |program| of(program))??;
-    NVRTC.put(to, bytes.len())?;
-    let size = NVRTC.get(to)?;
-    PROGRAMS.with(program, |program| program.real = size)
+/// A part of a program as bytes.
+type Part = fn(&Program) -> Answer<Vec<u8>>;
+
+/// Gives the number of the bytes of a part.
+fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Answer {
+    let program = known(&mut state.programs, program, "program")?;
+    put(to, part(program)?.len())?;
+    program.real = get(to)?;
+    Ok(())
 }
 
 /// Gives these bytes themselves, or notes the code that the real library has written.
-fn bytes(program: u64, to: *mut u8, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
-    let bytes = PROGRAMS.with(program, |program| of(program))??;
-    if NVRTC.follows() {
-        let Program { real, compiled, .. } = PROGRAMS.copy(program)?;
-        // SAFETY: the real library has written as many bytes as it said before.
-        let code = unsafe { std::slice::from_raw_parts(to, real) }.to_vec();
-        let text = compiled.map(|compiled| compiled.image.to_text());
-        let mut all = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(text.filter(|_| real > 0).map(|text| (code, text)));
-        return Ok(());
+fn bytes(state: &mut State, program: u64, to: *mut u8, part: Part) -> Answer {
+    let program = known(&mut state.programs, program, "program")?;
+    let bytes = part(program)?;
+    if !real::passes() {
+        return put_bytes(to, bytes);
     }
-    let mut all = bytes.into_iter().enumerate();
-    all.try_for_each(|(i, byte)| NVRTC.put(to.wrapping_add(i), byte))
+    // SAFETY: the real library has written as many bytes as it said before.
+    let code = unsafe { std::slice::from_raw_parts(to, program.real) }.to_vec();
+    let image = program.compiled.as_ref().filter(|_| program.real > 0);
+    let compiled = image.map(|compiled| (code, compiled.image.to_text()));
+    state.compiled_for_real.extend(compiled);
+    Ok(())
 }
 
-library! { NVRTC:
-    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) = {
-        NVRTC.put(major, 13)?;
-        NVRTC.put(minor, 0)
+exported! { NVRTC:
+    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) = |_state| {
+        put(major, 13)?;
+        put(minor, 0)
     };
 
     fn nvrtcCreateProgram(
-        program: *mut u64,
+        to: *mut u64,
         source: *const c_char,
         name: *const c_char,
         headers: c_int,
         _texts: *const *const c_char,
         _names: *const *const c_char,
-    ) = {
+    ) = |state| make(state, to, |state| {
         if headers != 0 {
-            return Err(unknown("headers, and is given", headers));
+            return Err(Fault::unknown("headers, and is given", headers));
         }
         let name = if name.is_null() { c"default_program".as_ptr() } else { name };
         let new = Program {
-            name: NVRTC.text(name)?,
-            source: NVRTC.text(source)?,
+            name: text(name)?,
+            source: text(source)?,
             ..Program::default()
         };
-        NVRTC.make(program, &PROGRAMS, new).map(drop)
-    };
+        let handle = state.made();
+        state.programs.insert(handle, new);
+        Ok(handle)
+    });
 
     // cudarc passes the address of a variable that is not to be written.
-    fn nvrtcDestroyProgram(program: *mut u64) = match NVRTC.follows() {
+    fn nvrtcDestroyProgram(program: *mut u64) = |state| {
         // The real library has, and what it makes next may have the same handle.
-        true => Ok(()),
-        false => PROGRAMS.remove(NVRTC.get(program)?).map(drop),
+        if !real::passes() {
+            let program = get(program)?;
+            known(&mut state.programs, program, "program")?;
+            state.programs.remove(&program);
+        }
+        Ok(())
     };
 
-    fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = {
-        let count = usize::try_from(count).unwrap_or(0);
-        let options = (0..count).map(|i| NVRTC.text(NVRTC.get(options.wrapping_add(i))?));
+    fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = |state| {
+        let options = (0..count as usize).map(|i| text(get(options.wrapping_add(i))?));
         let options: Vec<String> = options.collect::<Answer<_>>()?;
-        let mut compiled = PROGRAMS.copy(program)?;
-        log::call(format_args!("compile {} {}", compiled.name, options.join(" ")));
-        let answer = compile(&mut compiled, &options);
-        PROGRAMS.with(program, |program| *program = compiled)?;
-        answer
+        let program = known(&mut state.programs, program, "program")?;
+        log::call(format_args!("compile {} {}", program.name, options.join(" ")));
+        compile(program, &options)
     };
 
-    fn nvrtcGetPTXSize(program: u64, to: *mut usize) = size(program, to, ptx);
-    fn nvrtcGetPTX(program: u64, to: *mut u8) = bytes(program, to, ptx);
-    fn nvrtcGetCUBINSize(program: u64, to: *mut usize) = size(program, to, cubin);
-    fn nvrtcGetCUBIN(program: u64, to: *mut u8) = bytes(program, to, cubin);
-    fn nvrtcGetProgramLogSize(program: u64, to: *mut usize) = size(program, to, log_text);
-    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = match NVRTC.follows() {
+    fn nvrtcGetPTXSize(program: u64, to: *mut usize) = |state| size(state, program, to, ptx);
+    fn nvrtcGetPTX(program: u64, to: *mut u8) = |state| bytes(state, program, to, ptx);
+    fn nvrtcGetCUBINSize(program: u64, to: *mut usize) = |state| size(state, program, to, cubin);
+    fn nvrtcGetCUBIN(program: u64, to: *mut u8) = |state| bytes(state, program, to, cubin);
+    fn nvrtcGetProgramLogSize(program: u64, to: *mut usize) = |state| size(state, program, to, log_text);
+    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = |state| match real::passes() {
         true => Ok(()),
-        false => bytes(program, to, log_text),
+        false => bytes(state, program, to, log_text),
     };
 }

@@ -6,12 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::Time;
-use crate::image::{Image, Kernel};
+use crate::image::Kernel;
 use crate::memory::Place;
-
-pub(crate) struct Module {
-    pub(crate) image: Image,
-}
 
 pub(crate) struct Function {
     pub(crate) module: u64,
@@ -24,12 +20,6 @@ pub(crate) struct Pool {
     pub(crate) name: String,
     /// Whether it belongs to a device, and is never destroyed.
     pub(crate) is_default: bool,
-    /// Bytes that are kept at a synchronisation.
-    pub(crate) threshold: u64,
-    pub(crate) used: u64,
-    pub(crate) used_high: u64,
-    pub(crate) reserved: u64,
-    pub(crate) reserved_high: u64,
 }
 
 pub(crate) struct Stream {
@@ -42,7 +32,8 @@ pub(crate) struct Stream {
     pub(crate) queue: VecDeque<(Time, Work)>,
     /// When what ran last has ended.
     pub(crate) time: Time,
-    pub(crate) capture: Option<CapturePlace>,
+    /// While it is captured, the nodes that its next one comes after.
+    pub(crate) capture: Option<Vec<usize>>,
 }
 
 /// That a record was not reached yet.
@@ -52,8 +43,8 @@ pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) times: bool,
     pub(crate) last: Option<Record>,
-    /// Where in a capture it was recorded last, if in one.
-    pub(crate) captured: Option<CapturePlace>,
+    /// If it was recorded last in the capture that goes on, the nodes that it comes after.
+    pub(crate) captured: Option<Vec<usize>>,
 }
 
 /// One record of an event in a stream.
@@ -85,13 +76,6 @@ pub(crate) struct Capture {
     pub(crate) spoiled: bool,
 }
 
-/// Where in a capture a stream or an event is: after these nodes.
-#[derive(Clone, Debug)]
-pub(crate) struct CapturePlace {
-    pub(crate) capture: u64,
-    pub(crate) after: Vec<usize>,
-}
-
 /// What a capture made.
 #[derive(Clone)]
 pub(crate) struct Graph {
@@ -104,11 +88,6 @@ pub(crate) struct Node {
     pub(crate) work: Work,
     /// Indices of the nodes that come before it.
     pub(crate) after: Vec<usize>,
-}
-
-/// A graph that can be launched.
-pub(crate) struct Executable {
-    pub(crate) graph: Arc<Graph>,
 }
 
 /// Memory that a library's kernel reads or writes.
@@ -155,12 +134,10 @@ pub(crate) struct Copy {
     pub(crate) rows: u64,
     pub(crate) from_pitch: u64,
     pub(crate) to_pitch: u64,
-    /// What was in ordinary memory when the copy was enqueued: the driver has staged it.
-    pub(crate) staged: Option<Arc<Vec<u8>>>,
 }
 
 /// Writes a value over and over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     pub(crate) to: Place,
     pub(crate) value: u32,
@@ -185,7 +162,6 @@ impl Work {
             Work::Kernel { .. } | Work::Library { .. } => 0,
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
-            Work::Graph(_) => 4,
             // None of those that launch something.
             _ => 5,
         }

@@ -4,29 +4,22 @@
 use std::ffi::{c_int, c_void};
 use std::fmt;
 
-use crate::fault::{Fault, code};
-use crate::library::{Library, unknown};
+use crate::call::{Library, Statuses, get};
+use crate::fault::Fault;
 use crate::log;
 use crate::memory::Memory;
 use crate::objects::Used;
-use crate::state::{Answer, lock};
+use crate::state::{Answer, State};
 
-/// cublasStatus_t.
-pub(crate) mod status {
-    pub(crate) const NOT_INITIALIZED: i32 = 1;
-    pub(crate) const ALLOC_FAILED: i32 = 3;
-    pub(crate) const INVALID_VALUE: i32 = 7;
-    pub(crate) const EXECUTION_FAILED: i32 = 13;
-}
-
-/// Both libraries.
+/// cuBLAS and cuBLASLt, with numbers of cublasStatus_t.
 pub(crate) const CUBLAS: Library = Library {
-    statuses: &[1, 3, 7, 8, 11, 13, 14, 15, 16],
-    invalid: status::INVALID_VALUE,
-    no_memory: status::ALLOC_FAILED,
-    failed: status::EXECUTION_FAILED,
+    statuses: Some(Statuses {
+        all: &[1, 3, 7, 8, 11, 13, 14, 15, 16],
+        invalid: 7,
+        no_memory: 3,
+        failed: 13,
+    }),
     logged: true,
-    passes: true,
 };
 
 /// The type of an element; cudaDataType.
@@ -47,7 +40,7 @@ impl Element {
             2 => Self::F16,
             14 => Self::Bf16,
             28 => Self::E4m3,
-            other => return Err(unknown("data type", other)),
+            other => return Err(Fault::unknown("data type", other)),
         })
     }
 
@@ -89,7 +82,7 @@ impl Compute {
             70 => Self::F64,
             77 => Self::F32FastTf32,
             79 => Self::F64EmulatedFixedpoint,
-            other => return Err(unknown("compute type", other)),
+            other => return Err(Fault::unknown("compute type", other)),
         })
     }
 
@@ -113,8 +106,8 @@ impl Compute {
     /// A scalar, which the library reads when it is called.
     pub(crate) fn scalar(self, address: *const c_void) -> Answer<f64> {
         Ok(match self.scalars() {
-            Element::F64 => CUBLAS.get(address.cast::<f64>())?,
-            _ => f64::from(CUBLAS.get(address.cast::<f32>())?),
+            Element::F64 => get(address.cast::<f64>())?,
+            _ => f64::from(get(address.cast::<f32>())?),
         })
     }
 }
@@ -144,9 +137,6 @@ impl Matrix {
 
     /// Bytes from the first element of the first matrix to the end of the last.
     fn bytes(&self, batch: i64) -> u64 {
-        if self.rows == 0 || self.columns == 0 {
-            return 0;
-        }
         let between = (batch - 1) * self.stride + (self.columns - 1) * self.pitch;
         (between + self.rows) as u64 * self.element.bytes()
     }
@@ -159,14 +149,9 @@ impl Matrix {
             stride,
             ..
         } = self;
-        if *rows < 0 || *columns < 0 || *stride < 0 {
-            let why = format!("{name} is {rows} x {columns} with a stride of {stride}");
-            return Err(CUBLAS.invalid(why));
-        }
-        if *pitch < (*rows).max(1) {
-            return Err(CUBLAS.invalid(format!(
-                "the leading dimension {pitch} of {name} is less than its {rows} rows"
-            )));
+        if *rows < 0 || *columns < 0 || *stride < 0 || *pitch < (*rows).max(1) {
+            let why = format!("{name} is {rows} x {columns} with a stride of {stride}, ld {pitch}");
+            return Err(Fault::invalid(why));
         }
         Ok(())
     }
@@ -215,7 +200,7 @@ impl Product {
         let ((m, k), (of_b, n)) = (a.shape(), b.shape());
         if k != of_b || c.shape() != (m, n) || d.shape() != (m, n) || self.batch < 0 {
             let (rows, columns) = d.shape();
-            return Err(CUBLAS.invalid(format!(
+            return Err(Fault::invalid(format!(
                 "{} products of {m} x {k} and {of_b} x {n} into {rows} x {columns}",
                 self.batch
             )));
@@ -245,15 +230,7 @@ impl Product {
     /// An operand is not in its allocation, or the result lies in an operand: the real library would
     /// corrupt memory.
     fn check_memory(memory: &Memory, used: &[Used]) -> Answer {
-        for Used {
-            name,
-            address,
-            bytes,
-        } in used
-        {
-            (memory.check(*address, *bytes))
-                .map_err(|fault| Fault::corrupts(format!("{name}: {}", fault.why)))?;
-        }
+        memory.check_used(used)?;
         let (result, others) = used.split_first().expect("the result is the first");
         let end = |used: &Used| used.address + used.bytes;
         let overlaps = |other: &&Used| other.address < end(result) && result.address < end(other);
@@ -305,27 +282,16 @@ impl Product {
 
     /// Checks the product, writes it down and puts it into `stream`. When it runs, what it uses must
     /// still be there.
-    pub(crate) fn enqueue(self, stream: u64) -> Answer {
+    pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Answer {
         self.check()?;
         let ((m, n), (_, k)) = (self.d.shape(), self.a.shape());
-        if m * n * self.batch == 0 {
-            return Ok(());
-        }
         let used = self.used();
-        let mut state = lock();
         Self::check_memory(&state.memory, &used)?;
         let text = match log::enabled() {
             true => self.text(&state.memory),
             false => String::new(),
         };
         let flop = 2.0 * (m * n * k * self.batch) as f64;
-        let launched = state.launch_library(stream, &text, flop, used);
-        launched.map_err(|fault| Fault {
-            code: match fault.code {
-                code::OUT_OF_MEMORY => CUBLAS.no_memory,
-                _ => CUBLAS.failed,
-            },
-            ..fault
-        })
+        state.launch_library(stream, &text, flop, used)
     }
 }

@@ -42,9 +42,7 @@ impl State {
         self.finish(handle);
         let stream = self.streams.remove(&handle).expect("known");
         log::call(format_args!("destroy {}", stream.name));
-        if let Some(place) = stream.capture {
-            self.captures.remove(&place.capture);
-        }
+        self.capture.take_if(|capture| capture.origin == handle);
         Ok(())
     }
 
@@ -64,7 +62,7 @@ impl State {
         if let Some((&handle, _)) = streams.find(|(_, s)| s.is_legacy) {
             return handle;
         }
-        let handle = self.handle();
+        let handle = self.made();
         self.insert_stream(handle, "the default stream".to_owned(), false);
         self.streams
             .entry(handle)
@@ -92,7 +90,7 @@ impl State {
         }
         if real::passes() {
             if let Work::Free(base) = work {
-                self.give_back(base);
+                self.memory.release(base);
             }
             return Ok(());
         }
@@ -218,13 +216,12 @@ impl State {
         let stream = &self.streams[&handle];
         log::call(format_args!("wait for {}", stream.name));
         if stream.capture.is_some() {
-            let why = "the host waits for a stream that is being captured";
-            return Err(self.spoil_capture(handle, code::CAPTURE_UNSUPPORTED, why));
+            let why = "the host waits for a stream that is being captured".to_owned();
+            return Err(self.spoil_capture(code::CAPTURE_UNSUPPORTED, why));
         }
         self.finish(handle);
         let ended = self.streams[&handle].time;
         self.clock.wait_until(ended);
-        self.trim_pools();
         Ok(())
     }
 
@@ -235,25 +232,5 @@ impl State {
             let ended = self.streams[&handle].time;
             self.clock.wait_until(ended);
         }
-        self.trim_pools();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::testing::opened;
-
-    #[test]
-    fn work_runs_when_the_host_waits_and_not_before() {
-        let (mut state, _) = opened();
-        let stream = state.create_stream(true).unwrap();
-        let d1 = state.allocate(16).unwrap();
-        state.set(d1, 0x0101_0101, 4, 4, stream).unwrap();
-        let content = state.memory.check(d1, 16).unwrap().content as *const u32;
-        // SAFETY: the content of d1, which is alive.
-        assert_eq!(unsafe { content.read_volatile() }, 0);
-        state.synchronize_stream(stream).unwrap();
-        // SAFETY: as above.
-        assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::library::{library, unknown};
+use crate::call::{exported, get, put};
+use crate::fault::Fault;
 use crate::product::CUBLAS;
+use crate::real;
 use crate::state::Answer;
 
 /// An algorithm as the caller keeps it: cublasLtMatmulAlgo_t.
@@ -50,9 +52,11 @@ impl Algorithm {
     /// # Errors
     /// The heuristic has not given it.
     pub(super) fn check(&self) -> Answer {
-        match CUBLAS.follows() || Self::all().contains(self) {
+        match real::passes() || Self::all().contains(self) {
             true => Ok(()),
-            false => Err(CUBLAS.invalid("the algorithm is none that the heuristic gave")),
+            false => Err(Fault::invalid(
+                "the algorithm is none that the heuristic gave",
+            )),
         }
     }
 
@@ -60,7 +64,7 @@ impl Algorithm {
     pub(super) fn workspace(&self, elements: u64) -> u64 {
         match self.data[3] {
             // What a real algorithm needs, the real library checks.
-            _ if CUBLAS.follows() => 0,
+            _ if real::passes() => 0,
             1 => 0,
             parts => parts * elements * 4,
         }
@@ -71,7 +75,7 @@ impl Algorithm {
         type Get =
             unsafe extern "C" fn(*const Algorithm, c_int, *mut u32, usize, *mut usize) -> c_int;
         let (mut value, mut written) = (0, 0);
-        match CUBLAS.passed::<Get>("cublasLtMatmulAlgoConfigGetAttribute") {
+        match real::function::<Get>("cublasLtMatmulAlgoConfigGetAttribute") {
             // SAFETY: an algorithm of that library, and room for a number of four bytes.
             Some(get) => drop(unsafe { get(self, which, &mut value, 4, &mut written) }),
             None => value = self.data[word(which).unwrap_or(0)] as u32,
@@ -85,30 +89,30 @@ impl Algorithm {
     }
 }
 
-library! { CUBLAS:
+exported! { CUBLAS:
     fn cublasLtMatmulAlgoConfigGetAttribute(
         algorithm: *const Algorithm,
         which: c_int,
         value: *mut c_void,
         bytes: usize,
         written: *mut usize,
-    ) = {
-        let algorithm = CUBLAS.get(algorithm)?;
+    ) = |_state| {
+        let algorithm = get(algorithm)?;
         algorithm.check()?;
         let (size, value_of) = match (word(which), which) {
             (Some(word), _) => (4, algorithm.data[word] as u32),
             // Reduction, swizzle and option; the shapes inside and of a cluster.
             (None, 3..=5) => (4, 0),
             (None, 7 | 8) => (2, 0),
-            (None, other) => return Err(unknown("the setting of an algorithm", other)),
+            (None, other) => return Err(Fault::unknown("the setting of an algorithm", other)),
         };
         if bytes != size {
-            return Err(CUBLAS.invalid(format!("a setting of {size} B has room for {bytes}")));
+            return Err(Fault::invalid(format!("a setting of {size} B has room for {bytes}")));
         }
         match size {
-            2 => CUBLAS.put(value.cast(), value_of as u16)?,
-            _ => CUBLAS.put(value.cast(), value_of)?,
+            2 => put(value.cast(), value_of as u16)?,
+            _ => put(value.cast(), value_of)?,
         }
-        CUBLAS.put(written, bytes)
+        put(written, bytes)
     };
 }

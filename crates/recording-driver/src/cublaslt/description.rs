@@ -3,10 +3,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::cublas;
-use crate::library::{Handles, library, unknown};
-use crate::product::{CUBLAS, Compute, Element, Matrix, status};
-use crate::state::Answer;
+use crate::call::{exported, get, make};
+use crate::fault::Fault;
+use crate::product::{CUBLAS, Compute, Element, Matrix};
+use crate::state::{Answer, known};
 
 /// How a product is computed, and what follows it.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Epilogue {
             1 => Self::Nothing,
             4 => Self::Bias,
             6 => Self::ReluBias,
-            other => return Err(unknown("epilogue", other)),
+            other => return Err(Fault::unknown("epilogue", other)),
         })
     }
 
@@ -78,33 +78,31 @@ impl Layout {
     }
 }
 
-pub(crate) static DESCRIPTIONS: Handles<Description> =
-    Handles::new("matmul description", status::INVALID_VALUE, 0xb1a6_0000);
-pub(crate) static LAYOUTS: Handles<Layout> =
-    Handles::new("layout", status::INVALID_VALUE, 0xb1a7_0000);
-/// The most bytes of workspace of each preference.
-pub(crate) static PREFERENCES: Handles<u64> =
-    Handles::new("preference", status::INVALID_VALUE, 0xb1a8_0000);
-
 /// Reads an attribute of `bytes` bytes.
 fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Answer<T> {
     let right = size_of::<T>();
     if bytes != right {
-        return Err(CUBLAS.invalid(format!("an attribute of {right} B is given {bytes}")));
+        return Err(Fault::invalid(format!(
+            "an attribute of {right} B is given {bytes}"
+        )));
     }
-    CUBLAS.get(value.cast())
+    get(value.cast())
 }
 
-/// A number of rows or columns.
-fn size(value: u64) -> Answer<i64> {
-    i64::try_from(value).map_err(|_| CUBLAS.invalid("a matrix is too large"))
+/// `CUBLAS_OP_N` or `CUBLAS_OP_T`.
+fn transposed(operation: c_int) -> Answer<bool> {
+    match operation {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(Fault::unknown("the operation", other)),
+    }
 }
 
-library! { CUBLAS:
-    fn cublasLtMatmulDescCreate(description: *mut u64, compute: c_int, scalars: c_int) = {
+exported! { CUBLAS:
+    fn cublasLtMatmulDescCreate(to: *mut u64, compute: c_int, scalars: c_int) = |state| make(state, to, |state| {
         let compute = Compute::of(compute)?;
         if Element::of(scalars)? != compute.scalars() {
-            return Err(unknown("scalars of another type than the sums:", scalars));
+            return Err(Fault::unknown("scalars of another type than the sums:", scalars));
         }
         let new = Description {
             compute,
@@ -112,79 +110,97 @@ library! { CUBLAS:
             epilogue: Epilogue::Nothing,
             bias: 0,
         };
-        CUBLAS.make(description, &DESCRIPTIONS, new).map(drop)
-    };
+        let handle = state.made();
+        state.descriptions.insert(handle, new);
+        Ok(handle)
+    });
 
     fn cublasLtMatmulDescSetAttribute(
         description: u64,
         which: c_int,
         value: *const c_void,
         bytes: usize,
-    ) = {
-        let mut changed = DESCRIPTIONS.copy(description)?;
+    ) = |state| {
+        let changed = known(&mut state.descriptions, description, "matmul description")?;
         match which {
-            3 => changed.transposed[0] = cublas::transposed(attribute(value, bytes)?)?,
-            4 => changed.transposed[1] = cublas::transposed(attribute(value, bytes)?)?,
+            3 => changed.transposed[0] = transposed(attribute(value, bytes)?)?,
+            4 => changed.transposed[1] = transposed(attribute(value, bytes)?)?,
             7 => changed.epilogue = Epilogue::of(attribute(value, bytes)?)?,
             8 => changed.bias = attribute(value, bytes)?,
-            other => return Err(unknown("the attribute of a matmul description", other)),
+            other => return Err(Fault::unknown("the attribute of a matmul description", other)),
         }
-        DESCRIPTIONS.with(description, |description| *description = changed)
+        Ok(())
     };
 
-    fn cublasLtMatmulDescDestroy(description: u64) = DESCRIPTIONS.remove(description).map(drop);
+    fn cublasLtMatmulDescDestroy(description: u64) = |state| {
+        known(&mut state.descriptions, description, "matmul description")?;
+        state.descriptions.remove(&description);
+        Ok(())
+    };
 
     fn cublasLtMatrixLayoutCreate(
-        layout: *mut u64,
+        to: *mut u64,
         element: c_int,
         rows: u64,
         columns: u64,
         pitch: i64,
-    ) = {
+    ) = |state| make(state, to, |state| {
         let new = Layout {
             element: Element::of(element)?,
-            rows: size(rows)?,
-            columns: size(columns)?,
+            rows: rows as i64,
+            columns: columns as i64,
             pitch,
             batch: 1,
             stride: 0,
         };
-        CUBLAS.make(layout, &LAYOUTS, new).map(drop)
-    };
+        let handle = state.made();
+        state.layouts.insert(handle, new);
+        Ok(handle)
+    });
 
     fn cublasLtMatrixLayoutSetAttribute(
         layout: u64,
         which: c_int,
         value: *const c_void,
         bytes: usize,
-    ) = {
-        let mut changed = LAYOUTS.copy(layout)?;
+    ) = |state| {
+        let changed = known(&mut state.layouts, layout, "layout")?;
         match which {
             5 => changed.batch = attribute(value, bytes)?,
             6 => changed.stride = attribute(value, bytes)?,
-            other => return Err(unknown("the attribute of a layout", other)),
+            other => return Err(Fault::unknown("the attribute of a layout", other)),
         }
-        LAYOUTS.with(layout, |layout| *layout = changed)
+        Ok(())
     };
 
-    fn cublasLtMatrixLayoutDestroy(layout: u64) = LAYOUTS.remove(layout).map(drop);
-
-    fn cublasLtMatmulPreferenceCreate(preference: *mut u64) = {
-        CUBLAS.make(preference, &PREFERENCES, 0).map(drop)
+    fn cublasLtMatrixLayoutDestroy(layout: u64) = |state| {
+        known(&mut state.layouts, layout, "layout")?;
+        state.layouts.remove(&layout);
+        Ok(())
     };
+
+    fn cublasLtMatmulPreferenceCreate(to: *mut u64) = |state| make(state, to, |state| {
+        let handle = state.made();
+        state.preferences.insert(handle, 0);
+        Ok(handle)
+    });
 
     fn cublasLtMatmulPreferenceSetAttribute(
         preference: u64,
         which: c_int,
         value: *const c_void,
         bytes: usize,
-    ) = {
+    ) = |state| {
         if which != 1 {
-            return Err(unknown("the attribute of a preference", which));
+            return Err(Fault::unknown("the attribute of a preference", which));
         }
-        let most = attribute(value, bytes)?;
-        PREFERENCES.with(preference, |workspace| *workspace = most)
+        *known(&mut state.preferences, preference, "preference")? = attribute(value, bytes)?;
+        Ok(())
     };
 
-    fn cublasLtMatmulPreferenceDestroy(preference: u64) = PREFERENCES.remove(preference).map(drop);
+    fn cublasLtMatmulPreferenceDestroy(preference: u64) = |state| {
+        known(&mut state.preferences, preference, "preference")?;
+        state.preferences.remove(&preference);
+        Ok(())
+    };
 }

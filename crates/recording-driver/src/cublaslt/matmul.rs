@@ -3,12 +3,12 @@
 use std::ffi::{c_int, c_void};
 
 use super::algorithm::Algorithm;
-use super::description::{DESCRIPTIONS, Description, Epilogue, LAYOUTS, Layout, PREFERENCES};
-use crate::cublas;
-use crate::library::library;
+use super::description::{Description, Epilogue, Layout};
+use crate::call::{exported, get, put};
+use crate::fault::Fault;
 use crate::objects::Used;
 use crate::product::{CUBLAS, Product};
-use crate::state::Answer;
+use crate::state::{Answer, State, known};
 
 /// cublasLtMatmulHeuristicResult_t.
 #[repr(C)]
@@ -28,13 +28,14 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// A handle of cuBLAS is one of cuBLASLt as well.
-    pub(super) fn new(handle: u64, description: u64, [a, b, c, d]: [u64; 4]) -> Answer<Self> {
-        cublas::HANDLES.copy(handle)?;
-        let layout = |handle| LAYOUTS.copy(handle);
+    fn new(state: &mut State, description: u64, layouts: [u64; 4]) -> Answer<Self> {
+        let mut layout = |handle| known(&mut state.layouts, handle, "layout").copied();
+        let [a, b, c, d] = layouts;
+        let layouts = [layout(a)?, layout(b)?, layout(c)?, layout(d)?];
+        let description = *known(&mut state.descriptions, description, "matmul description")?;
         Ok(Self {
-            description: DESCRIPTIONS.copy(description)?,
-            layouts: [layout(a)?, layout(b)?, layout(c)?, layout(d)?],
+            description,
+            layouts,
         })
     }
 
@@ -48,7 +49,7 @@ impl Described {
         } = self.description;
         let batch = self.layouts[0].batch;
         if self.layouts.iter().any(|layout| layout.batch != batch) {
-            return Err(CUBLAS.invalid("the batches of the layouts differ"));
+            return Err(Fault::invalid("the batches of the layouts differ"));
         }
         let matrix = |i: usize, transposed| self.layouts[i].matrix(addresses[i], transposed);
         let result = &self.layouts[3];
@@ -88,9 +89,9 @@ impl Described {
     }
 }
 
-library! { CUBLAS:
+exported! { CUBLAS:
     fn cublasLtMatmulAlgoGetHeuristic(
-        handle: u64,
+        _handle: u64,
         description: u64,
         a: u64,
         b: u64,
@@ -100,14 +101,11 @@ library! { CUBLAS:
         asked: c_int,
         results: *mut HeuristicResult,
         count: *mut c_int,
-    ) = {
-        if asked < 1 {
-            return Err(CUBLAS.invalid(format!("{asked} algorithms are asked for")));
-        }
-        CUBLAS.put(count, 0)?;
-        let described = Described::new(handle, description, [a, b, c, d])?;
+    ) = |state| {
+        put(count, 0)?;
+        let described = Described::new(state, description, [a, b, c, d])?;
         described.product([0; 4], [1.0, 0.0])?;
-        let (most, elements) = (PREFERENCES.copy(preference)?, described.elements());
+        let (most, elements) = (*known(&mut state.preferences, preference, "preference")?, described.elements());
         let all = Algorithm::all().into_iter();
         let fitting = all.filter(|algorithm| algorithm.workspace(elements) <= most);
         for (i, algorithm) in fitting.take(asked as usize).enumerate() {
@@ -118,14 +116,14 @@ library! { CUBLAS:
                 waves: 1.0,
                 reserved: [0; 4],
             };
-            CUBLAS.put(results.wrapping_add(i), result)?;
-            CUBLAS.put(count, i as c_int + 1)?;
+            put(results.wrapping_add(i), result)?;
+            put(count, i as c_int + 1)?;
         }
         Ok(())
     };
 
     fn cublasLtMatmul(
-        handle: u64,
+        _handle: u64,
         description: u64,
         alpha: *const c_void,
         a: u64,
@@ -141,26 +139,23 @@ library! { CUBLAS:
         workspace: u64,
         bytes: usize,
         stream: u64,
-    ) = {
-        let described = Described::new(handle, description, [of_a, of_b, of_c, of_d])?;
-        let Description { compute, epilogue, bias, .. } = described.description;
+    ) = |state| {
+        let described = Described::new(state, description, [of_a, of_b, of_c, of_d])?;
+        let compute = described.description.compute;
         let scalars = [compute.scalar(alpha)?, compute.scalar(beta)?];
         let mut product = described.product([a, b, c, d], scalars)?;
-        if epilogue != Epilogue::Nothing && bias == 0 {
-            return Err(CUBLAS.invalid("the epilogue has no bias"));
-        }
-        let algorithm = CUBLAS.get(algorithm)?;
+        let algorithm = get(algorithm)?;
         algorithm.check()?;
         product.notes += &algorithm.text();
         let (bytes, needed) = (bytes as u64, algorithm.workspace(described.elements()));
         if bytes < needed || !workspace.is_multiple_of(16) {
             let why = format!("a workspace of {bytes} B, aligned by 16, where {needed} B are needed");
-            return Err(CUBLAS.invalid(why));
+            return Err(Fault::invalid(why));
         }
         // All of it, since the library may write anywhere in it.
         let name = "workspace";
         let used = Used { name, address: workspace, bytes };
         product.beside.extend((bytes > 0).then_some(used));
-        product.enqueue(stream)
+        product.enqueue(state, stream)
     };
 }

@@ -5,4 +5,4 @@ mod algorithm;
 mod description;
 mod matmul;
 
-pub(crate) use description::{DESCRIPTIONS, LAYOUTS, PREFERENCES};
+pub(crate) use description::{Description, Layout};

@@ -5,9 +5,10 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::context::{self, check_device_number};
+use super::DRIVER;
+use crate::call::{exported, make, put, put_bytes};
+use crate::context;
 use crate::device::UUID;
-use crate::driver::{driver, make, put, put_text};
 use crate::fault::{Fault, code};
 use crate::log;
 
@@ -45,7 +46,7 @@ unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i3
     put(to, error(number)[1].as_ptr()).map_or(code::INVALID_VALUE, |()| 0)
 }
 
-driver! {
+exported! { DRIVER:
     fn cuInit(_flags: u32) = |_state| Ok(());
 
     fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.description.driver);
@@ -53,27 +54,24 @@ driver! {
     fn cuDeviceGetCount(to: *mut i32) = |_state| put(to, 1);
 
     fn cuDeviceGet(to: *mut i32, ordinal: i32) = |_state| {
-        check_device_number(ordinal)?;
-        put(to, ordinal)
+        match ordinal {
+            0 => put(to, ordinal),
+            _ => Err(Fault::new(code::INVALID_DEVICE, "there is one device")),
+        }
     };
 
-    fn cuDeviceGetName(to: *mut c_char, length: i32, device: i32) = |state| {
-        check_device_number(device)?;
-        put_text(to, length, &state.description.name)
+    fn cuDeviceGetName(to: *mut u8, length: i32, _device: i32) = |state| {
+        let name = state.description.name.bytes().take(length as usize - 1);
+        put_bytes(to, name.chain([0]))
     };
 
-    fn cuDeviceTotalMem_v2(to: *mut usize, device: i32) = |state| {
-        check_device_number(device)?;
+    fn cuDeviceTotalMem_v2(to: *mut usize, _device: i32) = |state| {
         put(to, state.description.memory_bytes as usize)
     };
 
-    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], device: i32) = |_state| {
-        check_device_number(device)?;
-        put(to, UUID)
-    };
+    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], _device: i32) = |_state| put(to, UUID);
 
-    fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, device: i32) = |state| {
-        check_device_number(device)?;
+    fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, _device: i32) = |state| {
         let of = state.description;
         let value = match attribute {
             1..=3 => 1024,
@@ -81,36 +79,28 @@ driver! {
             17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
             33 => of.pci_bus,
             38 => of.l2_bytes,
-            75 => of.compute_capability.0,
-            76 => of.compute_capability.1,
+            75 => of.compute_capability_major,
+            76 => of.compute_capability_minor,
             97 => of.shared_per_block_optin,
             // What a device can do: map host memory, overlap, pools, managed memory and the like.
             15 | 19 | 31 | 41 | 78..=80 | 83 | 86 | 89..=95 | 99 | 102 | 115 => 1,
-            _ => {
-                let why = format!("a device's attribute {attribute} is not known here");
-                return Err(Fault::new(code::INVALID_VALUE, why));
-            }
+            other => return Err(Fault::unknown("a device's attribute", other)),
         };
         put(to, value)
     };
 
-    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
-        check_device_number(device)?;
+    fn cuDevicePrimaryCtxRetain(to: *mut u64, _device: i32) = |state| {
         make(state, to, |state| Ok(state.retain()))
     };
 
     fn cuDevicePrimaryCtxRelease_v2(_device: i32) = |state| state.release();
 
-    fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) = |state| {
-        check_device_number(device)?;
+    fn cuDevicePrimaryCtxGetState(_device: i32, flags: *mut u32, active: *mut i32) = |state| {
         put(flags, 0)?;
         put(active, i32::from(state.context.is_some()))
     };
 
-    fn cuCtxSetCurrent(context: u64) = |state| {
-        if context != 0 && state.context != Some(context) {
-            return Err(Fault::new(code::INVALID_CONTEXT, "there is no such context"));
-        }
+    fn cuCtxSetCurrent(context: u64) = |_state| {
         context::set_current(context);
         Ok(())
     };

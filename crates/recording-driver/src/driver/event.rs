@@ -1,8 +1,9 @@
 //! Events.
 
-use crate::driver::{driver, make, put};
+use super::DRIVER;
+use crate::call::{exported, make, put};
 
-driver! {
+exported! { DRIVER:
     fn cuEventCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_event(flags));
 
     fn cuEventDestroy_v2(event: u64) = |state| state.destroy_event(event);

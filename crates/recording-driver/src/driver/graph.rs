@@ -1,10 +1,12 @@
 //! Graphs.
 
-use crate::driver::{driver, make, put};
+use super::DRIVER;
+use crate::call::{exported, make, put};
+use crate::fault::Fault;
 use crate::real;
 use crate::state::known;
 
-driver! {
+exported! { DRIVER:
     fn cuGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize) = |state| {
         let there = known(&mut state.graphs, graph, "graph")?.nodes.len();
         if !nodes.is_null() {
@@ -12,10 +14,7 @@ driver! {
             let room = unsafe { count.read_unaligned() };
             // As the driver of CUDA 13.0 answers on an H200.
             if room == 0 {
-                return Err(crate::fault::Fault::new(
-                    crate::fault::code::INVALID_VALUE,
-                    "a list of nodes has no room",
-                ));
+                return Err(Fault::invalid("a list of nodes has no room"));
             }
             for at in 0..room.min(there) {
                 put(nodes.wrapping_add(at), graph + 1 + at as u64)?;
@@ -32,13 +31,7 @@ driver! {
             let at = usize::try_from(node.checked_sub(handle + 1)?).ok()?;
             graph.nodes.get(at).map(|node| node.work.node_type())
         });
-        match kind {
-            Some(kind) => put(to, kind),
-            None => Err(crate::fault::Fault::new(
-                crate::fault::code::INVALID_VALUE,
-                "there is no such node",
-            )),
-        }
+        put(to, kind.ok_or_else(|| Fault::invalid("there is no such node"))?)
     };
 
     fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| make(state, to, |state| state.instantiate(graph));

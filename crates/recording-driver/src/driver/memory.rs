@@ -2,10 +2,11 @@
 
 use std::ffi::c_int;
 
-use crate::context::check_device_number;
-use crate::copies::{Direction, Side};
-use crate::driver::{driver, make, put};
-use crate::fault::{Fault, code};
+use super::DRIVER;
+use crate::call::{exported, make, put};
+use crate::copies::Side;
+use crate::fault::Fault;
+use crate::state::known;
 
 /// `CUDA_MEMCPY2D`.
 #[repr(C)]
@@ -28,25 +29,18 @@ struct Rectangle {
     pitch: usize,
 }
 
-/// `CU_MEMORYTYPE_HOST`, `_DEVICE` and `_UNIFIED`.
+/// `CU_MEMORYTYPE_HOST`.
 const HOST: u32 = 1;
-const DEVICE: u32 = 2;
-const UNIFIED: u32 = 4;
 
 impl Rectangle {
-    fn side(&self) -> Result<Side, Fault> {
-        let begin = match self.memory_type {
-            HOST => self.host,
-            DEVICE | UNIFIED => self.device,
-            other => {
-                let why = format!("memory of type {other} is not known here");
-                return Err(Fault::new(code::INVALID_VALUE, why));
-            }
-        };
-        Ok(Side {
+    fn side(&self) -> Side {
+        let on_device = self.memory_type != HOST;
+        let begin = if on_device { self.device } else { self.host };
+        Side {
             address: begin + (self.y * self.pitch + self.x) as u64,
+            on_device,
             pitch: self.pitch as u64,
-        })
+        }
     }
 }
 
@@ -61,14 +55,10 @@ struct Location {
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const ON_DEVICE: u32 = 1;
 
-/// Numbers of `CUmemPool_attribute`.
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
-const RESERVED: u32 = 5;
-const RESERVED_HIGH: u32 = 6;
-const USED: u32 = 7;
-const USED_HIGH: u32 = 8;
 
-driver! {
+exported! { DRIVER:
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = |state| {
         let (left, all) = state.memory_info()?;
         put(free, left as usize)?;
@@ -117,36 +107,30 @@ driver! {
     };
 
     fn cuMemcpyHtoD_v2(to: u64, from: u64, bytes: usize) = |state| {
-        state.copy_bytes(Direction::ToDevice, to, from, bytes as u64, None)
+        state.copy(Side::device(to), Side::host(from), (bytes as u64, 1), None)
     };
 
     fn cuMemcpyDtoH_v2(to: u64, from: u64, bytes: usize) = |state| {
-        state.copy_bytes(Direction::ToHost, to, from, bytes as u64, None)
+        state.copy(Side::host(to), Side::device(from), (bytes as u64, 1), None)
     };
 
     fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy_bytes(Direction::ToDevice, to, from, bytes as u64, Some(stream))
+        state.copy(Side::device(to), Side::host(from), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy_bytes(Direction::ToHost, to, from, bytes as u64, Some(stream))
+        state.copy(Side::host(to), Side::device(from), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy_bytes(Direction::OnDevice, to, from, bytes as u64, Some(stream))
+        state.copy(Side::device(to), Side::device(from), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpy2DAsync_v2(rows: *const Rows, stream: u64) = |state| {
         // SAFETY: the caller promises that the description is valid.
         let rows = unsafe { &*rows };
-        let direction = match (rows.from.memory_type, rows.to.memory_type) {
-            (HOST, DEVICE) => Direction::ToDevice,
-            (DEVICE, HOST) => Direction::ToHost,
-            (DEVICE, DEVICE) => Direction::OnDevice,
-            _ => Direction::Any,
-        };
         let size = (rows.width as u64, rows.height as u64);
-        state.copy_rows(direction, rows.to.side()?, rows.from.side()?, size, Some(stream))
+        state.copy(rows.to.side(), rows.from.side(), size, Some(stream))
     };
 
     fn cuMemsetD8Async(to: u64, value: u8, count: usize, stream: u64) = |state| {
@@ -157,8 +141,7 @@ driver! {
         state.set(to, value, 4, count as u64, stream)
     };
 
-    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {
-        check_device_number(device)?;
+    fn cuDeviceGetDefaultMemPool(to: *mut u64, _device: i32) = |state| {
         make(state, to, |state| Ok(state.default_pool()))
     };
 
@@ -166,33 +149,11 @@ driver! {
 
     fn cuMemPoolDestroy(pool: u64) = |state| state.destroy_pool(pool);
 
-    fn cuMemPoolGetAttribute(pool: u64, attribute: u32, to: *mut u64) = |state| {
-        let pool = crate::state::known(&mut state.pools, pool, "memory pool")?;
-        put(to, match attribute {
-            RELEASE_THRESHOLD => pool.threshold,
-            RESERVED => pool.reserved,
-            RESERVED_HIGH => pool.reserved_high,
-            USED => pool.used,
-            USED_HIGH => pool.used_high,
-            _ => return Err(unknown(attribute)),
-        })
-    };
-
-    fn cuMemPoolSetAttribute(pool: u64, attribute: u32, from: *const u64) = |state| {
-        // SAFETY: the caller promises that the value is there; these attributes have 64 bits.
-        let value = unsafe { from.read_unaligned() };
-        let pool = crate::state::known(&mut state.pools, pool, "memory pool")?;
+    fn cuMemPoolSetAttribute(pool: u64, attribute: u32, _from: *const u64) = |state| {
+        known(&mut state.pools, pool, "memory pool")?;
         match attribute {
-            RELEASE_THRESHOLD => pool.threshold = value,
-            RESERVED_HIGH => pool.reserved_high = pool.reserved,
-            USED_HIGH => pool.used_high = pool.used,
-            _ => return Err(unknown(attribute)),
+            RELEASE_THRESHOLD => Ok(()),
+            other => Err(Fault::unknown("a memory pool's attribute", other)),
         }
-        Ok(())
     };
-}
-
-fn unknown(attribute: u32) -> Fault {
-    let why = format!("a memory pool's attribute {attribute} is not known here");
-    Fault::new(code::INVALID_VALUE, why)
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::c_char;
 
-use crate::driver::{driver, make, text};
+use super::DRIVER;
+use crate::call::{exported, make, text};
+use crate::fault::Fault;
 use crate::launch::Shape;
 use crate::nvrtc;
 
@@ -29,15 +31,9 @@ struct Attribute {
 const COOPERATIVE: u32 = 2;
 const PROGRAMMATIC: u32 = 6;
 
-/// `CUDA_ERROR_NOT_SUPPORTED` for what a launch asks and nobody has asked before.
-fn unknown(attribute: u32) -> crate::fault::Fault {
-    let why = format!("a launch's attribute {attribute} is not known here");
-    crate::fault::Fault::new(crate::fault::code::NOT_SUPPORTED, why)
-}
-
-driver! {
+exported! { DRIVER:
     fn cuModuleLoadData(to: *mut u64, image: *const c_char) = |state| {
-        let compiled = nvrtc::source_of(image).map_or_else(|| text(image), Ok)?;
+        let compiled = nvrtc::source_of(state, image).map_or_else(|| text(image), Ok)?;
         make(state, to, |state| state.load_module(&compiled))
     };
 
@@ -93,10 +89,9 @@ driver! {
             let attribute = unsafe { &*config.attributes.add(at) };
             let value = &attribute.value;
             match attribute.id {
-                0 => {}
                 COOPERATIVE => shape.cooperative = value[0] != 0,
                 PROGRAMMATIC => shape.programmatic = value[0] != 0,
-                other => return Err(unknown(other)),
+                other => return Err(Fault::unknown("the attribute of a launch", other)),
             }
         }
         // SAFETY: as above.

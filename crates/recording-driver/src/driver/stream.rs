@@ -1,12 +1,13 @@
 //! Streams and captures.
 
-use crate::driver::{driver, make, put};
+use super::DRIVER;
+use crate::call::{exported, make, put};
 use crate::state::known;
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-driver! {
+exported! { DRIVER:
     fn cuStreamCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
 
     fn cuStreamDestroy_v2(stream: u64) = |state| state.destroy_stream(stream);

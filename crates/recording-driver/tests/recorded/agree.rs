@@ -4,10 +4,9 @@
 //! | variable | what it names |
 //! | --- | --- |
 //! | `RECORDED_REAL` | the real libraries, with colons between |
-//! | `RECORDED_OUT` | a folder for the texts and the differences |
+//! | `RECORDED_OUT` | a folder for the texts |
 //! | `RECORDED_GOLDEN` | where the golden texts lie, if not in the sources |
 
-use std::fmt::Write;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -23,14 +22,6 @@ use crate::text::text;
 /// are resident.
 const DECIDED: [&str; 5] = ["tile ", "stages ", "pieces ", "workspace ", "grid ("];
 
-/// What differs in a group, in words.
-#[derive(Default)]
-struct Differences {
-    /// What the device decides.
-    decided: String,
-    others: String,
-}
-
 pub(crate) fn with_a_real_driver() {
     let variable = |name| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
     let (real, out) = (
@@ -38,21 +29,16 @@ pub(crate) fn with_a_real_driver() {
         PathBuf::from(variable("RECORDED_OUT")),
     );
     let groups: Vec<&str> = suite::groups().iter().map(|group| group.name()).collect();
-    let compared = |group: &str| {
-        let both = catch_unwind(|| both(group, &real, &out));
-        let Ok(Differences { decided, others }) = both else {
-            return format!("{group} did not run to its end\n");
-        };
-        let told = format!("{others}\nThe device decides:\n{decided}");
-        fs::write(out.join(format!("{group}.differences.txt")), told).expect("there is room");
-        others
+    let differences = |group: &str| {
+        catch_unwind(|| both(group, &real, &out))
+            .unwrap_or_else(|_| format!("{group} did not run to its end\n"))
     };
-    let others: String = groups.into_par_iter().map(compared).collect();
-    assert!(others.is_empty(), "{others}");
+    let differences: String = groups.into_par_iter().map(differences).collect();
+    assert!(differences.is_empty(), "{differences}");
 }
 
-/// Runs the rows of a group on both drivers.
-fn both(group: &str, real: &str, out: &Path) -> Differences {
+/// Runs the rows of a group on both drivers, and says what differs.
+fn both(group: &str, real: &str, out: &Path) -> String {
     let mut sections = known(group);
     if group == "cold_start" {
         // All rows are phases of the same processes.
@@ -66,50 +52,26 @@ fn both(group: &str, real: &str, out: &Path) -> Differences {
     }
     fs::write(out.join(format!("{group}.txt")), text(group, &passed)).expect("there is room");
     let recorded = recorded(&StandIn::new(), group, &sections);
-    differences(&recorded, &passed)
+    let both = recorded.iter().zip(&passed);
+    both.filter_map(|(recorded, passed)| difference(recorded, passed))
+        .collect()
 }
 
-fn differences(recorded: &[Section], passed: &[Section]) -> Differences {
-    let mut differences = Differences::default();
-    for (recorded, passed) in recorded.iter().zip(passed) {
-        for (choice, candidate) in &passed.chosen {
-            if recorded.chosen.get(choice) != Some(candidate) {
-                let _ = writeln!(
-                    differences.decided,
-                    "{}: {choice} = {candidate}",
-                    passed.name
-                );
-            }
-        }
-        for (phase, other) in recorded.phases.iter().zip(&passed.phases) {
-            let count = phase.lines.len().max(other.lines.len());
-            for at in 0..count {
-                let [here, there] = [phase, other].map(|of| of.lines.get(at).map(String::as_str));
-                if here == there {
-                    continue;
-                }
-                let same_but_decided = here.map(masked) == there.map(masked);
-                let to = match same_but_decided {
-                    true => &mut differences.decided,
-                    false => &mut differences.others,
-                };
-                let (here, there) = (here.unwrap_or("nothing"), there.unwrap_or("nothing"));
-                let (row, phase) = (&passed.name, &phase.name);
-                let _ = writeln!(to, "{row}, {phase}, line {at}:\n  - {here}\n  + {there}");
-                if !same_but_decided {
-                    // What follows is shifted, or a consequence.
-                    break;
-                }
-            }
-        }
-        if !passed.failure.is_empty() {
-            let _ = writeln!(differences.others, "{}: {}", passed.name, passed.failure);
-        }
-        if recorded.phases.len() != passed.phases.len() {
-            let _ = writeln!(differences.others, "{}: it has other phases", passed.name);
-        }
+/// The first line that differs; what follows is shifted, or a consequence.
+fn difference(recorded: &Section, passed: &Section) -> Option<String> {
+    let name = &passed.name;
+    if !passed.failure.is_empty() {
+        return Some(format!("{name}: {}\n", passed.failure));
     }
-    differences
+    let [here, there] = [recorded, passed].map(|section| -> Vec<String> {
+        let lines = section.phases.iter();
+        let lines = lines.flat_map(|phase| [&phase.name].into_iter().chain(&phase.lines));
+        lines.map(|line| masked(line)).collect()
+    });
+    let at = (0..here.len().max(there.len())).find(|&at| here.get(at) != there.get(at))?;
+    let told = |line: Option<&String>| line.map_or("nothing", |line| line).to_owned();
+    let (here, there) = (told(here.get(at)), told(there.get(at)));
+    Some(format!("{name}:\n  - {here}\n  + {there}\n"))
 }
 
 /// The line without what the device decides.

@@ -143,7 +143,7 @@ pub(crate) fn order() {
     );
     let left: Vec<&String> = phases["drop"]
         .iter()
-        .filter(|line| line.contains("at the end"))
+        .filter(|line| line.contains("the context ends with"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::fold::folded;
-use crate::golden::Section;
+use crate::golden::{Phase, Section};
 
 const HEAD: &str = "\
 What each GPU row asks of the driver, a line per call, from set-up to drop. d1, pinned1 and the like
@@ -149,93 +149,53 @@ fn with_iterations(lines: &[String], iteration: &[String]) -> Vec<String> {
     told
 }
 
-/// The sections of a text, with folded lines.
+/// The sections of a text: their rows and choices.
 pub(crate) fn sections(text: &str) -> Vec<Section> {
-    read(text).into_iter().map(|(section, _)| section).collect()
-}
-
-/// The same with all lines of each.
-fn read(text: &str) -> Vec<(Section, Vec<String>)> {
-    let mut read: Vec<(Section, Vec<String>)> = Vec::new();
+    let mut sections: Vec<Section> = Vec::new();
     let mut chosen = BTreeMap::new();
-    for part in text.split("\n## ").skip(1) {
-        let (heading, content) = part.split_once('\n').unwrap_or((part, ""));
-        let (name, base) = heading.split_once(AS).unwrap_or((heading, ""));
-        let content = content.lines().filter(|line| !line.is_empty());
-        let (choices, told): (Vec<&str>, Vec<&str>) =
-            content.partition(|line| line.starts_with(CHOSEN));
-        let choices = choices
-            .iter()
-            .filter_map(|line| line[CHOSEN.len()..].split_once(" = "));
-        chosen.extend(choices.map(|(choice, candidate)| (choice.to_owned(), candidate.to_owned())));
-        let base = read.iter().find(|(section, _)| section.name == base);
-        let lines = match base {
-            Some((_, base)) => edited(base, &told),
-            None => told.into_iter().map(str::to_owned).collect(),
-        };
-        let mut section = Section::new(name.to_owned(), chosen.clone());
-        for line in &lines {
-            match (line.strip_prefix("  "), section.phases.last_mut()) {
-                (Some(line), Some(phase)) => phase.lines.push(line.to_owned()),
-                _ => section.begin(line.trim_end_matches(':')),
-            }
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            let name = heading.split(AS).next().unwrap_or(heading);
+            sections.push(Section::new(name.to_owned(), chosen.clone()));
         }
-        read.push((section, lines));
-    }
-    read
-}
-
-/// The lines that edits make of these.
-fn edited(lines: &[String], edits: &[&str]) -> Vec<String> {
-    // What stands in place of each line, and before the first.
-    let mut in_place = vec![Vec::new()];
-    in_place.extend(lines.iter().map(|line| vec![line.clone()]));
-    for edit in edits {
-        let (at, edit) = edit.split_once(' ').unwrap_or((edit, ""));
-        let (first, last) = at.split_once('-').unwrap_or((at, at));
-        let [first, last] = [first, last].map(|at| at.parse().unwrap_or(0).min(lines.len()));
-        match edit.split_once(' ') {
-            Some(("=", line)) => in_place[first] = vec![line.to_owned()],
-            Some(("+", line)) => in_place[first].push(line.to_owned()),
-            _ => in_place[first..=last].iter_mut().for_each(Vec::clear),
+        if let Some((choice, candidate)) = line
+            .strip_prefix(CHOSEN)
+            .and_then(|line| line.split_once(" = "))
+        {
+            chosen.insert(choice.to_owned(), candidate.to_owned());
+            let section = sections.last_mut().expect("a choice is in a section");
+            section.chosen.clone_from(&chosen);
         }
     }
-    in_place.concat()
+    sections
 }
 
-/// What is written is read again: lines in place of others, new ones, lines that are gone.
-pub(crate) fn is_read_as_written() {
-    let section = |name: &str, set_up: &[&str], iteration: &[&str]| {
+/// Lines in place of others, new ones, and lines that are gone.
+pub(crate) fn tells_what_differs() {
+    let section = |name: &str, set_up: &[&str]| {
         let mut section = Section::new(name.to_owned(), BTreeMap::new());
-        for (phase, lines) in [
+        let iteration = ["launch", "wait"].as_slice();
+        let phases = [
             ("set-up", set_up),
             ("first run", iteration),
             (ITERATION, iteration),
-        ] {
-            section.begin(phase);
-            let phase = section.phases.last_mut().expect("it has begun");
-            phase.lines = lines.iter().map(|&line| line.to_owned()).collect();
-        }
+        ];
+        section.phases = Vec::from(phases.map(|(name, lines)| Phase {
+            name: name.to_owned(),
+            lines: lines.iter().map(|&line| line.to_owned()).collect(),
+        }));
         section
     };
     let written = [
-        section("gpu/a/1", &["a", "b", "c", "d", "e"], &["launch", "wait"]),
-        section(
-            "gpu/b/1",
-            &["a", "x", "c", "e", "e1", "e2", "e3"],
-            &["launch", "wait"],
-        ),
-        section("gpu/c/1", &["e2", "b", "c"], &["launch", "launch", "wait"]),
+        section("gpu/a/1", &["a", "b", "c", "d", "e"]),
+        section("gpu/b/1", &["a", "x", "c", "e", "e1", "e2", "e3"]),
+        section("gpu/c/1", &["b", "c", "d", "e"]),
     ];
     let text = text("group", &written);
-    assert!(
-        text.contains("## gpu/b/1: as gpu/a/1\n3 =   x\n5 -\n6 +   3 times: e1{+1}\n"),
-        "{text}"
-    );
-    let read: Vec<Vec<String>> = read(&text).into_iter().map(|(_, lines)| lines).collect();
+    let told = text.split_once("\n## gpu/b/1").expect("a heading").1;
     assert_eq!(
-        written.map(|section| lines(&section)).to_vec(),
-        read,
-        "{text}"
+        told,
+        ": as gpu/a/1\n3 =   x\n5 -\n6 +   3 times: e1{+1}\n\n## gpu/c/1: as gpu/a/1\n2 -\n"
     );
+    assert!(text.contains("first run:\n  (an iteration)\niteration:\n  launch\n  wait\n"));
 }

@@ -136,13 +136,6 @@ fn task_of(task: &str) -> Result<(), BoxError> {
                 println!("{calls} calls captured");
             }
         }
-        "wall" => {
-            // 0 launches: it waits for the device all the same.
-            let ns = time.measure(Clock::Wall, 100, 0, launch)? / 100.0;
-            println!("wall {}", ns > 0.0);
-            let submitted = time.measure(Clock::Submit, 100, 1, launch)?;
-            println!("submit {}", submitted > 0.0);
-        }
         "raw" => {
             let raw = stream.cu_stream().cast();
             // SAFETY: the stream outlives the clock.
@@ -253,21 +246,9 @@ pub(crate) fn gate() {
     well(&stand_in, "required");
 }
 
-/// The wall clock waits, and a stream of anyone is timed.
-pub(crate) fn wall() {
-    let stand_in = StandIn::new();
-    let mut command = stand_in.logged("timing", "h200");
-    let said = expect(command.arg("wall"), 0);
-    assert!(
-        said.contains("wall true") && said.contains("submit true"),
-        "{said}"
-    );
-    let (_, lines) = stand_in.phases().remove(0);
-    let runs = lines.chunk_by(|a, b| a == b).collect::<Vec<_>>();
-    let measured = runs.iter().position(|run| run.len() == 100);
-    let next = runs[measured.expect("a hundred launches") + 1][0].as_str();
-    assert!(next.starts_with("wait for "), "{next}");
-    let said = well(&stand_in, "raw");
+/// A stream that the program made without cudarc.
+pub(crate) fn raw() {
+    let said = well(&StandIn::new(), "raw");
     assert!(said.contains("raw true"), "{said}");
 }
 

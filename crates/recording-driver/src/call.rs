@@ -1,0 +1,189 @@
+//! Exported functions: a call fails where a test wants that, is passed through to the real library,
+//! or works on the state of the process.
+
+use std::ffi::{CStr, c_char};
+
+use crate::fault::{self, Fault, code};
+use crate::log;
+use crate::real;
+use crate::state::{Answer, State, lock};
+
+/// The driver, or a library beside it.
+pub(crate) struct Library {
+    /// What its functions return, unless these are the driver's own errors.
+    pub(crate) statuses: Option<Statuses>,
+    /// Whether calls that are refused are lines of the log.
+    pub(crate) logged: bool,
+}
+
+/// The errors of a library.
+pub(crate) struct Statuses {
+    /// All of them: the bindings may know no other.
+    pub(crate) all: &'static [i32],
+    /// For `CUDA_ERROR_INVALID_VALUE`.
+    pub(crate) invalid: i32,
+    /// For `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub(crate) no_memory: i32,
+    /// For other errors of the driver.
+    pub(crate) failed: i32,
+}
+
+/// Exports functions of a library, which work on the state of the process.
+macro_rules! exported {
+    ($library:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = |$state:pat_param| $body:expr;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            #[allow(clippy::too_many_arguments, non_snake_case)]
+            unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
+                let real = || {
+                    type Function = unsafe extern "C" fn($($type),*) -> i32;
+                    let real = crate::real::function::<Function>(stringify!($name))?;
+                    // SAFETY: the caller's promises to the library.
+                    Some(unsafe { real($($argument),*) })
+                };
+                $library.call(stringify!($name), real, |$state| $body)
+            }
+        )*
+    };
+}
+pub(crate) use exported;
+
+/// What a program asks before there is a context, and may ask when its context is lost.
+const WITHOUT_CONTEXT: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount"];
+
+impl Library {
+    /// Makes a call, and returns its error. Where the real library has answered, `body` only follows.
+    pub(crate) fn call(
+        &self,
+        function: &str,
+        real: impl FnOnce() -> Option<i32>,
+        body: impl FnOnce(&mut State) -> Answer,
+    ) -> i32 {
+        let needs_context = self.statuses.is_none() && !WITHOUT_CONTEXT.contains(&function);
+        if let Some(code) = fault::injected(function) {
+            if needs_context && fault::is_sticky(code) {
+                lock().lost = Some(code);
+            }
+            let fault = Fault::new(self.status(code), "a fault that the test asked for");
+            return self.refused(function, &fault);
+        }
+        let real = real();
+        if let Some(code) = real.filter(|&code| code != 0)
+            // A capture ends even if it becomes no graph.
+            && function != "cuStreamEndCapture"
+        {
+            return self.refused(function, &Fault::new(code, "so the real library says"));
+        }
+        let mut state = lock();
+        if let Some(code) = state.lost.filter(|_| needs_context) {
+            return code;
+        }
+        let answer = body(&mut state);
+        state.given = None;
+        drop(state);
+        match (real, answer) {
+            (None, Ok(())) => 0,
+            (None, Err(fault)) => {
+                let code = self.status(fault.code);
+                self.refused(function, &Fault { code, ..fault })
+            }
+            (Some(code), answer) => {
+                if let Err(Fault { code, why, .. }) = answer
+                    && code != code::NOT_READY
+                {
+                    log::call(format_args!(
+                        "{function} is accepted, and would be refused here: {why}"
+                    ));
+                }
+                code
+            }
+        }
+    }
+
+    /// What the library makes of an error of the driver. A status of its own stays.
+    fn status(&self, code: i32) -> i32 {
+        match &self.statuses {
+            None => code,
+            Some(statuses) if code == code::INVALID_VALUE => statuses.invalid,
+            Some(statuses) if statuses.all.contains(&code) => code,
+            Some(statuses) if code == code::OUT_OF_MEMORY => statuses.no_memory,
+            Some(statuses) => statuses.failed,
+        }
+    }
+
+    fn refused(&self, function: &str, fault: &Fault) -> i32 {
+        match self.logged {
+            true => refused(function, fault),
+            false => fault.code,
+        }
+    }
+}
+
+/// Writes down why a call fails, and ends the process where the real library would go on with
+/// corrupted memory.
+pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
+    let Fault { code, why, .. } = fault;
+    if fault.corrupts {
+        log::call(format_args!("{function} would corrupt memory: {why}"));
+        eprintln!("the recording driver ends the process at {function}: {why}");
+        std::process::abort();
+    }
+    // A query that is not ready is how waiting looks.
+    if *code != code::NOT_READY {
+        log::call(format_args!("{function} fails with {code}: {why}"));
+    }
+    *code
+}
+
+/// Writes what a call returns through a pointer, where the real library has not done so.
+pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
+    if to.is_null() {
+        return Err(Fault::invalid("there is nowhere to write the answer"));
+    }
+    if !real::passes() {
+        // SAFETY: every function has the caller promise that its pointers are valid.
+        unsafe { to.write_unaligned(value) };
+    }
+    Ok(())
+}
+
+/// Reads what a pointer points to.
+pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
+    if from.is_null() {
+        return Err(Fault::invalid("an argument is null"));
+    }
+    // SAFETY: as in `put`.
+    Ok(unsafe { from.read_unaligned() })
+}
+
+/// Gives the handle or the address of what `body` makes: the real library's, where it has answered.
+pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
+    state: &mut State,
+    to: *mut H,
+    body: impl FnOnce(&mut State) -> Answer<u64>,
+) -> Answer {
+    if real::passes() {
+        state.given = get(to)?.try_into().ok();
+    }
+    let made = H::try_from(body(state)?);
+    put(
+        to,
+        made.map_err(|_| Fault::invalid("there are no more handles"))?,
+    )
+}
+
+/// Reads a string of C.
+pub(crate) fn text(from: *const c_char) -> Answer<String> {
+    if from.is_null() {
+        return Err(Fault::invalid("a text is null"));
+    }
+    // SAFETY: as in `put`.
+    let text = unsafe { CStr::from_ptr(from) };
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Writes bytes from an address on.
+pub(crate) fn put_bytes(to: *mut u8, bytes: impl IntoIterator<Item = u8>) -> Answer {
+    let mut all = bytes.into_iter().enumerate();
+    all.try_for_each(|(at, byte)| put(to.wrapping_add(at), byte))
+}

@@ -1,0 +1,144 @@
+//! What the driver does with work: when it runs, and what a capture does not allow.
+
+use crate::context;
+use crate::copies::Side;
+use crate::device::description;
+use crate::fault::code;
+use crate::launch::Shape;
+use crate::state::{Answer, State};
+
+/// A kernel without parameters.
+const IMAGE: &str = "\
+crossover-image
+source test.cu
+kernel 1024 k
+end
+";
+
+/// A driver whose context is current on this thread, and a stream.
+pub(crate) fn opened() -> (State, u64) {
+    let mut state = State::new(description());
+    let context = state.retain();
+    context::set_current(context);
+    let stream = state.create_stream(true).unwrap();
+    (state, stream)
+}
+
+/// Launches a kernel without parameters.
+fn launched(state: &mut State, stream: u64) {
+    let module = state.load_module(IMAGE).unwrap();
+    let function = state.function(module, "k").unwrap();
+    let shape = Shape {
+        grid: [1; 3],
+        block: [1; 3],
+        shared: 0,
+        programmatic: false,
+        cooperative: false,
+    };
+    // SAFETY: the kernel has no parameters.
+    unsafe { state.launch(function, shape, stream, std::ptr::null()) }.unwrap();
+}
+
+/// Copies eight bytes.
+fn copied(state: &mut State, to: Side, from: Side, stream: u64) {
+    state.copy(to, from, (8, 1), Some(stream)).unwrap();
+}
+
+/// What the device's memory holds, once the host has waited.
+fn read(state: &mut State, from: u64, stream: u64) -> [u8; 8] {
+    let mut back = [0u8; 8];
+    let to = Side::host(back.as_mut_ptr() as u64);
+    copied(state, to, Side::device(from), stream);
+    back
+}
+
+#[test]
+fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
+    let (mut state, stream) = opened();
+    let d1 = state.allocate(8).unwrap();
+    let pinned = state.allocate_host(8).unwrap() as *mut u8;
+    let mut ordinary = [1u8; 8];
+    let from = Side::host(ordinary.as_ptr() as u64);
+    copied(&mut state, Side::device(d1), from, stream);
+    ordinary.fill(2);
+    assert_eq!(read(&mut state, d1, stream), [1; 8]);
+    assert_eq!(ordinary, [2; 8]);
+    // SAFETY: pinned memory of eight bytes.
+    unsafe { pinned.write_bytes(3, 8) };
+    let from = Side::host(pinned as u64);
+    copied(&mut state, Side::device(d1), from, stream);
+    // SAFETY: as above.
+    unsafe { pinned.write_bytes(4, 8) };
+    let changed_before_it_ran = [4; 8];
+    assert_eq!(read(&mut state, d1, stream), changed_before_it_ran);
+}
+
+#[test]
+fn work_runs_when_the_host_waits_and_not_before() {
+    let (mut state, stream) = opened();
+    let d1 = state.allocate(16).unwrap();
+    state.set(d1, 0x0101_0101, 4, 4, stream).unwrap();
+    let content = state.memory.check(d1, 16).unwrap().content as *const u32;
+    // SAFETY: the content of d1, which is alive.
+    assert_eq!(unsafe { content.read_volatile() }, 0);
+    state.synchronize_stream(stream).unwrap();
+    // SAFETY: as above.
+    assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
+}
+
+#[test]
+fn a_set_that_changes_nothing_is_left_out_and_none_else() {
+    let (mut state, stream) = opened();
+    let (d1, d2) = (state.allocate(8).unwrap(), state.allocate(8).unwrap());
+    state.set(d2, 9, 1, 8, stream).unwrap();
+    for value in [1, 1, 2] {
+        state.set(d1, value, 1, 8, stream).unwrap();
+        assert_eq!(read(&mut state, d1, stream), [value as u8; 8]);
+    }
+    copied(&mut state, Side::device(d1), Side::device(d2), stream);
+    assert_eq!(read(&mut state, d1, stream), [9; 8]);
+    state.set(d1, 2, 1, 8, stream).unwrap();
+    assert_eq!(read(&mut state, d1, stream), [2; 8], "a copy came between");
+    state.set(d1, 2, 1, 4, stream).unwrap();
+    state.set(d1, 3, 1, 4, stream).unwrap();
+    assert_eq!(read(&mut state, d1, stream), [3, 3, 3, 3, 2, 2, 2, 2]);
+}
+
+#[test]
+fn what_waits_spoils_a_capture() {
+    let waits: [fn(&mut State, u64) -> Answer; 3] = [
+        |state, stream| state.synchronize_stream(stream),
+        |state, _| state.allocate(64).map(drop),
+        |state, _| state.allocate_host(64).map(drop),
+    ];
+    for wait in waits {
+        let (mut state, stream) = opened();
+        state.begin_capture(stream).unwrap();
+        let fault = wait(&mut state, stream).unwrap_err();
+        assert_eq!(fault.code, code::CAPTURE_UNSUPPORTED);
+        let ended = state.end_capture(stream).unwrap_err();
+        assert_eq!(ended.code, code::CAPTURE_INVALIDATED);
+        state.synchronize_stream(stream).unwrap();
+    }
+}
+
+#[test]
+fn a_stream_that_joined_must_be_waited_for() {
+    let (mut state, stream_1) = opened();
+    let stream_2 = state.create_stream(true).unwrap();
+    let event = state.create_event(2).unwrap();
+    state.begin_capture(stream_1).unwrap();
+    state.record(event, stream_1).unwrap();
+    state.wait_event(stream_2, event).unwrap();
+    launched(&mut state, stream_2);
+    let waited = state.synchronize_event(event).unwrap_err();
+    assert_eq!(waited.code, code::CAPTURED_EVENT);
+    let other = state.end_capture(stream_2).unwrap_err();
+    assert_eq!(other.code, code::CAPTURE_UNMATCHED);
+    let fault = state.end_capture(stream_1).unwrap_err();
+    assert_eq!(fault.code, code::CAPTURE_UNJOINED);
+    assert_eq!(
+        fault.why,
+        "s2 joined the capture of s1 and s1 does not wait for it"
+    );
+}

@@ -33,7 +33,7 @@ pub(crate) fn group() -> Group<Sum> {
         .about(
             "Sum",
             "The sum of n f32, one addition for every four bytes, whose result the host reads: from which n on does \
-             the GPU win, and how do its blocks best come together?",
+             the GPU win, and how are the sums of its blocks best combined?",
         )
         .axis("n", "n, terms", Unit::Count)
         .words("the sum", "kernel")

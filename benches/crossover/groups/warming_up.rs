@@ -38,7 +38,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         .about(
             "Warming up",
             "The first ten calls of a new process, one by one: after how many are they as fast as later ones, \
-             and after how many is it paid to compile, capture and instantiate?",
+             and after how many is the cost of compiling, capturing and instantiating recovered?",
         )
         .axis("call", "number of the call in its process", Unit::Count)
         .no_winner()

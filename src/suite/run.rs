@@ -1,6 +1,7 @@
 //! A run: settings, command line, machine and results, and the loop over its benchmarks.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 
+use crate::device::kernel::{Source, shared};
 use crate::model::record::{Activity, NO_GROUP};
 use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
@@ -133,6 +135,7 @@ impl Suite {
     pub(crate) fn run(mut self) -> Finished {
         let run = &mut self.run;
         run.announce(&self.groups);
+        run.compile_ahead(&self.groups);
         for group in &self.groups {
             run.name_what_is_left_out(group);
             let mut plots = plots(&mut self.criterion, group.name);
@@ -190,6 +193,26 @@ impl Run {
         ids.retain(|id| self.is_wanted(id));
         self.progress.expect(ids.len());
         self.journal.plan(ids);
+    }
+
+    /// Compiles the kernels of the groups that are to run, while nothing is timed.
+    fn compile_ahead(&self, groups: &[AnyGroup]) {
+        let Ok(device) = self.machine.device() else {
+            return;
+        };
+        let runs = |group: &&AnyGroup| {
+            let mut plan = group.plan(self.settings.profile).into_iter();
+            plan.any(|(size, rows)| {
+                let is_wanted = |row: &Row| self.is_wanted(&group.id_of(row, size).to_string());
+                rows.into_iter().any(|row| row.is_gpu() && is_wanted(row))
+            })
+        };
+        if self.arguments.mode != Mode::List {
+            let sources = groups.iter().filter(runs).flat_map(AnyGroup::kernels);
+            let sources: HashSet<&Source> = sources.copied().collect();
+            let sources: Vec<&Source> = sources.into_iter().collect();
+            shared::compile_ahead(&sources, device.compute_capability);
+        }
     }
 
     /// Whether the filter, and the process that drives this one, select this benchmark.

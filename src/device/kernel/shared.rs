@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use rayon::prelude::*;
 use tempfile::NamedTempFile;
 
 use crate::device::kernel::compile::{CompileError, Cubin, Source};
@@ -30,6 +31,16 @@ pub(in crate::device) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubi
             source.compile(arch)
         }),
         None => source.compile(arch),
+    }
+}
+
+/// Compiles these sources on all cores for those who need them later. Nothing may be timed meanwhile. An error
+/// is told where the source is needed. Does nothing before [`share_in`].
+pub(crate) fn compile_ahead(sources: &[&Source], arch: (u32, u32)) {
+    if FOLDER.get().is_some() {
+        sources.par_iter().with_max_len(1).for_each(|source| {
+            let _ = cubin(source, arch);
+        });
     }
 }
 

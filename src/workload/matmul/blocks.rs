@@ -67,11 +67,21 @@ impl Library {
 /// host is worth more.
 pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
 
+/// Products of this many multiply-adds take one thread half a millisecond or more, and handing work over takes
+/// microseconds. They are tried neither on one of several threads nor on few of many: a trial on one of 16
+/// threads takes as long as ten on all of them.
+pub(crate) const FOR_MANY_THREADS: usize = 1 << 25;
+
 /// Half of the threads, a quarter, and so on down to two: hyper-threads and a second socket can slow a
-/// product down, and a small one has work for a few threads only.
-pub(crate) fn fewer_threads(threads: usize) -> impl Iterator<Item = usize> {
+/// product down, and a small one has work for a few threads only. Products [`FOR_MANY_THREADS`] get at least
+/// a quarter.
+pub(crate) fn fewer_threads(threads: usize, multiply_adds: usize) -> impl Iterator<Item = usize> {
     let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-    fewer.take_while(|&fewer| fewer > 1)
+    let least = match multiply_adds < FOR_MANY_THREADS {
+        true => 2,
+        false => (threads / 4).max(2),
+    };
+    fewer.take_while(move |&fewer| fewer >= least)
 }
 
 /// How many blocks C is cut into each way.

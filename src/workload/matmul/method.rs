@@ -4,7 +4,7 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
-use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
+use crate::workload::matmul::blocks::{FOR_MANY_THREADS, Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
@@ -202,21 +202,22 @@ fn fastest<T: Element>(
     })
 }
 
-/// The methods to try at order `n` on up to `threads` threads. One thread is left out for large
-/// products, and several for products that take less time than handing work over.
+/// The methods to try at order `n` on up to `threads` threads. Large products are not tried on few threads,
+/// nor on several those that take less time than handing work over.
 pub(super) fn of_order<T: Element>(n: usize, threads: usize) -> Vec<Method> {
     let libraries = Library::for_product::<T>(n * n, true);
+    let multiply_adds = n.pow(3);
     let mut methods = Vec::new();
     if n <= 32 {
         methods.push(Method::Naive);
     }
-    if n < 1024 || threads == 1 {
+    if threads == 1 || multiply_adds < FOR_MANY_THREADS {
         methods.extend(libraries.iter().copied().map(Method::OneThread));
     }
     if n >= 32 && threads > 1 {
         methods.push(Method::row_blocks(threads));
         let all = PER_THREAD.map(|blocks| blocks * threads);
-        for blocks in all.into_iter().chain(fewer_threads(threads)) {
+        for blocks in all.into_iter().chain(fewer_threads(threads, multiply_adds)) {
             // Rows of a block of all columns lie in one piece.
             let bands = Grid {
                 rows: blocks,
@@ -238,7 +239,7 @@ pub(super) fn of_order<T: Element>(n: usize, threads: usize) -> Vec<Method> {
     methods
 }
 
-/// From this many multiply-adds on one thread is not tried: the calibration would take seconds.
+/// From this many multiply-adds on a part of a batch is tried: the calibration would take seconds.
 const LONG: usize = 1 << 32;
 
 /// The methods to try at a shape.
@@ -246,7 +247,7 @@ fn of_shape(shape: Shape, threads: usize) -> Vec<Method> {
     let Shape { batch, m, n, k } = shape;
     let libraries = Library::for_product::<f32>(m * k, true);
     let mut methods = Vec::new();
-    if threads == 1 || shape.multiply_adds() < LONG {
+    if threads == 1 || shape.multiply_adds() < FOR_MANY_THREADS {
         methods.extend(libraries.iter().map(|&library| Method::Parts(library, 1)));
     }
     if threads == 1 {
@@ -291,9 +292,10 @@ mod tests {
         assert!(of_order(4, 16).contains(&Method::Naive));
         assert!(!of_order(4, 16).iter().any(several));
         assert!(!of_order(2048, 16).contains(&Method::OneThread(Library::Gemm)));
-        for blocks in [128, 64, 16, 8, 4, 2] {
+        for blocks in [128, 64, 16, 8, 4] {
             assert!(of_order(2048, 16).contains(&over(blocks)), "{blocks}");
         }
+        assert!(of_order(256, 16).contains(&over(2)) && !of_order(2048, 16).contains(&over(2)));
         assert!(of_order(64, 16).contains(&over(16)) && !of_order(64, 16).contains(&over(64)));
         assert_eq!(
             of_order(2048, 1),

@@ -107,9 +107,10 @@ impl<T: Sine> NestedSine<T> {
         for window in windows {
             let (here, after) = expected.split_at(window.len());
             expected = after;
-            for ((&x, y), &expected) in self.x[window.clone()].iter().zip(read(window)?).zip(here) {
-                error = error.max(tolerance.error(x, y, expected));
-            }
+            let found = read(window.clone())?;
+            let compared = (self.x[window].par_iter().zip(&found)).zip(here);
+            let errors = compared.map(|((&x, &y), &expected)| tolerance.error(x, y, expected));
+            error = error.max(errors.reduce(|| 0.0, f64::max));
         }
         let bits = 8 * size_of::<T>();
         let metric = match tolerance {

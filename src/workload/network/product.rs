@@ -4,7 +4,7 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
+use crate::workload::matmul::blocks::{FOR_MANY_THREADS, Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::network::operations::transpose;
 use crate::workload::prepare::{Threads, choose};
 
@@ -121,7 +121,7 @@ fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) 
     let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
     let ways = |copies, in_one_piece| {
         let libraries = Library::for_product::<f32>(m * k, in_one_piece);
-        candidates_by(&libraries, m, n, threads)
+        candidates_by(&libraries, [m, n, k], threads)
             .into_iter()
             .map(move |by| Way { by, copies })
     };
@@ -135,13 +135,17 @@ fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) 
     as_they_lie.chain(copied).collect()
 }
 
-fn candidates_by(libraries: &[Library], m: usize, n: usize, threads: usize) -> Vec<By> {
-    let mut ways: Vec<By> = libraries.iter().copied().map(By::OneThread).collect();
+fn candidates_by(libraries: &[Library], [m, n, k]: [usize; 3], threads: usize) -> Vec<By> {
+    let multiply_adds = m * n * k;
+    let mut ways = Vec::new();
+    if threads == 1 || multiply_adds < FOR_MANY_THREADS {
+        ways.extend(libraries.iter().copied().map(By::OneThread));
+    }
     if threads == 1 {
         return ways;
     }
     let all = PER_THREAD.map(|blocks| blocks * threads);
-    let counts = all.into_iter().chain(fewer_threads(threads));
+    let counts = all.into_iter().chain(fewer_threads(threads, multiply_adds));
     for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
         let by = libraries.iter().map(|&library| By::Blocks(library, grid));
         ways.extend(by);
@@ -213,8 +217,23 @@ mod tests {
     fn one_thread_is_offered_no_blocks() {
         let on_one = |way: &By| matches!(way, By::OneThread(_));
         let libraries = [Library::Gemm, Library::Matrixmultiply];
-        assert!(candidates_by(&libraries, 64, 64, 1).iter().all(on_one));
-        assert!(!candidates_by(&libraries, 64, 64, 4).iter().all(on_one));
+        assert!(candidates_by(&libraries, [64; 3], 1).iter().all(on_one));
+        assert!(!candidates_by(&libraries, [64; 3], 4).iter().all(on_one));
+    }
+
+    #[test]
+    fn a_long_product_is_tried_on_many_threads_alone() {
+        let libraries = [Library::Gemm];
+        let blocks = |length: usize| -> Vec<usize> {
+            let ways = candidates_by(&libraries, [length; 3], 16).into_iter();
+            ways.map(|way| match way {
+                By::OneThread(_) => 1,
+                By::Blocks(_, grid) => grid.blocks(),
+            })
+            .collect()
+        };
+        assert_eq!(blocks(256), [1, 16, 64, 128, 8, 4, 2]);
+        assert_eq!(blocks(1024), [16, 64, 128, 8, 4]);
     }
 
     #[test]

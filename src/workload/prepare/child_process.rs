@@ -16,8 +16,8 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// Number of processes: Criterion's warm-up takes the first, its ten samples the others.
-const PROCESSES: usize = 11;
+/// Number of processes: as many as Criterion's samples, which begin anew with the first one's time.
+const PROCESSES: usize = 10;
 
 /// What a child process is to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use anyhow::Context;
 use crossover_machine::fingerprint;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
 use crossover_protocol::settings::Settings;
-use crossover_results::model::environment::{Cpu, Environment, GpuInfo, Numa, PcieLink};
+use crossover_results::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -44,7 +44,10 @@ fn listing(environment: &Environment, results: &Path) -> String {
     rows.add("crossover", &environment.crossover);
     rows.maybe("system", environment.os.clone());
     cpu(&mut rows, &environment.cpu);
-    rows.maybe("NUMA", environment.numa.as_ref().and_then(numa));
+    rows.maybe(
+        "NUMA node",
+        environment.numa_node.map(|node| node.to_string()),
+    );
     match (&environment.gpu, &environment.gpu_absent) {
         (Some(info), _) => gpu(&mut rows, info),
         (None, reason) => {
@@ -80,24 +83,6 @@ fn cpu(rows: &mut Rows, cpu: &Cpu) {
     rows.maybe("quota", cpu.quota_cores.map(|q| format!("{q:.2} cores")));
     rows.maybe("memory", cpu.memory_bytes.map(gibibytes));
     rows.maybe("governor", cpu.governor.clone());
-}
-
-/// Where the GPU, the threads and the memory are, on a machine with several nodes.
-fn numa(numa: &Numa) -> Option<String> {
-    let list = |nodes: &[u32]| {
-        let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
-        names.join(", ")
-    };
-    let gpu = numa.gpu.map(|node| node.to_string());
-    (numa.nodes.len() > 1).then(|| {
-        format!(
-            "nodes {}; GPU at {}, threads on {}, memory from {}",
-            list(&numa.nodes),
-            gpu.unwrap_or_else(|| "an unknown one".to_owned()),
-            list(&numa.threads),
-            list(&numa.memory)
-        )
-    })
 }
 
 fn gpu(rows: &mut Rows, gpu: &GpuInfo) {

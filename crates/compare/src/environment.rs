@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crossover_results::model::environment::Numa;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::baseline::Baseline;
 
@@ -105,8 +104,7 @@ fn facts(runs: &[&RunRecord]) -> Facts {
         add("usable cores", Some(e.cpu.usable_cores.to_string()));
         add("CPU quota", Some(or_none(e.cpu.quota_cores)));
         add("CPU governor", e.cpu.governor.clone());
-        let kept_at = e.numa.as_ref().and_then(Numa::kept_at);
-        add("NUMA node", Some(or_none(kept_at)));
+        add("NUMA node", Some(or_none(e.numa_node)));
         let Some(gpu) = &e.gpu else {
             add("GPU", Some("none".to_owned()));
             continue;

@@ -1,5 +1,5 @@
-//! The CPU quota that a container or a systemd unit puts on this process. Linux keeps it in
-//! control groups, of version 2 or 1.
+//! The CPU quota that a container or a systemd unit puts on this process. Linux keeps it in control groups;
+//! those of version 1 are not read.
 
 use std::fs;
 use std::path::Path;
@@ -11,29 +11,18 @@ pub(super) fn quota() -> Option<f64> {
 }
 
 /// `cgroup` is the text of `/proc/self/cgroup`: a line per hierarchy, `id:controllers:path`. Version 2
-/// names no controllers.
+/// is the one with the id 0, which names no controllers.
 fn quota_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64> {
-    let of_hierarchy = |line: &str| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        let mount = match controllers.split(',').any(|name| name == "cpu") {
-            true => Path::new("/sys/fs/cgroup/cpu"),
-            false if controllers.is_empty() => Path::new("/sys/fs/cgroup"),
-            false => return None,
-        };
-        let quota = |group: &Path| {
-            let file = |name| read(&group.join(name));
-            let v1 = || Some(file("cpu.cfs_quota_us")? + &file("cpu.cfs_period_us")?);
-            cores(&file("cpu.max").or_else(v1)?)
-        };
-        // A container may see its own group as the root of the mount, and then has no folder of that path.
-        let group = mount.join(path.trim_start_matches('/'));
-        let groups = group.ancestors().take_while(|it| it.starts_with(mount));
-        groups.filter_map(quota).reduce(f64::min)
-    };
-    cgroup.lines().filter_map(of_hierarchy).reduce(f64::min)
+    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mount = Path::new("/sys/fs/cgroup");
+    // A container may see its own group as the root of the mount, and then has no folder of that path.
+    let group = mount.join(path.trim_start_matches('/'));
+    let groups = group.ancestors().take_while(|it| it.starts_with(mount));
+    let quotas = groups.filter_map(|group| cores(&read(&group.join("cpu.max"))?));
+    quotas.reduce(f64::min)
 }
 
-/// Of a quota and its period in microseconds. A quota of `max` or -1 is none.
+/// Of a quota and its period in microseconds. A quota of `max` is none.
 fn cores(text: &str) -> Option<f64> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<f64>);
     let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
@@ -66,19 +55,6 @@ mod tests {
         assert_eq!(quota("0::/a/b\n", &files[..1]), None);
         let half = [("/sys/fs/cgroup/cpu.max", "50000 100000\n")];
         assert_eq!(quota("0::/docker/abc\n", &half), Some(0.5));
-    }
-
-    #[test]
-    fn version_1_has_two_files_for_the_cpu() {
-        let files = [
-            ("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "400000\n"),
-            ("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
-            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
-            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
-        ];
-        let cgroup = "3:cpuset:/set\n2:cpu,cpuacct:/job\n";
-        assert_eq!(quota(cgroup, &files), Some(4.0));
-        assert_eq!(quota("3:cpuset:/job\n", &files), None);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crossover_results::model::environment::{Cpu, GpuInfo, Numa};
+use crossover_results::model::environment::{Cpu, GpuInfo};
 
 /// What can disturb a measurement beside the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +13,8 @@ pub(super) struct Surroundings {
     pub(super) for_editing: bool,
     /// `CUDA_LAUNCH_BLOCKING` is set.
     pub(super) launch_blocking: bool,
+    /// The process may only run at another NUMA node than the GPU's.
+    pub(super) far_from_gpu: bool,
 }
 
 /// The facts that matter, in sentences.
@@ -29,12 +31,7 @@ impl Facts {
 }
 
 /// What disturbs measurements here, each in a sentence with its remedy.
-pub(super) fn find(
-    cpu: &Cpu,
-    numa: Option<&Numa>,
-    gpu: Option<&GpuInfo>,
-    around: Surroundings,
-) -> Vec<String> {
+pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
     let mut facts = Facts::default();
     facts.add(
         u8::from(around.for_editing),
@@ -63,7 +60,12 @@ pub(super) fn find(
         "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the device \
          is made up and no output was verified; take it off LD_LIBRARY_PATH",
     );
-    facts.0.extend(numa.and_then(far_from_gpu));
+    facts.add(
+        u8::from(around.far_from_gpu),
+        0.0,
+        "this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
+         that node (`numactl`, or a container's cpuset)",
+    );
     let others = around.other_processes;
     let sentence = format_args!(
         "other processes have a context on the GPU ({others}) and may run kernels in between: end them (`nvidia-smi` \
@@ -90,23 +92,6 @@ pub(super) fn find(
         "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
     );
     facts.0
-}
-
-/// That the process runs, or has its memory, on other NUMA nodes than the GPU's.
-fn far_from_gpu(numa: &Numa) -> Option<String> {
-    let node = numa.gpu?;
-    let is_far = |nodes: &[u32]| !nodes.is_empty() && !nodes.contains(&node);
-    let (what, nodes) = match () {
-        () if is_far(&numa.threads) => ("runs on", &numa.threads),
-        () if is_far(&numa.memory) => ("has its memory from", &numa.memory),
-        () => return None,
-    };
-    let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
-    Some(format!(
-        "the GPU is at NUMA node {node} and this process {what} node {}, so copies cross the link between the \
-         sockets: start it at that node (`numactl --cpunodebind={node} --membind={node}`, or a container's cpuset)",
-        names.join(" and ")
-    ))
 }
 
 /// How many of the processes `listed` on the GPU are not this one. In a container NVML lists
@@ -143,9 +128,9 @@ mod tests {
     fn a_quiet_machine_has_none() {
         let (cpu, gpu) = quiet();
         let around = Surroundings::default();
-        assert_eq!(find(&cpu, None, Some(&gpu), around), [""; 0]);
+        assert_eq!(find(&cpu, Some(&gpu), around), [""; 0]);
         assert_eq!(
-            find(&Cpu::default(), None, Some(&GpuInfo::default()), around),
+            find(&Cpu::default(), Some(&GpuInfo::default()), around),
             [""; 0]
         );
     }
@@ -153,7 +138,7 @@ mod tests {
     #[test]
     fn each_disturbance_is_named_once() {
         type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
-        let cases: [(&str, Change); 7] = [
+        let cases: [(&str, Change); 8] = [
             ("built for editing", |_, _, a| a.for_editing = true),
             ("CPU quota of 2.5 cores on 16", |c, _, _| {
                 c.quota_cores = Some(2.5)
@@ -162,6 +147,7 @@ mod tests {
                 c.governor = Some("powersave".to_owned())
             }),
             ("context on the GPU (1)", |_, _, a| a.other_processes = 1),
+            ("the GPU's NUMA node", |_, _, a| a.far_from_gpu = true),
             ("MIG mode is on", |_, g, _| g.mig = Some(true)),
             ("power limit is 400 W", |_, g, _| {
                 g.power_limit_w = Some(400.0)
@@ -172,34 +158,11 @@ mod tests {
             let (mut cpu, mut gpu) = quiet();
             let mut around = Surroundings::default();
             change(&mut cpu, &mut gpu, &mut around);
-            let found = find(&cpu, None, Some(&gpu), around);
+            let found = find(&cpu, Some(&gpu), around);
             assert!(
                 found.len() == 1 && found[0].contains(text),
                 "{text}: {found:?}"
             );
-        }
-    }
-
-    #[test]
-    fn a_process_far_from_the_gpu_is_told() {
-        let (cpu, gpu) = quiet();
-        let told = |threads: &[u32], memory: &[u32], at| {
-            let numa = Numa {
-                nodes: vec![0, 1],
-                gpu: at,
-                threads: threads.to_vec(),
-                memory: memory.to_vec(),
-            };
-            find(&cpu, Some(&numa), Some(&gpu), Surroundings::default()).join("\n")
-        };
-        assert!(told(&[0], &[0, 1], Some(1)).contains("runs on node 0, so"));
-        assert!(told(&[0, 1], &[0], Some(1)).contains("memory from node 0"));
-        for near in [
-            told(&[0, 1], &[0, 1], Some(1)),
-            told(&[1], &[], Some(1)),
-            told(&[0], &[0], None),
-        ] {
-            assert_eq!(near, "");
         }
     }
 
@@ -210,9 +173,10 @@ mod tests {
         let around = Surroundings {
             other_processes: 2,
             launch_blocking: true,
+            far_from_gpu: true,
             for_editing: false,
         };
-        let found = find(&cpu, None, None, around);
+        let found = find(&cpu, None, around);
         assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");
     }
 

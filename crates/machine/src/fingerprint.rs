@@ -18,8 +18,9 @@ use crossover_timing::{DeviceProperties, catch_panic};
 /// stand still while this one measures.
 pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Environment {
     let cpu = cpu::collect();
-    let numa = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()))
-        .map(|nodes| nodes.described(&fs::read_to_string("/proc/self/status").unwrap_or_default()));
+    let nodes = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()));
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kept_at = nodes.and_then(|nodes| nodes.kept_at(&status));
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
     let around = Surroundings {
@@ -34,6 +35,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
         },
         for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
+        far_from_gpu: kept_at.is_some_and(|(_, is_far)| is_far),
     };
     Environment {
         package: None,
@@ -41,9 +43,9 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
         commit: None,
         dirty: None,
         os: operating_system(),
-        disturbances: disturbances::find(&cpu, numa.as_ref(), gpu_info.as_ref(), around),
+        disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
         cpu,
-        numa,
+        numa_node: kept_at.map(|(node, _)| node),
         gpu: gpu_info,
         gpu_absent: gpu.err().map(Absence::to_string),
     }

@@ -26,8 +26,6 @@ pub struct Load {
     at: Instant,
     /// Processor time of all programs, with what the hypervisor took away.
     all: f64,
-    /// Processor time that the hypervisor took away.
-    stolen: f64,
     /// Processor time of this process, and of its children that have ended.
     own: f64,
     /// Time in which some thread waited for a processor; `None` where the kernel does not count it.
@@ -41,7 +39,6 @@ pub struct Load {
 pub struct Background {
     /// How many cores they used, with those that the hypervisor took away.
     pub cores: f64,
-    stolen: f64,
     /// Share of the time in which some thread waited for memory.
     waited_for_memory: f64,
 }
@@ -53,11 +50,9 @@ impl Load {
         let status = read("self/status")?;
         let allowed = numbers(field(&status, "Cpus_allowed_list:")?)?;
         let at = Instant::now();
-        let (all, stolen) = busy(&read("stat")?, &allowed)?;
         Some(Self {
             at,
-            all,
-            stolen,
+            all: busy(&read("stat")?, &allowed)?,
             own: own(&read("self/stat")?)?,
             waited: read("pressure/cpu").and_then(|text| waited(&text)),
             waited_for_memory: read("pressure/memory").and_then(|text| waited(&text)),
@@ -71,7 +66,6 @@ impl Load {
         let memory = share(self.waited_for_memory, earlier.waited_for_memory, time);
         (time >= LOOK.as_secs_f64()).then(|| Background {
             cores: cores.max(0.0),
-            stolen: (self.stolen - earlier.stolen) / time,
             waited_for_memory: memory.unwrap_or(0.0),
         })
     }
@@ -93,10 +87,9 @@ impl Load {
 impl Background {
     /// The larger of both, fact by fact.
     pub fn max(self, other: Self) -> Self {
-        let is_busier = other.cores > self.cores;
         Self {
+            cores: self.cores.max(other.cores),
             waited_for_memory: self.waited_for_memory.max(other.waited_for_memory),
-            ..if is_busier { other } else { self }
         }
     }
 
@@ -109,13 +102,9 @@ impl Background {
     pub fn disturbances(self, processors: usize) -> Vec<String> {
         let mut found = Vec::new();
         if self.is_busy(processors) {
-            // Nobody can end what runs beside this machine on its host.
-            let (by, remedy) = match self.stolen >= 0.5 * self.cores {
-                true => ("the hypervisor", "run again when the host has less to do"),
-                false => ("other programs", "end them and run again"),
-            };
             found.push(format!(
-                "background load: {by} used up to {:.1} of {processors} cores: {remedy}",
+                "background load: other programs, or the host of a virtual machine, used up to {:.1} of {processors} \
+                 cores: end them and run again",
                 self.cores
             ));
         }
@@ -139,9 +128,9 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
 }
 
-/// Seconds that these processors were busy for or taken away, and of it those taken away, from
-/// `/proc/stat`. `None` where it counts nothing, as in some sandboxes.
-fn busy(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
+/// Seconds that these processors were busy for or taken away, from `/proc/stat`. `None` where it counts
+/// nothing, as in some sandboxes.
+fn busy(stat: &str, allowed: &[usize]) -> Option<f64> {
     let of_cpu = |line: &str| {
         let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
         let ticks: Vec<f64> = ticks.split(' ').map_while(|t| t.parse().ok()).collect();
@@ -150,11 +139,10 @@ fn busy(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        (allowed.contains(&cpu.parse().ok()?)).then_some((busy / TICKS, steal / TICKS))
+        (allowed.contains(&cpu.parse().ok()?)).then_some(busy)
     };
-    let of_cpus = stat.lines().filter_map(of_cpu);
-    let (all, stolen) = of_cpus.fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
-    (all > 0.0).then_some((all, stolen))
+    let ticks: f64 = stat.lines().filter_map(of_cpu).sum();
+    (ticks > 0.0).then_some(ticks / TICKS)
 }
 
 /// Seconds from `/proc/self/stat`: user and system time, and those of children.
@@ -184,7 +172,7 @@ intr 786493 0 0
 
     #[test]
     fn counters_are_read() {
-        assert_eq!(busy(STAT, &[0]), Some((2.0, 0.5)));
+        assert_eq!(busy(STAT, &[0]), Some(2.0));
         assert_eq!(busy(STAT, &[2]), None);
         assert_eq!(busy("cpu  0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n", &[0]), None);
         let stat = "7 (a ) b) R 1 7 7 0 -1 4194304 98 0 0 0 100 20 3 7 20 0 1 0 79681";
@@ -203,7 +191,6 @@ intr 786493 0 0
         let load = |millis, all, own, waited| Load {
             at: at + Duration::from_millis(millis),
             all,
-            stolen: 0.0,
             own,
             waited: Some(waited),
             waited_for_memory: Some(waited),
@@ -235,21 +222,21 @@ intr 786493 0 0
         let busiest = cores(0.1).max(cores(1.04));
         assert_eq!(
             busiest.disturbances(2),
-            ["background load: other programs used up to 1.0 of 2 cores: end them and run again"]
+            [
+                "background load: other programs, or the host of a virtual machine, used up to 1.0 of 2 cores: end \
+                 them and run again"
+            ]
         );
-        let stolen = Background {
-            stolen: 1.0,
+        let short_of_memory = Background {
+            cores: 0.0,
             waited_for_memory: 0.2,
-            ..busiest
         };
-        let found = stolen.disturbances(2);
+        let [found] = &short_of_memory.disturbances(2)[..] else {
+            panic!("one disturbance");
+        };
         assert!(
-            found[0].ends_with("cores: run again when the host has less to do"),
-            "{found:?}"
-        );
-        assert!(
-            found[1].contains("waited for memory 20 % of the time"),
-            "{found:?}"
+            found.contains("waited for memory 20 % of the time"),
+            "{found}"
         );
     }
 }

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 
 use crate::load::field;
-use crossover_results::model::environment::Numa;
 
 /// The nodes of a machine that have cores.
 pub struct Nodes {
@@ -46,22 +45,15 @@ impl Nodes {
         (!cores.is_empty()).then_some(Self { cores, gpu })
     }
 
-    /// What results keep, given `/proc/self/status`.
-    pub(crate) fn described(&self, status: &str) -> Numa {
-        let list = |name: &str| numbers(field(status, name)?);
-        let allowed = list("Cpus_allowed_list:");
-        let memory = list("Mems_allowed_list:").unwrap_or_default();
-        let is_used = |cores: &[usize]| {
-            let allowed = allowed.as_ref();
-            allowed.is_none_or(|allowed| cores.iter().any(|core| allowed.contains(core)))
-        };
-        let used = self.cores.iter().filter(|(_, cores)| is_used(cores));
-        Numa {
-            nodes: self.cores.keys().copied().collect(),
-            gpu: self.gpu,
-            threads: used.map(|(node, _)| *node).collect(),
-            memory: memory.into_iter().map(|node| node as u32).collect(),
-        }
+    /// The only node on whose cores this process may run, on a machine with others, and whether the GPU hangs
+    /// at another. `status` is the text of `/proc/self/status`.
+    pub(crate) fn kept_at(&self, status: &str) -> Option<(u32, bool)> {
+        let allowed = numbers(field(status, "Cpus_allowed_list:")?)?;
+        let is_used = |cores: &[usize]| cores.iter().any(|core| allowed.contains(core));
+        let mut used = self.cores.iter().filter(|(_, cores)| is_used(cores));
+        let (&node, _) = used.next().filter(|_| self.cores.len() > 1)?;
+        let is_far = self.gpu.is_some_and(|gpu| gpu != node);
+        used.next().is_none().then_some((node, is_far))
     }
 
     /// The cores of the node that the GPU hangs at, on a machine that has others too.
@@ -114,42 +106,34 @@ mod tests {
         (dir, sys)
     }
 
-    fn described(nodes: &[&str], gpu: Option<&str>, cores: &str) -> Numa {
+    fn kept_at(nodes: &[&str], gpu: Option<&str>, cores: &str) -> Option<(u32, bool)> {
         let (_dir, sys) = machine(nodes, gpu);
-        let status = format!("Name:\tx\nCpus_allowed_list:\t{cores}\nMems_allowed_list:\t0\n");
-        Nodes::below(&sys, Some("0000:65:00.0"))
-            .unwrap()
-            .described(&status)
+        let status = format!("Name:\tx\nCpus_allowed_list:\t{cores}\n");
+        Nodes::below(&sys, Some(GPU)).unwrap().kept_at(&status)
     }
 
     #[test]
     fn two_sockets() {
         let nodes = ["0-7,16-23", "8-15,24-31"];
-        let numa = described(&nodes, Some("1"), "0-31");
-        assert_eq!((&numa.nodes[..], numa.gpu), (&[0, 1][..], Some(1)));
-        assert_eq!(
-            (&numa.threads[..], &numa.memory[..]),
-            (&[0, 1][..], &[0][..])
-        );
-        assert_eq!(described(&nodes, Some("1"), "3,17").threads, [0]);
+        assert_eq!(kept_at(&nodes, Some("1"), "0-31"), None);
+        assert_eq!(kept_at(&nodes, Some("1"), "3,17"), Some((0, true)));
+        assert_eq!(kept_at(&nodes, Some("1"), "8-9"), Some((1, false)));
         let (_dir, sys) = machine(&nodes, Some("1"));
-        let nodes = Nodes::below(&sys, Some("0000:65:00.0")).unwrap();
+        let nodes = Nodes::below(&sys, Some(GPU)).unwrap();
         assert_eq!(nodes.cores_of_gpu().unwrap()[..2], [8, 9]);
     }
 
-    /// A socket in four parts, of which one is the GPU's, and a node that is the memory of a GPU.
-    #[test]
-    fn clusters_and_memory_alone() {
-        let numa = described(&["0-3", "4-7", "8-11", "12-15", ""], Some("2"), "0-15");
-        assert_eq!((&numa.nodes[..], numa.gpu), (&[0, 1, 2, 3][..], Some(2)));
-        assert_eq!(described(&["0-3", ""], Some("1"), "0-3").gpu, None);
-    }
-
+    /// A node without cores is the memory of a GPU.
     #[test]
     fn what_is_not_said_is_not_known() {
-        for gpu in [None, Some("-1"), Some("7"), Some("x")] {
-            assert_eq!(described(&["0", "1"], gpu, "0-1").gpu, None, "{gpu:?}");
+        for gpu in [None, Some("-1"), Some("7"), Some("x"), Some("2")] {
+            assert_eq!(
+                kept_at(&["0", "1", ""], gpu, "0"),
+                Some((0, false)),
+                "{gpu:?}"
+            );
         }
+        assert_eq!(kept_at(&["0-1"], Some("0"), "0"), None);
         let empty = tempfile::tempdir().unwrap();
         assert!(Nodes::below(empty.path(), None).is_none());
         let (_dir, sys) = machine(&["3-1"], None);

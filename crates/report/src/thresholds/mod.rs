@@ -23,7 +23,6 @@ use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::{self, Answer};
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
-use crossover_results::model::environment::Numa;
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
@@ -58,7 +57,7 @@ pub fn thresholds(report: &Report) -> Option<Thresholds> {
         machine: Held {
             cpu: environment.cpu.model.clone(),
             threads: environment.cpu.usable_cores,
-            numa_node: environment.numa.as_ref().and_then(Numa::kept_at),
+            numa_node: environment.numa_node,
             gpu: device.name.clone(),
             gpu_of_another_machine: report.reference.is_some(),
             driver: device.driver.clone(),

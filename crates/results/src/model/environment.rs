@@ -20,9 +20,10 @@ pub struct Environment {
     pub os: Option<String>,
     /// The processor.
     pub cpu: Cpu,
-    /// Where the process ran among the nodes of memory; `None` where the system does not say.
+    /// The NUMA node that the process was kept at; `None` on a machine with one, where the process could run
+    /// at several, and where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub numa: Option<Numa>,
+    pub numa_node: Option<u32>,
     /// The GPU that was used; `None` without one.
     pub gpu: Option<GpuInfo>,
     /// Why there is no GPU, in a sentence.
@@ -112,29 +113,6 @@ pub struct Cpu {
     pub memory_bytes: Option<u64>,
     /// Frequency governor, for example `performance`.
     pub governor: Option<String>,
-}
-
-/// The NUMA nodes of a machine, and where a process ran.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Numa {
-    /// Those with cores.
-    pub nodes: Vec<u32>,
-    /// The node that the GPU's link hangs at, where the system says it.
-    pub gpu: Option<u32>,
-    /// Nodes on whose cores the process could run.
-    pub threads: Vec<u32>,
-    /// Nodes from which it could have memory.
-    pub memory: Vec<u32>,
-}
-
-impl Numa {
-    /// The node that the process was kept at, on a machine with several.
-    pub fn kept_at(&self) -> Option<u32> {
-        match self.threads[..] {
-            [node] if self.nodes.len() > 1 => Some(node),
-            _ => None,
-        }
-    }
 }
 
 /// A GPU and the software that drives it.

@@ -16,7 +16,7 @@ pub mod telemetry;
 pub mod verified;
 
 pub use cost::{Cost, LinkBytes};
-pub use environment::{Cpu, Environment, GpuInfo, Numa, PcieLink};
+pub use environment::{Cpu, Environment, GpuInfo, PcieLink};
 pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Failure, PairedTimes, RunRecord, SCHEMA,

@@ -75,6 +75,7 @@ fn a_bad_setting_is_an_error_with_the_good_values() {
 }
 
 /// `crossover profile` with an executable in place of cargo that tells how it was called.
+#[cfg(unix)]
 mod profile {
     use super::*;
     use std::fs;
@@ -162,6 +163,7 @@ fn an_unknown_subcommand_fails() {
 
 /// A library in front of the machine's own, if it has one, hides it: the loader stops at the
 /// first file of that name.
+#[cfg(unix)]
 mod libraries {
     use super::*;
     use crossover_machine::Absence;
@@ -217,6 +219,7 @@ mod libraries {
 }
 
 /// With the results of the committed machine, whose GPU this one need not have.
+#[cfg(unix)]
 #[test]
 fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");

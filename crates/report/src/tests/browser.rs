@@ -35,7 +35,7 @@ pub(super) fn beside_the_committed(
         return;
     }
     let out = crate::tests::folder();
-    std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
+    crate::tests::copy_folder(&machines, &out.path().join(MACHINES));
     plant(&out.path().join("criterion"));
     opened(out.path(), test);
 }

@@ -1,7 +1,11 @@
 //! The report on planted results: what it reads, computes, says, writes and shows.
 
+// Tests in a browser need a Unix: it is a process group, and its pages are linked to.
+#[cfg(unix)]
 mod browser;
+#[cfg(unix)]
 mod cdp;
+#[cfg(unix)]
 mod chart;
 pub(crate) mod fixture;
 mod machines;
@@ -9,8 +13,11 @@ mod page;
 mod profiles;
 mod reading;
 mod records;
+#[cfg(unix)]
 mod screens;
+#[cfg(unix)]
 mod tables;
+#[cfg(unix)]
 mod tasks;
 mod telemetry;
 mod texts;
@@ -18,7 +25,6 @@ mod thresholds;
 
 use std::path::{Path, PathBuf};
 
-use nix::sys::statvfs::statvfs;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -30,14 +36,23 @@ use crate::write::{self, Written};
 /// A folder for planted results, which are thousands of small files: in memory where there is room for
 /// those of all tests, since most file systems take ten times longer to create them.
 pub(crate) fn folder() -> TempDir {
+    in_memory().unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"))
+}
+
+#[cfg(unix)]
+fn in_memory() -> Option<TempDir> {
     const ROOM: u64 = 1 << 30;
     let memory = Path::new("/dev/shm");
-    let has_room =
-        statvfs(memory).is_ok_and(|it| it.blocks_available() * it.fragment_size() >= ROOM);
-    let in_memory = has_room
+    let free = nix::sys::statvfs::statvfs(memory).ok()?;
+    let has_room = free.blocks_available() * free.fragment_size() >= ROOM;
+    has_room
         .then(|| tempfile::tempdir_in(memory).ok())
-        .flatten();
-    in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"))
+        .flatten()
+}
+
+#[cfg(not(unix))]
+fn in_memory() -> Option<TempDir> {
+    None
 }
 
 /// The folder of a report, and in it that of the results.
@@ -45,6 +60,19 @@ pub(crate) fn folders() -> (TempDir, PathBuf) {
     let dir = folder();
     let root = dir.path().join("criterion");
     (dir, root)
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let from = entry.unwrap().path();
+        let to = to.join(from.file_name().unwrap());
+        match from.is_dir() {
+            true => copy_folder(&from, &to),
+            false => _ = std::fs::copy(&from, &to).unwrap(),
+        }
+    }
 }
 
 /// Fails where one of these is not in the text.

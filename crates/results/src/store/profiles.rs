@@ -170,7 +170,8 @@ mod tests {
             let [problem] = &problems[..] else {
                 panic!("{reason}: {problems:?}")
             };
-            assert_eq!(problem.what, "/chain/gpu_each/64/profile/profile.json");
+            let file = Path::new("/chain/gpu_each/64/profile/profile.json");
+            assert_eq!(Path::new(&problem.what), file);
             assert!(problem.reason.contains(reason), "{}", problem.reason);
         }
     }

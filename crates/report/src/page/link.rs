@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 /// The way from the folder `from` to `to` as a URL reference; `None` when `to` is not there
 /// or there is no way (another drive).
 pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
-    let to = to.canonicalize().ok()?;
+    // Most benchmarks have no page, and this finds out with one call of the system.
+    let to = to.is_file().then(|| to.canonicalize().ok())??;
     let from = from.canonicalize().ok()?;
     let (mut a, mut b) = (from.components().peekable(), to.components().peekable());
     let mut shared = false;

@@ -4,7 +4,7 @@
 //! answers, is computed anew from them and not taken from the file.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
@@ -60,7 +60,8 @@ pub(crate) fn is_named(path: &Path) -> bool {
 pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
     let pack = || -> io::Result<Vec<u8>> {
         let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
-        serde_json::to_writer(&mut packed, record)?;
+        // Each write clears the rest of the buffer of the encoder, so there is one.
+        packed.write_all(&serde_json::to_vec(record)?)?;
         packed.finish()
     };
     let packed = pack().map_err(|error| FileError::io(path, error))?;

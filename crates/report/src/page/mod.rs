@@ -16,6 +16,7 @@ mod runs;
 mod script;
 mod table;
 mod tables;
+mod timeline;
 
 use std::path::Path;
 
@@ -309,9 +310,7 @@ fn implementations() -> Markup {
             (table::scroll("Implementations at this size", html! {
                 table.ranked {
                     thead { tr {
-                        @for (i, head) in heads.iter().enumerate() {
-                            th scope="col" aria-sort="none" class=[matches!(i, 1 | 2).then_some("n")] { button type="button" { (head) } }
-                        }
+                        @for (i, head) in heads.iter().enumerate() { th.n[matches!(i, 1 | 2)] scope="col" { (head) } }
                         th.bar aria-hidden="true" {}
                     } }
                     tbody #i-rows {}

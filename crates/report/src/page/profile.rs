@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use crate::page::link;
 use crate::page::table::scroll;
+use crate::page::{link, timeline};
 use crate::profile::{source, summary, tables};
 use crate::report::Report;
-use crossover_draw::timeline::{self, Iteration};
 use crossover_profile::Table;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::Profiled;
@@ -22,9 +21,6 @@ const MOST: usize = 24;
 
 /// Rows of a table that are shown; the rest are counted.
 const MOST_ROWS: usize = 12;
-
-/// Of two timelines on one scale the longer one is at most this many times as long.
-const FARTHEST: f64 = 20.0;
 
 /// The profiles of a group, for each machine that has any.
 pub(super) fn profiles(report: &Report, group: &str, out: &Path) -> Markup {
@@ -80,41 +76,20 @@ fn of_size(
     machine: &MachineResults,
     out: &Path,
 ) -> Markup {
+    let drawn = profiled.iter().map(|p| {
+        let profile = &p.profile;
+        (
+            &*p.id.function,
+            &*profile.summary.sentence,
+            &profile.timeline,
+        )
+    });
+    let drawn: Vec<_> = drawn.collect();
     html! {
         h4 { (report.topic(group).at(size)) }
-        @for scale in scales(profiled) {
-            @let iterations: Vec<Iteration> = scale.iter().map(|p| iteration(p)).collect();
-            @if let Some(svg) = timeline::svg(&iterations) {
-                figure.timeline.scroll tabindex="0" role="region" aria-label="Timelines of one iteration" { (svg) }
-            }
-        }
+        (timeline::timelines(&drawn))
         @for one in profiled { (details(one, machine, out)) }
     }
-}
-
-fn iteration(profiled: &Profiled) -> Iteration<'_> {
-    Iteration {
-        name: profiled.id.function.clone(),
-        remark: profiled.profile.summary.sentence.clone(),
-        timeline: &profiled.profile.timeline,
-    }
-}
-
-/// Those that share a scale, each in the order of the rows: one so short that nothing would be
-/// seen of it beside the longest has a scale of its own, with others like it.
-fn scales<'a>(profiled: &[&'a Profiled]) -> Vec<Vec<&'a Profiled>> {
-    let length = |p: &Profiled| p.profile.timeline.length_ns;
-    let mut rest: Vec<&Profiled> = (profiled.iter().copied())
-        .filter(|p| iteration(p).is_drawn())
-        .collect();
-    let mut scales = Vec::new();
-    while !rest.is_empty() {
-        let longest = rest.iter().map(|p| length(p)).fold(0.0, f64::max);
-        let (near, far) = (rest.into_iter()).partition(|p| length(p) * FARTHEST >= longest);
-        scales.push(near);
-        rest = far;
-    }
-    scales
 }
 
 fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {

@@ -7,7 +7,7 @@ use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::machines::{commit, laptop};
 use crate::tests::refreshed;
-use crossover_profile::{Place, RangeRow};
+use crossover_profile::Place;
 use crossover_results::model::Cost;
 use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, product};
 use crossover_words::Clock;
@@ -74,15 +74,11 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
             1,
             "{group}"
         );
-        let drawn = part.split("</svg>").next().unwrap();
-        let heading = |name: &&str| drawn.find(&format!(">{name}</tspan>")).expect(name);
+        let drawn = part.split("</figure>").next().unwrap();
+        let heading = |name: &&str| drawn.find(&format!("<b>{name}</b>")).expect(name);
         let places: Vec<usize> = names.iter().map(heading).collect();
         assert!(places.is_sorted(), "{group}: {places:?}");
-        assert_eq!(
-            drawn.matches("text-anchor=\"end\"").count(),
-            lanes,
-            "{group}"
-        );
+        assert_eq!(drawn.matches("class=\"lane ").count(), lanes, "{group}");
         assert_eq!(
             part.matches("<details class=\"profile\"").count(),
             names.len()
@@ -95,20 +91,6 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
     fs::remove_dir_all(root.join("chain/gpu_replayed/1024/profile")).unwrap();
     let page = self::page(&root, dir.path());
     assert_eq!(page.matches("Where the time goes").count(), 2);
-}
-
-#[test]
-fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
-    let (dir, root) = crate::tests::folders();
-    profiled(&root);
-    plant(&root, &pieces("chain/gpu/pieces/1024", 1));
-    let page = page(&root, dir.path());
-    let part = part(&page, "chain");
-    let figures: Vec<&str> = part.split("<figure class=\"timeline").skip(1).collect();
-    assert_eq!(figures.len(), 2);
-    let [long, short] = [figures[0], figures[1]].map(|f| f.split("</svg>").next().unwrap());
-    assert!(long.contains(">gpu/pieces<") && !long.contains(">gpu/each<"));
-    holds(short, &[">gpu/each<", ">gpu/replayed<"]);
 }
 
 #[test]
@@ -131,45 +113,4 @@ fn a_record_carries_profiles_and_another_machines_are_shown() {
     laptop(&own);
     let page = page(&own, &here);
     assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 3);
-}
-
-#[test]
-fn each_column_and_line_is_on_the_page() {
-    let (dir, root) = crate::tests::folders();
-    let f = Fixture::new(&root, Some("Example GPU"));
-    let mut profile = eager("chain/gpu/each/1024");
-    profile.ranges = ["step", "step / forward"]
-        .map(|name| RangeRow {
-            name: name.to_owned(),
-            per_iteration: 1.0,
-            host_ns_per_iteration: 5e3,
-            device_ns_per_iteration: 1.2e3,
-            share: 0.25,
-        })
-        .into();
-    profile.notes = vec!["the gate was off".to_owned()];
-    let call = profile.calls[0].clone();
-    profile.calls = vec![call; 15];
-    plant(&root, &profile);
-    plant(&root, &product("chain/gpu/product/2048", Place::Pinned));
-    f.row("chain/gpu/each/1024", Clock::Wall, 75.6e3);
-    let page = page(&root, &dir.path().join("here"));
-    holds(
-        &page,
-        &[
-            // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
-            "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
-            "copy pinned to device, 16.8 MB",
-            "55.0 GB/s",
-            "16×8",
-            "step / forward",
-            "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
-            "<dt>idle</dt><dd>37.8 µs</dd>",
-            "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
-            "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
-            "<dt>note</dt><dd>the gate was off</dd>",
-            "<dt>in short</dt><dd>idle 50 %: bound by launches</dd>",
-            "and 3 more",
-        ],
-    );
 }

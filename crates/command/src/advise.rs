@@ -35,7 +35,12 @@ pub(crate) struct Arguments {
     )]
     data: Residency,
     /// Number of operations on the same data, which are moved once
-    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "TIMES",
+        default_value_t = 1,
+        requires = "operation"
+    )]
     reuse: u32,
     /// Include the cold start: the call is the first one of its process on the GPU
     #[arg(long)]
@@ -161,10 +166,5 @@ fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> 
         "amounts are numbers from zero on, and the limits of the machine have to be known: run \
          the groups transfer and cold_start with a GPU, or name a file with --thresholds",
     )?;
-    Ok(decision_in_words::unmeasured(
-        &work,
-        data,
-        &moved,
-        arguments.reuse,
-    ))
+    Ok(decision_in_words::unmeasured(&work, data, &moved))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::group::Group as View;
 use crate::report::Report;
 use crate::thresholds;
+use crate::thresholds::decision_in_words::{choice_words, decision};
 use crossover_advice::thresholds::{Operation, Place, Thresholds};
 use crossover_advice::{Advice, Answer, Breakpoint, Choice, Question, Residency};
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
@@ -37,18 +38,6 @@ pub(super) fn place_words(data: Residency) -> [&'static str; 3] {
         Residency::Queued => ("queued", "Kept there and queued"),
     };
     [data.words(), column, instead]
-}
-
-/// The words for each choice, before the speedup. About the GPU of another machine they advise nothing.
-fn choice_words(choice: Choice, another: Option<&str>) -> String {
-    let with = another.map(|gpu| format!("with {} this would be", thresholds::with_article(gpu)));
-    match (choice, with) {
-        (Choice::Gpu, None) => "use the GPU; it is".to_owned(),
-        (Choice::Cpu, None) => "stay on the CPU; the GPU is".to_owned(),
-        (Choice::Unsure, None) => "unsure; the GPU is about".to_owned(),
-        (Choice::Gpu | Choice::Cpu, Some(with)) => with,
-        (Choice::Unsure, Some(with)) => format!("unsure; {with} about"),
-    }
 }
 
 /// What may be asked of the results of a report.
@@ -131,12 +120,6 @@ impl Verdicts {
         size.or_else(|| sizes.clone().next()).unwrap_or(1)
     }
 
-    /// The GPU's name, if it is another machine's.
-    fn another(&self) -> Option<&str> {
-        let machine = &self.thresholds().machine;
-        machine.gpu_of_another_machine.then_some(&*machine.gpu)
-    }
-
     /// What the script needs of a group; `None` where it answers nothing.
     pub(crate) fn of_group(&self, group: &Group) -> Option<GroupVerdict> {
         let operation = self.advice.operation(&group.name)?;
@@ -185,12 +168,8 @@ impl Verdicts {
             "{}, {}, {}: {}.",
             topic.title,
             topic.at(*size),
-            place_words(*data)[0],
-            answer.estimate.map_or(String::new(), |e| format!(
-                "{} {}",
-                choice_words(answer.choice, self.another()),
-                by_how_much(e.speedup, Some((e.low, e.high)))
-            )),
+            data.words(),
+            decision(&self.advice, &answer),
         );
         let mut more = Vec::new();
         for other in PLACES.into_iter().filter(|other| other != data) {
@@ -209,9 +188,10 @@ impl Verdicts {
 
 /// Words that the script takes from here.
 pub(super) fn said(verdicts: Option<&Verdicts>, base: &str) -> Value {
-    let another = verdicts.and_then(Verdicts::another);
-    let choices = [Choice::Cpu, Choice::Gpu, Choice::Unsure];
-    let choices = choices.map(|choice| choice_words(choice, another));
+    let choices = verdicts.map(|verdicts| {
+        let all = [Choice::Cpu, Choice::Gpu, Choice::Unsure];
+        all.map(|choice| choice_words(&verdicts.advice, choice))
+    });
     json!({
         "base": base,
         "uses": USES,

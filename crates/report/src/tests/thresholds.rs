@@ -92,7 +92,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
     let advice = advice(&report);
     let asked = Question::new("op", 1000).data(Residency::Queued);
     let said = decision_in_words::measured(&advice, &thresholds.operations[0], &asked);
-    let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; the GPU is ";
+    let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; it is ";
     assert!(said.starts_with(verdict), "{said}");
 }
 
@@ -140,7 +140,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
     let far = said(&Question::new("matmul", 4096).data(Residency::Queued));
     let begin = [
-        "matmul, N = 4,096, on the device, a queue of calls: use the GPU; the GPU is ",
+        "matmul, N = 4,096, on the device, a queue of calls: use the GPU; it is ",
         "CPU ",
         "basis: measured at this size",
         "one call: the GPU wins from N = ",
@@ -151,7 +151,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     assert!(far.lines().count() >= begin.len(), "{far}");
     holds(
         &far,
-        &["× as fast (", "; GPU ", "nearest to its compute limit"],
+        &["× faster (", "; GPU ", "nearest to its compute limit"],
     );
     let near = said(&Question::new("matmul", 16));
     holds(

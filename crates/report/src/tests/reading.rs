@@ -1,4 +1,4 @@
-//! Broken, foreign and half-written files are named, and the rest is read.
+//! Results that must not be shown, those of other machines, and reports that cannot be made.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::report::{Options, ReportError, read};
 use crate::tests::fixture::Fixture;
 use crate::tests::holds;
-use crate::tests::machines::{full, laptop};
+use crate::tests::machines::laptop;
 use crate::tests::refreshed;
 use crate::write;
 use crossover_results::model::GpuInfo;
@@ -26,63 +26,6 @@ fn two(root: &Path) -> Fixture {
 
 fn ids(machine: &MachineResults) -> Vec<&str> {
     machine.benchmarks().map(|b| b.id.as_str()).collect()
-}
-
-/// Breaks one file of the second benchmark; the first must stay and the file be named.
-fn broken(file: &str, content: &[u8]) -> MachineResults {
-    let dir = crate::tests::folder();
-    let f = two(dir.path());
-    fs::write(f.dir(BAD).join(file), content).unwrap();
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert!(
-        ids(&machine).contains(&GOOD),
-        "{file}: the sound one is gone"
-    );
-    machine
-}
-
-fn names(machine: &MachineResults, file: &str) -> bool {
-    machine
-        .problems
-        .iter()
-        .any(|p| p.what.ends_with(file) && !p.reason.is_empty())
-}
-
-#[test]
-fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
-    let dir = crate::tests::folder();
-    full(dir.path(), "Example GPU");
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert_eq!(machine.problems, []);
-    let group = machine.group("matmul").unwrap();
-    let cublas = group.find("gpu/cublas").unwrap();
-    assert_eq!(cublas.clock, Some(Clock::EventsGated));
-    assert_eq!(cublas.at(64).unwrap().samples, Some(30));
-    assert_eq!(machine.limits.ceiling("gpu_copy"), Some(4.26e12));
-    assert!(cublas.points.windows(2).all(|w| w[0].size < w[1].size));
-}
-
-#[test]
-fn a_stale_sidecar_is_rejected() {
-    let dir = crate::tests::folder();
-    let f = two(dir.path());
-    let other = r#"{"iters": [1.0], "times": [5.0]}"#;
-    fs::write(f.dir(BAD).join("sample.json"), other).unwrap();
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert!(names(&machine, SIDECAR));
-    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
-    assert_eq!(series.clock, None);
-}
-
-/// Criterion's estimates are not read, so files of other samples beside them change nothing.
-#[test]
-fn a_time_rests_on_the_samples_alone() {
-    for text in ["", r#"{"median": {"point_estimate": 5.0}}"#] {
-        let machine = broken("estimates.json", text.as_bytes());
-        let of = |id: &str| machine.benchmarks().find(|b| b.id == id).unwrap().median_ns;
-        assert_eq!(machine.problems, []);
-        assert_eq!((of(GOOD), of(BAD)), (1000.0, 2000.0));
-    }
 }
 
 #[test]
@@ -192,36 +135,6 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
     let error = write::refresh(&root, &out, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("out"), "{error}");
     assert!(error.to_string().contains("--out"), "{error}");
-}
-
-#[test]
-fn one_size_and_no_cpu_still_make_a_report() {
-    let (dir, root) = crate::tests::folders();
-    two(&root);
-    let out = dir.path().join("out");
-    let written = write::refresh(&root, &out, &Options::default()).unwrap();
-    assert_eq!(written.table, "");
-}
-
-/// A terminal obeys what follows an escape, and XML knows no control character at all.
-#[test]
-fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
-    let evil = ["\u{1b}[31m", "\n", "\0", "\u{9b}2J", "\u{202e}"];
-    for evil in evil {
-        let id = serde_json::json!({
-            "group_id": "matmul", "function_id": format!("gpu/{evil}x"), "value_str": "64",
-        });
-        let machine = broken("benchmark.json", id.to_string().as_bytes());
-        assert_eq!(ids(&machine), [GOOD]);
-        let problem = machine
-            .problems
-            .iter()
-            .find(|p| p.reason.contains("its id"));
-        let problem = problem.expect("it is named");
-        assert!(problem.what.ends_with("benchmark.json"));
-        assert!(!problem.reason.contains(evil), "{:?}", problem.reason);
-        assert!(problem.reason.contains("rename the benchmark"));
-    }
 }
 
 #[test]

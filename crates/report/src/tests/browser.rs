@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::report::Options;
 use crate::tests::cdp::{Browser, Driven, chromium};
@@ -20,7 +21,7 @@ pub(super) fn with_page(
 ) {
     let (dir, root) = crate::tests::folders();
     plant(&root);
-    opened(dir.path(), test);
+    opened(&written(dir.path()), test);
 }
 
 /// The same of what `plant` plants beside the committed machines; says so where none is committed.
@@ -28,28 +29,51 @@ pub(super) fn beside_the_committed(
     plant: impl FnOnce(&Path),
     test: impl FnOnce(&mut Browser, &Page) -> Driven,
 ) {
-    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
-    let machines = reports.join(MACHINES);
-    if !machines.is_dir() {
-        eprintln!("skipped: no machine is committed");
-        return;
-    }
     let out = crate::tests::folder();
-    crate::tests::copy_folder(&machines, &out.path().join(MACHINES));
-    plant(&out.path().join("criterion"));
-    opened(out.path(), test);
+    if copy_committed(out.path()) {
+        plant(&out.path().join("criterion"));
+        opened(&written(out.path()), test);
+    }
 }
 
-/// The page of the results in a folder, opened.
-fn opened(out: &Path, test: impl FnOnce(&mut Browser, &Page) -> Driven) {
+/// The page of the committed machines alone, written once for all tests.
+pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Page) -> Driven) {
+    static PAGE: OnceLock<Option<Page>> = OnceLock::new();
+    let page = PAGE.get_or_init(|| {
+        let out = screenshots().join("committed");
+        // Of an earlier run, with the records of that time.
+        let _ = fs::remove_dir_all(&out);
+        copy_committed(&out).then(|| written(&out))
+    });
+    if let Some(page) = page {
+        opened(page, test);
+    }
+}
+
+/// Copies the committed machines beside the page in `out`; false where there are none.
+fn copy_committed(out: &Path) -> bool {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
+    let machines = reports.join(MACHINES);
+    match machines.is_dir() {
+        true => crate::tests::copy_folder(&machines, &out.join(MACHINES)),
+        false => eprintln!("skipped: no machine is committed"),
+    }
+    machines.is_dir()
+}
+
+/// The page of the results in a folder.
+fn written(out: &Path) -> Page {
     let root = out.join("criterion");
-    let page = write::refresh(&root, out, &Options::default())
-        .unwrap()
-        .page;
+    let written = write::refresh(&root, out, &Options::default()).unwrap();
+    let page = written.page;
+    Page { root, page }
+}
+
+fn opened(page: &Page, test: impl FnOnce(&mut Browser, &Page) -> Driven) {
     with_browser(|browser| {
         browser.look(1400, 900, false)?;
-        browser.open(&page)?;
-        test(browser, &Page { root, page })?;
+        browser.open(&page.page)?;
+        test(browser, page)?;
         clean(browser);
         Ok(())
     });

@@ -1,19 +1,16 @@
-//! The whole page on screens of several kinds: with odd names, many groups, timelines, and as the
-//! committed reference has it.
+//! The page on screens of several kinds: without scripts, with odd names, with timelines, and that of the
+//! committed record.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::json;
 
-use crate::tests::browser::{beside_the_committed, photograph, text, with_page};
-use crate::tests::chart::{enter, labels_are_apart};
-use crate::tests::fixture::Fixture;
+use crate::tests::browser::{on_the_committed_page, photograph, with_page};
+use crate::tests::chart::labels_are_apart;
 use crate::tests::holds;
-use crate::tests::machines::{full, powers};
+use crate::tests::machines::full;
 use crate::tests::profiles::profiled;
-use crossover_results::model::Cost;
-use crossover_words::Clock;
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
 #[test]
@@ -84,31 +81,39 @@ const BROKEN: &str = r"[...document.querySelectorAll('.map :is(th, a, small)')].
      return lines.length > 1 || lines.some(line => line.left < left || line.right > right);
    }).map(word => word[0])))";
 
+/// What is wider than the screen, and does not scroll by itself.
+const WIDE: &str = "[...document.querySelectorAll('main *')].filter(e => !e.parentElement.closest('.scroll') \
+   && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 99))";
+
 /// The committed machines, where there are any.
 #[test]
 fn the_committed_reference() {
-    beside_the_committed(
-        |_| {},
-        |browser, page| {
-            // What a reader has to load, to scroll and to read.
-            let bytes = fs::metadata(&page.page)?.len();
-            let shown = browser.eval(
+    on_the_committed_page(|browser, page| {
+        // What a reader has to load, to scroll and to read.
+        let bytes = fs::metadata(&page.page)?.len();
+        let shown = browser.eval(
                 "[document.documentElement.scrollHeight, document.body.innerText.match(/\\d[\\d,.]*/g).length]",
             )?;
-            eprintln!("{bytes} bytes; height and numbers: {shown}");
-            assert!(bytes <= 400_000, "{bytes}");
-            let at_most = |at: usize, most: u64| shown[at].as_u64().is_some_and(|n| n <= most);
-            assert!(at_most(0, 8_000) && at_most(1, 450), "{shown}");
-            let labels = labels_are_apart(browser)?;
-            assert!(labels >= 3, "{labels}");
-            let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
-            assert!(cells.as_u64() >= Some(20), "{cells}");
-            browser.look(390, 844, false)?;
-            browser.open(&page.page)?;
-            assert_eq!(browser.eval(BROKEN)?, json!([]), "on a phone");
-            photograph(browser, "reference")
-        },
-    );
+        eprintln!("{bytes} bytes; height and numbers: {shown}");
+        assert!(bytes <= 400_000, "{bytes}");
+        let at_most = |at: usize, most: u64| shown[at].as_u64().is_some_and(|n| n <= most);
+        assert!(at_most(0, 8_000) && at_most(1, 450), "{shown}");
+        let labels = labels_are_apart(browser)?;
+        assert!(labels >= 3, "{labels}");
+        let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
+        assert!(cells.as_u64() >= Some(20), "{cells}");
+        browser.look(390, 844, false)?;
+        browser.open(&page.page)?;
+        assert_eq!(browser.eval(BROKEN)?, json!([]), "on a phone");
+        for page in [page.page.clone(), page.of("matmul"), page.of("fft")] {
+            browser.open(&page)?;
+            browser.eval("document.querySelectorAll('details').forEach(d => d.open = true)")?;
+            browser.drawn()?;
+            assert_eq!(browser.eval(WIDE)?, json!([]), "{}", page.display());
+        }
+        browser.open(&page.page)?;
+        photograph(browser, "reference")
+    });
 }
 
 /// Also for whoever wants to look: light and dark, wide and narrow.
@@ -118,71 +123,19 @@ fn timelines_fit_every_screen() {
         |root| drop(profiled(root)),
         |browser, page| {
             browser.open(&page.of("chain"))?;
-            // Every text that is drawn stays within its drawing, and a name within its block.
             let outside = browser.eval(
-            "[...document.querySelectorAll('.timeline svg')].flatMap(svg => {
-               const box = svg.getBoundingClientRect();
-               return [...svg.querySelectorAll('text,rect')].filter(t => {
-                 const b = t.getBoundingClientRect();
-                 return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
-               }).map(t => t.textContent)})",
-        )?;
+                "[...document.querySelectorAll('.lane')].flatMap(lane => {
+                   const box = lane.lastElementChild.getBoundingClientRect();
+                   return [...lane.querySelectorAll('i')].filter(block => {
+                     const b = block.getBoundingClientRect();
+                     return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
+                   }).map(block => block.title)})",
+            )?;
             assert_eq!(outside, json!([]));
-            let drawn = browser.eval("document.querySelectorAll('.timeline svg rect').length")?;
+            let drawn = browser.eval("document.querySelectorAll('.lane i').length")?;
             assert!(drawn.as_u64().is_some_and(|n| n > 90), "{drawn}");
             photograph(browser, "profiles")?;
             Ok(())
         },
     );
-}
-
-/// So many groups that a phone gets no plots of its own.
-#[test]
-fn a_page_of_many_groups() {
-    const GROUPS: usize = 45;
-    let plant = |root: &Path| {
-        let f = Fixture::new(root, Some("Example GPU"));
-        let name = |group: usize| format!("group_{group:02}_with_a_name_that_is_rather_long");
-        for group in 0..GROUPS {
-            for (row, steep) in [("cpu/a", 1.2), ("gpu/a", 1.0), ("gpu/b", 0.9)] {
-                let series = format!("{}/{row}", name(group));
-                let time = |n: f64| 3e3 * (n / 256.0).powf(steep);
-                f.curve(&series, Clock::Wall, &powers(4, 12, 2), time, |_| {
-                    Cost::default()
-                });
-            }
-        }
-    };
-    with_page(plant, |browser, planted| {
-        let options = "document.querySelectorAll('#v-operation option').length";
-        assert_eq!(browser.eval(options)?, GROUPS);
-        for (width, height) in [(1400, 900), (390, 844)] {
-            browser.look(width, height, false)?;
-            browser.open(&planted.page)?;
-            let links = "document.querySelectorAll('#groups a[href^=groups]').length";
-            assert_eq!(browser.eval(links)?, GROUPS, "at {width}");
-            // Everything unfolded, no section lies on another, and none is wider than the screen.
-            browser.eval("document.querySelectorAll('details').forEach(d => d.open = true)")?;
-            browser.drawn()?;
-            let overlaps = "[...document.querySelectorAll('main > section')].map(s => s.getBoundingClientRect())\
-                .filter((r, i, all) => i > 0 && r.top < all[i - 1].bottom - 1).length";
-            assert_eq!(browser.eval(overlaps)?, 0, "at {width}");
-            let wide = format!(
-                "[...document.querySelectorAll('main *')].filter(e => !e.parentElement.closest('.scroll') \
-                && e.getBoundingClientRect().right > {width} + 1).map(e => e.outerHTML.slice(0, 99))"
-            );
-            assert_eq!(browser.eval(&wide)?, json!([]), "at {width}");
-            // All of the page takes the group that is chosen.
-            enter(
-                browser,
-                "operation",
-                "group_44_with_a_name_that_is_rather_long",
-            )?;
-            assert!(text(browser, "#i-rows")?.contains("gpu/b"));
-            assert!(labels_are_apart(browser)? >= 1, "at {width}");
-            browser.eval("document.querySelector('#groups a[href*=group_44]').click()")?;
-            browser.until("document.querySelector('#group-group_44_with_a_name_that_is_rather_long') !== null")?;
-        }
-        Ok(())
-    });
 }

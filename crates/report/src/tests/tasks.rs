@@ -1,171 +1,125 @@
-//! Eight things that a reader wants to know, found on the page by script: how many steps each takes,
-//! and the sentence that says it. On the committed record, whose figures may be those of another one
-//! some day: what is asserted is what kind of answer it is.
+//! Eight things that a reader wants to know, each found on the page by script. The page is that of the
+//! committed record, whose figures change with it: the tests assert what kind of answer it is.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::tests::browser::{beside_the_committed, text};
+use crate::tests::browser::{beside_the_committed, on_the_committed_page, text};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::chart::enter;
 use crate::tests::holds;
 use crate::tests::machines::laptop;
-use crossover_words::units;
 
-/// Somebody who looks for something.
-struct Reader<'b> {
-    browser: &'b mut Browser,
-    page: PathBuf,
-    steps: usize,
+/// The cells of the rows that a selector names.
+fn rows(browser: &mut Browser, selector: &str) -> Driven<Vec<Vec<String>>> {
+    let cells = browser.eval(&format!(
+        "[...document.querySelectorAll('{selector}')].map(row => [...row.cells].map(c => c.textContent.trim()))"
+    ))?;
+    Ok(serde_json::from_value(cells)?)
 }
 
-impl Reader<'_> {
-    fn enter(&mut self, field: &str, value: &str) -> Driven {
-        self.steps += 1;
-        enter(self.browser, field, value)
-    }
+/// The row that begins with a name.
+fn row(browser: &mut Browser, table: &str, name: &str) -> Driven<Vec<String>> {
+    let mut rows = rows(browser, table)?.into_iter();
+    let found = rows.find(|cells| cells[0].starts_with(name));
+    Ok(found.ok_or(format!("no row {name} in {table}"))?)
+}
 
-    fn click(&mut self, selector: &str) -> Driven {
-        self.steps += 1;
-        let click = format!("document.querySelector({selector:?}).click()");
-        self.browser.eval(&click)?;
-        self.browser.drawn()
-    }
-
-    /// The cells of a row whose first one begins with `name`, where it is shown.
-    fn row(&mut self, table: &str, name: &str) -> Driven<Vec<String>> {
-        let find = format!(
-            "[...document.querySelectorAll({table:?})].map(row => [...row.cells].filter(c => c.checkVisibility() && c.className !== 'bar')\
-             .map(c => c.textContent.trim())).find(cells => cells[0]?.startsWith({name:?}))"
+#[test]
+fn is_a_product_of_500_worth_moving_from_ordinary_memory() {
+    on_the_committed_page(|browser, _| {
+        enter(browser, "size", "500")?;
+        let says = text(browser, "#v-says")?;
+        holds(
+            &says,
+            &["Matrix product, N = 500, in ordinary memory: ", "GPU", "× "],
         );
-        let cells = self.browser.eval(&find)?;
-        let cells = cells
-            .as_array()
-            .ok_or(format!("no row {name} in {table}"))?;
-        Ok(cells
-            .iter()
-            .filter_map(|c| c.as_str().map(str::to_owned))
-            .collect())
-    }
-
-    /// What was seen; the next task begins at the top of the page.
-    fn done(&mut self, task: &str, seen: &str) -> Driven {
-        eprintln!("{task}: {}: {seen}", units::counted(self.steps, "step"));
-        self.steps = 0;
-        self.browser.open(&self.page.clone())
-    }
-}
-
-/// Someone before the page of what `plant` plants beside the committed machines.
-fn read(plant: impl FnOnce(&Path), test: impl FnOnce(&mut Reader) -> Driven) {
-    beside_the_committed(plant, |browser, page| {
-        test(&mut Reader {
-            browser,
-            page: page.page.clone(),
-            steps: 0,
-        })
+        Ok(())
     });
 }
 
 #[test]
-fn seven_tasks_on_the_committed_record() {
-    read(
-        |_| {},
-        |reader| {
-            reader.enter("size", "500")?;
-            let says = text(reader.browser, "#v-says")?;
-            assert!(
-                says.starts_with("Matrix product, N = 500, in ordinary memory: "),
-                "{says}"
-            );
-            holds(&says, &["GPU", "× ", " to "]);
-            reader.done("a: N = 500 from ordinary memory", &says)?;
-
-            reader.enter("size", "512")?;
-            let gain = reader.row("#w-rows tr", "Pin the host memory")?;
-            assert!(
-                gain[1].ends_with("× faster") && gain[2] == "with data in ordinary memory",
-                "{gain:?}"
-            );
-            reader.done("b: what pinning gains at 512", &gain.join(", "))?;
-
-            reader.enter("size", "1024")?;
-            let cublas = reader.row("#i-rows tr", "gpu/cublas")?;
-            holds(&cublas[3], &[" % of ", "peak"]);
-            reader.done(
-                "c: how near cuBLAS is to the roof at 1,024",
-                &cublas.join(", "),
-            )?;
-
-            reader.enter("data", "pinned")?;
-            let why = text(reader.browser, "#p-says")?;
-            holds(&why, &["processes measured ", "×"]);
-            reader.done("d: why an answer is uncertain", &why)?;
-
-            reader.click("footer a[href='results.csv']")?;
-            let csv = fs::read_to_string(reader.page.with_file_name("results.csv"))?;
-            let lines = csv.lines().count();
-            assert!(lines > 500 && csv.starts_with("machine,id,"), "{lines}");
-            reader.done(
-                "e: all numbers as one file",
-                &format!("results.csv, {lines} lines"),
-            )?;
-
-            reader.enter("operation", "transformer")?;
-            reader.enter("data", "pinned")?;
-            let says = text(reader.browser, "#v-says")?;
-            let link = reader
-                .browser
-                .eval("document.querySelector('#view-link').href")?;
-            let link = link.as_str().unwrap_or_default().to_owned();
-            reader.browser.open(&reader.page.clone())?;
-            reader.browser.eval(&format!("location.href = {link:?}"))?;
-            reader.browser.reload()?;
-            assert_eq!(text(reader.browser, "#v-says")?, says);
-            // To copy the link.
-            reader.steps = 1;
-            let hash = &link[link.find('#').unwrap()..];
-            reader.done("f: a link to a view", &format!("{hash}: {says}"))?;
-
-            reader.enter("size", "256")?;
-            let best = reader.browser.eval("[...document.querySelectorAll('#i-rows .best')].map(r => [...r.cells].slice(0, 5).map(c => c.textContent).join(', '))")?;
-            let best: Vec<&str> = best
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter_map(|b| b.as_str())
-                .collect();
-            assert!(
-                best.len() >= 3
-                    && best
-                        .iter()
-                        .any(|b| b.contains(" % of ") || b.contains("launches")),
-                "{best:?}"
-            );
-            reader.done(
-                "h: the fastest at 256 of each clock, and why",
-                &best.join("; "),
-            )
-        },
-    );
+fn what_does_pinning_gain_at_512() {
+    on_the_committed_page(|browser, _| {
+        enter(browser, "size", "512")?;
+        let gain = row(browser, "#w-rows tr", "Pin the host memory")?;
+        assert!(gain[1].ends_with("× faster"), "{gain:?}");
+        assert_eq!(gain[2], "with data in ordinary memory");
+        Ok(())
+    });
 }
 
-/// This machine has no GPU: its CPU against that of the committed one, and no advice to use it.
 #[test]
-fn this_machine_with_the_gpu_of_the_committed_one() {
-    read(
-        |root| drop(laptop(root)),
-        |reader| {
-            let banner = text(reader.browser, ".banner")?;
-            holds(&banner, &["There is no GPU here.", "NVIDIA H"]);
-            let says = text(reader.browser, "#v-says")?;
-            holds(&says, &["with an NVIDIA H", " this would be ", "× faster"]);
-            let claims = "document.querySelector('#groups a[href=\"claims.html\"]').click()";
-            reader.browser.eval(claims)?;
-            reader
-                .browser
-                .until("document.querySelectorAll('article.finding').length > 40")?;
-            reader.done("g: this machine with the committed GPU", &says)
-        },
-    );
+fn how_near_is_cublas_to_its_limit_at_1024() {
+    on_the_committed_page(|browser, _| {
+        enter(browser, "size", "1024")?;
+        let cublas = row(browser, "#i-rows tr", "gpu/cublas")?;
+        holds(&cublas[3], &[" % of ", "peak"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn how_sure_is_an_answer() {
+    on_the_committed_page(|browser, _| {
+        enter(browser, "data", "pinned")?;
+        holds(
+            &text(browser, "#p-says")?,
+            &["processes measured ", "×", ": "],
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn where_are_all_numbers_as_a_file() {
+    on_the_committed_page(|browser, page| {
+        let file = browser.eval("document.querySelector('footer a').getAttribute('href')")?;
+        let csv = page.page.with_file_name(file.as_str().unwrap());
+        let csv = fs::read_to_string(csv)?;
+        assert!(csv.lines().count() > 500 && csv.starts_with("machine,id,"));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_address_leads_to_this_view() {
+    on_the_committed_page(|browser, page| {
+        enter(browser, "operation", "transformer")?;
+        enter(browser, "data", "pinned")?;
+        let says = text(browser, "#v-says")?;
+        let link = browser.eval("document.querySelector('#view-link').href")?;
+        browser.open(&page.page)?;
+        assert_ne!(text(browser, "#v-says")?, says);
+        browser.eval(&format!("location.href = {link}"))?;
+        browser.reload()?;
+        assert_eq!(text(browser, "#v-says")?, says);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_the_fastest_of_each_clock_at_256_and_why() {
+    on_the_committed_page(|browser, _| {
+        enter(browser, "operation", "transformer")?;
+        enter(browser, "size", "256")?;
+        let best = rows(browser, "#i-rows .best")?;
+        assert!(best.len() >= 3, "{best:?}");
+        let has_reason = |cells: &Vec<String>| !cells[3].is_empty();
+        assert!(best.iter().any(has_reason), "{best:?}");
+        Ok(())
+    });
+}
+
+/// Its CPU is shown against the GPU of the committed machine, and no advice is given to use that.
+#[test]
+fn what_would_a_gpu_do_for_a_machine_without_one() {
+    let plant = |root: &Path| drop(laptop(root));
+    beside_the_committed(plant, |browser, _| {
+        let banner = text(browser, ".banner")?;
+        holds(&banner, &["There is no GPU here.", "NVIDIA H"]);
+        let says = text(browser, "#v-says")?;
+        holds(&says, &["with an NVIDIA H", " this would be ", "× faster"]);
+        Ok(())
+    });
 }

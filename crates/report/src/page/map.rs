@@ -12,7 +12,7 @@ use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::trust::Grade;
 use crossover_words::units;
 
-/// From these speedups on a cell has the next colour; the script has the same.
+/// From these speedups on a cell has the next colour.
 const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
 
 pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdicts>) -> Markup {
@@ -47,14 +47,8 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
         section #map {
             h2 { "Where the GPU wins" }
             p.note {
-                "The smallest size from which on it does, and its speedup at "
-                select #m-at.scripted aria-label="Size at which the map is coloured" {
-                    option value="1" { "the largest size" }
-                    option value="0.5" { "the middle of the sizes" }
-                    option value="0" { "the smallest size" }
-                }
-                noscript { "the largest size" }
-                "." @for marked in &marks { (note(marked)) }
+                "The smallest size from which on it does, and its speedup at the largest size."
+                @for marked in &marks { (note(marked)) }
             }
             (table::scroll("Where the GPU wins", html! {
                 table.map style={ "--places:" (places.len()) } {
@@ -91,7 +85,7 @@ fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<
     let symbol = format!("{} ", answer.found.topic.symbol);
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
-            a href={ (link::of_group(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
+            a href={ (link::of_group(group)) "#" (answer.anchor()) } {
                 (from.trim_start_matches(&symbol)) @if !mark.is_empty() { " " (mark) }
             }
             " " small { (units::speedup(speedup)) }

@@ -22,7 +22,7 @@ pub(super) fn scripts(data: &str) -> Markup {
 }
 
 /// Each after those that it imports from.
-const MODULES: [(&str, &str); 12] = [
+const MODULES: [(&str, &str); 11] = [
     ("dom", include_str!("script/dom.js")),
     ("numbers", include_str!("script/numbers.js")),
     ("labels", include_str!("script/labels.js")),
@@ -31,7 +31,6 @@ const MODULES: [(&str, &str); 12] = [
     ("chart_marks", include_str!("script/chart_marks.js")),
     ("chart", include_str!("script/chart.js")),
     ("gpu_or_cpu", include_str!("script/gpu_or_cpu.js")),
-    ("map", include_str!("script/map.js")),
     ("chart_panel", include_str!("script/chart_panel.js")),
     ("implementations", include_str!("script/implementations.js")),
     ("main", include_str!("script/main.js")),

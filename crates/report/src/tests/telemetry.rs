@@ -4,9 +4,7 @@ use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::holds;
 use crate::tests::machines::full;
 use crate::tests::refreshed;
-use crossover_results::analysis::telemetry;
 use crossover_results::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
-use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::EventsGated;
 
 /// A telemetry of half a second in which the clock falls under the power cap.
@@ -72,21 +70,4 @@ fn the_page_marks_what_was_held_down_and_says_why() {
             "pool peak 32 MiB",
         ],
     );
-    let machine = MachineResults::read(&root, "here", false);
-    let of = |size| {
-        machine
-            .group("matmul")
-            .unwrap()
-            .find("gpu/cublas")
-            .unwrap()
-            .at(size)
-    };
-    let held = of(4096).unwrap();
-    assert_eq!(telemetry::throttled(held), Some(true));
-    assert_eq!(telemetry::slowed(held)[0], "power cap");
-    assert_eq!(telemetry::energy_j(held), Some(3.0));
-    let free = of(2048).unwrap();
-    assert_eq!(telemetry::throttled(free), Some(false));
-    assert!(telemetry::slowed(free).is_empty());
-    assert_eq!(telemetry::energy_j(free), None);
 }

@@ -8,15 +8,13 @@ use std::fs;
 use std::path::Path;
 
 use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
-use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
+use crossover_advice::{Advice, Answer, Choice, Question, Size};
 
 use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
 use crate::report::{Options, Report, read};
-use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::model::id::Device;
-use crossover_results::store::machine_record::MACHINES;
-use crossover_words::{Clock, units};
+use crossover_words::units;
 
 const BEGIN: &str = "<!-- backtest:begin -->\n";
 const END: &str = "<!-- backtest:end -->\n";
@@ -310,55 +308,6 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
     }
     let hint = "CROSSOVER_GOLDEN=write cargo test --lib back_test writes it";
     assert_eq!(documented, tables, "{hint}");
-}
-
-/// Another CPU, a third as fast as that of the record, without a GPU of its own.
-#[test]
-fn another_cpu_is_asked_and_back_tested_beside_the_gpu_of_a_record() {
-    let Some(reference) = record(RECORDS[0].1) else {
-        println!("skipped: the committed records belong to a checkout, and a package has none");
-        return;
-    };
-    let (dir, root) = crate::tests::folders();
-    let fixture = Fixture::new(&root, None);
-    let groups = reference.machine.groups.iter();
-    for series in groups.flat_map(|group| group.on(Device::Cpu)) {
-        for b in &series.points {
-            let planted = Planted::new(&b.id, Clock::Wall, 3.0 * b.median_ns).cost(b.cost);
-            let role = Some(series.role.clone());
-            fixture.plant(&Planted { role, ..planted });
-        }
-    }
-    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
-    crate::tests::copy_folder(Path::new(committed), &dir.path().join(MACHINES));
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    let [own, theirs] = [&report, &reference].map(|report| thresholds(report).unwrap());
-    assert!(own.machine.gpu_of_another_machine);
-    let text = serde_json::to_string(&own).unwrap();
-    assert!(text.len() <= 60_000, "{} bytes", text.len());
-    let [own, theirs] = [own, theirs].map(|thresholds| Advice::new(thresholds).unwrap());
-    let mut inside = Tally::default();
-    for operation in &own.thresholds().operations {
-        inside.merge(&each_size_left_out(operation).0);
-        // What the GPU of the record wins against a faster CPU it wins here.
-        for size in [64u64, 256, 1024] {
-            let question = Question::new(&operation.name, size).data(Residency::Pinned);
-            let [here, there] = [&own, &theirs].map(|advice| advice.decide(&question).choice);
-            assert!(there != Choice::Gpu || here == Choice::Gpu, "{question:?}");
-        }
-    }
-    assert!(inside.all() >= 40, "{}", inside.row("all"));
-    assert!(
-        inside.wrong * 100 <= 3 * inside.all(),
-        "{}",
-        inside.row("all")
-    );
-    assert!(
-        inside.unsure * 100 <= 20 * inside.all(),
-        "{}",
-        inside.row("all")
-    );
-    println!("{}", inside.row("another CPU"));
 }
 
 #[test]

@@ -85,19 +85,16 @@ export const lineChart = (box, on) => {
         drawAxes: [(u) => underCurves(u, layout, spec)],
         draw: [over],
         // Before that no scale is known.
-        ready: [() => point(spec.at)],
+        ready: [pointAt],
       },
     };
   };
 
   const sizesAt = (u) => layout.sizes[u.cursor.idx];
-  // The cursor at a size.
-  const point = (size) => {
-    if (!plot) return;
-    const i = layout.sizes.indexOf(size);
-    if (i < 0) return;
-    const left = plot.valToPos(plot.data[0][i], "x");
-    plot.setCursor({ left: Math.max(0, left), top: plot.over.clientHeight / 2 }, false);
+  // The cursor at the size that was chosen.
+  const pointAt = (u) => {
+    const i = layout.sizes.indexOf(spec.at);
+    if (i >= 0) u.setCursor({ left: Math.max(0, u.valToPos(u.data[0][i], "x")), top: u.over.clientHeight / 2 }, false);
   };
-  return { show, point, sizes: () => layout?.sizes || [] };
+  return { show, sizes: () => layout?.sizes || [] };
 };

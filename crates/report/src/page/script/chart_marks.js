@@ -92,7 +92,6 @@ export const chartLabels = (u, { view, place, labelled, text, crossings, gutter,
     const label = make("span", { className: item.dots ? "end-label" : "end-label limit", textContent: text(item), title: item.label });
     label.style.cssText = `left:${frame.left + frame.width + 12}px;top:${frame.top + found[i] - CHART_LINE / 2}px;max-width:${gutter - 12}px;--key:${item.colour};color:${item.plain ? "" : item.colour}`;
     if (item.plain) label.classList.add("plain");
-    if (item.key) label.dataset.key = item.key;
     overlay.append(label);
     const { at, ex } = wishes[i];
     const leader = [[ex + 3, at], [frame.width + 1, at], [frame.width + 10, found[i]]];

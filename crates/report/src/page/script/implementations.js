@@ -2,46 +2,28 @@ import { make } from "./dom.js";
 import { words } from "./numbers.js";
 import { by, range } from "./gpu_or_cpu.js";
 import { bestCpu, facts, rowAt, speedupOf } from "./chart_panel.js";
-// All implementations at one size, as bars; the fastest of each clock is marked, with those that
-// lie in its interval.
-export const implementationsTable = (said, body, heads) => {
-  let order = 1, up = true, group, size;
-  const fill = () => {
-    const all = group.series.map((series) => ({ series, row: rowAt(series, size) })).filter(({ row }) => row);
-    const fastest = (clock) => all.filter((a) => a.series.clock === clock && a.series.counts && !facts(a.row).unsteady).sort((a, b) => a.row[1] - b.row[1])[0];
-    const lines = all.map(({ series, row }) => {
-      const first = group.compares && series.counts && fastest(series.clock);
-      const best = !!first && row[1] <= first.row[3] && !facts(row).unsteady;
-      const speedup = group.compares && series.counts ? speedupOf(group, series, row)?.[1] : null;
-      return { series, row, best, keys: [series.name, row[1], speedup ?? 0, facts(row).share || "", series.clock] };
-    });
-    lines.sort((a, b) => (a.keys[order] < b.keys[order] ? -1 : a.keys[order] > b.keys[order] ? 1 : 0) * (up ? 1 : -1));
-    const longest = Math.max(...lines.map(({ row }) => Math.log(row[1]))), shortest = Math.min(...lines.map(({ row }) => Math.log(row[1])));
-    body.replaceChildren(...lines.map(({ series, row, best, keys }) => {
-      const bar = make("i", { ariaHidden: "true", className: series.device });
-      bar.style.width = `${15 + 85 * ((Math.log(row[1]) - shortest) / (longest - shortest || 1))}%`;
-      const time = make("td", { className: "n", textContent: words.time(row[1]) });
-      time.dataset.v = row[1];
-      const notes = [facts(row).slowed && `▾ ${facts(row).slowed}`, facts(row).unsteady && "± unsteady", !series.counts && "does not measure the work"].filter(Boolean);
-      return make("tr", { className: best ? "best" : "" },
-        make("th", { scope: "row" }, series.name, ...notes.map((note) => make("small", { textContent: note }))), time,
-        make("td", { className: "n", textContent: keys[2] ? by(keys[2]) : "" }),
-        make("td", { textContent: keys[3] }), make("td", { textContent: series.clock }), make("td", { className: "bar" }, bar));
-    }));
-    heads.forEach((head, i) => head.closest("th").setAttribute("aria-sort", i !== order ? "none" : up ? "ascending" : "descending"));
-  };
-  heads.forEach((head, i) => head.addEventListener("click", () => {
-    up = i === order ? !up : true;
-    order = i;
-    fill();
+// All implementations at one size, the fastest first, as bars; the fastest of each clock is marked, with
+// those that lie in its interval.
+export const implementationsTable = (said, group, size) => {
+  const all = group.series.map((series) => ({ series, row: rowAt(series, size) })).filter(({ row }) => row).sort((a, b) => a.row[1] - b.row[1]);
+  const steady = ({ series, row }) => series.counts && !facts(row).unsteady;
+  const isBest = (one) => group.compares && steady(one) && one.row[1] <= all.find((a) => a.series.clock === one.series.clock && steady(a)).row[3];
+  const [shortest, longest] = [all[0], all.at(-1)].map(({ row }) => Math.log(row[1]));
+  document.getElementById("i-rows").replaceChildren(...all.map((one) => {
+    const { series, row } = one, { share, slowed, unsteady } = facts(row);
+    const bar = make("i", { ariaHidden: "true", className: series.device });
+    bar.style.width = `${15 + 85 * ((Math.log(row[1]) - shortest) / (longest - shortest || 1))}%`;
+    const speedup = group.compares && series.counts && speedupOf(group, series, row)?.[1];
+    const notes = [slowed && `▾ ${slowed}`, unsteady && "± unsteady", !series.counts && "does not measure the work"].filter(Boolean);
+    return make("tr", { className: isBest(one) ? "best" : "" },
+      make("th", { scope: "row" }, series.name, ...notes.map((note) => make("small", { textContent: note }))),
+      make("td", { className: "n", textContent: words.time(row[1]) }),
+      make("td", { className: "n", textContent: speedup ? by(speedup) : "" }),
+      make("td", { textContent: share || "" }), make("td", { textContent: series.clock }), make("td", { className: "bar" }, bar));
   }));
-  return (of, at) => {
-    [group, size] = [of, at];
-    const host = bestCpu(group, size);
-    document.getElementById("i-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, size)}${host ? `, against cpu/${host[4]}` : ""}`;
-    document.getElementById("i-link").href = `${said.base}${group.page}#all`;
-    fill();
-  };
+  const host = bestCpu(group, size);
+  document.getElementById("i-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, size)}${host ? `, against cpu/${host[4]}` : ""}`;
+  document.getElementById("i-link").href = `${said.base}${group.page}#all`;
 };
 // What the processes measured around a size: `6 processes measured 1.2× to 1.5× at N = 512`.
 export const processesWords = (group, answer, size) => {

@@ -1,7 +1,6 @@
 import { unpacked } from "./dom.js";
 import { words } from "./numbers.js";
 import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./gpu_or_cpu.js";
-import { colourMap } from "./map.js";
 import { curvesPanel } from "./chart_panel.js";
 import { implementationsTable, processesWords } from "./implementations.js";
 // What a reader looks at (operation, size, place of the data, how often they are used, what the chart
@@ -36,7 +35,6 @@ const ready = (async () => {
     history.replaceState(null, "", address());
   };
   const drawCurves = curvesPanel(said, (size) => change({ size }));
-  const listRows = implementationsTable(said, $("i-rows"), [...document.querySelectorAll("#implementations thead button")]);
   // What a group does not have cannot be chosen.
   const offer = (group) => {
     const offered = { speedup: group.compares && group.host.length > 0, time: true, rate: !!group.unit, answers: group.answers.length > 0, all: true };
@@ -73,7 +71,7 @@ const ready = (async () => {
       $("p-link").hidden = !answer;
       if (answer) $("p-link").href = said.base + answer.evidence;
     }
-    listRows(group, drawCurves(group, view));
+    implementationsTable(said, group, drawCurves(group, view));
     $("view-link").href = address();
   };
 
@@ -92,7 +90,6 @@ const ready = (async () => {
   $("v-uses").addEventListener("change", (event) => change({ uses: Number(event.target.value) }));
   document.querySelector(".ask").addEventListener("submit", (event) => event.preventDefault());
   for (const name of Object.keys(CHOICES)) $(`c-${name}`).addEventListener("change", (event) => change({ [name]: event.target.value }));
-  $("m-at")?.addEventListener("change", (event) => colourMap(groups, Number(event.target.value)));
   // A cell of the map leads to its verdict; without scripts to the evidence.
   for (const cell of document.querySelectorAll("#map td[data-group]")) {
     const { group, place } = cell.dataset;

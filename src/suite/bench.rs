@@ -13,7 +13,7 @@ use crate::suite::run::Suite;
 use crate::workload::run_child;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};
-use crossover_results::store::criterion_files::baselines;
+use crossover_results::store::baseline::baselines;
 use crossover_results::store::layout::NEW;
 use crossover_system::output;
 use crossover_words::text::visible_lines;
@@ -85,9 +85,9 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     }
     let finished = suite.run();
     let mut code = finished.close();
-    if let Some((results, out)) = finished.results() {
+    if let Some((results, (root, out))) = finished.results() {
         // Results are on disk already: what fails here is said and loses nothing.
-        match write::refresh(results, out, &Options::default()) {
+        match write::of_results(results, root, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {
                 let error = visible_lines(&error.to_string());

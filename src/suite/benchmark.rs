@@ -26,7 +26,9 @@ use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
 use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
+use crossover_results::statistics::unsteady::unsteady;
 use crossover_results::store::attempt::Aside;
+use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
 use crossover_system::interrupt;
 
@@ -44,6 +46,8 @@ pub(super) struct Bench<'a> {
     pub(super) spent: Spent,
     /// Reasons not to believe its time.
     pub(super) doubts: Vec<Doubt>,
+    /// The result, once it is stored.
+    pub(super) result: Option<Benchmark>,
     choices: BTreeMap<String, String>,
     calibrations: Vec<Calibration>,
     /// The choices that were made under background load.
@@ -91,6 +95,7 @@ impl<'a> Bench<'a> {
             choices: BTreeMap::new(),
             calibrations: Vec::new(),
             disturbed: BTreeSet::new(),
+            result: None,
         }
     }
 }
@@ -251,8 +256,12 @@ impl Run {
         let mut criterion = instance(&self.settings.results, &self.sampling, &self.time, false);
         let mut again = plots_of_group(&mut criterion, bench);
         let second = self.attempt(&mut again, bench, prepared, false);
-        if second.is_err() && interrupt::signal().is_some() {
-            first.put_back()?;
+        if second.is_err() {
+            let first_result = bench.result.take();
+            if interrupt::signal().is_some() {
+                first.put_back()?;
+                bench.result = first_result;
+            }
         }
         second.map(drop)
     }
@@ -280,10 +289,16 @@ impl Run {
         let outcome = self
             .sample(plots, bench, routine, &prepared.sampling)
             .and_then(|telemetry| {
-                let unsteady = bench.folder.unsteady(bench.row.clock).filter(|_| judged);
-                let verified = self.verify_again(bench, routine, judged)?;
+                // Samples that Criterion could not write are an error when the result is stored.
+                let ns = match self.arguments.saves {
+                    true => bench.folder.samples().unwrap_or_default(),
+                    false => Vec::new(),
+                };
+                let clock = bench.row.clock;
+                let unsteady = judged.then(|| unsteady(ns.clone(), clock)).flatten();
+                let verified = self.verify_again(bench, routine, &ns, judged)?;
                 let unsteady = self.tell_doubts(bench, unsteady);
-                self.store(bench, routine, verified, telemetry, unsteady.clone())?;
+                self.store(bench, routine, ns, verified, telemetry, unsteady.clone())?;
                 Ok(unsteady)
             });
         bench.doubts.truncate(known);
@@ -450,6 +465,7 @@ impl Run {
         &self,
         bench: &mut Bench<'_>,
         routine: &mut dyn Routine,
+        ns: &[f64],
         is_timed: bool,
     ) -> Result<Option<Verified>, Missing> {
         if !self.verifies() {
@@ -457,7 +473,7 @@ impl Run {
         }
         caught(|| {
             match is_timed {
-                true => self.run_timed(bench, routine)?,
+                true => self.run_timed(bench, routine, ns)?,
                 false => self.run_once(routine)?,
             }
             self.compare(bench, routine)
@@ -469,6 +485,7 @@ impl Run {
         &mut self,
         bench: &mut Bench<'_>,
         routine: &mut dyn Routine,
+        ns: Vec<f64>,
         verified: Option<Verified>,
         telemetry: Option<Telemetry>,
         unsteady: Option<String>,
@@ -485,10 +502,11 @@ impl Run {
             sidecar.extra.extend(routine.extra()?);
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
-            bench.folder.finish(&mut sidecar, baseline)?;
-            if let Some(result) = bench.folder.result().filter(|_| self.turns.is_none()) {
-                self.journal.check_limits(result)?;
+            let result = bench.folder.finish(ns, sidecar, baseline)?;
+            if self.turns.is_none() {
+                self.journal.check_limits(&result)?;
             }
+            bench.result = Some(result);
         }
         self.check_device()
     }

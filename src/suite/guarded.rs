@@ -14,6 +14,7 @@ use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::recorded;
+use crossover_results::statistics::median::median;
 
 /// Times of fewer nanoseconds more than another, or of fewer times that, are no reason for doubt: the
 /// cache is cold, and the host may be taken off its core.
@@ -157,9 +158,10 @@ impl Run {
         &self,
         bench: &mut Bench<'_>,
         routine: &mut dyn Routine,
+        ns: &[f64],
     ) -> Result<(), Missing> {
-        let median = self.looks(bench).then(|| bench.folder.result()).flatten();
-        let Some(again_ns) = median.map(|result| result.median_ns) else {
+        let again_ns = median(ns.iter().copied()).filter(|_| self.looks(bench));
+        let Some(again_ns) = again_ns else {
             return self.run_once(routine);
         };
         let (factor, more) = LONGER;

@@ -25,6 +25,7 @@ use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::Limits;
 use crossover_results::store::runs;
+use crossover_results::store::stored_results::StoredResults;
 use crossover_system::interrupt;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
@@ -32,6 +33,10 @@ use crossover_words::units;
 pub(super) struct Journal {
     record: RunRecord,
     results: PathBuf,
+    /// What earlier runs left, as it was when this one began.
+    earlier: StoredResults,
+    /// What this run has measured, by id.
+    own: BTreeMap<String, Benchmark>,
     mode: Mode,
     /// Whether the record is on disk, since something was measured.
     pub(super) begun: bool,
@@ -82,6 +87,8 @@ impl Journal {
                 ..RunRecord::default()
             },
             results: settings.results.clone(),
+            earlier: StoredResults::default(),
+            own: BTreeMap::new(),
             mode: arguments.mode,
             begun: false,
             unwritten: false,
@@ -183,6 +190,7 @@ impl Journal {
                 eprintln!("note: {disturbance}");
             }
             if !self.takes_turns {
+                self.earlier = StoredResults::read(&self.results);
                 self.say("measuring the CPU's ceilings");
                 ceilings::cpu::measure(self.effort).raise(&mut self.record);
             }
@@ -238,15 +246,15 @@ impl Journal {
             let cpu = &run.environment.cpu;
             (cpu.model.clone(), cpu.usable_cores)
         };
-        let (mut runs, _) = runs::read_all(&self.results);
-        runs.retain(|run| run.run != self.record.run && cpu(run) == cpu(&self.record));
+        let is_same_cpu = |run: &&RunRecord| cpu(run) == cpu(&self.record);
+        let runs: Vec<&RunRecord> = self.earlier.runs.iter().filter(is_same_cpu).collect();
         let of_cpu = self
             .record
             .ceilings
             .iter()
             .filter(|(name, _)| name.starts_with("cpu_"));
         let exceeded = of_cpu.filter_map(|(name, Ceiling { value, unit, .. })| {
-            let of = |run: &RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
+            let of = |run: &&RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
             let earlier = runs.iter().filter_map(of);
             let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
             (best > BY_FAR * value).then(|| {
@@ -273,11 +281,11 @@ impl Journal {
     ///
     /// # Errors
     /// It is faster than the device can be.
-    pub(super) fn check_limits(&mut self, result: Benchmark) -> Result<(), Missing> {
+    pub(super) fn check_limits(&mut self, result: &Benchmark) -> Result<(), Missing> {
         let id = result.id.clone();
         // An unsteady benchmark comes here twice.
         self.above_limits.remove(&id);
-        let (series, limits) = (Series::of(result), Limits::of(&self.record));
+        let (series, limits) = (Series::of(result.clone()), Limits::of(&self.record));
         if let Some(sentence) = limits::impossible(&series, &limits) {
             return Err(failed(sentence));
         }
@@ -285,6 +293,18 @@ impl Journal {
             self.above_limits.insert(id, series);
         }
         Ok(())
+    }
+
+    /// Keeps a result that was stored, for the questions and the report of the run.
+    pub(super) fn keep_result(&mut self, result: Benchmark) {
+        if !self.takes_turns {
+            self.own.insert(result.id.clone(), result);
+        }
+    }
+
+    /// All results so far, of this run and of earlier ones.
+    pub(super) fn results(&self) -> StoredResults {
+        self.earlier.with_run(&self.record, &self.own)
     }
 
     /// The results that exceed a limit, one sentence for each limit.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::suite::arguments::Arguments;
-use crossover_results::store::criterion_files::baselines;
+use crossover_results::store::baseline::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
 use crossover_results::store::source::Names;
 use crossover_results::store::whole_file::{sweep, try_to_write};

@@ -33,6 +33,7 @@ use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
 
@@ -303,17 +304,16 @@ impl Run {
         bench.spent.set_up_since(begun);
         self.journal
             .spent(group.name, std::mem::take(&mut bench.spent));
+        if let Some(result) = bench.result.take() {
+            self.progress.measured(&bench.id, &result);
+            self.journal.keep_result(result);
+        }
         match measured {
             Ok(()) if self.arguments.mode == Mode::Profile => {
                 let (id, folder) = (&bench.id, &bench.folder);
                 self.profiles.add(id, row.is_gpu(), folder, profiled_before);
             }
-            Ok(()) => {
-                let result = bench.folder.result();
-                if let Some(result) = result.filter(|_| self.arguments.saves) {
-                    self.progress.measured(&bench.id, &result);
-                }
-            }
+            Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
             Err(missing) => self.note(bench.id, row.is_gpu(), missing),
@@ -387,7 +387,7 @@ impl Run {
         }
         let run = self.journal.run().to_owned();
         let of = RunResults {
-            results: &self.settings.results,
+            results: self.journal.results(),
             references: &self.settings.report_folder().join(MACHINES),
             run: &run,
             is_whole: self.arguments.filter_text().is_none(),
@@ -431,11 +431,12 @@ impl Finished {
         (&settings.results, settings.report_folder())
     }
 
-    /// The results and the folder for a report on them; `None` where nothing was measured, as
+    /// The results, their folder and that for a report on them; `None` where nothing was measured, as
     /// with `--list` and `--test`, and where `ab` reports.
-    pub(crate) fn results(&self) -> Option<(&Path, &Path)> {
-        let wanted = self.measured && self.suite.run.turns.is_none();
-        wanted.then(|| self.folders())
+    pub(crate) fn results(&self) -> Option<(StoredResults, (&Path, &Path))> {
+        let run = &self.suite.run;
+        let wanted = self.measured && run.turns.is_none();
+        wanted.then(|| (run.journal.results(), self.folders()))
     }
 
     /// What became of the benchmarks that were profiled, with the same folders; `None` where

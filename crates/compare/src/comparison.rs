@@ -183,7 +183,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         problems: base
             .iter()
             .chain(new)
-            .flat_map(|b| b.problems.iter().cloned())
+            .flat_map(|b| b.problems.iter().map(ToString::to_string))
             .collect(),
     }
 }

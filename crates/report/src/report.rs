@@ -13,6 +13,7 @@ use crossover_results::model::record::Skip;
 use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::unreadable::Unreadable;
 use crossover_results::store::whole_file::FileError;
 
@@ -210,7 +211,20 @@ pub enum ReportError {
 /// # Errors
 /// No results, or another machine that was named and cannot be read.
 pub fn read(root: &Path, out: &Path, options: &Options) -> Result<Report, ReportError> {
-    let mut machines = MachineResults::read_all(root, "this machine", false);
+    of_results(StoredResults::read(root), root, out, options)
+}
+
+/// As [`read`], of results of the folder `root`.
+///
+/// # Errors
+/// As [`read`].
+pub fn of_results(
+    results: StoredResults,
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<Report, ReportError> {
+    let mut machines = MachineResults::all_of(results, "this machine", false);
     let mut machine = machines.remove(0);
     let others = machines.iter().map(|other| {
         let reason = "another machine measured here too, and a page shows one; give each machine a \

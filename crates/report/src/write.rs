@@ -15,6 +15,7 @@ use crate::report::{self, Options, Report, ReportError};
 use crate::{csv, page, terminal, thresholds};
 use crossover_results::export::{self, BESIDE_THE_PAGE};
 use crossover_results::store::machine_record;
+use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
 use crossover_words::units;
@@ -74,7 +75,20 @@ impl fmt::Display for Written {
 /// # Errors
 /// As [`report::read`], and a file that cannot be written.
 pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
-    let report = report::read(root, out, options)?;
+    of_results(StoredResults::read(root), root, out, options)
+}
+
+/// As [`refresh`], of results that were read before or that a run has measured.
+///
+/// # Errors
+/// As [`refresh`].
+pub fn of_results(
+    results: StoredResults,
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<Written, ReportError> {
+    let report = report::of_results(results, root, out, options)?;
     write(&report, root, out)
 }
 

@@ -20,11 +20,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::child;
+use crossover_results::store::stored_results::StoredResults;
 
 /// The results whose answers are put to child processes.
-#[derive(Clone, Copy)]
 pub(super) struct RunResults<'a> {
-    pub results: &'a Path,
+    /// Those of the run, and what earlier ones left.
+    pub results: StoredResults,
     /// The folder of other machines, whose GPU is asked about where there is none here.
     pub references: &'a Path,
     pub run: &'a str,

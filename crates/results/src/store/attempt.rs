@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::store::criterion_files::is_whole;
+use crate::store::baseline::is_whole;
 use crate::store::layout::{TEMPORARY, earlier};
 use crate::store::whole_file::{FileError, copy};
 

@@ -1,15 +1,32 @@
-//! One side of a comparison: every benchmark of a baseline with its samples.
+//! The one reader of results: Criterion's files of one baseline, and our sidecar beside them.
+//!
+//! Criterion's files are not a declared interface: unknown fields are ignored, ids come from
+//! `benchmark.json` and never from folder names (which Criterion shortens), times come from the
+//! samples alone (what Criterion estimated from them is for Criterion's own comparisons), and what
+//! cannot be read is named while the rest is read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use walkdir::{DirEntry, WalkDir};
+
 use crate::model::record::{RunRecord, Sidecar};
-use crate::store::criterion_files::Contents;
+use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::runs;
+use crate::store::sidecar;
 use crate::store::source::Source;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{is_temporary, read_json_as_it_stands};
 use crossover_words::Clock;
 use crossover_words::clock_file::stored_clock;
+use crossover_words::text::{is_plain, visible};
+
+/// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
+const MAX_DEPTH: usize = 8;
 
 /// One benchmark of a baseline.
 #[derive(Clone, Debug)]
@@ -31,82 +48,106 @@ pub struct Baseline {
     pub results: BTreeMap<String, Sampled>,
     /// The runs that its sidecars name.
     pub runs: BTreeMap<String, RunRecord>,
-    /// What could not be read and what that means, each a sentence with the path.
-    pub problems: Vec<String>,
-    /// Ids of results that exist and could not be read.
-    broken_ids: BTreeSet<String>,
+    /// What could not be read.
+    pub problems: Vec<Unreadable>,
     /// Folders (under the root, without the baseline's name) whose id is unknown.
     broken_folders: BTreeSet<PathBuf>,
+    /// The folder of each id, also where its samples could not be read.
     folders: BTreeMap<String, PathBuf>,
 }
 
 impl Baseline {
-    /// Reads all benchmarks of a baseline.
+    /// Reads all benchmarks of a baseline, and the records of the runs that they come from.
     pub fn read(source: &Source) -> Self {
-        let contents = Contents::read(&source.root, &source.baseline);
-        let relative = |folder: PathBuf| match folder.strip_prefix(&source.root) {
-            Ok(inner) => inner.to_owned(),
-            Err(_) => folder,
-        };
-        let mut this = Self {
-            label: source.label.clone(),
-            ..Self::default()
-        };
-        let problem = |p: &Unreadable, so: &str| format!("{}: {}{so}", p.what, p.reason);
-        for p in contents.problems {
-            this.problems.push(problem(&p, ""));
-        }
-        for (folder, p) in contents.nameless {
-            this.problems.push(problem(&p, ": left out"));
-            this.broken_folders.insert(relative(folder));
-        }
-        for stored in contents.results {
-            let folder = relative(stored.folder.clone());
-            if let Some(first) = this.folders.get(&stored.id) {
-                let p = stored.duplicate_of(&source.root.join(first));
-                this.problems.push(problem(&p, ": left out"));
-                continue;
-            }
-            this.folders.insert(stored.id.clone(), folder);
-            let ns = match stored.samples {
-                Ok(ns) => ns,
-                Err(p) => {
-                    let so = format!(": {} is left out", stored.id);
-                    this.problems.push(problem(&p, &so));
-                    this.broken_ids.insert(stored.id);
-                    continue;
-                }
-            };
-            let sidecar = stored.sidecar.unwrap_or_else(|p| {
-                this.problems.push(problem(&p, ": its clock is unknown"));
-                None
-            });
-            let clock = match &sidecar {
-                Some(sidecar) => Some(sidecar.clock),
-                // Another Criterion project's, on this clock.
-                None => stored_clock(&stored.dir),
-            };
-            let sampled = Sampled { ns, sidecar, clock };
-            this.results.insert(stored.id, sampled);
-        }
-        let names: BTreeSet<String> = this
-            .results
-            .values()
-            .filter_map(|r| Some(r.sidecar.as_ref()?.run.clone()))
+        let mut this = Self::without_runs(&source.root, &source.baseline);
+        this.label.clone_from(&source.label);
+        let sidecars = this.results.values().filter_map(|r| r.sidecar.as_ref());
+        let mut names: BTreeSet<String> = sidecars.map(|sidecar| sidecar.run.clone()).collect();
+        let (runs, problems) = runs::read_all(&source.root);
+        this.problems.extend(problems);
+        let named = runs.into_iter().filter(|run| names.remove(&run.run));
+        this.runs = named.map(|run| (run.run.clone(), run)).collect();
+        this.problems.extend(names.iter().map(|name| {
+            let what = format!("run {name}");
+            Unreadable::new(
+                what,
+                "it left no record that can be read: its machine is unknown",
+            )
+        }));
+        this
+    }
+
+    /// Reads the results of `baseline` under `root`. A root that is not there holds none.
+    pub(super) fn without_runs(root: &Path, baseline: &str) -> Self {
+        let mut this = Self::default();
+        let dirs = this.dirs(root, baseline);
+        let stored: Vec<_> = dirs
+            .par_iter()
+            .map(|dir| (dir, Stored::read(dir)))
             .collect();
-        for name in names {
-            match runs::read(&source.root, &name) {
-                Ok(run) => {
-                    this.runs.insert(name, run);
-                }
-                Err(e) => {
-                    let p = Unreadable::of_file(&runs::path(&source.root, &name), &e);
-                    let so = format!(": the machine of run {name} is unknown");
-                    this.problems.push(problem(&p, &so));
+        for (dir, stored) in stored {
+            let folder = dir.parent().unwrap_or(dir);
+            let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
+            match stored {
+                Ok(stored) => this.add(root, folder, stored),
+                Err(problem) => {
+                    this.problems.push(problem);
+                    this.broken_folders.insert(folder);
                 }
             }
         }
         this
+    }
+
+    /// The folders that hold results, in order of their paths.
+    fn dirs(&mut self, root: &Path, baseline: &str) -> Vec<PathBuf> {
+        let mut dirs = Vec::new();
+        for entry in walk(root) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // A circular link leads only to what is read anyway.
+                Err(error) if error.loop_ancestor().is_some() => continue,
+                Err(error) => {
+                    if root.exists() {
+                        let path = error.path().unwrap_or(root).display();
+                        let reason =
+                            "cannot be read; check its permissions, and the target if it is a link";
+                        self.problems.push(Unreadable::new(path, reason));
+                    }
+                    continue;
+                }
+            };
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy());
+            let counts = match keeps(&name) == Some(baseline) {
+                true => !is_whole(&path.with_file_name(baseline)),
+                false => {
+                    let is_one = name == baseline && is_result(&entry);
+                    is_one && !(earlier(path).is_dir() && !is_whole(path))
+                }
+            };
+            if counts {
+                dirs.push(path.to_owned());
+            }
+        }
+        dirs
+    }
+
+    fn add(&mut self, root: &Path, folder: PathBuf, stored: Stored) {
+        if let Some(first) = self.folders.get(&stored.id) {
+            let reason = format!(
+                "has the id {} of {}, which is read; delete one of the two",
+                stored.id,
+                root.join(first).display()
+            );
+            let problem = Unreadable::new(root.join(folder).display(), reason);
+            return self.problems.push(problem);
+        }
+        self.folders.insert(stored.id.clone(), folder);
+        let id = stored.id.clone();
+        match stored.sampled(&mut self.problems) {
+            Ok(sampled) => drop(self.results.insert(id, sampled)),
+            Err(problem) => self.problems.push(problem),
+        }
     }
 
     /// The folder of a benchmark's results, under the root.
@@ -123,11 +164,8 @@ impl Baseline {
     /// Whether the benchmark is there but could not be read, so that it is neither new nor
     /// gone. `other` knows the folder of an id that this side may have lost.
     pub fn is_broken(&self, id: &str, other: &Baseline) -> bool {
-        self.broken_ids.contains(id)
-            || other
-                .folders
-                .get(id)
-                .is_some_and(|folder| self.broken_folders.contains(folder))
+        self.folders.contains_key(id) && !self.results.contains_key(id)
+            || (other.folders.get(id)).is_some_and(|folder| self.broken_folders.contains(folder))
     }
 
     /// Why a benchmark has no result, if a run says so.
@@ -143,6 +181,163 @@ impl Baseline {
                 .map(|s| format!("skipped: {}", s.reason))
         })
     }
+}
+
+/// What lies in the folder of a baseline.
+pub(super) struct Stored {
+    /// `<group>/<function>/<value>`, the parts that there are.
+    pub(super) id: String,
+    dir: PathBuf,
+}
+
+impl Stored {
+    /// Without an id there is only the reason.
+    pub(super) fn read(dir: &Path) -> Result<Self, Unreadable> {
+        if is_nothing(dir) {
+            let reason =
+                "a run was cut short here before it left a result; run the benchmark again";
+            return Err(Unreadable::new(
+                dir.parent().unwrap_or(dir).display(),
+                reason,
+            ));
+        }
+        let file: BenchmarkFile = json(&dir.join(BENCHMARK))?;
+        let parts = [Some(file.group_id), file.function_id, file.value_str];
+        let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
+        // Ids are compared, filtered by and printed as they stand, so none is taken that would act
+        // on a terminal.
+        if !is_plain(&id) {
+            let reason = format!(
+                "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
+                visible(&id)
+            );
+            return Err(Unreadable::new(dir.join(BENCHMARK).display(), reason));
+        }
+        let dir = dir.to_owned();
+        Ok(Self { id, dir })
+    }
+
+    /// The samples with what lies beside them. A sidecar that cannot be read is named in `problems`.
+    pub(super) fn sampled(&self, problems: &mut Vec<Unreadable>) -> Result<Sampled, Unreadable> {
+        let ns = samples(&self.dir.join(SAMPLE))?;
+        let sidecar = self.sidecar().unwrap_or_else(|mut problem| {
+            problem.reason += ": its clock is unknown";
+            problems.push(problem);
+            None
+        });
+        let clock = match &sidecar {
+            Some(sidecar) => Some(sidecar.clock),
+            // Another Criterion project's, on this clock.
+            None => stored_clock(&self.dir),
+        };
+        Ok(Sampled { ns, sidecar, clock })
+    }
+
+    fn sidecar(&self) -> Result<Option<Sidecar>, Unreadable> {
+        let path = self.dir.join(SIDECAR);
+        match sidecar::read(&self.dir) {
+            Ok(Some(sidecar)) if sidecar.id != self.id => {
+                let reason = format!("describes {}, not {}", sidecar.id, self.id);
+                Err(Unreadable::new(path.display(), reason))
+            }
+            Ok(sidecar) => Ok(sidecar),
+            Err(error) => Err(Unreadable::of_file(&path, &error)),
+        }
+    }
+}
+
+/// Whether a folder holds a result with every file that the suite writes, each sound.
+pub(super) fn is_whole(dir: &Path) -> bool {
+    let sampled = Stored::read(dir).and_then(|stored| stored.sampled(&mut Vec::new()));
+    // The estimates are of no use here, but Criterion compares the next result with them.
+    sampled.is_ok_and(|sampled| sampled.sidecar.is_some())
+        && json::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok()
+}
+
+/// Whether a folder is empty: it then says that there was no result before an attempt.
+fn is_nothing(dir: &Path) -> bool {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    keeps(&name).is_some() && empty()
+}
+
+/// Names of the baselines that have a result under `root`.
+pub fn baselines(root: &Path) -> BTreeSet<String> {
+    walk(root)
+        .flatten()
+        .filter(|entry| has_files(entry.path()))
+        .filter_map(|entry| {
+            let name = entry.file_name().to_str()?;
+            Some(keeps(name).unwrap_or(name).to_owned())
+        })
+        .collect()
+}
+
+/// Folders that may hold a result, in order of their paths.
+pub(super) fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
+    WalkDir::new(root)
+        .min_depth(2)
+        .max_depth(MAX_DEPTH)
+        // Groups may lie on another disk, behind a link.
+        .follow_links(true)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| !is_temporary(entry.file_name()))
+        .filter(|entry| entry.as_ref().map_or(true, |e| e.file_type().is_dir()))
+}
+
+/// A half-written result may lack either file.
+fn has_files(dir: &Path) -> bool {
+    dir.join(BENCHMARK).is_file() || dir.join(SAMPLE).is_file()
+}
+
+/// Whether a folder with the name of a baseline is one, and not a benchmark or group of that
+/// name, which has folders.
+fn is_result(entry: &DirEntry) -> bool {
+    let has_folders = || {
+        let entries = fs::read_dir(entry.path());
+        entries.is_ok_and(|entries| entries.flatten().any(|e| e.path().is_dir()))
+    };
+    has_files(entry.path()) || !has_folders()
+}
+
+#[derive(Deserialize)]
+struct BenchmarkFile {
+    group_id: String,
+    function_id: Option<String>,
+    value_str: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SampleFile {
+    iters: Vec<f64>,
+    /// serde_json writes NaN as null.
+    times: Vec<Option<f64>>,
+}
+
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Unreadable> {
+    read_json_as_it_stands(path).map_err(|error| Unreadable::of_file(path, &error))
+}
+
+pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Unreadable> {
+    let file: SampleFile = json(path)?;
+    let bad = |reason: &str| Unreadable::new(path.display(), reason);
+    if file.iters.len() != file.times.len() {
+        return Err(bad(
+            "its times and its iteration counts are not equally many; run the benchmark again",
+        ));
+    }
+    if file.times.is_empty() {
+        return Err(bad("no samples; run the benchmark again"));
+    }
+    let ns = file.times.iter().zip(&file.iters);
+    let ns: Option<Vec<f64>> = ns
+        .map(|(time, iterations)| {
+            time.map(|time| time / iterations)
+                .filter(|ns| ns.is_finite() && *ns > 0.0)
+        })
+        .collect();
+    ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
-use crate::model::id::{self, Device, Id};
+use crate::model::id::{self, Device, Id, NotAnId};
 use crate::model::role::{Measures, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
+use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
+use crate::store::baseline::Sampled;
+use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;
 
 /// One result of Criterion with what our sidecar knows about it. The record of a machine holds it in
@@ -75,6 +78,66 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
+    /// A result of this suite's form, from its folder.
+    pub(super) fn read(id: &str, dir: PathBuf, sampled: &Sampled) -> Result<Self, Unreadable> {
+        let parsed: Result<Id, NotAnId> = id.parse();
+        let parsed = parsed.map_err(|not| {
+            let reason = format!("its id {not}; name a benchmark so to have it in the report");
+            Unreadable::new(dir.display(), reason)
+        })?;
+        let (device, implementation) = id::function(&parsed.function).expect("an id has both");
+        let mut ns = sampled.ns.clone();
+        ns.sort_unstable_by(f64::total_cmp);
+        let median_ns = median_of_sorted(&ns).expect("no samples are an error of their file");
+        let deviation = median(ns.iter().map(|ns| (ns - median_ns).abs()));
+        let finite = |n: f64| Some(n).filter(|n| n.is_finite());
+        let benchmark = Self {
+            id: id.to_owned(),
+            device,
+            implementation: implementation.to_owned(),
+            size: parsed.size,
+            group: parsed.group,
+            clock: None,
+            median_ns,
+            mean_ns: finite(ns.iter().sum::<f64>() / ns.len() as f64),
+            interval_ns: interval_of_sorted(&ns),
+            between_processes: 0.0,
+            spread: deviation.and_then(|ns| finite(1.4826 * ns / median_ns)),
+            unsteady: None,
+            samples: Some(ns.len()),
+            cost: Cost::default(),
+            role: match device {
+                Device::Cpu => Role::cpu(),
+                Device::Gpu => Role::gpu(),
+            },
+            verified: None,
+            throttle_reasons: None,
+            telemetry: None,
+            extra: BTreeMap::new(),
+            choices: BTreeMap::new(),
+            notes: Vec::new(),
+            run: None,
+            dir,
+        };
+        let Some(sidecar) = sampled.sidecar.clone() else {
+            return Ok(benchmark);
+        };
+        Ok(Self {
+            clock: Some(sidecar.clock),
+            unsteady: sidecar.unsteady,
+            cost: sidecar.cost,
+            role: sidecar.role,
+            verified: sidecar.verified,
+            throttle_reasons: sidecar.device_state.and_then(|s| s.throttle_reasons),
+            telemetry: sidecar.monitor,
+            extra: sidecar.extra,
+            choices: sidecar.choices,
+            notes: sidecar.notes,
+            run: Some(sidecar.run),
+            ..benchmark
+        })
+    }
+
     /// What is wrong with one that was read as it was stored, in words.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let sound = |n: f64| n.is_finite() && n > 0.0;

@@ -8,16 +8,14 @@ use serde_json::json;
 
 use crate::model::id::Id;
 use crate::model::record::Sidecar;
-use crate::statistics::unsteady::unsteady;
 use crate::store::attempt::Attempt;
-use crate::store::contents::benchmark;
-use crate::store::criterion_files::{is_whole, result, samples};
+use crate::store::baseline::{Sampled, is_whole, samples};
 use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::profiles;
 use crate::store::sidecar;
+use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
-use crossover_words::Clock;
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
@@ -69,16 +67,9 @@ impl BenchmarkFolder {
         Attempt::begin(&self.path, NEW, baseline)
     }
 
-    /// What is unsteady about the newest result, which this clock measured, in words; `None` also
-    /// where it cannot be read.
-    pub fn unsteady(&self, clock: Clock) -> Option<String> {
-        unsteady(samples(&self.new_dir().join(SAMPLE)).ok()?, clock)
-    }
-
-    /// The newest result; `None` where it cannot be read.
-    pub fn result(&self) -> Option<Benchmark> {
-        let stored = result(&self.new_dir()).ok()?;
-        benchmark(stored, &mut Vec::new()).ok()
+    /// Times of an iteration in the newest samples, ns.
+    pub fn samples(&self) -> Result<Vec<f64>, Unreadable> {
+        samples(&self.new_dir().join(SAMPLE))
     }
 
     /// Criterion saves samples and estimates, then compares and draws, and only then writes
@@ -100,25 +91,35 @@ impl BenchmarkFolder {
         )
     }
 
-    /// Writes the sidecar beside the new result, and the whole result to the baseline. Criterion
-    /// goes on after an error of its own when it writes, so this looks at what it left.
-    pub fn finish(&self, sidecar: &mut Sidecar, baseline: Option<&str>) -> Result<(), FileError> {
+    /// Writes the sidecar beside the new result, of the samples `ns`, and the whole result to the baseline.
+    /// Criterion goes on after an error of its own when it writes, so this looks at what it left.
+    pub fn finish(
+        &self,
+        ns: Vec<f64>,
+        mut sidecar: Sidecar,
+        baseline: Option<&str>,
+    ) -> Result<Benchmark, FileError> {
         let new = self.new_dir();
-        sidecar::write(sidecar, &new)?;
-        if !is_whole(&new) {
+        sidecar::write(&mut sidecar, &new)?;
+        if ns.is_empty() || !is_whole(&new) {
             // On a full disk this fails as well, with the reason.
             try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
             let torn = std::io::Error::other("Criterion could not write its files here");
             return Err(FileError::io(&new, torn));
         }
-        let Some(baseline) = baseline else {
-            return Ok(());
-        };
-        let to = self.path.join(baseline);
-        for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK, SIDECAR] {
-            copy(&new.join(file), &to.join(file))?;
+        if let Some(baseline) = baseline {
+            let to = self.path.join(baseline);
+            for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK, SIDECAR] {
+                copy(&new.join(file), &to.join(file))?;
+            }
         }
-        Ok(())
+        let sampled = Sampled {
+            ns,
+            clock: Some(sidecar.clock),
+            sidecar: Some(sidecar),
+        };
+        let benchmark = Benchmark::read(&self.id.to_string(), self.path.clone(), &sampled);
+        benchmark.map_err(|problem| FileError::io(&new, std::io::Error::other(problem.reason)))
     }
 }
 

@@ -13,10 +13,10 @@ use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::store::between_processes::BetweenProcesses;
-use crate::store::contents::Contents;
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::machine_record;
 use crate::store::profiles::Profiled;
+use crate::store::stored_results::StoredResults;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
@@ -113,22 +113,18 @@ impl MachineResults {
     /// Reads everything under `root` that the newest run's machine measured. A root that is not
     /// there gives a machine without groups.
     pub fn read(root: &Path, name: &str, other: bool) -> Self {
-        Self::read_all(root, name, other).swap_remove(0)
+        Self::all_of(StoredResults::read(root), name, other).swap_remove(0)
     }
 
-    /// Reads everything under `root`: first the machine of the newest run, then each other one that
-    /// has results there. Another board or CPU is another machine, whatever its model.
-    pub fn read_all(root: &Path, name: &str, other: bool) -> Vec<Self> {
-        Self::by_machine(Contents::of_folder(root), name, other)
-    }
-
-    fn by_machine(contents: Contents, name: &str, other: bool) -> Vec<Self> {
-        let Contents {
+    /// The machine of the newest run, then each other one that has results here. Another board or CPU is
+    /// another machine, whatever its model.
+    pub fn all_of(results: StoredResults, name: &str, other: bool) -> Vec<Self> {
+        let StoredResults {
             runs,
             benchmarks,
             profiles,
             problems,
-        } = contents;
+        } = results;
         let boards = boards(runs);
         // A result of an unknown run is taken to be the newest machine's.
         let board_of = |benchmark: &Benchmark| {
@@ -245,7 +241,7 @@ impl MachineResults {
         let contents = machine_record::read(path)?;
         let newest = contents.runs.last();
         let name = newest.map_or_else(String::new, |run| run.environment.slug());
-        Ok(Self::by_machine(contents, &name, true))
+        Ok(Self::all_of(contents, &name, true))
     }
 
     fn read_folder(dir: &Path) -> Vec<Self> {
@@ -255,7 +251,8 @@ impl MachineResults {
             .file_name()
             .or_else(|| dir.parent().and_then(Path::file_name))
             .unwrap_or(dir.as_os_str());
-        Self::read_all(&root, &visible(&name.to_string_lossy()), true)
+        let name = visible(&name.to_string_lossy());
+        Self::all_of(StoredResults::read(&root), &name, true)
     }
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::record::RunRecord;
-use crate::store::contents::Contents;
 use crate::store::curves::Benchmark;
 use crate::store::profiles::Profiled;
+use crate::store::stored_results::StoredResults;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, checked, is_plain_json, read_bytes, write_atomic};
 use crossover_profile::Profile;
@@ -72,12 +72,12 @@ pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 ///
 /// # Errors
 /// A file that cannot be read, or is damaged, newer, or no record of a machine.
-pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
+pub(super) fn read(path: &Path) -> Result<StoredResults, FileError> {
     Ok(read_with_left_out(path)?.0)
 }
 
 /// As [`read`], with the results that the record lacks, each with its reason.
-pub(crate) fn read_with_left_out(path: &Path) -> Result<(Contents, Vec<String>), FileError> {
+pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<String>), FileError> {
     let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
     let held = match sound(&text) {
@@ -95,9 +95,9 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(Contents, Vec<String>),
             checked(path, SCHEMA, value)?
         }
     };
-    let mut contents = Contents {
+    let mut contents = StoredResults {
         runs: held.runs,
-        ..Contents::default()
+        ..StoredResults::default()
     };
     let mut ids = BTreeSet::new();
     for benchmark in held.benchmarks {
@@ -122,8 +122,7 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(Contents, Vec<String>),
             Err(problem) => contents.problems.push(problem),
         }
     }
-    let left_out = held.left_out.iter();
-    let left_out = left_out.map(|one| format!("{}: {}", one.what, one.reason));
+    let left_out = held.left_out.iter().map(Unreadable::to_string);
     Ok((contents, left_out.collect()))
 }
 

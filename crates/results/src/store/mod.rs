@@ -4,8 +4,6 @@
 pub mod attempt;
 pub mod baseline;
 mod between_processes;
-mod contents;
-pub mod criterion_files;
 pub mod curves;
 pub mod folder;
 pub mod layout;
@@ -17,5 +15,6 @@ pub mod profiles;
 pub mod runs;
 pub mod sidecar;
 pub mod source;
+pub mod stored_results;
 pub mod unreadable;
 pub mod whole_file;

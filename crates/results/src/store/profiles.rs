@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Id, NotAnId};
-use crate::store::criterion_files::walk;
+use crate::store::baseline::walk;
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, read_json_up_to};

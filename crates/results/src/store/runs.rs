@@ -25,26 +25,9 @@ pub fn path(root: &Path, run: &str) -> PathBuf {
     root.join(RUNS).join(format!("{run}.json"))
 }
 
-fn is_name(run: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    !run.is_empty() && run.chars().all(plain)
-}
-
 /// Writes the record under the results root, replacing an earlier state of the same run.
 pub fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
     write_json(&path(root, &record.run), record)
-}
-
-/// Reads the record of a run that a sidecar names.
-pub fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
-    let path = path(root, run);
-    match is_name(run) {
-        true => read_json(&path),
-        false => {
-            let error = std::io::Error::other("is not the name of a run; run the benchmark again");
-            Err(FileError::io(&path, error))
-        }
-    }
 }
 
 /// Every record, oldest first, and what could not be read. Those dated in the future come before all

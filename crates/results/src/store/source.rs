@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::store::criterion_files::baselines;
+use crate::store::baseline::baselines;
 use crate::store::layout::NEW;
 use crossover_words::text::visible;
 

@@ -1,5 +1,6 @@
 //! What could not be read, in the form that the report, the comparison and the export print.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,12 @@ pub struct Unreadable {
     pub what: String,
     /// The cause, and the remedy where there is one.
     pub reason: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.reason)
+    }
 }
 
 impl Unreadable {

@@ -1,0 +1,102 @@
+//! All results of a results root or of the record of a machine, in one flat list. Curves and machines are
+//! views of it: [`MachineResults`](crate::store::machine::MachineResults). A run reads it once and adds its
+//! own results.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::model::record::RunRecord;
+use crate::store::baseline::Baseline;
+use crate::store::curves::Benchmark;
+use crate::store::layout::NEW;
+use crate::store::profiles::{self, Profiled};
+use crate::store::runs;
+use crate::store::unreadable::Unreadable;
+
+/// The benchmarks, with the runs that measured them.
+#[derive(Clone, Debug, Default)]
+pub struct StoredResults {
+    /// From the oldest to the newest.
+    pub runs: Vec<RunRecord>,
+    /// In any order. Each id is there once.
+    pub benchmarks: Vec<Benchmark>,
+    /// Where the time of benchmarks goes.
+    pub profiles: Vec<Profiled>,
+    /// What could not be read.
+    pub problems: Vec<Unreadable>,
+}
+
+impl StoredResults {
+    /// Reads everything under `root`. A root that is not there has no results.
+    pub fn read(root: &Path) -> Self {
+        let (runs, problems) = runs::read_all(root);
+        let mut this = Self {
+            runs,
+            problems,
+            ..Self::default()
+        };
+        let stored = Baseline::without_runs(root, NEW);
+        let folder = |id: &str| root.join(stored.folder(id).unwrap_or(Path::new("")));
+        this.problems.extend_from_slice(&stored.problems);
+        for (id, sampled) in &stored.results {
+            match Benchmark::read(id, folder(id), sampled) {
+                Ok(benchmark) => this.add(benchmark),
+                Err(problem) => this.problems.push(problem),
+            }
+        }
+        let (profiles, unread) = profiles::read_all(root);
+        this.profiles = profiles;
+        this.problems.extend(unread);
+        this
+    }
+
+    /// The results with those of `run`, which is the newest and has measured `own`.
+    pub fn with_run(&self, run: &RunRecord, own: &BTreeMap<String, Benchmark>) -> Self {
+        let mut all = self.clone();
+        all.runs.push(run.clone());
+        all.benchmarks.retain(|b| !own.contains_key(&b.id));
+        all.benchmarks.extend(own.values().cloned());
+        // What could not be read of an earlier result has been replaced.
+        let is_replaced = |problem: &Unreadable| {
+            own.values()
+                .any(|b| problem.what == b.id || Path::new(&problem.what).starts_with(&b.dir))
+        };
+        all.problems.retain(|problem| !is_replaced(problem));
+        all
+    }
+
+    /// Adds a benchmark, unless its run says that its result must not be shown.
+    pub(super) fn add(&mut self, benchmark: Benchmark) {
+        match unfit(&benchmark, &self.runs) {
+            Some(reason) => self.problems.push(Unreadable::new(&benchmark.id, reason)),
+            None => self.benchmarks.push(benchmark),
+        }
+    }
+}
+
+/// Why a well-formed result must not be shown, if so.
+fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
+    if let Some(verified) = &benchmark.verified
+        && !verified.passed()
+    {
+        return Some(format!(
+            "its result is wrong: error {:.3e}, at most {:.3e} accepted ({})",
+            verified.error, verified.bound, verified.method
+        ));
+    }
+    let own = benchmark
+        .run
+        .as_ref()
+        .and_then(|name| runs.iter().position(|r| r.run == *name));
+    // An attempt that failed later is listed among the failures and invalidates nothing. Without a
+    // sidecar the run is unknown, and any failure may be this result's.
+    let own_runs = own.map_or(runs, |at| &runs[at..=at]);
+    if let Some(failure) = own_runs
+        .iter()
+        .flat_map(|r| &r.failed)
+        .rfind(|f| f.id == benchmark.id)
+    {
+        return Some(format!("failed: {}", failure.error));
+    }
+    None
+}

@@ -33,8 +33,6 @@
 //!   leaves them to what it reads.
 //! - On the cold clock the data come from the memory, whatever their size. What is written may
 //!   still stay in the cache: a rate above the memory's says that it did.
-//! - Versions before the curves measured one copy (`gpu_copy`), which bounds what is many times
-//!   the L2 cache and nothing else. Their `cpu_memory` bounds nothing: a loop that reads is faster.
 //!
 //! **Link.** It carries both ways at once, so the way that takes longer is the limit. Code that copies
 //! one way after the other stays below it. Code on one thread that may be an answer stands for the
@@ -342,36 +340,26 @@ fn of_table(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64>
 
 /// The share of the bandwidth of the L2 cache and the device's memory.
 fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
-    let rate = rate(benchmark, benchmark.cost.bytes)?;
     let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
     let set = benchmark.cost.bytes? / f64::from(kernels);
     let moved = |set| moved(benchmark, limits, Device::Gpu, set);
     let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
-    // Without curves: no kernel could be compiled.
-    let copied = || limits.ceiling("gpu_copy");
-    let share = |set| moved(set).or_else(|| Some(rate / copied()?));
     if benchmark.clock == Some(Clock::EventsCold) {
-        let fraction = share(f64::INFINITY)?;
+        let fraction = moved(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
             true => Candidate::cached(fraction),
             false => Candidate::of(Kind::Memory, "memory bandwidth", fraction),
         };
     }
     if set <= cache {
-        let within = match kernels {
-            1 => moved(set),
-            _ => moved(set / 2.0),
-        };
-        return match within {
-            Some(share) => Candidate::of(Kind::Cache, "L2 bandwidth", share),
-            None => Candidate::cached(rate / copied()?),
-        };
+        let within = if kernels == 1 { set } else { set / 2.0 };
+        return Candidate::of(Kind::Cache, "L2 bandwidth", moved(within)?);
     }
     if kernels > 1 && set < REUSED * cache {
-        return Candidate::cached(share(set)?);
+        return Candidate::cached(moved(set)?);
     }
     match set >= BEYOND * cache {
-        true => Candidate::of(Kind::Memory, "memory bandwidth", share(set)?),
+        true => Candidate::of(Kind::Memory, "memory bandwidth", moved(set)?),
         false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", moved(set)?),
     }
 }

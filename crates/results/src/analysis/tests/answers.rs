@@ -1,7 +1,6 @@
 //! Answers that rest on several processes.
 
-use super::lessons::near;
-use super::{Fixture, Planted, machine};
+use super::{Fixture, Planted, machine, near};
 use crate::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines, of_runs};
 use crate::analysis::answer::speedup_curve::along;
 use crate::analysis::trust::{self, Grade};

@@ -1,10 +1,21 @@
 //! Answers, limits, bottlenecks and findings of planted machines, as plain values.
+//!
+//! A text describes a machine and what follows from it, a line each:
+//!
+//! ```text
+//! run                                      what follows is of another run
+//! ceiling NAME VALUE UNIT
+//! curve NAME BYTES:RATE BYTES:RATE
+//! ID CLOCK NS KEY=VALUE KEY=VALUE          a benchmark, with its cost and other figures
+//! ID CLOCK NS KEY=VALUE => WORDS           the same, and its share of a limit; `none` without one
+//! says FINDING: WORDS | WORDS              the finding is there, with these words
+//! omits FINDING: WORDS                     it is there without these
+//! silent START                             no finding begins so
+//! ```
 
 mod answers;
 mod findings;
-mod lessons;
 mod limits;
-mod precision;
 mod telemetry;
 
 use std::cell::RefCell;
@@ -14,13 +25,14 @@ use serde::Deserialize;
 
 use crate::analysis::answer::crossover_answer;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::{bottleneck, reuse};
+use crate::analysis::limits::Share;
+use crate::analysis::reuse;
 use crate::model::environment::{Cpu, Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, RunRecord};
 use crate::model::role::Role;
-use crate::model::{Cost, SCHEMA, Telemetry};
+use crate::model::{Cost, LinkBytes, SCHEMA, Telemetry};
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -65,11 +77,6 @@ impl<'a> Planted<'a> {
             role: None,
             unsteady: None,
         }
-    }
-
-    pub(crate) fn cost(mut self, cost: Cost) -> Self {
-        self.cost = cost;
-        self
     }
 }
 
@@ -205,6 +212,53 @@ impl Fixture {
         self.plant(&Planted::new(id, clock, median_ns));
     }
 
+    /// What a text plants.
+    fn lines(&mut self, text: &str) {
+        lines(text).for_each(|line| self.line(line));
+    }
+
+    /// What one line of a text plants.
+    fn line(&mut self, line: &str) {
+        let planted = line.split(" => ").next().unwrap();
+        let words: Vec<&str> = planted.split_whitespace().collect();
+        let number = |text: &str| {
+            text.parse::<f64>()
+                .unwrap_or_else(|_| panic!("{line}: {text}"))
+        };
+        match words[..] {
+            ["says" | "omits" | "silent", ..] => {}
+            ["run"] => self.next_run(self.runs.len() as u32),
+            ["ceiling", name, value, unit] => self.ceiling(name, number(value), unit),
+            ["curve", name, ref points @ ..] => {
+                let points = points.iter().map(|point| {
+                    let (bytes, rate) = point.split_once(':').unwrap();
+                    (number(bytes) as u64, number(rate))
+                });
+                self.bandwidth(name, &points.collect::<Vec<_>>());
+            }
+            [id, clock, ns, ref figures @ ..] => {
+                let mut planted = Planted::new(id, clock.parse().unwrap(), number(ns));
+                for figure in figures {
+                    let (key, value) = figure.split_once('=').unwrap();
+                    let value = number(value);
+                    let cost = &mut planted.cost;
+                    let link = || cost.link_bytes.unwrap_or_default();
+                    match key {
+                        "flop" => cost.flop = Some(value),
+                        "bytes" => cost.bytes = Some(value),
+                        "written" => cost.written = Some(value),
+                        "launches" => cost.launches = Some(value as u32),
+                        "up" => cost.link_bytes = Some(LinkBytes::new(value, link().to_host)),
+                        "down" => cost.link_bytes = Some(LinkBytes::new(link().to_device, value)),
+                        key => drop(planted.extra.insert(key.to_owned(), value)),
+                    }
+                }
+                self.plant(&planted);
+            }
+            _ => panic!("{line}"),
+        }
+    }
+
     /// Processes of the last run measured this.
     pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
         self.run().confirmations.push(confirmation);
@@ -232,69 +286,68 @@ pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<
     (machine, findings)
 }
 
-/// An iteration's launches may be its limit, and take all of its time at most.
-#[test]
-fn a_kernel_is_limited_by_its_launch_then_by_what_it_does() {
-    let (machine, _) = machine(|f| {
-        f.ceiling("launch_latency", 2450.0, "ns");
-        f.ceiling("empty_kernel", 1380.0, "ns");
-        let product = |n: f64, launches| Cost {
-            flop: Some(2.0 * n.powi(3)),
-            launches: Some(launches),
-            ..Cost::default()
-        };
-        for (id, clock, ns, cost) in [
-            (
-                "matmul/gpu/cublas/4",
-                Clock::EventsGated,
-                1900.0,
-                product(4.0, 1),
-            ),
-            (
-                "matmul/gpu/cublas/8192",
-                Clock::EventsGated,
-                2.2e7,
-                product(8192.0, 1),
-            ),
-            (
-                "matmul/gpu/cublas-eager/4",
-                Clock::Events,
-                4400.0,
-                product(4.0, 1),
-            ),
-            (
-                "matmul/gpu/submit/4",
-                Clock::Submit,
-                4400.0,
-                product(4.0, 1),
-            ),
-            ("mine/gpu/many/8", Clock::Events, 1e3, product(8.0, 1000)),
-            ("matmul/cpu/best/4", Clock::Wall, 10.0, product(4.0, 1)),
-        ] {
-            f.plant(&Planted::new(id, clock, ns).cost(cost));
-        }
+/// Plants what the text describes, and checks what it expects.
+#[track_caller]
+pub(crate) fn check(text: &str) {
+    check_with(|_| {}, text);
+}
+
+/// The same of a machine on which more is planted.
+#[track_caller]
+pub(crate) fn check_with(plant: impl FnOnce(&mut Fixture), text: &str) {
+    let (machine, findings) = machine(|f| {
+        plant(f);
+        f.lines(text);
     });
-    let limit = |id: &str| {
-        let (group, rest) = id.split_once('/').unwrap();
-        let (name, size) = rest.rsplit_once('/').unwrap();
-        let series = machine.group(group).unwrap().find(name).unwrap();
-        let found = bottleneck::of(series, series.at(size.parse().unwrap()).unwrap(), &machine)?;
-        Some((
-            found.kind.name(),
-            found.share.map(|share| (100.0 * share).round()),
-        ))
+    let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
+    let text_of = |id: &str| {
+        let finding = findings.iter().find(|f| f.id == id);
+        let finding = finding.unwrap_or_else(|| panic!("no {id} among {ids:?}"));
+        assert!(!finding.benchmarks.is_empty());
+        finding.text.as_str()
     };
-    assert_eq!(limit("matmul/gpu/cublas/4"), Some(("launch", Some(73.0))));
-    assert_eq!(
-        limit("matmul/gpu/cublas-eager/4"),
-        Some(("launch", Some(56.0)))
+    for line in lines(text) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "says" | "omits" => {
+                let (id, words) = rest.split_once(": ").unwrap();
+                let text = text_of(id);
+                for words in words.split(" | ") {
+                    assert_eq!(text.contains(words), word == "says", "{words:?} in: {text}");
+                }
+            }
+            "silent" => assert!(
+                !ids.iter().any(|id| id.starts_with(rest)),
+                "{rest}: {ids:?}"
+            ),
+            id => {
+                if let Some((_, words)) = rest.split_once("=> ") {
+                    let share = share(&machine, id).map(|share| share.words());
+                    assert_eq!(share.as_deref().unwrap_or("none"), words, "{id}");
+                }
+            }
+        }
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// The share of its limit that a benchmark reaches.
+pub(crate) fn share(machine: &MachineResults, id: &str) -> Option<Share> {
+    let benchmark = machine.benchmarks().find(|b| b.id == id).unwrap();
+    let group = machine.group(&benchmark.group).unwrap();
+    let mut series = group.series.iter();
+    let series = series
+        .find(|s| s.points.iter().any(|b| b.id == id))
+        .unwrap();
+    crate::analysis::limits::share(series, benchmark, machine)
+}
+
+pub(crate) fn near(value: f64, planted: f64) {
+    assert!(
+        (value / planted - 1.0).abs() < 1e-9,
+        "{value} is not {planted}"
     );
-    assert_eq!(
-        limit("matmul/gpu/cublas/8192").map(|found| found.0),
-        Some("compute")
-    );
-    assert_eq!(limit("mine/gpu/many/8"), Some(("launch", Some(100.0))));
-    // A clock that measures no work has no limit, and the CPU launches nothing.
-    assert_eq!(limit("matmul/gpu/submit/4"), None);
-    assert_eq!(limit("matmul/cpu/best/4"), None);
 }

@@ -1,7 +1,6 @@
 //! Clocks, throttling and energy while benchmarks ran.
 
-use super::lessons::{findings, says};
-use super::{Fixture, Planted, machine};
+use super::{Fixture, Planted, check_with, machine};
 use crate::analysis::telemetry;
 use crate::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
@@ -56,7 +55,7 @@ fn throttling_that_no_driver_reports_is_unknown() {
 
 #[test]
 fn many_results_under_the_cap_are_told_by_their_range() {
-    let all = findings(|f| {
+    let plant = |f: &mut Fixture| {
         for (name, clock, mhz) in [("spin-wall", Wall, 1965), ("spin-events", Events, 1395)] {
             for size in [1_000u32, 10_000, 100_000, 1_000_000] {
                 let id = format!("timing_methods/gpu/{name}/{size}");
@@ -67,11 +66,10 @@ fn many_results_under_the_cap_are_told_by_their_range() {
                 f.plant(&planted);
             }
         }
-    });
+    };
     let words = "Of these results, 8 ran under the 700 W power cap, at median SM clocks from \
                  1,395 MHz to 1,965 MHz.";
-    let finding = says(&all, "timing.timing_methods", &[words]);
-    assert_eq!(finding.figures["power_capped"], 8.0);
+    check_with(plant, &format!("says timing.timing_methods: {words}"));
 }
 
 #[test]

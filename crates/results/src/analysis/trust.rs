@@ -3,8 +3,8 @@
 //! An answer is firm if at least three processes answered and agree, another run would find the same
 //! side ahead at the largest size, the interval of the crossing is narrower than a factor of two, and
 //! no other run of the machine contradicts it. The width of the speedup's interval alone is no reason
-//! for doubt. A lowered GPU clock is one only where the CPU wins: a higher clock cannot make the GPU
-//! lose.
+//! for doubt. A lowered GPU clock is one only where the GPU might win at its highest clock: its time
+//! shrinks by no more than the clock rises.
 
 use std::collections::BTreeSet;
 
@@ -28,6 +28,8 @@ pub struct Trust {
     pub other_runs: Vec<(String, Crossing)>,
     /// What held the GPU's clock down meanwhile.
     slowed: BTreeSet<String>,
+    /// The GPU's highest clock over its clock at the largest size; infinite where either is unknown.
+    highest_clock: f64,
 }
 
 /// The grade of an answer.
@@ -49,13 +51,18 @@ impl Trust {
             runs: Vec::new(),
             other_runs: Vec::new(),
             slowed: BTreeSet::new(),
+            highest_clock: f64::INFINITY,
         }
     }
 
     /// The reasons for doubt, each in a few words.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        let others = self.own.processes - self.own.agree;
+        // Where they have no joint answer, no process disagrees with it.
+        let others = match self.own.agree {
+            0 => 0,
+            agree => self.own.processes - agree,
+        };
         if others > 0 {
             let processes = self.own.processes;
             doubts.push(format!(
@@ -76,7 +83,9 @@ impl Trust {
             let runs = units::counted(outside, "other run");
             doubts.push(format!("{runs} outside its interval"));
         }
-        if self.own.speedup < 1.0 && !self.slowed.is_empty() {
+        let loses = self.own.wins_at_the_largest() == Some(false);
+        let might_win = self.own.speedup_interval.1 * self.highest_clock >= 1.0;
+        if loses && might_win && !self.slowed.is_empty() {
             let slowed: Vec<&str> = self.slowed.iter().map(String::as_str).collect();
             doubts.push(format!("throttled: {}", slowed.join(", ")));
         }
@@ -108,7 +117,15 @@ pub fn of(
     let results: Vec<&Benchmark> = all.filter(|b| found.benchmarks.contains(&b.id)).collect();
     let runs: BTreeSet<String> = results.iter().filter_map(|b| b.run.clone()).collect();
     let slowed = results.iter().flat_map(|b| telemetry::slowed(b));
+    let gpu = theirs.environment.as_ref().and_then(|e| e.gpu.as_ref());
+    let highest = gpu.and_then(|gpu| gpu.max_sm_clock_mhz);
+    let series = theirs
+        .group(&found.group)
+        .and_then(|group| found.gpu_series(group));
+    let largest = series.and_then(|series| series.at(found.speedup_size as u64));
+    let clock = highest.zip(largest.and_then(telemetry::sm_clock_mhz));
     Trust {
+        highest_clock: clock.map_or(f64::INFINITY, |(highest, own)| f64::from(highest) / own),
         runs: runs.into_iter().collect(),
         other_runs: of_other_runs(of_runs, found),
         slowed: slowed.map(str::to_owned).collect(),

@@ -68,7 +68,6 @@ impl Report {
         let findings = findings::find(&Context {
             machine: &gpu.steady(),
             found: own,
-            reuse: &reuse,
         });
         let mut report = Self {
             machine,

@@ -9,21 +9,16 @@ use crossover_words::units;
 /// The size that is shown, or the measured one nearest to it.
 const SIZE: u64 = 64 << 20;
 
-/// Pools, their names in figures, and their words.
-const POOLS: [(Allocator, &str, &str); 2] = [
+/// Pools, and their words.
+const POOLS: [(Allocator, &str); 2] = [
     (
         Allocator::MallocAsync,
-        "malloc_async",
         "a pool that releases its memory at each synchronisation",
     ),
-    (
-        Allocator::MallocAsyncKept,
-        "malloc_async_kept",
-        "a pool told to keep its memory",
-    ),
+    (Allocator::MallocAsyncKept, "a pool told to keep its memory"),
 ];
 
-/// Moments at which a pool was asked what it holds: their names in figures, and their words.
+/// Moments at which a pool was asked what it holds: their names in a result's figures, and their words.
 const MOMENTS: [(&str, &str); 3] = [
     ("allocated", "while the allocation lives"),
     ("released", "after its release and a synchronisation"),
@@ -36,12 +31,12 @@ const MOMENTS: [(&str, &str); 3] = [
 /// What of a pool's memory is in use and what it holds, before and after a release.
 pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
     let id = format!("allocation.{}.held", group.name);
-    let mut finding = Finding::new(&group.name, id, String::new());
+    let finding = Finding::new(&group.name, id, String::new());
     let (mut rows, mut rests) = (Vec::new(), Vec::new());
     let kept = curve(group, Allocator::MallocAsyncKept)?;
     let sizes = kept.points.iter().map(|b| b.size);
     let size = sizes.min_by_key(|size| size.abs_diff(SIZE))?;
-    for (allocator, name, pool) in POOLS {
+    for (allocator, pool) in POOLS {
         let Some(b) = curve(group, allocator).and_then(|s| s.at(size)) else {
             continue;
         };
@@ -50,9 +45,6 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
             let (used, reserved) = (bytes("used")?, bytes("reserved")?);
             let [in_use, held] = [used, reserved].map(|bytes| units::binary(bytes as u64));
             rows.push(vec![format!("{}, {when}", sentence(pool)), in_use, held]);
-            finding = finding
-                .figure(&format!("{name}_used_{moment}_bytes"), used)
-                .figure(&format!("{name}_reserved_{moment}_bytes"), reserved);
         }
         rests.push(b);
     }

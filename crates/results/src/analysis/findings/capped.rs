@@ -38,9 +38,6 @@ pub(super) fn add(context: &Context, findings: &mut [Finding]) {
             table.notes.push(sentence.trim_start().to_owned());
         }
         finding.text += &sentence;
-        finding
-            .figures
-            .insert("power_capped".into(), held.len() as f64);
     }
 }
 

@@ -46,14 +46,7 @@ fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
         units::time(warm.median_ns),
         named.join(", "),
     );
-    let finding = Finding::new(&warm.group, id, text)
-        .figure("total_ns", total)
-        .figure("warm_ns", warm.median_ns)
-        .figure("ratio", total / warm.median_ns);
-    let finding = phases.iter().fold(finding, |finding, b| {
-        let name = phase_of(b).map_or("", Phase::name).replace('-', "_");
-        finding.figure(&format!("share_{name}"), b.median_ns / total)
-    });
+    let finding = Finding::new(&warm.group, id, text);
     Some(finding.rests_on(phases.into_iter().chain([warm])))
 }
 
@@ -73,8 +66,6 @@ fn cubin(context: &Context, start: &Start, finding: &mut Finding) {
         units::time(cubin.median_ns),
         units::time(compiling)
     );
-    finding.figures.insert("compile_ns".into(), compiling);
-    finding.figures.insert("cubin_ns".into(), cubin.median_ns);
     finding.benchmarks.push(cubin.id.clone());
     finding.benchmarks.sort();
 }

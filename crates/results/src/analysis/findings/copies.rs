@@ -56,11 +56,5 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
         units::time(up.median_ns),
         units::binary(size),
     );
-    Some(
-        Finding::new(&group.name, "copies.fixed", text)
-            .figure("size", size as f64)
-            .figure("fixed_ns", up.median_ns)
-            .figure("worth_bytes", worth)
-            .rests_on(rests),
-    )
+    Some(Finding::new(&group.name, "copies.fixed", text).rests_on(rests))
 }

@@ -50,15 +50,7 @@ fn one(f: &CrossoverAnswer) -> Finding {
         &f.group,
         format!("winner.{}.{question}{who}", f.group),
         text,
-    )
-    .figure("speedup", f.speedup)
-    .figure("speedup_size", f.speedup_size);
-    if let Some(change) = f.crossing.for_good() {
-        finding = finding
-            .figure("size", change.size)
-            .figure("size_low", change.low)
-            .figure("size_high", change.high);
-    }
+    );
     finding.benchmarks = f.benchmarks.clone();
     finding
 }

@@ -47,14 +47,9 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     ];
     let id = format!("device_memory.{}", group.name);
     let rows = found.iter().map(row).collect();
-    let finding = Finding::new(&group.name, id, String::new())
-        .tabled(caption, &head, rows)
-        .figure("size", first.size as f64)
-        .figure("largest_batch", bytes(first, "largest_batch"))
-        .rests_on(found.iter().map(|(_, b)| *b));
-    Some(keys().fold(finding, |finding, key| {
-        finding.figure(key, bytes(first, key))
-    }))
+    let finding = Finding::new(&group.name, id, String::new());
+    let finding = finding.tabled(caption, &head, rows);
+    Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
 }
 
 /// The result that says what it keeps and keeps the least, of data on the device.

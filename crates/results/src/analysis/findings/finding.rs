@@ -1,10 +1,7 @@
 //! One finding, what it is made from, and the words and lookups that several kinds share.
 
-use std::collections::BTreeMap;
-
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
-use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
 use crate::model::role::Format;
 use crate::store::curves::{Benchmark, Group, Series};
@@ -21,8 +18,6 @@ pub struct Finding {
     pub group: String,
     /// The sentence.
     pub text: String,
-    /// Figures by name; the unit ends the name (`_ns`), ratios and sizes have none.
-    pub figures: BTreeMap<String, f64>,
     /// Ids of the benchmarks.
     pub benchmarks: Vec<String>,
     /// What a technique gained, where it is about one.
@@ -66,8 +61,6 @@ pub struct Context<'a> {
     pub machine: &'a MachineResults,
     /// Its answers.
     pub found: &'a [CrossoverAnswer],
-    /// Its break-even tables.
-    pub reuse: &'a [Reuse],
 }
 
 impl Finding {
@@ -76,20 +69,11 @@ impl Finding {
             id: id.into(),
             group: group.to_owned(),
             text,
-            figures: BTreeMap::new(),
             benchmarks: Vec::new(),
             gain: None,
             table: None,
             in_a_table: false,
         }
-    }
-
-    /// Adds a figure; what is unknown or not finite is left out.
-    pub(super) fn figure(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
-        if let Some(value) = value.into().filter(|value| value.is_finite()) {
-            self.figures.insert(name.into(), value);
-        }
-        self
     }
 
     /// What `technique` gained; nothing where the factor is no number.

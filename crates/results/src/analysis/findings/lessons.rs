@@ -12,9 +12,6 @@ use crossover_words::units;
 
 use End::{Largest, Smallest};
 
-/// A fast row saves from the size on from which it is this much faster.
-const PAYS: f64 = 1.1;
-
 /// The size whose ratio is the lesson.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
@@ -113,28 +110,40 @@ fn in_sequence(role: &Role) -> bool {
     computes && !role.data.on_device() && one_by_one(role) && role.pieces == 1
 }
 
+/// What most lessons have in common: on the host's clock, at the smallest size, rows that differ in how they
+/// are launched.
+const PAIR: Lesson = Lesson {
+    id: "",
+    clocks: &[Wall],
+    slow: one_by_one,
+    fast: one_by_one,
+    blank: any_launches,
+    at: Smallest,
+    does: "",
+    parts: ("", whole),
+    technique: None,
+};
+
 const LESSONS: &[Lesson] = &[
     Lesson {
         id: "fusing.launches",
         clocks: &[Events, Wall],
         slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Fused),
-        blank: any_launches,
-        at: Smallest,
         does: "fusing the {part}s of {work}",
         parts: ("launches", avoided),
         technique: Some(Technique::Fuse),
+        ..PAIR
     },
     Lesson {
         id: "fusing.traffic",
         clocks: &[EventsGated, Events],
         slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Fused),
-        blank: any_launches,
         at: Largest,
         does: "fusing the {part}s of {work}",
-        parts: ("", whole),
         technique: Some(Technique::Fuse),
+        ..PAIR
     },
     Lesson {
         id: "graph.{}",
@@ -142,93 +151,80 @@ const LESSONS: &[Lesson] = &[
         clocks: &[Wall, Events],
         slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Graph),
-        blank: any_launches,
-        at: Smallest,
         does: "replaying {work} as one graph",
         parts: ("launches", replayed),
         technique: Some(Technique::ReplayGraph),
+        ..PAIR
     },
     Lesson {
         id: "synchronising.{}",
-        clocks: &[Wall],
         // Where data come from the host, copies wait as well.
         slow: |role| role.launches == Some(Launches::Synchronised) && role.data.on_device(),
         fast: one_by_one,
-        blank: any_launches,
-        at: Smallest,
         does: "not synchronising after each {part} of {work}",
         parts: ("waits", waits),
         technique: Some(Technique::DoNotWait),
+        ..PAIR
     },
     Lesson {
         id: "reading.{}",
-        clocks: &[Wall],
         slow: |role| role.launches == Some(Launches::ReadBack) && role.data.on_device(),
         fast: one_by_one,
-        blank: any_launches,
-        at: Smallest,
         does: "not reading a value back after each {part} of {work}",
         parts: ("waits", waits),
         technique: Some(Technique::DoNotWait),
+        ..PAIR
     },
     Lesson {
         id: "{}.hybrid",
-        clocks: &[Wall],
         slow: |role| role.launches == Some(Launches::PartlyOnCpu),
         fast: one_by_one,
-        blank: any_launches,
-        at: Smallest,
         does: "computing each {part} of {work} on the GPU, none of them on the CPU,",
         parts: ("steps", moved_to_cpu),
-        technique: None,
+        ..PAIR
     },
     Lesson {
         id: "copies.pinned.h2d",
-        clocks: &[Wall],
         slow: |role| from_ordinary(role, CopyDirection::ToDevice),
         fast: |role| role.data == Residency::Pinned,
         blank: any_memory,
         at: Largest,
         does: "pinning the host memory of copies to the device",
-        parts: ("", whole),
         technique: Some(Technique::Pin),
+        ..PAIR
     },
     Lesson {
         id: "copies.pinned.d2h",
-        clocks: &[Wall],
         slow: |role| from_ordinary(role, CopyDirection::ToHost),
         fast: |role| role.data == Residency::Pinned,
         blank: any_memory,
         at: Largest,
         does: "pinning the host memory of copies to the host",
-        parts: ("", whole),
         technique: Some(Technique::Pin),
+        ..PAIR
     },
     Lesson {
         id: "copies.staged.h2d",
-        clocks: &[Wall],
         slow: |role| from_ordinary(role, CopyDirection::ToDevice) && role.threads.is_none(),
         fast: staged,
         blank: not_staged,
         at: Largest,
         does: "staging copies to the device through pinned buffers, by several threads,",
-        parts: ("", whole),
         technique: Some(Technique::Stage),
+        ..PAIR
     },
     Lesson {
         id: "copies.staged.d2h",
-        clocks: &[Wall],
         slow: |role| from_ordinary(role, CopyDirection::ToHost) && role.threads.is_none(),
         fast: staged,
         blank: not_staged,
         at: Largest,
         does: "staging copies to the host through pinned buffers, by several threads,",
-        parts: ("", whole),
         technique: Some(Technique::Stage),
+        ..PAIR
     },
     Lesson {
         id: "staging.{}",
-        clocks: &[Wall],
         slow: |role| {
             let computes = role.does == Measures::Computes && role.threads.is_none();
             computes && role.data == Residency::Ordinary && role.method.is_none()
@@ -237,74 +233,64 @@ const LESSONS: &[Lesson] = &[
         blank: not_staged,
         at: Largest,
         does: "staging the copies of {work} through pinned buffers, by several threads,",
-        parts: ("", whole),
         technique: Some(Technique::Stage),
+        ..PAIR
     },
     Lesson {
         id: "copies.many",
-        clocks: &[Wall],
         slow: |role| role.pieces > 1 && role.method.is_none(),
         fast: |role| plain(role, CopyDirection::ToDevice) && role.data == Residency::Pinned,
         blank: |role| role.pieces = 1,
-        at: Smallest,
         does: "copying to the device in one piece, not in several,",
         parts: ("further pieces", further_pieces),
-        technique: None,
+        ..PAIR
     },
     Lesson {
         id: "overlap.pieces",
-        clocks: &[Wall],
         slow: in_sequence,
         fast: |role| role.pieces > 1,
         blank: |role| role.pieces = 1,
         at: Largest,
         does: "overlapping the copies and {part}s of {work}, in pieces,",
-        parts: ("", whole),
         technique: Some(Technique::Overlap),
+        ..PAIR
     },
     Lesson {
         id: "overlap.synced",
-        clocks: &[Wall],
         slow: in_sequence,
         fast: |role| role.pieces > 1 && role.launches == Some(Launches::Synchronised),
         blank: |role| (role.pieces, role.launches) = (1, None),
         at: Largest,
         does: "cutting {work} into pieces, with a wait after each stage of each piece,",
-        parts: ("", whole),
-        technique: None,
+        ..PAIR
     },
     Lesson {
         id: "allocation.{}",
-        clocks: &[Wall],
         slow: |role| role.does == Measures::Allocates(Allocator::Malloc),
         fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
         blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "allocating from a pool that keeps its memory, not with cuMemAlloc and cuMemFree,",
-        parts: ("", whole),
         technique: Some(Technique::KeepPool),
+        ..PAIR
     },
     Lesson {
         id: "allocation.{}.reuse",
-        clocks: &[Wall],
         slow: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
         fast: |role| role.does == Measures::Allocates(Allocator::Reuse),
         blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "reusing one buffer, not allocating from a pool that keeps its memory,",
-        parts: ("", whole),
-        technique: None,
+        ..PAIR
     },
     Lesson {
         id: "allocation.{}.release",
-        clocks: &[Wall],
         slow: |role| role.does == Measures::Allocates(Allocator::MallocAsync),
         fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
         blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "telling a pool to keep its memory, which else releases it at each synchronisation,",
-        parts: ("", whole),
-        technique: None,
+        ..PAIR
     },
 ];
 
@@ -368,19 +354,7 @@ impl Lesson {
             units::time(slow.median_ns),
             other_end.unwrap_or_default(),
         );
-        let pays =
-            |(slow, fast): &&(&Benchmark, &Benchmark)| slow.median_ns / fast.median_ns >= PAYS;
-        // From the largest size down.
-        let from = pairs
-            .iter()
-            .take_while(pays)
-            .last()
-            .filter(|_| self.at == Largest);
         let finding = Finding::new(&group.name, self.id.replace("{}", &group.name), text)
-            .figure("size", fast.size as f64)
-            .figure("ratio", ratio.value)
-            .figure("each_ns", each.map(|(_, ns)| ns))
-            .figure("pays_from_size", from.map(|(_, fast)| fast.size as f64))
             .rests_on(pairs.iter().flat_map(|(slow, fast)| [*slow, *fast]));
         Some(match self.technique {
             Some(technique) => finding.gained(technique, ratio.value, topic.at(fast.size)),

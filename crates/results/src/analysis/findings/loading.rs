@@ -46,9 +46,6 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .find(|b| !others(b.size).is_empty())?;
     let others = others(plain.size);
     let batches = f64::from(plain.cost.launches.filter(|n| *n > 0)?);
-    let (_, _, best) = others
-        .iter()
-        .min_by(|a, b| a.2.median_ns.total_cmp(&b.2.median_ns))?;
     let known = |b: &Benchmark, key| b.extra.get(key).copied().filter(|v: &f64| v.is_finite());
     let running = |b: &Benchmark| known(b, RUNNING);
     let (each, unit) = match known(plain, "sample_bytes").filter(|bytes| *bytes > 0.0) {
@@ -75,14 +72,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let head = ["how it loads", unit, "gain", "a kernel runs"];
     let rows = [first].into_iter().chain(rows).collect();
     let id = format!("loading.{}", group.name);
-    let finding = Finding::new(&group.name, id, String::new())
-        .tabled(caption, &head, rows)
-        .figure("size", plain.size as f64)
-        .figure("batches_per_s", plain.rate(batches))
-        .figure("best_batches_per_s", best.rate(batches))
-        .figure("ratio", plain.median_ns / best.median_ns)
-        .figure(RUNNING, running(plain))
-        .figure("best_kernel_running_share", running(best));
+    let finding = Finding::new(&group.name, id, String::new()).tabled(caption, &head, rows);
     // What the threads bring beyond the pinned buffer that they fill.
     let alone =
         (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));

@@ -1,4 +1,4 @@
-//! Findings: sentences with their measured figures and the benchmarks they rest on.
+//! Findings: sentences, and the benchmarks they rest on.
 //!
 //! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. It looks for roles,
 //! never for names, so it is made for every group that has the rows for it. What is said of two rows
@@ -40,7 +40,6 @@ pub enum Kind {
 pub const TABLE: &[Kind] = &[
     All(crossover_sentence::find),
     All(transfers::share),
-    All(transfers::break_even),
     Each(&[precision::formats]),
     All(submit::find),
     All(lessons::find),

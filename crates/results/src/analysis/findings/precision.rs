@@ -57,15 +57,9 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
     let fastest = others.iter().filter(|b| b.role.split.is_none()).map(ratio);
     let finding = Finding::new(&group.name, "precision.formats", String::new())
         .tabled(caption, &head, all().map(row).collect())
-        .figure("size", full.size as f64)
         .gained(Technique::FewerBits, fastest.fold(f64::NAN, f64::max), at)
         .rests_on(all());
-    Some(others.iter().fold(finding, |finding, b| {
-        let name = name(&b.role).to_lowercase().replace(" × ", "x");
-        finding
-            .figure(&format!("{name}_ratio"), ratio(b))
-            .figure(&format!("{name}_error"), error(b))
-    }))
+    Some(finding)
 }
 
 /// `TF32`, `6 × BF16`.

@@ -47,10 +47,6 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let id = format!("submit.{}.{}", group.name, series.implementation);
             findings.push(
                 Finding::new(&group.name, id, text)
-                    .figure("size", seen.size as f64)
-                    .figure("seen_ns", seen.median_ns)
-                    .figure("real_ns", real.median_ns)
-                    .figure("factor", ratio)
                     .rests_on(pairs.iter().flat_map(|(s, r)| [*s, *r])),
             );
         }

@@ -50,18 +50,8 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let fair = format!("within {:.0} %", FAIR * 100.0);
     let rows = rows(&readings, topic, (smallest, largest));
     let head = ["clock", &small, &large, &fair];
-    let mut finding = Finding::new(name, format!("timing.{name}"), String::new())
-        .tabled(caption, &head, rows)
-        .figure("smallest", smallest as f64)
-        .figure("largest", largest as f64);
-    for r in &readings {
-        for (size, at) in [(smallest, "smallest"), (largest, "largest")] {
-            if r.benchmark.size == size {
-                let name = format!("{}_ratio_{at}", r.way.replace('-', "_"));
-                finding = finding.figure(&name, r.ratio);
-            }
-        }
-    }
+    let finding =
+        Finding::new(name, format!("timing.{name}"), String::new()).tabled(caption, &head, rows);
     Some(finding.rests_on(readings.iter().map(|r| r.benchmark)))
 }
 

@@ -51,11 +51,6 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             ];
             let finding = Finding::new(&group.name, id, String::new())
                 .tabled(caption, &head, vec![row])
-                .figure("size", total.size as f64)
-                .figure("share", fraction)
-                .figure("least_share", least)
-                .figure("total_ns", total.median_ns)
-                .figure("work_ns", alone.median_ns)
                 .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
             // Against the best way of moving them, not against any.
             let mut here = moving.iter().filter_map(|s| s.at(total.size));
@@ -69,47 +64,6 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 false => finding,
             });
         }
-    }
-    findings
-}
-
-pub(super) fn break_even(context: &Context) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for table in context.reuse {
-        let Some(row) = table.rows.last().filter(|r| r.operations.is_finite()) else {
-            continue;
-        };
-        let Some(group) = context.machine.group(&table.group) else {
-            continue;
-        };
-        let size = group.topic.at(row.size);
-        let text = match row.operations {
-            o if o <= 1.0 => format!(
-                "{} at {size}: with the copies of gpu/{}, a single operation on the GPU saves more \
-                 than moving its data costs.",
-                group.topic.title, table.transfer
-            ),
-            o => format!(
-                "{} at {size}: with the copies of gpu/{}, moving the data pays once {} operations \
-                 use them.",
-                group.topic.title,
-                table.transfer,
-                units::count(o.ceil()),
-            ),
-        };
-        let at = group.benchmarks().filter(|b| {
-            b.size == row.size
-                && (b.device == Device::Cpu
-                    || b.implementation == table.transfer
-                    || b.implementation == table.resident)
-        });
-        let id = format!("break_even.{}.{}", table.group, table.transfer);
-        let mut finding = Finding::new(&group.name, id, text)
-            .figure("size", row.size as f64)
-            .figure("operations", row.operations)
-            .rests_on(at);
-        finding.in_a_table = true;
-        findings.push(finding);
     }
     findings
 }

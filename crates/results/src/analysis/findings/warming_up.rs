@@ -11,11 +11,11 @@ use crossover_words::units;
 const WARM: f64 = 1.1;
 
 pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
-    let (mut warm_from, mut rows) = (Vec::new(), Vec::new());
+    let (mut warm, mut rows) = (Vec::new(), Vec::new());
     for series in each_call(group, Wall).filter(|s| s.points.len() > 1) {
         let (first, last) = (series.points.first()?, series.points.last()?);
         let is_warm = |b: &&Benchmark| b.median_ns <= WARM * last.median_ns;
-        let warm = series.points.iter().rev().take_while(is_warm).last()?;
+        let from = series.points.iter().rev().take_while(is_warm).last()?;
         let what = series.role.method.as_deref();
         let what = what.unwrap_or(&series.implementation);
         let submitted = each_call(group, Submit).find(|s| s.role.method == series.role.method);
@@ -24,7 +24,7 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
             part.map_or(String::new(), |b| units::time(b.median_ns))
         };
         let (cold, late) = (units::time(first.median_ns), units::time(last.median_ns));
-        let from = format!("call {}", warm.size);
+        let from = format!("call {}", from.size);
         rows.push(vec![
             sentence(what),
             cold,
@@ -33,7 +33,7 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
             host(last),
             from,
         ]);
-        warm_from.push((series, warm.size as f64));
+        warm.push(series);
     }
     if rows.is_empty() {
         return None;
@@ -51,11 +51,7 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
     let id = "warming_up.calls";
     let finding =
         Finding::new(&group.name, id, String::new()).tabled(caption.to_owned(), &head, rows);
-    let add = |finding: Finding, (series, from): (&Series, f64)| {
-        let name = format!("{}_warm_from", series.implementation);
-        finding.figure(&name, from).rests_on(&series.points)
-    };
-    Some(warm_from.into_iter().fold(finding, add))
+    Some(finding.rests_on(warm.into_iter().flat_map(|s| &s.points)))
 }
 
 pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
@@ -78,10 +74,7 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         Finding::new(&group.name, "warming_up.prepared", String::new()),
         Vec::new(),
     );
-    for (launches, (phases, words), name) in [
-        (Launches::Graph, graph, "graph"),
-        (Launches::Fused, fused, "fused"),
-    ] {
+    for (launches, (phases, words)) in [(Launches::Graph, graph), (Launches::Fused, fused)] {
         let phases: Option<Vec<&Benchmark>> = phases.iter().map(|&phase| once(phase)).collect();
         let (Some(call), Some(phases)) = (warm(launches), phases) else {
             continue;
@@ -91,10 +84,7 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         let paid = paid_after(takes, saves);
         let after = pays(paid, saves);
         said.push(format!("{words} takes {} and {after}", units::time(takes)));
-        finding = finding
-            .figure(&format!("{name}_once_ns"), takes)
-            .figure(&format!("{name}_paid_after"), paid)
-            .rests_on(phases.into_iter().chain([eager, call]));
+        finding = finding.rests_on(phases.into_iter().chain([eager, call]));
     }
     finding.text = format!("{}.", sentence(&said.join("; ")));
     (!said.is_empty()).then_some(finding)
@@ -111,7 +101,9 @@ pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
         })
     };
     let found: Vec<_> = group.series.iter().filter_map(chose).collect();
-    let longest = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if found.is_empty() {
+        return None;
+    }
     let row = |(b, takes, saves): &(Benchmark, f64, f64)| {
         let calls = paid_after(*takes, *saves).map_or("never".to_owned(), units::count);
         let times = [*takes, *saves].map(units::time);
@@ -121,7 +113,6 @@ pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
             .chain([calls])
             .collect()
     };
-    let (_, takes, saves) = longest;
     let head = [
         "benchmark",
         "choosing takes",
@@ -131,11 +122,11 @@ pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
     let caption = "What it takes to choose the fastest of several ways, and what that saves compared with \
                    the middle one of them.";
     let id = format!("calibration.{}", group.name);
-    let finding = Finding::new(&group.name, id, String::new())
-        .figure("once_ns", *takes)
-        .figure("saves_ns", *saves)
-        .figure("paid_after", paid_after(*takes, *saves))
-        .tabled(caption.to_owned(), &head, found.iter().map(row).collect());
+    let finding = Finding::new(&group.name, id, String::new()).tabled(
+        caption.to_owned(),
+        &head,
+        found.iter().map(row).collect(),
+    );
     Some(finding.rests_on(found.iter().map(|(b, ..)| b)))
 }
 

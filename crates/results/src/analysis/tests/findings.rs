@@ -382,6 +382,8 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         ),
         ("fusing.launches", "less for each of 13"),
         ("fusing.traffic", "at batch = 256"),
+        // Not against the work in fewer bits, which takes 8 us.
+        ("transfers.training.transfer-pinned", "share of moving 75 %"),
         ("precision.formats", "f32: time 20.0 µs"),
         ("precision.formats", "speed 2× faster"),
         (
@@ -393,11 +395,6 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         assert!(text(id).contains(words), "{}", text(id));
     }
     assert!(!text("graph.training").contains("a kernel)"));
-    // Not against the work in fewer bits, which takes 8 us.
-    let transfers = found
-        .iter()
-        .find(|f| f.id == "transfers.training.transfer-pinned");
-    near(transfers.unwrap().figures["work_ns"], 20e3);
 }
 
 /// Half of the time of the larger f32 product was filled by something else.

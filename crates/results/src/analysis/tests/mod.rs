@@ -26,7 +26,6 @@ use serde::Deserialize;
 use crate::analysis::answer::crossover_answer;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::limits::Share;
-use crate::analysis::reuse;
 use crate::model::environment::{Cpu, Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Id;
@@ -277,11 +276,9 @@ pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<
     plant(&mut f);
     let machine = f.machine();
     let found = crossover_answer::find(&machine, &[]);
-    let reuse = reuse::find(&machine, &found);
     let findings = super::findings::find(&Context {
         machine: &machine.steady(),
         found: &found,
-        reuse: &reuse,
     });
     (machine, findings)
 }

@@ -19,44 +19,10 @@ pub fn number(value: f64) -> String {
     thousands(&format!("{rounded:.decimals$}"))
 }
 
-/// The powers of ten that a number holds exactly.
-const EXACT_POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
-
 /// A number to so many significant digits, 2 to 9: that which is read where it is written with them.
 pub fn significant(value: f64, digits: u8) -> f64 {
-    let most = digits - 1;
-    let shift = i32::from(most).saturating_sub(value.abs().log10().floor() as i32);
-    let scaled = EXACT_POWERS
-        .get(shift.unsigned_abs() as usize)
-        .map(|power| {
-            let scaled = if shift < 0 {
-                value / power
-            } else {
-                value * power
-            };
-            (scaled, scaled.round(), power)
-        });
-    let least = EXACT_POWERS[usize::from(most)];
-    match scaled {
-        // One product and one quotient of exact numbers, unless the first is so near to a half that
-        // its own error may turn it.
-        Some((scaled, rounded, power))
-            if (least..=10.0 * least).contains(&rounded.abs())
-                && ((scaled - rounded).abs() - 0.5).abs() > 1e-6 =>
-        {
-            if shift < 0 {
-                rounded * power
-            } else {
-                rounded / power
-            }
-        }
-        _ => format!("{value:.*e}", usize::from(most))
-            .parse()
-            .unwrap_or(value),
-    }
+    let written = format!("{value:.*e}", usize::from(digits) - 1);
+    written.parse().unwrap_or(value)
 }
 
 fn thousands(digits: &str) -> String {
@@ -324,32 +290,11 @@ mod tests {
     }
 
     #[test]
-    fn significant_digits_are_those_that_are_written() {
-        let mut state = 1_u64;
-        let mut any = vec![
-            0.0, -0.0, 1.0, 1e3, 0.5, 1234.5, 9.999_995, 999_999.5, 1e300, 5e-324,
-        ];
-        any.extend((0..20_000).map(|_| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            f64::from_bits(state)
-        }));
-        // As times are, too: half of them with few digits, which may lie on a half.
-        let times = |bits: &f64| ((bits.to_bits() >> 24) as f64 / 64.0).sqrt();
-        any.extend(any.clone().iter().map(times));
-        any.extend(any.clone().iter().map(|time| (time * 8.0).round() / 8.0));
-        for value in any {
-            for digits in [4, 6] {
-                let written = format!("{value:.*e}", usize::from(digits) - 1);
-                let read: f64 = written.parse().unwrap();
-                assert_eq!(
-                    significant(value, digits).to_bits(),
-                    read.to_bits(),
-                    "{value:e}"
-                );
-            }
-        }
+    fn numbers_are_rounded_to_significant_digits() {
+        assert_eq!(significant(1234.5, 3), 1230.0);
+        assert_eq!(significant(0.000_123_46, 4), 0.000_123_5);
+        assert_eq!(significant(999_999.5, 4), 1e6);
+        assert_eq!(significant(f64::INFINITY, 4), f64::INFINITY);
     }
 
     #[test]

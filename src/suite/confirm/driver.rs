@@ -37,13 +37,13 @@ type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
 /// What a process has answered so far.
 #[derive(Default)]
-struct Answered {
+struct ProcessTimes {
     times: Times,
     /// How long its tasks took, by group.
     took: BTreeMap<String, Duration>,
 }
 
-impl Answered {
+impl ProcessTimes {
     /// What the process could not measure is printed as a note and is not among the times.
     fn hear(&mut self, said: TaskResult) {
         *self.took.entry(said.group.clone()).or_default() += said.took;
@@ -196,7 +196,7 @@ impl Confirming {
             // Without them, the child calibrates anew.
             let _ = choose::add_to(&folder.path().join(CHOICES));
         }
-        let mut said = Answered::default();
+        let mut said = ProcessTimes::default();
         let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
         let took = start.elapsed();
         self.asked += 1;

@@ -21,7 +21,7 @@ const RESULT: &str = "result";
 /// An attempt under way.
 #[must_use]
 pub struct Attempt {
-    places: Vec<Place>,
+    folders: Vec<KeptFolder>,
 }
 
 /// A whole result that is set aside while its benchmark is measured again. Dropping it removes it.
@@ -29,7 +29,7 @@ pub struct Attempt {
 pub struct Aside(Vec<(PathBuf, TempDir)>);
 
 /// One folder that the attempt may write to.
-struct Place {
+struct KeptFolder {
     dir: PathBuf,
     earlier: PathBuf,
 }
@@ -42,25 +42,27 @@ impl Attempt {
     /// The file that the system refuses to move; then everything is as it was.
     pub(crate) fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|e| FileError::io(folder, e))?;
-        let mut this = Self { places: Vec::new() };
+        let mut this = Self {
+            folders: Vec::new(),
+        };
         for (name, reads) in [(Some(new), false), (copied, true)] {
             let Some(name) = name else { continue };
-            let place = Place::of(folder.join(name));
-            place.settle();
-            if let Err(error) = place.keep(reads) {
+            let kept = KeptFolder::of(folder.join(name));
+            kept.settle();
+            if let Err(error) = kept.keep(reads) {
                 this.undo();
-                return Err(FileError::io(&place.dir, error));
+                return Err(FileError::io(&kept.dir, error));
             }
-            this.places.push(place);
+            this.folders.push(kept);
         }
         Ok(this)
     }
 
     /// Ends an attempt that left a whole result: what it replaced is removed.
     pub fn done(self) {
-        for place in &self.places {
+        for kept in &self.folders {
             // What cannot be removed now is removed by the next attempt.
-            let _ = fs::remove_dir_all(&place.earlier);
+            let _ = fs::remove_dir_all(&kept.earlier);
         }
     }
 
@@ -71,11 +73,11 @@ impl Attempt {
     /// The file that the system refuses to move; then the result is lost.
     pub fn set_aside(self) -> Result<Aside, FileError> {
         let mut aside = Vec::new();
-        for place in self.places.iter().filter(|place| place.dir.is_dir()) {
-            let out_of_the_way = temporary_beside(&place.dir)
-                .and_then(|to| fs::rename(&place.dir, to.path().join(RESULT)).map(|()| to))
-                .map_err(|e| FileError::io(&place.dir, e));
-            aside.push((place.dir.clone(), out_of_the_way));
+        for kept in self.folders.iter().filter(|kept| kept.dir.is_dir()) {
+            let out_of_the_way = temporary_beside(&kept.dir)
+                .and_then(|to| fs::rename(&kept.dir, to.path().join(RESULT)).map(|()| to))
+                .map_err(|e| FileError::io(&kept.dir, e));
+            aside.push((kept.dir.clone(), out_of_the_way));
         }
         self.undo();
         let all = aside.into_iter().map(|(dir, to)| Ok((dir, to?)));
@@ -84,8 +86,8 @@ impl Attempt {
 
     /// Ends an attempt that failed: restores what was there before.
     pub fn undo(self) {
-        for place in &self.places {
-            place.restore();
+        for kept in &self.folders {
+            kept.restore();
         }
     }
 }
@@ -115,7 +117,7 @@ fn temporary_beside(dir: &Path) -> io::Result<TempDir> {
         .tempdir_in(dir.parent().unwrap_or(Path::new(".")))
 }
 
-impl Place {
+impl KeptFolder {
     fn of(dir: PathBuf) -> Self {
         let earlier = earlier(&dir);
         Self { dir, earlier }

@@ -79,7 +79,7 @@ pub struct Benchmark {
 
 impl Benchmark {
     /// A result of this suite's form, from its folder.
-    pub(super) fn read(id: &str, dir: PathBuf, sampled: &Sampled) -> Result<Self, Unreadable> {
+    pub(crate) fn of(id: &str, dir: PathBuf, sampled: &Sampled) -> Result<Self, Unreadable> {
         let parsed: Result<Id, NotAnId> = id.parse();
         let parsed = parsed.map_err(|not| {
             let reason = format!("its id {not}; name a benchmark so to have it in the report");

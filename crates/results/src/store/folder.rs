@@ -118,7 +118,7 @@ impl BenchmarkFolder {
             clock: Some(sidecar.clock),
             sidecar: Some(sidecar),
         };
-        let benchmark = Benchmark::read(&self.id.to_string(), self.path.clone(), &sampled);
+        let benchmark = Benchmark::of(&self.id.to_string(), self.path.clone(), &sampled);
         benchmark.map_err(|problem| FileError::io(&new, std::io::Error::other(problem.reason)))
     }
 }

@@ -335,16 +335,7 @@ impl MachineResults {
         };
         Self {
             groups: self.groups.iter().filter_map(of_group).collect(),
-            name: self.name.clone(),
-            board: self.board.clone(),
-            environment: self.environment.clone(),
-            run: self.run.clone(),
-            runs: self.runs.clone(),
-            limits: self.limits.clone(),
-            limits_by_run: self.limits_by_run.clone(),
-            profiles: self.profiles.clone(),
-            problems: self.problems.clone(),
-            other: self.other,
+            ..self.clone()
         }
     }
 

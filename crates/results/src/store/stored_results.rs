@@ -39,7 +39,7 @@ impl StoredResults {
         let folder = |id: &str| root.join(stored.folder(id).unwrap_or(Path::new("")));
         this.problems.extend_from_slice(&stored.problems);
         for (id, sampled) in &stored.results {
-            match Benchmark::read(id, folder(id), sampled) {
+            match Benchmark::of(id, folder(id), sampled) {
                 Ok(benchmark) => this.add(benchmark),
                 Err(problem) => this.problems.push(problem),
             }

@@ -1,6 +1,6 @@
 //! Answers that rest on several processes.
 
-use super::{Fixture, Planted, machine, near};
+use super::{Fixture, machine, near};
 use crate::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines, of_runs};
 use crate::analysis::answer::speedup_curve::along;
 use crate::analysis::trust::{self, Grade};
@@ -105,9 +105,9 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
     planted(&f);
     for n in [8, 48, 96, 192, 1536] {
         let id = format!("matmul/cpu/best/{n}");
-        let mut unsteady = Planted::new(&id, Clock::Wall, 1e4 * (f64::from(n) / 48.0));
+        let mut unsteady = f.benchmark(&id, Clock::Wall, 1e4 * (f64::from(n) / 48.0));
         unsteady.unsteady = Some("two modes".to_owned());
-        f.plant(&unsteady);
+        f.plant(unsteady);
     }
     assert!(found(&f).is_empty());
     f.confirm(queued(AGREE));
@@ -161,9 +161,9 @@ fn no_answer_and_no_finding_rests_on_an_unsteady_result() {
     let (machine, findings) = machine(|f| {
         planted(f);
         for (id, clock) in ids.into_iter().zip([Clock::Wall, Clock::Events]) {
-            let mut unsteady = Planted::new(id, clock, 1.0);
+            let mut unsteady = f.benchmark(id, clock, 1.0);
             unsteady.unsteady = Some("two modes".to_owned());
-            f.plant(&unsteady);
+            f.plant(unsteady);
         }
     });
     let found = crossover_answer::find(&machine, &[]);

@@ -1,6 +1,6 @@
 //! What a benchmark is held against: the planted share, of the limit that is its own.
 
-use super::{Planted, check, check_with, machine, share};
+use super::{check, check_with, machine, share};
 use crate::analysis::{bottleneck, limits};
 use crate::model::{Format, Library, Role, Telemetry};
 use crossover_words::Clock::EventsGated;
@@ -28,7 +28,7 @@ fn each_format_has_a_peak_of_its_own() {
 fn the_peak_is_that_of_the_clock_that_was_seen() {
     let (machine, _) = machine(|f| {
         let half = 0.5 * 132.0 * 8192.0 * 1500e6 * 1e-6;
-        let mut planted = Planted::new("precision/gpu/fp8/1024", EventsGated, 1e3);
+        let mut planted = f.benchmark("precision/gpu/fp8/1024", EventsGated, 1e3);
         planted.cost.flop = Some(half);
         // It idled at first, at another clock.
         planted.telemetry = Some(Telemetry {
@@ -37,7 +37,7 @@ fn the_peak_is_that_of_the_clock_that_was_seen() {
             utilisation_percent: [0, 0, 0, 0, 90, 100, 100].map(Some).into(),
             ..Telemetry::default()
         });
-        f.plant(&planted);
+        f.plant(planted);
     });
     let share = share(&machine, "precision/gpu/fp8/1024").unwrap();
     assert_eq!(share.words(), "50 % of FP8 peak");
@@ -178,14 +178,14 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
             ("product/gpu/f64/64", Some(Library::Cublas)),
             ("sine/gpu/f64/64", None),
         ] {
-            let mut planted = Planted::new(id, EventsGated, 1e3);
+            let mut planted = f.benchmark(id, EventsGated, 1e3);
             planted.cost.flop = Some(1.8 * cores);
-            planted.role = Some(Role {
+            planted.role = Role {
                 format: Format::F64,
                 library,
                 ..Role::gpu()
-            });
-            f.plant(&planted);
+            };
+            f.plant(planted);
         }
     });
     let series = |group, name| machine.group(group).unwrap().find(name).unwrap();

@@ -31,9 +31,11 @@ use crate::model::group_info::GroupInfo;
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, RunRecord};
 use crate::model::role::Role;
-use crate::model::{Cost, LinkBytes, SCHEMA, Telemetry};
+use crate::model::{LinkBytes, SCHEMA};
+use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
+use crate::store::planted;
 use crossover_words::Clock;
 
 /// What the groups and rows that tests plant declare.
@@ -49,34 +51,6 @@ pub(crate) struct Fixture {
     runs: Vec<RunRecord>,
     benchmarks: RefCell<Vec<Benchmark>>,
     suite: Suite,
-}
-
-/// One planted result.
-pub(crate) struct Planted<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) clock: Clock,
-    pub(crate) median_ns: f64,
-    pub(crate) cost: Cost,
-    pub(crate) telemetry: Option<Telemetry>,
-    pub(crate) extra: BTreeMap<String, f64>,
-    /// `None` for that of the row of this name in the suite.
-    pub(crate) role: Option<Role>,
-    pub(crate) unsteady: Option<String>,
-}
-
-impl<'a> Planted<'a> {
-    pub(crate) fn new(id: &'a str, clock: Clock, median_ns: f64) -> Self {
-        Self {
-            id,
-            clock,
-            median_ns,
-            cost: Cost::default(),
-            telemetry: None,
-            extra: BTreeMap::new(),
-            role: None,
-            unsteady: None,
-        }
-    }
 }
 
 impl Fixture {
@@ -136,11 +110,6 @@ impl Fixture {
         self.run().curves.insert(name.into(), curve);
     }
 
-    /// A group declares this.
-    pub(crate) fn topic(&mut self, topic: GroupInfo) {
-        self.run().groups.push(topic);
-    }
-
     /// What follows is of another run, some seconds later, which has measured nothing yet.
     pub(crate) fn next_run(&mut self, seconds: u32) {
         let run = RunRecord {
@@ -159,56 +128,35 @@ impl Fixture {
         change(self.run().environment.gpu.as_mut().unwrap());
     }
 
-    /// Replaces a result of the same id.
-    pub(crate) fn plant(&self, planted: &Planted) {
-        let id: Id = planted.id.parse().unwrap();
-        let (device, implementation) = crate::model::id::function(&id.function).unwrap();
-        let known = self
-            .suite
-            .roles
-            .get(&id.group)
-            .and_then(|rows| rows.get(&id.function));
-        let plain = if planted.id.contains("/gpu/") {
-            Role::gpu()
-        } else {
-            Role::cpu()
+    /// A result of the last run, with the role of the row of this name in the suite.
+    pub(crate) fn benchmark(&self, id: &str, clock: Clock, ns: f64) -> Benchmark {
+        let mut sidecar = planted::sidecar(id, clock);
+        sidecar.run = self.runs.last().unwrap().run.clone();
+        let parsed: Id = id.parse().unwrap();
+        let rows = self.suite.roles.get(&parsed.group);
+        if let Some(role) = rows.and_then(|rows| rows.get(&parsed.function)) {
+            sidecar.role = role.clone();
+        }
+        let sampled = Sampled {
+            ns: vec![ns],
+            clock: Some(clock),
+            sidecar: Some(sidecar),
         };
+        let mut benchmark = Benchmark::of(id, Default::default(), &sampled).unwrap();
+        benchmark.interval_ns = Some((0.996 * ns, 1.004 * ns));
+        benchmark
+    }
+
+    /// Replaces a result of the same id.
+    pub(crate) fn plant(&self, benchmark: Benchmark) {
         let mut benchmarks = self.benchmarks.borrow_mut();
-        benchmarks.retain(|b| b.id != planted.id);
-        benchmarks.push(Benchmark {
-            id: planted.id.to_owned(),
-            implementation: implementation.to_owned(),
-            device,
-            size: id.size,
-            group: id.group,
-            clock: Some(planted.clock),
-            median_ns: planted.median_ns,
-            mean_ns: None,
-            interval_ns: Some((0.996 * planted.median_ns, 1.004 * planted.median_ns)),
-            between_processes: 0.0,
-            spread: None,
-            unsteady: planted.unsteady.clone(),
-            samples: Some(30),
-            cost: planted.cost,
-            role: planted
-                .role
-                .clone()
-                .or_else(|| known.cloned())
-                .unwrap_or(plain),
-            verified: None,
-            throttle_reasons: None,
-            telemetry: planted.telemetry.clone(),
-            extra: planted.extra.clone(),
-            choices: BTreeMap::new(),
-            notes: Vec::new(),
-            run: self.runs.last().map(|run| run.run.clone()),
-            dir: Default::default(),
-        });
+        benchmarks.retain(|b| b.id != benchmark.id);
+        benchmarks.push(benchmark);
     }
 
     /// A result of which only its time matters.
     pub(crate) fn row(&self, id: &str, clock: Clock, median_ns: f64) {
-        self.plant(&Planted::new(id, clock, median_ns));
+        self.plant(self.benchmark(id, clock, median_ns));
     }
 
     /// What a text plants.
@@ -236,7 +184,7 @@ impl Fixture {
                 self.bandwidth(name, &points.collect::<Vec<_>>());
             }
             [id, clock, ns, ref figures @ ..] => {
-                let mut planted = Planted::new(id, clock.parse().unwrap(), number(ns));
+                let mut planted = self.benchmark(id, clock.parse().unwrap(), number(ns));
                 for figure in figures {
                     let (key, value) = figure.split_once('=').unwrap();
                     let value = number(value);
@@ -252,7 +200,7 @@ impl Fixture {
                         key => drop(planted.extra.insert(key.to_owned(), value)),
                     }
                 }
-                self.plant(&planted);
+                self.plant(planted);
             }
             _ => panic!("{line}"),
         }

@@ -1,6 +1,6 @@
 //! Clocks, throttling and energy while benchmarks ran.
 
-use super::{Fixture, Planted, check_with, machine};
+use super::{Fixture, check_with, machine};
 use crate::analysis::telemetry;
 use crate::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
@@ -39,13 +39,13 @@ fn throttling_that_no_driver_reports_is_unknown() {
     let (machine, _) = machine(|f| {
         for (size, throttling_unknown) in sizes {
             let id = format!("matmul/gpu/cublas/{size}");
-            let mut planted = Planted::new(&id, EventsGated, 5e6);
+            let mut planted = f.benchmark(&id, EventsGated, 5e6);
             planted.telemetry = Some(Telemetry {
                 throttling_unknown,
                 events: Vec::new(),
                 ..capped()
             });
-            f.plant(&planted);
+            f.plant(planted);
         }
     });
     let series = machine.group("matmul").unwrap().find("gpu/cublas").unwrap();
@@ -59,11 +59,11 @@ fn many_results_under_the_cap_are_told_by_their_range() {
         for (name, clock, mhz) in [("spin-wall", Wall, 1965), ("spin-events", Events, 1395)] {
             for size in [1_000u32, 10_000, 100_000, 1_000_000] {
                 let id = format!("timing_methods/gpu/{name}/{size}");
-                let mut planted = Planted::new(&id, clock, 1.2 * f64::from(size));
+                let mut planted = f.benchmark(&id, clock, 1.2 * f64::from(size));
                 let mut seen = capped();
                 seen.sm_clock_mhz = vec![Some(mhz); 6];
                 planted.telemetry = Some(seen);
-                f.plant(&planted);
+                f.plant(planted);
             }
         }
     };
@@ -75,9 +75,9 @@ fn many_results_under_the_cap_are_told_by_their_range() {
 #[test]
 fn energy_is_that_of_the_iterations_or_none() {
     let plant = |f: &Fixture, id: &'static str, clock, ns: f64| {
-        let mut planted = Planted::new(id, clock, ns);
+        let mut planted = f.benchmark(id, clock, ns);
         planted.telemetry = Some(capped());
-        f.plant(&planted);
+        f.plant(planted);
     };
     let (machine, _) = machine(|f| {
         plant(f, "matmul/gpu/cublas/1", EventsGated, 4.9e6);

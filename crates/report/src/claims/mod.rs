@@ -30,9 +30,9 @@ const NO_RESULT: &str = "no result has it yet";
 /// How the verdicts are reached.
 pub(crate) const RULES: &str = "A stated figure holds if ours, with its interval, is within a quarter of it. \
     If a text names no size, our figures are those of the smallest and the largest measured size, and a \
-    stated figure between them holds too. A direction holds only where the interval excludes the other \
-    one. In parentheses: the interval in which another run lies with a \
-    probability of 95 %.";
+    stated figure between them holds too. A claim that one side is faster holds if the interval shows it at \
+    one of these sizes, and shows the opposite at none. In parentheses: the interval in which another run \
+    lies with a probability of 95 %.";
 
 /// How ours compares with what is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -232,6 +232,35 @@ fn the_stored_answers_are_the_decisions() {
 }
 
 #[test]
+fn breakpoints_give_the_decision_at_every_size() {
+    let advice = advice();
+    for operation in &advice.thresholds().operations {
+        for place in &operation.places {
+            let of = |size: u64| Question::new(&operation.name, size).data(place.data);
+            let found = advice.breakpoints(&of(1));
+            for size in 1..=2048u64 {
+                let at = found.partition_point(|point| point.size <= size) - 1;
+                let (from, to) = (&found[at], found.get(at + 1).unwrap_or(&found[at]));
+                let answer = advice.decide(&of(size));
+                assert_eq!(answer.choice, from.choice, "{size}");
+                let log = |to: u64| (to as f64 / from.size as f64).ln();
+                let share = if at + 1 < found.len() {
+                    log(size) / log(to.size)
+                } else {
+                    0.0
+                };
+                let here = answer.estimate.unwrap();
+                let here = [here.speedup, here.low, here.high];
+                for (i, here) in here.into_iter().enumerate() {
+                    let line = from.speedup[i] * (to.speedup[i] / from.speedup[i]).powf(share);
+                    assert!((here / line - 1.0).abs() < 0.01, "{size}: {here}, {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn files_that_are_none_are_named() {
     let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error(""), Error::Form(_)));

@@ -355,7 +355,16 @@ mod tests {
 
     #[test]
     fn rates_sizes_and_shares() {
-        assert_eq!(rate(51.3e12, "FLOP/s"), "51.3 TFLOP/s");
+        for (value, text) in [
+            (512.0, "512 B"),
+            (2.5e3, "2.50 kB"),
+            (2.5e6, "2.50 MB"),
+            (2.5e9, "2.50 GB"),
+            (2.5e12, "2.50 TB"),
+            (2.5e15, "2.50 PB"),
+        ] {
+            assert_eq!(bytes(value), text);
+        }
         assert_eq!(size(1024), "1,024");
         assert_eq!(size(1 << 14), "16,384");
         assert_eq!(power(1 << 20), "2²⁰");

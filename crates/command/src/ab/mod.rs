@@ -2,32 +2,28 @@
 //! pair.
 
 mod child;
-mod criterion_options;
 mod executable;
 mod pairs;
+mod probe;
 mod processes;
 mod subject;
 mod turns;
 mod worktree;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::anyhow;
 
-use crate::ab::criterion_options::BenchArgs;
 use crate::ab::pairs::Pairs;
+use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Side;
 use crate::ab::worktree::Place;
 use crate::verdict::VerdictArgs;
-use crossover_compare::comparison::{Comparison, Options};
-use crossover_compare::plan::{self, Open};
-use crossover_compare::verdict::Verdict;
+use crossover_compare::comparison::Comparison;
 use crossover_results::store::runs;
 use crossover_results::store::whole_file::try_to_write;
-use crossover_words::text::visible;
 
 /// The sides, in the names of runs.
 const NAMES: [char; 2] = ['a', 'b'];
@@ -136,10 +132,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn ab(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut options = args.verdict.options()?;
+    let options = args.verdict.options()?;
     let mut sides = subject::named(args.a.as_deref(), args.b.as_deref())?;
-    // Before anything is built.
-    BenchArgs::parse(&args.bench_args)?;
+    let bench_args = BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
     let place = Place::new(sides.iter().find_map(Side::repository))?;
@@ -161,47 +156,9 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         remarks.push(subject::equal_but(&different));
     }
 
-    let mut pairs = Pairs::new(args, &results, &place, sides, remarks)?;
-    pairs.run_first()?;
-    let confirms = args.budget > 0.0 && !pairs.over;
-    options.screened = if confirms { pairs.first() as usize } else { 0 };
-    options.on_one_machine = true;
-    options.location = pairs.location();
-    let comparison = match confirms {
-        true => confirm(&options, &mut pairs)?,
-        false => pairs.compare(&options),
-    };
-    pairs.close(comparison)
-}
-
-/// Runs what is not decided, in new processes, as long as there is time.
-fn confirm(options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Comparison> {
-    let mut decided = BTreeSet::new();
-    loop {
-        let comparison = pairs.compare(options);
-        for id in comparison.decided() {
-            let verdict = comparison.verdict(&id).map_or("gone", Verdict::name);
-            if decided.insert(id.clone()) {
-                eprintln!("{}: {verdict}", visible(&id));
-            }
-        }
-        let open = (comparison.open())
-            .filter(|(id, _)| !decided.contains(*id))
-            .filter_map(|(id, needed)| {
-                let seconds = *pairs.seconds_of.get(id)?;
-                Some(Open {
-                    id,
-                    pairs: needed,
-                    seconds,
-                })
-            });
-        let worth_it = plan::worth_it(open.collect(), pairs.start_of_pair, pairs.left());
-        if worth_it.is_empty() || pairs.over {
-            return Ok(comparison);
-        }
-        let only = worth_it.into_iter().map(str::to_owned);
-        pairs.run(Some(only.collect()))?;
-    }
+    let sampling = probe::choose(args, &bench_args, &place, &sides, &mut remarks)?;
+    let labels = sides.map(|side| side.label);
+    Pairs::new(args, &results, labels, sampling, remarks).judge(options)
 }
 
 /// A new folder named by the time; absolute, since the runs have folders of their own.

@@ -1,4 +1,4 @@
-//! The pairs of processes of a comparison: started, read, and compared.
+//! The pairs of processes of a comparison, and what became of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
@@ -8,19 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::ab::child;
-use crate::ab::criterion_options::{self, BenchArgs, Harness, Kind};
-use crate::ab::executable::Executable;
-use crate::ab::processes::Processes;
-use crate::ab::subject::Side;
-use crate::ab::turns::Turns;
-use crate::ab::worktree::Place;
-use crate::ab::{Args, NAMES};
+use crate::ab::{Args, NAMES, child};
 use crossover_compare::comparison::{Comparison, Options, compare};
 use crossover_compare::median::Location;
+use crossover_compare::plan::{self, Open};
+use crossover_compare::verdict::Verdict;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::whole_file::try_to_write;
-use crossover_words::text::with_causes;
+use crossover_words::text::{visible, with_causes};
 use crossover_words::units;
 
 /// A way of running both sides.
@@ -28,11 +23,12 @@ pub(super) trait Sampling {
     /// Whether each process runs one benchmark, for a moment.
     fn is_brief(&self) -> bool;
 
-    /// Runs a pair of processes, or of each benchmark one.
+    /// Runs a pair of processes, or one pair for each benchmark. Adds a baseline to each side of the
+    /// outcome, and returns the seconds that the benchmarks took.
     ///
     /// # Errors
     /// An interrupt, or that a process cannot be started.
-    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran>;
+    fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64>;
 
     /// What a reader must know of the pairs that ran.
     fn remarks(&self) -> Vec<String> {
@@ -48,7 +44,7 @@ pub(super) struct Pair<'a> {
     pub(super) homes: &'a [PathBuf; 2],
     /// The benchmarks; all of them without this.
     pub(super) only: Option<&'a BTreeSet<String>>,
-    /// What a process may take, or a turn of one.
+    /// The longest time of a process, or of a turn of one.
     pub(super) limit: Duration,
     /// When no further process is started.
     pub(super) until: Option<Instant>,
@@ -61,104 +57,104 @@ impl Pair<'_> {
     }
 }
 
-/// What became of a pair.
+/// What became of the pairs that have run.
 #[derive(Default)]
-pub(super) struct Ran {
+pub(super) struct Outcome {
+    /// The results of each side, pair by pair.
+    pub(super) sides: [Vec<Baseline>; 2],
     /// A sentence each.
     pub(super) failures: Vec<String>,
     /// Benchmarks that are not judged since their process failed, and how.
     pub(super) failed: BTreeMap<String, String>,
-    /// How long each benchmark took, both sides together.
+    /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds: BTreeMap<String, f64>,
-    /// Benchmarks that the time did not reach, and what seconds each takes at least.
-    pub(super) unreached: Vec<(String, f64)>,
-    /// What each side left.
-    pub(super) sides: [Baseline; 2],
-    /// Whether no other pair can be run.
+    /// What a reader must know beside what the comparison says itself.
+    pub(super) remarks: Vec<String>,
+    /// Whether no other pair is run: a side hung, or nothing more can be written.
     pub(super) over: bool,
 }
 
-/// The pairs of processes that have run.
+impl Outcome {
+    /// Whether both sides have results.
+    fn compares(&self) -> bool {
+        let mut sides = self.sides.iter();
+        sides.all(|runs| runs.first().is_some_and(|run| !run.results.is_empty()))
+    }
+}
+
+/// The pairs of a comparison.
 pub(super) struct Pairs<'a> {
     args: &'a Args,
     results: &'a Path,
     labels: [String; 2],
     sampling: Box<dyn Sampling + 'a>,
     start: Instant,
-    sides: [Vec<Baseline>; 2],
     /// Pairs that have run.
     number: u32,
-    /// Seconds that each benchmark took in the last pair that had it, both sides together.
-    pub(super) seconds_of: BTreeMap<String, f64>,
     /// Seconds that the last pair took beside its benchmarks.
-    pub(super) start_of_pair: f64,
-    failures: Vec<String>,
-    failed: BTreeMap<String, String>,
-    /// What a reader must know beside what the comparison says itself.
-    remarks: Vec<String>,
-    /// Whether no other pair is run: a side hung, or nothing more can be written.
-    pub(super) over: bool,
+    start_of_pair: f64,
+    outcome: Outcome,
 }
 
 impl<'a> Pairs<'a> {
-    /// `remarks` are what a reader must know of both sides.
-    ///
-    /// # Errors
-    /// An interrupt, or that there is nothing to compare.
     pub(super) fn new(
         args: &'a Args,
         results: &'a Path,
-        place: &'a Place,
-        subjects: [Side; 2],
-        mut remarks: Vec<String>,
-    ) -> anyhow::Result<Self> {
-        let labels = subjects.each_ref().map(|subject| subject.label.clone());
-        let sampling = choose(args, place, &subjects, &mut remarks)?;
-        Ok(Self {
+        labels: [String; 2],
+        sampling: Box<dyn Sampling + 'a>,
+        remarks: Vec<String>,
+    ) -> Self {
+        Self {
             args,
             results,
             labels,
             sampling,
             start: Instant::now(),
-            sides: [Vec::new(), Vec::new()],
             number: 0,
-            seconds_of: BTreeMap::new(),
             start_of_pair: 0.0,
-            failures: Vec::new(),
-            failed: BTreeMap::new(),
-            remarks,
-            over: false,
-        })
+            outcome: Outcome {
+                remarks,
+                ..Outcome::default()
+            },
+        }
     }
 
-    /// Pairs that run everything.
-    pub(super) fn first(&self) -> u32 {
+    /// Runs all pairs and shows the comparison.
+    ///
+    /// # Errors
+    /// An interrupt, or that no pair can be run.
+    pub(super) fn judge(mut self, mut options: Options) -> anyhow::Result<ExitCode> {
+        self.run_first()?;
+        let confirms = self.args.budget > 0.0 && !self.outcome.over;
+        options.screened = if confirms { self.first() as usize } else { 0 };
+        options.on_one_machine = true;
+        options.location = match self.sampling.is_brief() {
+            true => Location::Fastest,
+            false => Location::Median,
+        };
+        let comparison = match confirms {
+            true => self.confirm(&options)?,
+            false => self.compare(&options),
+        };
+        self.show(comparison)
+    }
+
+    /// The number of the pairs that run everything.
+    fn first(&self) -> u32 {
         // So many tell what short processes differ by, also where some are far off.
         let usual = if self.sampling.is_brief() { 8 } else { 2 };
         self.args.pairs.unwrap_or(usual)
     }
 
-    /// What is taken from the samples of a process.
-    pub(super) fn location(&self) -> Location {
-        match self.sampling.is_brief() {
-            true => Location::Fastest,
-            false => Location::Median,
-        }
-    }
-
     /// Seconds of the budget that are left.
-    pub(super) fn left(&self) -> f64 {
+    fn left(&self) -> f64 {
         60.0 * self.args.budget - self.start.elapsed().as_secs_f64()
     }
 
-    /// Runs the first pairs.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub(super) fn run_first(&mut self) -> anyhow::Result<()> {
+    fn run_first(&mut self) -> anyhow::Result<()> {
         let mut only = None;
-        while self.number < self.first() && !self.over {
-            self.run(only.clone())?;
+        while self.number < self.first() && !self.outcome.over {
+            self.run(only.as_ref())?;
             if self.number == 1 && self.args.budget > 0.0 && self.sampling.is_brief() {
                 only = Some(self.those_that_fit());
             }
@@ -169,32 +165,55 @@ impl<'a> Pairs<'a> {
     /// After the first pair, the benchmarks that can run in all of the first pairs within half of the
     /// budget. The slow ones would leave no time for the others.
     fn those_that_fit(&mut self) -> BTreeSet<String> {
-        let [old, new] = self.sides.each_ref().map(|runs| &runs[0].results);
-        let shared = old.keys().filter(|id| new.contains_key(*id));
-        let mut shared: Vec<(&String, f64)> = shared
-            .filter_map(|id| Some((id, *self.seconds_of.get(id)?)))
-            .collect();
+        let [old, new] = self.outcome.sides.each_ref().map(|runs| &runs[0].results);
+        let shared = (self.outcome.seconds.iter())
+            .filter(|(id, _)| old.contains_key(*id) && new.contains_key(*id));
+        let mut shared: Vec<(&String, f64)> = shared.map(|(id, one)| (id, *one)).collect();
         shared.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (mut seconds, limit) = (0.0, 30.0 * self.args.budget);
         let fits = |(_, one): &&(&String, f64)| {
             seconds += one * f64::from(self.first() - 1);
             seconds <= limit
         };
-        let fit: BTreeSet<String> = shared
-            .iter()
-            .take_while(fits)
-            .map(|(id, _)| (*id).clone())
-            .collect();
+        let fit = shared.iter().take_while(fits).map(|(id, _)| (*id).clone());
+        let fit: BTreeSet<String> = fit.collect();
         if let Some((slowest, seconds)) = shared.last().filter(|_| fit.len() < shared.len()) {
-            self.remarks.push(format!(
+            let remark = format!(
                 "{} ran once: {} pairs of them take more than half of the budget of {} min; the slowest, \
                  {slowest}, takes {seconds:.1} s per pair. Raise --budget, or filter them",
                 units::counted(shared.len() - fit.len(), "benchmark"),
                 self.first(),
                 self.args.budget,
-            ));
+            );
+            self.outcome.remarks.push(remark);
         }
         fit
+    }
+
+    /// Runs what is not decided, in new processes, as long as there is time.
+    fn confirm(&mut self, options: &Options) -> anyhow::Result<Comparison> {
+        let mut decided = BTreeSet::new();
+        loop {
+            let comparison = self.compare(options);
+            for id in comparison.decided() {
+                let verdict = comparison.verdict(&id).map_or("gone", Verdict::name);
+                if decided.insert(id.clone()) {
+                    eprintln!("{}: {verdict}", visible(&id));
+                }
+            }
+            let open = (comparison.open())
+                .filter(|(id, _)| !decided.contains(*id))
+                .filter_map(|(id, pairs)| {
+                    let seconds = *self.outcome.seconds.get(id)?;
+                    Some(Open { id, pairs, seconds })
+                });
+            let worth_it = plan::worth_it(open.collect(), self.start_of_pair, self.left());
+            if worth_it.is_empty() || self.outcome.over {
+                return Ok(comparison);
+            }
+            let only = worth_it.into_iter().map(str::to_owned).collect();
+            self.run(Some(&only))?;
+        }
     }
 
     /// Runs another pair, of all benchmarks or of these. What keeps it from running is a failure of
@@ -202,39 +221,33 @@ impl<'a> Pairs<'a> {
     ///
     /// # Errors
     /// An interrupt, or that failure.
-    pub(super) fn run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
+    fn run(&mut self, only: Option<&BTreeSet<String>>) -> anyhow::Result<()> {
         match self.try_to_run(only) {
-            Err(error) if self.compares() && !child::interrupted() => {
-                self.over = true;
+            Err(error) if self.outcome.compares() && !child::interrupted() => {
+                self.outcome.over = true;
                 let why = with_causes(error.as_ref());
-                self.failures.push(format!("no more pairs were run: {why}"));
+                let failure = format!("no more pairs were run: {why}");
+                self.outcome.failures.push(failure);
                 Ok(())
             }
             other => other,
         }
     }
 
-    /// Whether both sides have results.
-    fn compares(&self) -> bool {
-        let mut sides = self.sides.iter();
-        sides.all(|runs| runs.first().is_some_and(|run| !run.results.is_empty()))
-    }
-
-    fn try_to_run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
+    fn try_to_run(&mut self, only: Option<&BTreeSet<String>>) -> anyhow::Result<()> {
         if let Err(why) = try_to_write(self.results) {
             bail!("{}", no_room(self.results, &why));
         }
         self.number += 1;
-        let number = self.number;
+        let (number, budget) = (self.number, 60.0 * self.args.budget);
         let [a, b] = &self.labels;
-        match &only {
+        match only {
             // A log has a line for each benchmark that is decided.
             Some(_) if number > self.first() && !io::stderr().is_terminal() => {}
             Some(only) if number > self.first() => eprintln!(
-                "pair {number}: {} still undecided, {:.0} s of {:.0} s left",
+                "pair {number}: {} still undecided, {:.0} s of {budget:.0} s left",
                 units::counted(only.len(), "benchmark"),
                 self.left(),
-                60.0 * self.args.budget
             ),
             _ => eprintln!("pair {number} of {}: {a} and {b}", self.first()),
         }
@@ -243,41 +256,24 @@ impl<'a> Pairs<'a> {
             std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
         }
         let start = Instant::now();
-        let budget = Duration::from_secs_f64(60.0 * self.args.budget);
-        let ran = self.sampling.run(&Pair {
+        let pair = Pair {
             number,
             homes: &homes,
-            only: only.as_ref(),
+            only,
             limit: Duration::from_secs(self.args.turn_limit.into()),
-            until: (self.args.budget > 0.0).then(|| self.start + budget),
-        })?;
-        self.over |= ran.over;
-        self.failures.extend(ran.failures);
-        for (id, how) in ran.failed {
-            self.seconds_of.remove(&id);
-            self.failed.insert(id, how);
-        }
-        if let (Some((slowest, seconds)), 1) = (ran.unreached.last(), number) {
-            self.remarks.push(format!(
-                "the budget of {} min did not reach {}, such as {slowest}{}: raise --budget, or filter \
-                 them",
-                self.args.budget,
-                units::counted(ran.unreached.len(), "benchmark"),
-                match *seconds > 0.0 {
-                    true => format!(", a pair of which takes {seconds:.0} s or more"),
-                    false => String::new(),
-                }
-            ));
-        }
-        let read = ran.sides.into_iter().zip(&self.labels);
-        for (side, (mut baseline, label)) in self.sides.iter_mut().zip(read) {
-            baseline.label.clone_from(label);
-            side.push(baseline);
+            until: (budget > 0.0).then(|| self.start + Duration::from_secs_f64(budget)),
+        };
+        let of_benchmarks = self.sampling.run(&pair, &mut self.outcome)?;
+        self.start_of_pair = (start.elapsed().as_secs_f64() - of_benchmarks).max(0.0);
+        for (side, label) in self.outcome.sides.iter_mut().zip(&self.labels) {
+            if let Some(baseline) = side.last_mut() {
+                baseline.label.clone_from(label);
+            }
         }
         // A side may have none of what is asked for later.
-        if number == 1 && !self.compares() {
-            self.over = true;
-            if self.failures.is_empty() {
+        if number == 1 && !self.outcome.compares() {
+            self.outcome.over = true;
+            if self.outcome.failures.is_empty() {
                 bail!(
                     "the first runs left no results in {}; does the filter after `--` match a benchmark, \
                      and does `run` keep to CRITERION_HOME?",
@@ -285,29 +281,24 @@ impl<'a> Pairs<'a> {
                 );
             }
         }
-        let of_benchmarks: f64 = ran.seconds.values().sum();
-        self.start_of_pair = (start.elapsed().as_secs_f64() - of_benchmarks).max(0.0);
-        let judged = |(id, _): &(String, f64)| !self.failed.contains_key(id);
-        self.seconds_of
-            .extend(ran.seconds.into_iter().filter(judged));
         Ok(())
     }
 
-    pub(super) fn compare(&self, options: &Options) -> Comparison {
+    fn compare(&self, options: &Options) -> Comparison {
         let options = Options {
-            failed: self.failed.clone(),
+            failed: self.outcome.failed.clone(),
             ..options.clone()
         };
-        compare(&self.sides[0], &self.sides[1], &options)
+        compare(&self.outcome.sides[0], &self.outcome.sides[1], &options)
     }
 
     /// Shows the comparison, and says how the command ends.
-    pub(super) fn close(&self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
-        comparison.failures.clone_from(&self.failures);
+    fn show(self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
+        comparison.failures.clone_from(&self.outcome.failures);
         comparison.warnings.extend(self.sampling.remarks());
-        comparison.warnings.extend(self.remarks.iter().cloned());
+        comparison.warnings.extend(self.outcome.remarks);
         let mut code = self.args.verdict.show(&comparison)?;
-        for text in &self.failures {
+        for text in &self.outcome.failures {
             eprintln!("error: {text}");
         }
         match self.args.verdict.keep(&comparison, self.results) {
@@ -329,101 +320,4 @@ pub(super) fn no_room(results: &Path, why: &io::Error) -> String {
         "{}: {why}; make room there, or choose another folder with --results",
         results.display()
     )
-}
-
-/// Starts each executable to learn what it can, and chooses how both sides are run. What a reader
-/// must know of them goes to `remarks`.
-///
-/// # Errors
-/// An interrupt, or that the sides have no benchmark in common.
-fn choose<'a>(
-    args: &'a Args,
-    place: &'a Place,
-    subjects: &[Side; 2],
-    remarks: &mut Vec<String>,
-) -> anyhow::Result<Box<dyn Sampling + 'a>> {
-    let mut found = Found::probe(args, place, subjects, true)?;
-    if found.takers.iter().all(|takers| !takers.is_empty()) && !found.has_others() {
-        remarks.extend(found.left_out());
-        return Ok(Box::new(Turns::new(args, place, found.takers)?));
-    }
-    if found.takers.iter().any(|takers| !takers.is_empty()) {
-        // Where one cannot take turns, short processes serve all.
-        found = Found::probe(args, place, subjects, false)?;
-    }
-    let left_out: Vec<String> = found.left_out().collect();
-    let of_harnesses: BTreeSet<String> = (found.harnesses.iter().flatten())
-        .flat_map(Harness::remarks)
-        .collect();
-    let processes = Processes::new(place, found.harnesses);
-    if processes.shared() == 0 {
-        let side = |side: usize| {
-            let what = match processes.is_empty(side) {
-                true => "no benchmark",
-                false => "others",
-            };
-            format!("{} has {what}", subjects[side].label)
-        };
-        let left_out: String = left_out.iter().map(|why| format!("; {why}")).collect();
-        bail!(
-            "nothing to compare: {}, {}{left_out}. A filter after `--`, `-p` and `--bench` choose \
-             benchmarks of Criterion",
-            side(0),
-            side(1)
-        );
-    }
-    remarks.extend(of_harnesses.into_iter().chain(left_out));
-    Ok(Box::new(processes))
-}
-
-/// What the executables of both sides turned out to be.
-#[derive(Default)]
-struct Found {
-    takers: [Vec<Executable>; 2],
-    harnesses: [Vec<Harness>; 2],
-    /// Executables that cannot be used, and why.
-    unusable: Vec<String>,
-    /// Executables without a benchmark, and why.
-    empty: BTreeSet<String>,
-}
-
-impl Found {
-    fn probe(
-        args: &Args,
-        place: &Place,
-        subjects: &[Side; 2],
-        offers_turns: bool,
-    ) -> anyhow::Result<Self> {
-        let user = BenchArgs::parse(&args.bench_args)?;
-        let limit = Duration::from_secs(args.turn_limit.into());
-        let mut found = Self::default();
-        for (side, subject) in subjects.iter().enumerate() {
-            for executable in &subject.executables {
-                place.bring(Some(side))?;
-                match criterion_options::probe(executable, &user, limit, offers_turns) {
-                    Ok(Kind::TakesTurns) => found.takers[side].push(executable.clone()),
-                    Ok(Kind::Criterion(harness)) => found.harnesses[side].push(harness),
-                    Ok(Kind::Empty(why)) => {
-                        let why = why.map(|why| format!("{}: {why}", executable.name));
-                        found.empty.extend(why);
-                    }
-                    Err(error) if child::interrupted() => return Err(error),
-                    Err(error) => {
-                        let why = with_causes(error.as_ref());
-                        found.unusable.push(format!("{}: {why}", subject.label));
-                    }
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    fn has_others(&self) -> bool {
-        !self.unusable.is_empty() || self.harnesses.iter().any(|harnesses| !harnesses.is_empty())
-    }
-
-    fn left_out(&self) -> impl Iterator<Item = String> {
-        let left_out = self.unusable.iter().chain(&self.empty);
-        left_out.map(|why| format!("left out: {why}"))
-    }
 }

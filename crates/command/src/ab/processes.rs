@@ -9,24 +9,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
-use crate::ab::criterion_options::Harness;
-use crate::ab::pairs::{Pair, Ran, Sampling, no_room};
+use crate::ab::pairs::{Outcome, Pair, Sampling, no_room};
+use crate::ab::probe::Harness;
 use crate::ab::worktree::Place;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::source::Source;
 use crossover_results::store::whole_file::try_to_write;
+use crossover_words::units;
 
 /// The benchmarks of both sides.
 pub(super) struct Processes<'a> {
     place: &'a Place,
     harnesses: [Vec<Harness>; 2],
     benchmarks: Vec<Benchmark>,
-    /// Those that failed are not run again.
-    failed: BTreeSet<String>,
-    /// The benchmarks that one iteration of takes long, and how many seconds a pair of it takes at
-    /// least; known from the first pair on.
-    slow: Option<BTreeMap<usize, f64>>,
 }
 
 struct Benchmark {
@@ -36,6 +32,9 @@ struct Benchmark {
     own: String,
     /// Which of a side's executables has it.
     of: [Option<usize>; 2],
+    /// Seconds that a pair of it takes at least, if an iteration takes long; known from the first pair
+    /// on.
+    slow: f64,
 }
 
 impl<'a> Processes<'a> {
@@ -60,6 +59,7 @@ impl<'a> Processes<'a> {
                             id,
                             own: own.clone(),
                             of: [None, None],
+                            slow: 0.0,
                         });
                         benchmarks.len() - 1
                     });
@@ -71,90 +71,88 @@ impl<'a> Processes<'a> {
             place,
             harnesses,
             benchmarks,
-            failed: BTreeSet::new(),
-            slow: None,
         }
     }
 
-    /// The number of benchmarks that both sides have.
-    pub(super) fn shared(&self) -> usize {
-        let is_shared = |benchmark: &&Benchmark| benchmark.of.iter().all(Option::is_some);
-        self.benchmarks.iter().filter(is_shared).count()
+    /// Whether both sides have one of the benchmarks.
+    pub(super) fn any_shared(&self) -> bool {
+        let mut benchmarks = self.benchmarks.iter();
+        benchmarks.any(|benchmark| benchmark.of.iter().all(Option::is_some))
     }
 
     /// Whether a side has none.
     pub(super) fn is_empty(&self, side: usize) -> bool {
-        self.benchmarks
-            .iter()
-            .all(|benchmark| benchmark.of[side].is_none())
+        let mut benchmarks = self.benchmarks.iter();
+        benchmarks.all(|benchmark| benchmark.of[side].is_none())
     }
 
-    /// Runs one iteration of each benchmark, as a test, to learn which are slow.
+    /// Runs a benchmark on one side; `None` where the side does not have it.
+    fn run_on(
+        &self,
+        side: usize,
+        benchmark: &Benchmark,
+        home: &Path,
+        option: Option<&str>,
+        limit: Duration,
+    ) -> anyhow::Result<Option<Output>> {
+        let Some(of) = benchmark.of[side] else {
+            return Ok(None);
+        };
+        self.place.bring(Some(side))?;
+        let mut command = self.harnesses[side][of].command(&benchmark.own, home);
+        child::output(command.args(option), limit).map(Some)
+    }
+
+    /// Runs one iteration of each benchmark, as a test, and sorts the slow ones to the end.
     ///
     /// # Errors
     /// As [`Sampling::run`].
-    fn find_slow(&self, pair: &Pair<'_>) -> anyhow::Result<BTreeMap<usize, f64>> {
+    fn sort_by_time(&mut self, pair: &Pair<'_>) -> anyhow::Result<()> {
         /// Seconds from which on one that is slow is run after the others.
         const LONG: f64 = 0.1;
         /// Criterion takes ten samples of an iteration or more, after a warm-up, on each side.
         const ITERATIONS: f64 = 22.0;
-        let mut slow = BTreeMap::new();
-        for (i, benchmark) in self.benchmarks.iter().enumerate() {
-            let Some(of) = benchmark.of[0].filter(|_| self.is_wanted(benchmark, pair)) else {
-                continue;
-            };
-            self.place.bring(Some(0))?;
-            let home = pair.homes[0].join("tested");
-            let mut command = self.harnesses[0][of].command(&benchmark.own, &home);
+        let home = pair.homes[0].join("tested");
+        for at in 0..self.benchmarks.len() {
             let start = Instant::now();
-            let output = child::output(command.arg("--test"), pair.limit)?;
+            let tested = self.run_on(0, &self.benchmarks[at], &home, Some("--test"), pair.limit)?;
             let seconds = start.elapsed().as_secs_f64();
             // One that fails here is told by the pair.
-            if output.succeeded() && seconds > LONG {
-                slow.insert(i, ITERATIONS * seconds);
+            if tested.is_some_and(|output| output.succeeded()) && seconds > LONG {
+                self.benchmarks[at].slow = ITERATIONS * seconds;
             }
         }
-        Ok(slow)
+        self.benchmarks.sort_by(|a, b| a.slow.total_cmp(&b.slow));
+        Ok(())
     }
 
-    fn is_wanted(&self, benchmark: &Benchmark, pair: &Pair<'_>) -> bool {
-        let id = &benchmark.id;
-        !self.failed.contains(id) && pair.only.is_none_or(|only| only.contains(id))
-    }
-
-    /// Runs one benchmark on each side, and returns how long that took. What the processes left goes
-    /// to `sides`.
+    /// Runs one benchmark on each side. What the processes left goes to `sides`.
     ///
     /// # Errors
     /// As [`Sampling::run`]; within, how a process failed.
     fn run_one(
         &self,
-        i: usize,
+        at: usize,
         pair: &Pair<'_>,
         sides: &mut [Baseline; 2],
-    ) -> anyhow::Result<Result<f64, String>> {
-        let benchmark = &self.benchmarks[i];
-        let start = Instant::now();
-        let order = match (pair.number as usize + i).is_multiple_of(2) {
+    ) -> anyhow::Result<Result<(), String>> {
+        let benchmark = &self.benchmarks[at];
+        let order = match (pair.number as usize + at).is_multiple_of(2) {
             true => [0, 1],
             false => [1, 0],
         };
         // Folders of its own: Criterion stores ids that differ in some characters in one.
-        let homes = pair.homes.each_ref().map(|home| home.join(i.to_string()));
+        let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
         let mut outputs = Vec::new();
         for side in order {
-            let Some(of) = benchmark.of[side] else {
-                continue;
-            };
-            self.place.bring(Some(side))?;
-            let mut command = self.harnesses[side][of].command(&benchmark.own, &homes[side]);
-            let output = child::output(&mut command, pair.limit)?;
-            if !output.succeeded() {
-                return Ok(Err(format!("{} {}", pair.run(side), output.failure())));
+            let ran = self.run_on(side, benchmark, &homes[side], None, pair.limit)?;
+            if let Some(output) = ran {
+                if !output.succeeded() {
+                    return Ok(Err(format!("{} {}", pair.run(side), output.failure())));
+                }
+                outputs.push((side, output));
             }
-            outputs.push((side, output));
         }
-        let seconds = start.elapsed().as_secs_f64();
         // Nothing counts that was measured against a process without a result.
         let mut left = Vec::new();
         for (side, output) in outputs {
@@ -166,7 +164,7 @@ impl<'a> Processes<'a> {
         for (side, sampled) in left {
             sides[side].results.insert(benchmark.id.clone(), sampled);
         }
-        Ok(Ok(seconds))
+        Ok(Ok(()))
     }
 }
 
@@ -175,51 +173,64 @@ impl Sampling for Processes<'_> {
         true
     }
 
-    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran> {
-        let mut ran = Ran::default();
+    fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
         for harness in self.harnesses.iter().flatten() {
             harness.executable.read_anew();
         }
-        let slow = match (self.slow.take(), pair.until) {
-            (Some(slow), _) => slow,
-            (None, Some(_)) => self.find_slow(pair)?,
-            (None, None) => BTreeMap::new(),
-        };
-        let mut order: Vec<usize> = (0..self.benchmarks.len()).collect();
-        let seconds = |i: &usize| slow.get(i).copied().unwrap_or(0.0);
-        order.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        for i in order {
-            let id = &self.benchmarks[i].id;
-            if !self.is_wanted(&self.benchmarks[i], pair) {
+        if pair.number == 1 && pair.until.is_some() {
+            self.sort_by_time(pair)?;
+        }
+        let (mut sides, mut seconds) = (<[Baseline; 2]>::default(), 0.0);
+        let mut unreached = Vec::new();
+        for (at, benchmark) in self.benchmarks.iter().enumerate() {
+            let id = &benchmark.id;
+            let is_wanted = pair.only.is_none_or(|only| only.contains(id));
+            if outcome.failed.contains_key(id) || !is_wanted {
                 continue;
             }
-            let end = Instant::now() + Duration::from_secs_f64(seconds(&i));
+            let start = Instant::now();
+            let end = start + Duration::from_secs_f64(benchmark.slow);
             if pair.until.is_some_and(|until| end > until) {
-                ran.unreached.push((id.clone(), seconds(&i)));
+                unreached.push(benchmark);
                 continue;
             }
-            match self.run_one(i, pair, &mut ran.sides)? {
-                Ok(seconds) => {
-                    ran.seconds.insert(id.clone(), seconds);
+            match self.run_one(at, pair, &mut sides)? {
+                Ok(()) => {
+                    let took = start.elapsed().as_secs_f64();
+                    outcome.seconds.insert(id.clone(), took);
+                    seconds += took;
                 }
                 Err(how) => {
                     let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
                     if let Some(why) = full {
                         let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
                         let why = no_room(results, &why);
-                        ran.failures.push(format!("no more pairs were run: {why}"));
-                        ran.over = true;
+                        let failure = format!("no more pairs were run: {why}");
+                        outcome.failures.push(failure);
+                        outcome.over = true;
                         break;
                     }
-                    ran.failures
-                        .push(format!("{id} of {how}; it is not run again"));
-                    ran.failed.insert(id.clone(), how);
+                    let failure = format!("{id} of {how}; it is not run again");
+                    outcome.failures.push(failure);
+                    outcome.failed.insert(id.clone(), how);
                 }
             }
         }
-        self.slow = Some(slow);
-        self.failed.extend(ran.failed.keys().cloned());
-        Ok(ran)
+        if let (Some(slowest), 1) = (unreached.last(), pair.number) {
+            outcome.remarks.push(format!(
+                "the budget did not reach {}, such as {}{}: raise --budget, or filter them",
+                units::counted(unreached.len(), "benchmark"),
+                slowest.id,
+                match slowest.slow > 0.0 {
+                    true => format!(", a pair of which takes {:.0} s or more", slowest.slow),
+                    false => String::new(),
+                }
+            ));
+        }
+        for (side, baseline) in outcome.sides.iter_mut().zip(sides) {
+            side.push(baseline);
+        }
+        Ok(seconds)
     }
 }
 
@@ -228,9 +239,6 @@ impl Sampling for Processes<'_> {
 /// # Errors
 /// How it failed.
 fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Result<Sampled, String> {
-    if !output.succeeded() {
-        return Err(output.failure());
-    }
     forget_copies(home);
     let mut left = Baseline::read(&Source {
         root: home.to_owned(),

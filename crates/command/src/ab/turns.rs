@@ -12,7 +12,7 @@ use anyhow::Context;
 use crate::ab::Args;
 use crate::ab::child::{self, GLANCE};
 use crate::ab::executable::Executable;
-use crate::ab::pairs::{Pair, Ran, Sampling};
+use crate::ab::pairs::{Outcome, Pair, Sampling};
 use crate::ab::worktree::Place;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 use crossover_results::store::baseline::Baseline;
@@ -75,7 +75,7 @@ impl Sampling for Turns<'_> {
         false
     }
 
-    fn run(&mut self, pair: &Pair<'_>) -> anyhow::Result<Ran> {
+    fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
         self.number = pair.number;
         let choices = self.choices_of(pair.number);
         let told = [0, 1].map(|side: usize| Instructions {
@@ -98,47 +98,52 @@ impl Sampling for Turns<'_> {
         };
         let b_first = pair.number.is_multiple_of(2);
         let told = [&told[0], &told[1]];
-        let ended = take(commands(0), commands(1), b_first, told, pair.limit)?;
-        let mut ran = Ran::default();
-        let mut failed = [None, None];
-        for (side, ended) in ended.into_iter().enumerate() {
-            let how = match ended.status {
-                Some(status) if status.success() => None,
-                Some(status) => Some(format!("failed ({status}); its output is above")),
-                None => Some("hung and was ended".to_owned()),
-            };
-            ran.over |= ended.status.is_none();
-            failed[side] = how.map(|how| format!("{} {how}", pair.run(side)));
-            for (choice, chosen) in ended.choices {
-                self.choices[side].entry(choice).or_insert(chosen);
-            }
-            for (id, seconds) in ended.seconds {
-                *ran.seconds.entry(id).or_default() += seconds;
-            }
-            ran.sides[side] = Baseline::read(&Source {
-                root: pair.homes[side].clone(),
+        let ran = take(commands(0), commands(1), b_first, told, pair.limit)?;
+        let left = pair.homes.each_ref().map(|home| {
+            Baseline::read(&Source {
+                root: home.clone(),
                 baseline: NEW.to_owned(),
                 label: String::new(),
-            });
-            let ids = || ran.sides[side].results.keys().cloned().collect();
+            })
+        });
+        let mut took = BTreeMap::<String, f64>::new();
+        for (side, ran) in ran.iter().enumerate() {
+            for (choice, chosen) in &ran.choices {
+                let choices = &mut self.choices[side];
+                choices.entry(choice.clone()).or_insert(chosen.clone());
+            }
+            for (id, seconds) in &ran.seconds {
+                *took.entry(id.clone()).or_default() += seconds;
+            }
+            let ids = || left[side].results.keys().cloned().collect();
             self.verified[side].get_or_insert_with(ids);
         }
-        for (side, run) in failed.into_iter().enumerate() {
-            let Some(run) = run else { continue };
+        for (side, ran) in ran.iter().enumerate() {
+            let how = match ran.status {
+                Some(status) if status.success() => continue,
+                Some(status) => format!("failed ({status}); its output is above"),
+                None => "hung and was ended".to_owned(),
+            };
+            outcome.over |= ran.status.is_none();
+            let how = format!("{} {how}", pair.run(side));
             // What the other side alone has is neither gone nor new.
             let verified = self.verified[side]
                 .iter()
                 .flatten()
                 .collect::<BTreeSet<_>>();
-            let lacking = ran.sides[1 - side].results.keys();
+            let lacking = left[1 - side].results.keys();
             let lacking = lacking.filter(|id| !verified.contains(id));
-            ran.failed
-                .extend(lacking.map(|id| (id.clone(), run.clone())));
-            ran.failures.push(format!(
-                "{run}; benchmarks that it did not finish are not compared"
-            ));
+            let failed = lacking.map(|id| (id.clone(), how.clone()));
+            outcome.failed.extend(failed);
+            let failure = format!("{how}; benchmarks that it did not finish are not compared");
+            outcome.failures.push(failure);
         }
-        Ok(ran)
+        for (side, baseline) in outcome.sides.iter_mut().zip(left) {
+            side.push(baseline);
+        }
+        let seconds = took.values().sum();
+        outcome.seconds.extend(took);
+        Ok(seconds)
     }
 
     /// What calibrations chose differently on the two sides.
@@ -157,17 +162,6 @@ impl Sampling for Turns<'_> {
             })
             .collect()
     }
-}
-
-/// What became of a side.
-#[derive(Debug)]
-struct Ended {
-    /// `None` where it hung and was ended.
-    status: Option<ExitStatus>,
-    /// What its calibrations chose, by the name of the choice.
-    choices: BTreeMap<String, String>,
-    /// How long it ran for each benchmark.
-    seconds: BTreeMap<String, f64>,
 }
 
 /// The core that both sides of a pair of processes share: another one for each pair, far from the
@@ -190,7 +184,7 @@ fn take(
     b_first: bool,
     told: [&Instructions; 2],
     limit: Duration,
-) -> anyhow::Result<[Ended; 2]> {
+) -> anyhow::Result<[Side; 2]> {
     let sockets = tempfile::tempdir()?;
     let start = |commands, name, told: &Instructions| {
         Side::start(commands, &sockets.path().join(name), told.clone(), limit)
@@ -226,7 +220,7 @@ fn take(
             },
         }
     }
-    Ok([a.ended(), b.ended()])
+    Ok([a, b])
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -247,9 +241,11 @@ struct Side {
     /// What it runs after where it is.
     ahead: Vec<String>,
     at: At,
-    /// Of the first executable that failed, or of the last one.
+    /// Of the first executable that failed, or of the last one; `None` where it hung and was ended.
     status: Option<ExitStatus>,
+    /// What its calibrations chose, by the name of the choice.
     choices: BTreeMap<String, String>,
+    /// How long it ran for each benchmark.
     seconds: BTreeMap<String, f64>,
     /// How it is to run.
     told: Instructions,
@@ -402,14 +398,6 @@ impl Side {
 
     fn comes_to(&self, id: &str) -> bool {
         self.ahead.iter().any(|ahead| ahead == id)
-    }
-
-    fn ended(&mut self) -> Ended {
-        Ended {
-            status: self.status,
-            choices: std::mem::take(&mut self.choices),
-            seconds: std::mem::take(&mut self.seconds),
-        }
     }
 }
 

@@ -166,7 +166,14 @@ impl Repository {
             let entry = entry?;
             let name = entry.file_name();
             if name == "index" || name.as_encoded_bytes().starts_with(b"sharedindex.") {
-                fs::copy(entry.path(), dir.join(".git").join(name))?;
+                let copy = dir.join(".git").join(name);
+                fs::copy(entry.path(), &copy)?;
+                // git reads the files that changed in the second in which the index was written.
+                let written = entry.metadata()?.modified()?;
+                File::options()
+                    .write(true)
+                    .open(copy)?
+                    .set_modified(written)?;
             }
         }
         let mut add = git_within(dir, &self.top);

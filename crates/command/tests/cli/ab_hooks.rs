@@ -316,6 +316,27 @@ fn submodules_are_compared_too() {
     assert_eq!(repositories::work_trees(house.dir.path()), 0);
 }
 
+/// Only the time of the index tells git that it must read such a file.
+#[test]
+fn a_change_in_the_second_of_a_commit_is_compared() {
+    let house = House::new(Fate::Succeeds);
+    let main = house.path("main");
+    git(&main, &["config", "core.trustctime", "false"]);
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    for text in ["one\n", "two\n"] {
+        fs::write(main.join("file"), text).unwrap();
+        let file = fs::File::options().append(true).open(main.join("file"));
+        file.unwrap().set_modified(later).unwrap();
+        if text == "one\n" {
+            git(
+                &main,
+                &["commit", "--quiet", "--no-verify", "--all", "-m", "third"],
+            );
+        }
+    }
+    holds(&house.seen(&main), "two |  M file | third");
+}
+
 #[test]
 fn what_lies_behind_a_link_is_not_touched() {
     let house = House::new(Fate::Succeeds);

@@ -1,6 +1,6 @@
-//! What an executable of Criterion can do, of any version from 0.4 on: which benchmarks it has, which
-//! options it knows, and how one benchmark is run alone. What it knows is found by trying, since
-//! forks differ.
+//! Starts each executable to learn which benchmarks it has, which options it knows and whether it takes
+//! turns, and so chooses how both sides are run. Any Criterion from 0.4 on and its forks are tried, since
+//! forks and bundles name no version.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -8,19 +8,24 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
+use crate::ab::Args;
 use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
+use crate::ab::pairs::Sampling;
+use crate::ab::processes::Processes;
+use crate::ab::subject::Side;
+use crate::ab::turns::Turns;
+use crate::ab::worktree::Place;
 use crossover_protocol::turns::{PROTOCOL, TurnMessage};
+use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// Arguments of the user's for the benchmarks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BenchArgs {
     filter: Option<String>,
-    /// Whether the filter is the name of one benchmark.
-    is_exact: bool,
     /// An option with its value, where it has one.
     options: Vec<Vec<String>>,
 }
@@ -35,43 +40,108 @@ impl BenchArgs {
     /// More than one filter, or an option that `ab` cannot keep to.
     pub(super) fn parse(arguments: &[String]) -> anyhow::Result<Self> {
         let mut this = Self::default();
+        let mut is_exact = false;
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             if argument == "--quick" {
                 bail!("--quick: `ab` chooses how long each process measures; leave it out");
             }
             if argument == "--exact" {
-                this.is_exact = true;
+                is_exact = true;
             } else if argument.starts_with('-') {
                 let takes_value = WITH_VALUE.split(' ').any(|option| option == argument);
                 let value = takes_value.then(|| arguments.next()).flatten();
-                this.options
-                    .push([argument].into_iter().chain(value).cloned().collect());
+                let option = [argument].into_iter().chain(value).cloned();
+                this.options.push(option.collect());
             } else if let Some(filter) = this.filter.replace(argument.clone()) {
                 bail!(
                     "two filters after `--`, {filter} and {argument}: write `{filter}|{argument}`"
                 );
             }
         }
-        if let Some(filter) = this.filter.take_if(|_| this.is_exact) {
-            this.filter = Some(format!("^{}$", regex::escape(&filter)));
+        if is_exact {
+            this.filter = this.filter.map(|id| pattern(&id));
         }
         Ok(this)
     }
 
     fn gave(&self, option: &str) -> bool {
-        let is = |given: &str| {
-            given
-                .strip_prefix(option)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        };
-        self.options.iter().any(|given| is(&given[0]))
+        let mut given = self.options.iter();
+        given.any(|given| given[0].split('=').next() == Some(option))
     }
 }
 
+/// Probes the executables of both sides, and chooses how they are run. What a reader must know of them
+/// goes to `remarks`.
+///
+/// # Errors
+/// An interrupt, or that the sides have no benchmark in common.
+pub(super) fn choose<'a>(
+    args: &'a Args,
+    user: &BenchArgs,
+    place: &'a Place,
+    sides: &[Side; 2],
+    remarks: &mut Vec<String>,
+) -> anyhow::Result<Box<dyn Sampling + 'a>> {
+    let limit = Duration::from_secs(args.turn_limit.into());
+    let (mut takers, mut harnesses) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let (mut left_out, mut is_unusable) = (BTreeSet::new(), false);
+    for offers_turns in [true, false] {
+        for (side, subject) in sides.iter().enumerate() {
+            // Where one cannot take turns, short processes serve all.
+            let executables = match offers_turns {
+                true => subject.executables.clone(),
+                false => std::mem::take(&mut takers[side]),
+            };
+            for executable in executables {
+                place.bring(Some(side))?;
+                match probe(&executable, user, limit, offers_turns) {
+                    Ok(Kind::TakesTurns) => takers[side].push(executable),
+                    Ok(Kind::Criterion(harness)) => harnesses[side].push(harness),
+                    Ok(Kind::Empty(why)) => {
+                        let name = &executable.name;
+                        left_out.extend(why.map(|why| format!("left out: {name}: {why}")));
+                    }
+                    Err(error) if child::interrupted() => return Err(error),
+                    Err(error) => {
+                        let why = with_causes(error.as_ref());
+                        left_out.insert(format!("left out: {}: {why}", subject.label));
+                        is_unusable = true;
+                    }
+                }
+            }
+        }
+        let has_others = is_unusable || harnesses.iter().any(|side| !side.is_empty());
+        if !has_others && takers.iter().all(|side| !side.is_empty()) {
+            remarks.extend(left_out);
+            return Ok(Box::new(Turns::new(args, place, takers)?));
+        }
+    }
+    let of_harnesses: BTreeSet<String> = (harnesses.iter().flatten())
+        .flat_map(|harness| harness.remarks.iter().cloned())
+        .collect();
+    let processes = Processes::new(place, harnesses);
+    if !processes.any_shared() {
+        let [old, new] = [0, 1].map(|side| {
+            let what = match processes.is_empty(side) {
+                true => "no benchmark",
+                false => "others",
+            };
+            format!("{} has {what}", sides[side].label)
+        });
+        let left_out: String = left_out.iter().map(|why| format!("; {why}")).collect();
+        bail!(
+            "nothing to compare: {old}, {new}{left_out}. A filter after `--`, `-p` and `--bench` choose \
+             benchmarks of Criterion"
+        );
+    }
+    remarks.extend(of_harnesses.into_iter().chain(left_out));
+    Ok(Box::new(processes))
+}
+
 /// What an executable turned out to be.
-pub(super) enum Kind {
-    /// It takes turns with another process, in the version of the protocol that is ours.
+enum Kind {
+    /// It takes turns with another process, in our version of the protocol.
     TakesTurns,
     /// It has benchmarks of Criterion's, and runs each alone.
     Criterion(Harness),
@@ -83,13 +153,23 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Harness {
     pub(super) executable: Executable,
-    /// What it runs, in its order.
+    /// The benchmarks that it runs alone, in its order.
     pub(super) ids: Vec<String>,
-    /// Benchmarks that it does not run alone.
-    never_alone: Vec<String>,
-    /// What it prints that looks like a benchmark.
-    ignored: Vec<String>,
     options: Vec<String>,
+    /// What a reader must know of it.
+    remarks: Vec<String>,
+}
+
+impl Harness {
+    /// Runs one benchmark alone, with its results in `home`.
+    pub(super) fn command(&self, id: &str, home: &Path) -> Command {
+        let mut command = self.executable.command();
+        command
+            .args(&self.options)
+            .arg(pattern(id))
+            .env("CRITERION_HOME", home);
+        command
+    }
 }
 
 /// The filter that selects one benchmark.
@@ -103,21 +183,22 @@ fn pattern(id: &str) -> String {
 /// one code's processes beside seven busy ones on two cores the fastest samples differed by 1.0 to
 /// 1.2 %, where samples were four times as long by 1.6 to 2.5 %, and eight times as long by 30 to 54 %
 /// (docs/comparing.md).
-const OPTIONS: [[&str; 2]; 5] = [
-    ["--noplot", ""],
-    ["--nresamples", "100"],
-    ["--sample-size", "10"],
-    ["--warm-up-time", "0.02"],
-    ["--measurement-time", "0.05"],
+const OPTIONS: [&str; 5] = [
+    "--noplot",
+    "--nresamples 100",
+    "--sample-size 10",
+    "--warm-up-time 0.02",
+    "--measurement-time 0.05",
 ];
 
-/// Starts the executable to learn what it is.
+/// A filter that selects no benchmark.
+const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
+
+/// Starts the executable to learn what it is. With `offers_turns` it may also take turns.
 ///
 /// # Errors
 /// An interrupt; that it cannot list its benchmarks, or knows no option of Criterion's.
-///
-/// With `offers_turns` it may also take turns.
-pub(super) fn probe(
+fn probe(
     executable: &Executable,
     user: &BenchArgs,
     limit: Duration,
@@ -127,15 +208,14 @@ pub(super) fn probe(
     let mut probe = Probe {
         executable,
         limit,
-        noise: BTreeSet::new(),
-        is_noisy: false,
+        noise: None,
     };
-    let given = user.options.concat();
-    let arguments = [given.clone(), Vec::from_iter(user.filter.clone())].concat();
     if offers_turns && probe.accepts_turns()? {
         return Ok(Kind::TakesTurns);
     }
-    let listed = probe.list(&arguments)?;
+    let given = user.options.concat();
+    let filter = user.filter.iter().cloned();
+    let listed = probe.list(&Vec::from_iter(given.iter().cloned().chain(filter)))?;
     if listed.status.is_none() {
         bail!(
             "{name} did not list its benchmarks within --turn-limit; a Criterion that does not call \
@@ -145,72 +225,86 @@ pub(super) fn probe(
     if !listed.succeeded() {
         // One of another harness, which does not know the user's options.
         let plain = probe.list(&[])?;
-        return match plain.succeeded() && ids(&plain.stdout).is_empty() {
+        return match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
             true => Ok(Kind::Empty(why_empty(&plain, user))),
             false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
         };
     }
-    if ids(&listed.stdout).is_empty() {
+    let mut lines = benchmarks(&listed.stdout);
+    if lines.is_empty() {
         return Ok(Kind::Empty(why_empty(&listed, user)));
     }
-    let nothing = probe.list(&[given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat())?;
-    probe.is_noisy = !nothing.stdout.trim().is_empty();
-    probe.noise = ids(&nothing.stdout).into_iter().collect();
-    let mut lines = ids(&listed.stdout);
-    lines.retain(|line| !probe.noise.contains(line));
+    let nothing = [given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat();
+    let nothing = probe.list(&nothing)?.stdout;
+    let mut ignored = benchmarks(&nothing);
+    lines.retain(|line| !ignored.contains(line));
+    probe.noise = (!nothing.trim().is_empty()).then(|| ignored.clone());
 
-    let all = wanted(user).concat();
-    let (mut options, (ids, mut ignored)) = match probe.names(&all, &lines)? {
-        Some(names) => (all, names),
-        None => {
-            let known = probe.known(user)?;
-            let names = match known.is_empty() {
-                true => None,
-                false => probe.names(&known, &lines)?,
-            };
-            let Some(names) = names else {
-                bail!(
-                    "{name} lists benchmarks, but knows no option of Criterion's or selects none of \
-                     them by a regular expression"
-                );
-            };
-            (known, names)
-        }
+    let wanted = || {
+        OPTIONS
+            .iter()
+            .map(|option| option.split(' ').map(str::to_owned))
     };
-    ignored.extend(probe.noise.iter().cloned());
+    let wanted = || {
+        wanted()
+            .map(Vec::from_iter)
+            .filter(|option| !user.gave(&option[0]))
+    };
+    let mut options: Vec<String> = wanted().flatten().collect();
+    let mut names = probe.names(&options, &lines)?;
+    if names.is_none() {
+        options = Vec::new();
+        for option in wanted() {
+            if probe.list(&option)?.succeeded() {
+                options.extend(option);
+            }
+        }
+        names = probe
+            .names(&options, &lines)?
+            .filter(|_| !options.is_empty());
+    }
+    let names = names.with_context(|| {
+        format!(
+            "{name} lists benchmarks, but knows no option of Criterion's or selects none of them by a \
+             regular expression"
+        )
+    })?;
+    ignored.extend(
+        lines
+            .iter()
+            .filter(|line| !names.iter().any(|name| line.ends_with(name)))
+            .cloned(),
+    );
     options.extend(given);
 
-    let (mut alone, mut never_alone) = (Vec::new(), Vec::new());
-    for id in &ids {
-        let is_alone = !is_doubtful(id, &ids) || probe.selects(&options, id)?;
-        if is_alone {
-            &mut alone
-        } else {
-            &mut never_alone
+    let (mut ids, mut never_alone) = (Vec::new(), Vec::new());
+    for id in &names {
+        match !is_doubtful(id, &names) || probe.selects(&options, id)? {
+            true => ids.push(id.clone()),
+            false => never_alone.push(id.clone()),
         }
-        .push(id.clone());
+    }
+    let mut remarks = Vec::new();
+    if let Some(first) = never_alone.first() {
+        remarks.push(format!(
+            "left out: {} of {name} that cannot be run alone, since a name is used twice or longer \
+             than 100 bytes, such as {first}",
+            units::counted(never_alone.len(), "benchmark")
+        ));
+    }
+    if let Some(first) = ignored.first() {
+        remarks.push(format!(
+            "ignored: {} that {name} prints and does not list when selected by name, such as `{first}`",
+            units::counted(ignored.len(), "line")
+        ));
     }
     Ok(Kind::Criterion(Harness {
         executable: executable.clone(),
-        ids: alone,
-        never_alone,
-        ignored,
+        ids,
         options,
+        remarks,
     }))
 }
-
-/// Those of [`OPTIONS`] that the user did not give.
-fn wanted(user: &BenchArgs) -> Vec<Vec<String>> {
-    let wanted = OPTIONS.iter().filter(|[name, _]| !user.gave(name));
-    let parts = |option: &[&str; 2]| -> Vec<String> {
-        let parts = option.iter().filter(|part| !part.is_empty());
-        parts.map(|part| (*part).to_owned()).collect()
-    };
-    wanted.map(parts).collect()
-}
-
-/// A filter that selects no benchmark.
-const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
 
 /// Why nothing is listed, unless this is the harness of unit tests, which counts what it lists.
 fn why_empty(listed: &Output, user: &BenchArgs) -> Option<String> {
@@ -233,65 +327,53 @@ fn why_empty(listed: &Output, user: &BenchArgs) -> Option<String> {
 struct Probe<'a> {
     executable: &'a Executable,
     limit: Duration,
-    /// Lines that look like benchmarks, and are printed whatever is selected.
-    noise: BTreeSet<String>,
-    /// Whether it prints more than its benchmarks.
-    is_noisy: bool,
+    /// Lines that look like benchmarks, and are printed whatever is selected; `None` where it prints
+    /// nothing but its benchmarks.
+    noise: Option<Vec<String>>,
 }
 
 impl Probe<'_> {
-    fn command(&self, arguments: &[String]) -> Command {
-        let mut command = self.executable.command();
-        command.arg("--list").args(arguments);
-        command
-    }
-
     fn list(&self, arguments: &[String]) -> anyhow::Result<Output> {
-        child::output(&mut self.command(arguments), self.limit)
+        let mut command = self.executable.command();
+        child::output(command.arg("--list").args(arguments), self.limit)
     }
 
     /// Whether it takes these options, and its pattern selects this benchmark and no other.
     fn selects(&self, options: &[String], id: &str) -> anyhow::Result<bool> {
         let listed = self.list(&[options, &[pattern(id)]].concat())?;
-        let mut lines = ids(&listed.stdout);
-        lines.retain(|line| !self.noise.contains(line));
+        let mut lines = benchmarks(&listed.stdout);
+        if let Some(noise) = &self.noise {
+            lines.retain(|line| !noise.contains(line));
+        }
         Ok(listed.succeeded()
             && match &lines[..] {
-                [line] if self.is_noisy => line.ends_with(id),
+                // A text without a line break may stand before its name.
+                [line] if self.noise.is_some() => line.ends_with(id),
                 [line] => line == id,
                 _ => false,
             })
     }
 
-    /// The benchmarks on these lines, and the lines on which there is none; `None` where none can be
-    /// selected or the options are not taken. Of an executable that prints more than its
-    /// benchmarks each is selected: a text without a line break may stand before its name.
-    fn names(
-        &self,
-        options: &[String],
-        lines: &[String],
-    ) -> anyhow::Result<Option<(Vec<String>, Vec<String>)>> {
-        if !self.is_noisy {
+    /// The benchmarks on these lines; `None` where none can be selected or the options are not taken. Of
+    /// an executable that prints more than its benchmarks each is selected.
+    fn names(&self, options: &[String], lines: &[String]) -> anyhow::Result<Option<Vec<String>>> {
+        if self.noise.is_none() {
             let mut plain = lines.iter().filter(|id| !is_doubtful(id, lines));
             let one = plain.next().or(lines.first());
             let selects = one.map_or(Ok(false), |id| self.selects(options, id))?;
-            return Ok(selects.then(|| (lines.to_vec(), Vec::new())));
+            return Ok(selects.then(|| lines.to_vec()));
         }
-        let (mut names, mut ignored) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
         for line in lines {
             let spaces = line.match_indices(' ').map(|(at, _)| &line[at + 1..]);
-            let mut name = None;
             for spelling in std::iter::once(line.as_str()).chain(spaces) {
-                if name.is_none() && self.selects(options, spelling)? {
-                    name = Some(spelling.to_owned());
+                if self.selects(options, spelling)? {
+                    names.push(spelling.to_owned());
+                    break;
                 }
             }
-            match name {
-                Some(name) => names.push(name),
-                None => ignored.push(line.clone()),
-            }
         }
-        Ok((!names.is_empty()).then_some((names, ignored)))
+        Ok((!names.is_empty()).then_some(names))
     }
 
     /// Whether it takes turns when it is offered to, in our version of the protocol.
@@ -309,36 +391,21 @@ impl Probe<'_> {
                 _ => None,
             }
         });
-        let ran = child::output(
-            self.command(&[]).env("CROSSOVER_TURNS", &socket),
-            self.limit,
-        );
+        let mut command = self.executable.command();
+        command.arg("--list").env("CROSSOVER_TURNS", &socket);
+        let ran = child::output(&mut command, self.limit);
         // The thread waits for one connection.
         drop(crossover_system::channel::connect(&socket));
         let protocol = heard.join().ok().flatten();
         ran.map(|_| protocol == Some(PROTOCOL))
     }
-
-    /// The options that it takes.
-    fn known(&self, user: &BenchArgs) -> anyhow::Result<Vec<String>> {
-        let mut known: Vec<String> = Vec::new();
-        for option in wanted(user) {
-            if self.list(&option)?.succeeded() {
-                known.extend(option);
-            }
-        }
-        Ok(known)
-    }
 }
 
-/// What it lists.
-fn ids(stdout: &str) -> Vec<String> {
-    // Until 0.4, and from 0.5 on. Whatever else the benchmarks print has no such end.
+/// The benchmarks that are listed, until Criterion 0.4 and from 0.5 on.
+fn benchmarks(stdout: &str) -> Vec<String> {
     let id = |line: &str| {
-        let id = line
-            .strip_suffix(": bench")
-            .or(line.strip_suffix(": benchmark"));
-        id.map(str::to_owned)
+        let id = line.strip_suffix(": bench");
+        id.or(line.strip_suffix(": benchmark")).map(str::to_owned)
     };
     stdout.lines().filter_map(id).collect()
 }
@@ -347,46 +414,12 @@ fn ids(stdout: &str) -> Vec<String> {
 /// Criterion lists the second with ` #2` behind it, and cuts names after 100 bytes.
 fn is_doubtful(id: &str, all: &[String]) -> bool {
     const LONGEST: usize = 100;
-    let twin = |other: &String| {
-        other
-            .strip_prefix(id)
-            .is_some_and(|rest| rest.starts_with(" #"))
+    let is_twin = |other: &String| {
+        let rest = other.strip_prefix(id);
+        rest.is_some_and(|rest| rest.starts_with(" #"))
     };
     let is_cut = id.ends_with("...") && id.len() > LONGEST - 4;
-    is_cut || id.contains(" #") || all.iter().any(twin)
-}
-
-impl Harness {
-    /// What an executable cannot do.
-    pub(super) fn remarks(&self) -> Vec<String> {
-        let name = &self.executable.name;
-        let mut remarks = Vec::new();
-        if let Some(first) = self.never_alone.first() {
-            remarks.push(format!(
-            "left out: {} of {name} that cannot be run alone, since a name is used twice or longer \
-             than 100 bytes, such as {first}",
-            units::counted(self.never_alone.len(), "benchmark")
-        ));
-        }
-        if let Some(first) = self.ignored.first() {
-            remarks.push(format!(
-                "ignored: {} that {name} prints and does not list when selected by name, such as \
-             `{first}`",
-                units::counted(self.ignored.len(), "line")
-            ));
-        }
-        remarks
-    }
-
-    /// Runs one benchmark alone, with its results in `home`.
-    pub(super) fn command(&self, id: &str, home: &Path) -> Command {
-        let mut command = self.executable.command();
-        command
-            .args(&self.options)
-            .arg(pattern(id))
-            .env("CRITERION_HOME", home);
-        command
-    }
+    is_cut || id.contains(" #") || all.iter().any(is_twin)
 }
 
 #[cfg(test)]
@@ -431,7 +464,7 @@ mod tests {
     #[test]
     fn both_forms_of_a_list_are_read() {
         let listed = "loading: done\na/b: bench\n\nx: y/2: benchmark\nGnuplot not found\n";
-        assert_eq!(ids(listed), ["a/b", "x: y/2"]);
+        assert_eq!(benchmarks(listed), ["a/b", "x: y/2"]);
     }
 
     #[test]

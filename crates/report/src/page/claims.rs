@@ -45,7 +45,7 @@ pub(super) fn claims(report: &Report) -> Markup {
                 "."
             }
             @for (topic, (question, claims)) in all.iter().enumerate() {
-                h3 { (question.question) }
+                h2 { (question.question) }
                 div.findings {
                     @for (at, (claim, outcome)) in claims.iter().enumerate() {
                         (one(report, &anchor(topic, at), claim, outcome))

@@ -27,6 +27,9 @@ fn anchor(finding: &Finding) -> String {
 /// One table: each thing that may be done, how much it gained at best, and where.
 pub(super) fn techniques(report: &Report) -> Markup {
     let gains = gains(&report.findings);
+    if gains.is_empty() {
+        return html! {};
+    }
     html! {
         section #findings {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
@@ -46,16 +49,12 @@ pub(super) fn techniques(report: &Report) -> Markup {
                     None => { "here" }
                 }
             }
-            @if gains.is_empty() {
-                p { "No technique was measured on a GPU yet." }
-            } @else {
-                (table::scroll("What each technique gained", html! {
-                    table.plain.techniques.wrap-text {
-                        thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
-                        tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
-                    }
-                }))
-            }
+            (table::scroll("What each technique gained", html! {
+                table.plain.techniques.wrap-text {
+                    thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
+                    tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
+                }
+            }))
         }
     }
 }

@@ -91,12 +91,16 @@ impl Verdicts {
         self.advice.decide(&question)
     }
 
-    /// What a reader sees first: the first operation with an answer for ordinary memory.
+    /// What a reader sees first: the first operation with an answer for ordinary memory at several sizes.
     fn first(&self, groups: &[&View]) -> Option<Asked<'_>> {
         let named =
             |group: &&View| Some((self.advice.operation(&group.name)?, group.topic.clone()));
         let mut all: Vec<(&Operation, GroupInfo)> = groups.iter().filter_map(named).collect();
-        all.sort_by_key(|(operation, _)| plain(operation).data != Residency::Ordinary);
+        // One size is no curve to begin with.
+        all.sort_by_key(|(operation, _)| {
+            let place = plain(operation);
+            (place.data != Residency::Ordinary, place.points.len() < 2)
+        });
         let (operation, topic) = all.into_iter().next()?;
         Some(Asked {
             operation,

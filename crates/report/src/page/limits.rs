@@ -31,7 +31,7 @@ pub(super) fn section(report: &Report) -> Markup {
                  it at the device's highest clock."
             }
             @for machine in report.machines().filter(has) {
-                @if report.reference.is_some() { h3 { (machine.hardware()) } }
+                @if report.reference.is_some() { h2 { (machine.hardware()) } }
                 (ceilings(&machine.limits, &machine.hardware()))
                 (bandwidth(&machine.limits))
             }

@@ -86,7 +86,7 @@ fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
             a href={ (link::of_group(group)) "#" (answer.anchor()) } {
-                (from.trim_start_matches(&symbol)) @if !mark.is_empty() { " " (mark) }
+                (from.trim_start_matches(&symbol)) (mark)
             }
             " " small { (units::speedup(speedup)) }
         }

@@ -64,8 +64,11 @@ impl Parts<'_> {
     pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[Group]) -> String {
         let report = self.report;
         let machine = &report.machine;
+        let map = map::section(report, self.answers, self.verdicts);
+        let changes = findings::techniques(report);
+        let costs = costs::section(report, self.verdicts);
         let rest = html! {
-            (costs::section(report, self.verdicts))
+            (costs)
             (further(report, root, out))
             (reading(report))
             (left_out(machine))
@@ -80,10 +83,10 @@ impl Parts<'_> {
             }
         };
         let nav = html! {
-            a href="#map" { "Map" }
+            @if !map.0.is_empty() { a href="#map" { "Map" } }
             a.scripted href="#chart" { "Chart" }
-            a href="#findings" { "What to change" }
-            a href="#costs" { "Costs" }
+            @if !changes.0.is_empty() { a href="#findings" { "What to change" } }
+            @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
             a href="#groups" { "Operations" }
         };
         let sections = Sections {
@@ -91,9 +94,9 @@ impl Parts<'_> {
             base: "",
             nav,
             above,
-            map: map::section(report, self.answers, self.verdicts),
+            map,
             plots: html! {},
-            changes: findings::techniques(report),
+            changes,
             rest,
         };
         let shown: Vec<&Group> = groups.iter().filter(|group| !group.one_size()).collect();
@@ -165,7 +168,7 @@ impl Parts<'_> {
                         (chart())
                         (sections.changes)
                         (implementations())
-                        (processes())
+                        @if self.verdicts.is_some() { (processes()) }
                     }
                     (sections.rest)
                 }

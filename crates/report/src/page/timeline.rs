@@ -38,7 +38,7 @@ pub(super) fn timelines(all: &[(&str, &str, &Timeline)]) -> Markup {
     html! {
         @if let Some(longest) = longest {
             @let step = round_step(longest / 9.0);
-            figure.timeline.scroll tabindex="0" role="region" aria-label="Timelines of one iteration" style={ "--step:" (percent(step, longest)) } {
+            figure.timeline style={ "--step:" (percent(step, longest)) } {
                 @for (name, remark, timeline) in drawn {
                     p { b { (visible(name)) } " " (units::time(timeline.length_ns)) " " (visible(remark)) }
                     (lanes(timeline, longest))

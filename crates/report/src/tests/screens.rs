@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::tests::browser::{on_the_committed_page, photograph, with_page};
+use crate::tests::browser::{on_the_committed_page, photograph, text, with_page};
 use crate::tests::chart::labels_are_apart;
 use crate::tests::holds;
-use crate::tests::machines::full;
+use crate::tests::machines::{full, laptop};
 use crate::tests::profiles::profiled;
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
@@ -35,6 +35,23 @@ fn without_scripts_the_answers_are_there() {
             "Emulation.setScriptExecutionDisabled",
             json!({"value": false}),
         )?;
+        Ok(())
+    });
+}
+
+/// Neither here nor among the committed machines.
+#[test]
+fn without_a_gpu_the_page_shows_the_cpu() {
+    let plant = |root: &Path| laptop(root).skip("matmul/gpu/cublas", "there is none");
+    with_page(plant, |browser, _| {
+        let says = text(browser, "#v-says")?;
+        assert!(says.starts_with("No GPU has measured matmul "), "{says}");
+        assert!(text(browser, "#i-rows")?.contains("cpu/best"));
+        assert!(labels_are_apart(browser)? >= 1);
+        let empty = "[...document.querySelectorAll('tbody')].filter(b => !b.rows.length).length";
+        assert_eq!(browser.eval(empty)?, 0);
+        let dead = "[...document.querySelectorAll('nav a')].filter(a => !document.querySelector(a.hash)).length";
+        assert_eq!(browser.eval(dead)?, 0);
         Ok(())
     });
 }

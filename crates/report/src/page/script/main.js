@@ -53,19 +53,21 @@ const ready = (async () => {
     if (typedSize($("v-size").value) !== view.size) $("v-size").value = view.size;
     $("v-data").value = view.data;
     $("v-uses").value = view.uses;
+    const at = `${group.symbol} = ${words.sized(group.sizes, view.size)}`;
     if (groups.some((g) => g.verdict || g.unmeasured)) {
       const { says, more } = verdictWords(said, group, view);
       $("v-says").textContent = says;
       $("v-more").textContent = more;
       const found = lookUp(group, view.data, view.size, view.uses);
-      $("v-core").textContent = oneCore(group, found, view.size);
+      $("v-core")?.replaceChildren(oneCore(group, found, view.size));
       $("verdict").dataset.choice = found ? ["cpu", "gpu", "unsure"][found.choice] : "";
-      const at = `${group.symbol} = ${words.sized(group.sizes, view.size)}`;
       // The page of one group has no such table.
       if ($("w-at")) {
         $("w-at").textContent = `${group.title} at ${at}`;
         $("w-rows").replaceChildren(...changesTable(said, group, view));
       }
+    }
+    if ($("p-says")) {
       const answer = group.answers.find((a) => a.question === view.data);
       $("p-says").textContent = answer ? `${group.title}, ${at}, ${said.places[view.data][0]}: ${processesWords(group, answer, view.size)} ${answer.cause}` : "Nothing was measured for this place of the data.";
       $("p-link").hidden = !answer;

@@ -1,17 +1,13 @@
-// softmax(q k^T / sqrt(HEAD)) v without a mask, on tensor cores, of BF16 or of f32 rounded to TF32,
-// with sums in f32. A block computes TILES tiles of 16 queries of one head of one sequence, and has
-// all keys and values of that head in shared memory. A warp takes one of the tiles and a part of
-// the keys: with all of them it would compute one score after the other, and a small batch has no
-// other warps to fill the multiprocessor with. The parts are combined as in FlashAttention, each
-// relative to its own largest score (https://arxiv.org/abs/2205.14135, section 3.1).
+// softmax(q k^T / sqrt(HEAD)) v without a mask, on tensor cores, of BF16 with sums in f32. A block
+// computes TILES tiles of 16 queries of one head of one sequence, and has all keys and values of that
+// head in shared memory. A warp takes one of the tiles and a part of the keys: with all of them it would
+// compute one score after the other, and a small batch has no other warps to fill the multiprocessor
+// with. The parts are combined as in FlashAttention, each relative to its own largest score
+// (https://arxiv.org/abs/2205.14135, section 3.1).
 //
-// Scores stay in registers: `mma` leaves two neighbouring columns of a row in a lane. Packed as
-// BF16 pairs they lie as the first operand of the next product has to. A TF32 operand has one value
-// per register, and those of a lane are four columns apart. But a sum may take its terms in any
-// order: the columns c and c + 4 of the operand stand for the neighbours 2 c and 2 c + 1, in the
-// product of queries and keys as well.
+// Scores stay in registers: `mma` leaves two neighbouring columns of a row in a lane. Packed as BF16
+// pairs they lie as the first operand of the next product has to.
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float
-// https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-1688
 
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
 constexpr unsigned THREADS = 256, WARPS = THREADS / 32, TILE = 16;
@@ -19,39 +15,26 @@ constexpr unsigned QKV = 3 * WIDTH;  // a row of `qkv`
 // 1 / sqrt(HEAD) / ln(2), so that exp2f takes the place of expf.
 constexpr float SCALE = 0.125f * 1.44269504f;
 
-// Rows in shared memory are padded, so that what a warp accesses at once lies in different banks:
-// 16 bytes of each of eight rows in BF16; two columns per lane of eight rows of TF32 keys or of
-// partial results; one column per lane of four pairs of rows of TF32 values.
-constexpr unsigned BF16_ROW = HEAD + 8, KEY_ROW = HEAD + 8, VALUE_ROW = HEAD + 4;
-constexpr unsigned PARTIAL_ROW = HEAD + 8;
-constexpr unsigned SHARED = SEQUENCE * KEY_ROW * sizeof(float);
-static_assert(SHARED >= 2 * SEQUENCE * BF16_ROW * sizeof(bf16), "keys and values in BF16");
-static_assert(SHARED >= WARPS * TILE * PARTIAL_ROW * sizeof(float), "partial results");
+// Rows in shared memory are padded, so that what a warp accesses at once lies in different banks: 16
+// bytes of each of eight rows of keys or values, two columns per lane of eight rows of partial results.
+constexpr unsigned ROW = HEAD + 8;
+constexpr unsigned SHARED = 2 * SEQUENCE * ROW * sizeof(bf16);
+static_assert(SHARED >= WARPS * TILE * ROW * sizeof(float), "partial results");
 
 // 16-byte vectors of a head's keys or values: per row, and per thread.
-template <class T> constexpr unsigned OF_ROW = HEAD * sizeof(T) / 16;
-template <class T> constexpr unsigned OF_THREAD = SEQUENCE * OF_ROW<T> / THREADS;
+constexpr unsigned OF_ROW = HEAD * sizeof(bf16) / 16;
+constexpr unsigned OF_THREAD = SEQUENCE * OF_ROW / THREADS;
 
-__device__ __forceinline__ unsigned tf32(float v) {
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-    return bits;
-}
+// Terms of the sum that a product takes.
+constexpr unsigned STEP = 16;
 
-// c += a b. In BF16 a is 16 x 16 and b 16 x 8, in TF32 a is 16 x 8 and b 8 x 8.
-template <class T>
+// c += a b, of which a is 16 x 16 and b 16 x 8.
 __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0,
                                          unsigned b1) {
-    if constexpr (sizeof(T) == sizeof(bf16))
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    else
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Loads four matrices of 8 x 8 BF16 values. Each lane points at a row: eight lanes per matrix.
@@ -82,31 +65,23 @@ __device__ __forceinline__ float row_sum(float v) {
 
 // `fetch` loads the keys or values of one head of one sequence from rows of `qkv` into registers,
 // all loads in flight at once; `place` stores them to rows in shared memory.
-template <class T>
-__device__ __forceinline__ void fetch(uint4 (&vectors)[OF_THREAD<T>], const T *from) {
+__device__ __forceinline__ void fetch(uint4 (&vectors)[OF_THREAD], const bf16 *from) {
 #pragma unroll
-    for (unsigned k = 0; k < OF_THREAD<T>; ++k) {
+    for (unsigned k = 0; k < OF_THREAD; ++k) {
         unsigned i = threadIdx.x + k * THREADS;
-        vectors[k] = ((const uint4 *)(from + i / OF_ROW<T> * QKV))[i % OF_ROW<T>];
+        vectors[k] = ((const uint4 *)(from + i / OF_ROW * QKV))[i % OF_ROW];
     }
 }
-template <class T>
-__device__ __forceinline__ void place(const uint4 (&vectors)[OF_THREAD<T>], T *to, unsigned row) {
+__device__ __forceinline__ void place(const uint4 (&vectors)[OF_THREAD], bf16 *to) {
 #pragma unroll
-    for (unsigned k = 0; k < OF_THREAD<T>; ++k) {
+    for (unsigned k = 0; k < OF_THREAD; ++k) {
         unsigned i = threadIdx.x + k * THREADS;
-        uint4 v = vectors[k];
-        if constexpr (sizeof(T) == sizeof(float))
-            v = {tf32(__uint_as_float(v.x)), tf32(__uint_as_float(v.y)),
-                 tf32(__uint_as_float(v.z)), tf32(__uint_as_float(v.w))};
-        ((uint4 *)(to + i / OF_ROW<T> * row))[i % OF_ROW<T>] = v;
+        ((uint4 *)(to + i / OF_ROW * ROW))[i % OF_ROW] = vectors[k];
     }
 }
 
-template <unsigned TILES, class T>
-__device__ __forceinline__ void attention(const T *qkv, T *heads) {
-    constexpr bool NARROW = sizeof(T) == sizeof(bf16);
-    constexpr unsigned STEP = NARROW ? 16 : 8;  // along the sum
+template <unsigned TILES>
+__device__ __forceinline__ void attention(const bf16 *qkv, bf16 *heads) {
     constexpr unsigned PARTS = WARPS / TILES, KEYS = SEQUENCE / PARTS, ROWS = TILES * TILE;
     constexpr unsigned BLOCKS = SEQUENCE / ROWS;  // of one head of one sequence
     __shared__ uint4 shared[SHARED / sizeof(uint4)];
@@ -118,30 +93,22 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     unsigned block_query = first + blockIdx.x % BLOCKS * ROWS;
     unsigned query = block_query + warp / PARTS * TILE, part = warp % PARTS * KEYS;
 
-    T *keys = (T *)shared, *values = NARROW ? keys + SEQUENCE * BF16_ROW : keys;
-    constexpr unsigned KEY = NARROW ? BF16_ROW : KEY_ROW, VALUE = NARROW ? BF16_ROW : VALUE_ROW;
-    uint4 of_keys[OF_THREAD<T>], of_values[OF_THREAD<T>];
-    const T *of_head = qkv + first * QKV + head * HEAD;
+    bf16 *keys = (bf16 *)shared, *values = keys + SEQUENCE * ROW;
+    uint4 of_keys[OF_THREAD], of_values[OF_THREAD];
+    const bf16 *of_head = qkv + first * QKV + head * HEAD;
     fetch(of_keys, of_head + WIDTH);
     fetch(of_values, of_head + 2 * WIDTH);
     unsigned queries[HEAD / STEP][4];
-    const T *from = qkv + (query + row) * QKV + head * HEAD + 2 * column;
+    const bf16 *from = qkv + (query + row) * QKV + head * HEAD + 2 * column;
 #pragma unroll
     for (unsigned k = 0; k < HEAD / STEP; ++k) {
-        if constexpr (NARROW) {
-            queries[k][0] = *(const unsigned *)(from + STEP * k);
-            queries[k][1] = *(const unsigned *)(from + STEP * k + 8 * QKV);
-            queries[k][2] = *(const unsigned *)(from + STEP * k + 8);
-            queries[k][3] = *(const unsigned *)(from + STEP * k + 8 * QKV + 8);
-        } else {
-            float2 a = *(const float2 *)(from + STEP * k);
-            float2 b = *(const float2 *)(from + STEP * k + 8 * QKV);
-            queries[k][0] = tf32(a.x), queries[k][1] = tf32(b.x);
-            queries[k][2] = tf32(a.y), queries[k][3] = tf32(b.y);
-        }
+        queries[k][0] = *(const unsigned *)(from + STEP * k);
+        queries[k][1] = *(const unsigned *)(from + STEP * k + 8 * QKV);
+        queries[k][2] = *(const unsigned *)(from + STEP * k + 8);
+        queries[k][3] = *(const unsigned *)(from + STEP * k + 8 * QKV + 8);
     }
-    place(of_keys, keys, KEY);
-    if constexpr (NARROW) place(of_values, values, VALUE);
+    place(of_keys, keys);
+    place(of_values, values);
     __syncthreads();
 
     // A lane has two columns of row `row` and two of row `row + 8`.
@@ -149,22 +116,13 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
 #pragma unroll
     for (unsigned n = 0; n < KEYS / 8; ++n) {
         scores[n][0] = scores[n][1] = scores[n][2] = scores[n][3] = 0.0f;
-        if constexpr (NARROW) {
-            const bf16 *at = (const bf16 *)keys + (part + 8 * n + lane % 8) * KEY + lane / 8 * 8;
+        const bf16 *at = keys + (part + 8 * n + lane % 8) * ROW + lane / 8 * 8;
 #pragma unroll
-            for (unsigned k = 0; k < HEAD / STEP; k += 2) {
-                unsigned key[4];
-                matrices(key, at + STEP * k);
-                multiply<T>(scores[n], queries[k], key[0], key[1]);
-                multiply<T>(scores[n], queries[k + 1], key[2], key[3]);
-            }
-        } else {
-            const T *at = keys + (part + 8 * n + row) * KEY + 2 * column;
-#pragma unroll
-            for (unsigned k = 0; k < HEAD / STEP; ++k) {
-                uint2 key = *(const uint2 *)(at + STEP * k);
-                multiply<T>(scores[n], queries[k], key.x, key.y);
-            }
+        for (unsigned k = 0; k < HEAD / STEP; k += 2) {
+            unsigned key[4];
+            matrices(key, at + STEP * k);
+            multiply(scores[n], queries[k], key[0], key[1]);
+            multiply(scores[n], queries[k + 1], key[2], key[3]);
         }
     }
 
@@ -186,12 +144,6 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
             }
         sums[half] = row_sum(sum);
     }
-    if constexpr (!NARROW) {
-        // The values take the place of the keys, once all warps have read those.
-        __syncthreads();
-        place(of_values, values, VALUE);
-        __syncthreads();
-    }
 
     float result[HEAD / 8][4];
 #pragma unroll
@@ -199,27 +151,16 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
         result[n][0] = result[n][1] = result[n][2] = result[n][3] = 0.0f;
 #pragma unroll
     for (unsigned k = 0; k < KEYS / STEP; ++k) {
-        if constexpr (NARROW) {
-            const float(&left)[4] = scores[2 * k], (&right)[4] = scores[2 * k + 1];
-            unsigned weights[4] = {bf16_pair(left[0], left[1]), bf16_pair(left[2], left[3]),
-                                   bf16_pair(right[0], right[1]), bf16_pair(right[2], right[3])};
-            const bf16 *at = (const bf16 *)values +
-                             (part + STEP * k + lane % STEP) * VALUE + lane / STEP * 8;
+        const float(&left)[4] = scores[2 * k], (&right)[4] = scores[2 * k + 1];
+        unsigned weights[4] = {bf16_pair(left[0], left[1]), bf16_pair(left[2], left[3]),
+                               bf16_pair(right[0], right[1]), bf16_pair(right[2], right[3])};
+        const bf16 *at = values + (part + STEP * k + lane % STEP) * ROW + lane / STEP * 8;
 #pragma unroll
-            for (unsigned n = 0; n < HEAD / 8; n += 2) {
-                unsigned value[4];
-                transposed_matrices(value, at + 8 * n);
-                multiply<T>(result[n], weights, value[0], value[1]);
-                multiply<T>(result[n + 1], weights, value[2], value[3]);
-            }
-        } else {
-            unsigned weights[4] = {tf32(scores[k][0]), tf32(scores[k][2]), tf32(scores[k][1]),
-                                   tf32(scores[k][3])};
-            const unsigned *at =
-                (const unsigned *)values + (part + STEP * k + 2 * column) * VALUE + row;
-#pragma unroll
-            for (unsigned n = 0; n < HEAD / 8; ++n)
-                multiply<T>(result[n], weights, at[8 * n], at[8 * n + VALUE]);
+        for (unsigned n = 0; n < HEAD / 8; n += 2) {
+            unsigned value[4];
+            transposed_matrices(value, at + 8 * n);
+            multiply(result[n], weights, value[0], value[1]);
+            multiply(result[n + 1], weights, value[2], value[3]);
         }
     }
 
@@ -233,9 +174,9 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     }
 #pragma unroll
     for (unsigned n = 0; n < HEAD / 8; ++n) {
-        float *to = partial + of_warp * PARTIAL_ROW + 8 * n + 2 * column;
+        float *to = partial + of_warp * ROW + 8 * n + 2 * column;
         *(float2 *)to = {result[n][0], result[n][1]};
-        *(float2 *)(to + 8 * PARTIAL_ROW) = {result[n][2], result[n][3]};
+        *(float2 *)(to + 8 * ROW) = {result[n][2], result[n][3]};
     }
     __syncthreads();
 
@@ -253,14 +194,14 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
         all = fmaf(factors[p], of_part.y, all);
     }
     float share = 1.0f / all;
-    T *to = heads + (block_query + of_block) * WIDTH + head * HEAD;
+    bf16 *to = heads + (block_query + of_block) * WIDTH + head * HEAD;
 #pragma unroll
     for (unsigned four = threadIdx.x % BY; four < HEAD / 4; four += BY) {
         float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
         for (unsigned p = 0; p < PARTS; ++p) {
             unsigned at = (warp_of_row + p) * TILE + of_tile;
-            float4 v = load(partial + at * PARTIAL_ROW, four);
+            float4 v = load(partial + at * ROW, four);
             sum = {fmaf(factors[p], v.x, sum.x), fmaf(factors[p], v.y, sum.y),
                    fmaf(factors[p], v.z, sum.z), fmaf(factors[p], v.w, sum.w)};
         }
@@ -268,14 +209,6 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-attention_32_tf32(const float *qkv, float *heads) {
-    attention<2>(qkv, heads);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-attention_64_tf32(const float *qkv, float *heads) {
-    attention<4>(qkv, heads);
-}
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 attention_32_bf16(const bf16 *qkv, bf16 *heads) {
     attention<2>(qkv, heads);

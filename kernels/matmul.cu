@@ -1,21 +1,7 @@
-// C = A * B for square, row-major f32 matrices of n x n elements, any n >= 1.
-//
-// From simple to fast: one thread per element; tiles in registers, fed by vector loads from
-// double-buffered shared memory.
+// C = A * B for square, row-major f32 matrices of n x n elements, any n >= 1: tiles in registers, fed
+// by vector loads from double-buffered shared memory.
 
 typedef unsigned long long u64;
-
-// One thread per element, in blocks of 32 x 8 threads. Each element of A and B is read n times;
-// most of these reads are served by the caches.
-extern "C" __global__ void matmul_naive(const float *__restrict__ a, const float *__restrict__ b,
-                                        float *__restrict__ c, u64 n) {
-    u64 col = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    u64 row = (u64)blockIdx.y * blockDim.y + threadIdx.y;
-    if (row >= n || col >= n) return;
-    float sum = 0.0f;
-    for (u64 k = 0; k < n; ++k) sum += a[row * n + k] * b[k * n + col];
-    c[row * n + col] = sum;
-}
 
 // A block computes BM x BN elements, a thread TM x TN of them in registers, BK terms of the
 // sum at a time. The 32 lanes of a warp lie 4 x 8, so its tile is 4 TM x 8 TN. A thread's

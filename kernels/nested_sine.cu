@@ -102,18 +102,13 @@ struct Accurate {
     }
 };
 
-template <float (*Function)(float)>
-struct Plain {
-    static __device__ __forceinline__ float apply(float x) { return Function(x); }
+// CUDA's own.
+struct FourSinf {
+    static __device__ __forceinline__ float apply(float x) { return sinf(sinf(sinf(sinf(x)))); }
     static __device__ __forceinline__ float4 apply(float4 v) {
-        return {Function(v.x), Function(v.y), Function(v.z), Function(v.w)};
+        return {apply(v.x), apply(v.y), apply(v.z), apply(v.w)};
     }
 };
-
-__device__ __forceinline__ float four_sinf(float x) { return sinf(sinf(sinf(sinf(x)))); }
-__device__ __forceinline__ float four_fast(float x) {
-    return __sinf(__sinf(__sinf(__sinf(x))));
-}
 
 // A block takes VECTORS * THREADS float4. All loads of a thread are issued before the first
 // is used, to keep the memory busy. Where n is not a multiple of the tile, the last tile goes
@@ -139,8 +134,8 @@ __device__ __forceinline__ void map(const float* x, float* y, unsigned long long
     }
 }
 
-// One vector per thread where memory is the limit; two for the fused kernels, whose
-// arithmetic has more latency to hide. `nested_sine/gpu.rs` has the same numbers for its grid.
+// One vector per thread where memory is the limit; two for the fused kernel, whose arithmetic
+// has more latency to hide. `nested_sine/gpu.rs` has the same numbers for its grid.
 #define KERNEL(name, operation, vectors, backwards)                              \
     extern "C" __global__ void __launch_bounds__(THREADS)                        \
         name(const float* x, float* y, unsigned long long n) {                   \
@@ -150,5 +145,4 @@ __device__ __forceinline__ void map(const float* x, float* y, unsigned long long
 KERNEL(sine_pass, Accurate<OnePass>, 1, false)
 KERNEL(sine_pass_backwards, Accurate<OnePass>, 1, true)
 KERNEL(sine_fused, Accurate<FourPasses>, 2, false)
-KERNEL(sine_fused_sinf, Plain<four_sinf>, 1, false)
-KERNEL(sine_fused_fast, Plain<four_fast>, 2, false)
+KERNEL(sine_fused_sinf, FourSinf, 1, false)

@@ -105,25 +105,3 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const float sum = of_parts(parts, gridDim.x);
     if (threadIdx.x == 0) *y = sum;
 }
-
-// One kernel with a barrier of the whole grid, which a cooperative launch has on the device at once.
-// Blocks add 1 to the counter, the first so much more that all together change its highest bit: it
-// need not be reset.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    sum_cooperative(const float *x, unsigned long long n, float *parts, unsigned *counter, float *y) {
-    constexpr unsigned HIGHEST = 0x80000000u;
-    const float share = of_share(x, n);
-    if (threadIdx.x == 0) {
-        parts[blockIdx.x] = share;
-        __threadfence();
-        const unsigned adds = blockIdx.x == 0 ? HIGHEST - (gridDim.x - 1) : 1;
-        const unsigned before = atomicAdd(counter, adds);
-        while (((before ^ *reinterpret_cast<volatile unsigned *>(counter)) & HIGHEST) == 0) {
-        }
-        __threadfence();
-    }
-    __syncthreads();
-    if (blockIdx.x != 0) return;
-    const float sum = of_parts(parts, gridDim.x);
-    if (threadIdx.x == 0) *y = sum;
-}

@@ -494,11 +494,6 @@ impl Run {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
             sidecar.unsteady = unsteady;
-            if let Some(own) = routine.telemetry() {
-                // What the device does now is not what it did when the routine timed itself.
-                sidecar.device_state = None;
-                sidecar.monitor = Some(own);
-            }
             sidecar.extra.extend(routine.extra()?);
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();

@@ -13,8 +13,9 @@ use crate::model::id::{self, Device, Id};
 use crate::model::role::{Format, Launches, Library, Measures, Residency, Role, Split, Threads};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
+use crate::workload::HostMemory::{self, Pageable, Pinned};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
-use crate::workload::{HostMemory, Transfer, with_other_values};
+use crate::workload::with_other_values;
 use crossover_protocol::settings::Profile;
 
 /// The inputs of a size, of the type that the group's operation has.
@@ -439,27 +440,20 @@ impl<W: Workload> Group<W> {
     /// row.
     pub fn with_transfers(
         mut self,
-        make: impl Fn(&Rc<Gpu>, &Rc<W>, Transfer) -> Made + Copy + 'static,
+        make: impl Fn(&Rc<Gpu>, &Rc<W>, HostMemory) -> Made + Copy + 'static,
         link_bytes: impl Fn(u64) -> LinkBytes + Copy + 'static,
-        declare: impl Fn(Implementation<W>) -> Implementation<W>,
+        declare: impl Fn(Implementation<W>, HostMemory) -> Implementation<W>,
     ) -> Self {
-        for (name, by, data) in [
-            (
-                "transfer",
-                Transfer::Plain(HostMemory::Pageable),
-                Residency::Ordinary,
-            ),
-            ("transfer-pinned", Transfer::Pinned, Residency::Pinned),
-        ] {
+        for (name, memory) in [("transfer", Pageable), ("transfer-pinned", Pinned)] {
             let cost = self.group.cost.clone();
             let row = Implementation::gpu(name, Clock::Wall, move |gpu, problem| {
-                make(gpu, problem, by)
+                make(gpu, problem, memory)
             })
             .cost(move |size| Cost {
                 link_bytes: Some(link_bytes(size)),
                 ..cost(size)
             });
-            self = self.with(declare(row.data(data)));
+            self = self.with(declare(row.data(memory), memory));
         }
         self
     }

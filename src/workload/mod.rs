@@ -25,7 +25,7 @@ pub use lessons::{
     warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
-pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};
+pub use prepare::{Device, HostMemory, Memory, Prepared, Value};
 pub(crate) use prepare::{choose, with_other_values};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::device::kernel::Source;
-use crate::model::{Telemetry, Verified};
+use crate::model::Verified;
 use crate::timing::DeviceMemory;
 use crate::workload::number::Number;
 
@@ -127,13 +127,6 @@ pub trait Routine {
     /// gate needs it, since only about a thousand fit in a stream's queue.
     fn launches(&self) -> u32 {
         1
-    }
-
-    /// What NVML read of the device while a routine that times itself did so, instead of the state
-    /// that the suite reads afterwards. Called once, after the last check. The default is for
-    /// routines that leave this to the suite.
-    fn telemetry(&mut self) -> Option<Telemetry> {
-        None
     }
 
     /// Figures beside the time, measured outside the samples and stored with the result

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::child;
-use crate::workload::lessons::{cold_start, timing_methods, warming_up};
+use crate::workload::lessons::{cold_start, warming_up};
 use crate::workload::prepare::{Order, Task};
 
 /// In a process that was started to measure the start of a process, measures it, prints the result
@@ -14,9 +14,6 @@ pub fn run_child() -> Option<ExitCode> {
     child::answer(|Order { device, task }, say| {
         let report = match task {
             Task::ColdStart => cold_start::measure(device)?,
-            Task::FirstSpin { nanoseconds } => {
-                timing_methods::time_first_spin(device, nanoseconds)?
-            }
             Task::WarmingUp => warming_up::measure(device)?,
         };
         Ok(say(report)?)

@@ -5,18 +5,19 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::model::CopyDirection;
+use crossover::workload::HostMemory::{self, Pageable, Pinned};
 use crossover::workload::matmul::{Matmul, Shape, gpu};
 use crossover::workload::nested_sine::{self, NestedSine};
-use crossover::workload::transfer::{self, Kind, Transfer};
-use crossover::workload::{Routine, RoutineError, Transfer as By, Workload};
+use crossover::workload::transfer::{self, Transfer};
+use crossover::workload::{Routine, RoutineError, Workload};
 
 use crate::device::one_at_a_time;
 
 type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
 /// Poisoned, run and checked, once and then three times in a row.
-fn each_is_right(device: &Gpu, what: &str, ways: impl Fn(By) -> Ways) -> Result<(), RoutineError> {
-    for (name, mut routine) in ways(By::Pinned)?.into_iter().chain(ways(By::Staged)?) {
+fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineError> {
+    for (name, mut routine) in ways? {
         for runs in [1, 3] {
             routine.poison()?;
             device.synchronize()?;
@@ -36,7 +37,7 @@ fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError>
     let device = Rc::new(Gpu::open(0)?);
     for shape in shapes {
         let problem = Rc::new(Matmul::of(shape));
-        let ways = |by| gpu::from_host_ways(&device, &problem, by);
+        let ways = gpu::from_pinned_ways(&device, &problem);
         each_is_right(&device, &format!("{shape:?}"), ways)?;
     }
     Ok(())
@@ -46,7 +47,7 @@ fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
     let device = Rc::new(Gpu::open(0)?);
     for n in sizes {
         let problem = Rc::new(NestedSine::new(n));
-        let ways = |by| nested_sine::gpu::from_host_ways(&device, &problem, by);
+        let ways = nested_sine::gpu::from_pinned_ways(&device, &problem);
         each_is_right(&device, &format!("{n} sines"), ways)?;
     }
     Ok(())
@@ -60,19 +61,11 @@ fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineE
     let bytes = 2 * (4 << 20) + 5;
     let device = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Transfer::new(bytes));
-    let copy = |way, kind| transfer::copy(&device, &problem, way, kind, 1);
+    let copy = |way, memory: HostMemory| transfer::copy(&device, &problem, way, memory, 1);
     let copies = [
-        (
-            "to the device",
-            1,
-            copy(CopyDirection::ToDevice, Kind::Pinned)?,
-        ),
-        (
-            "to the host",
-            1,
-            copy(CopyDirection::ToHost, Kind::Pageable)?,
-        ),
-        ("both ways", 2, copy(CopyDirection::Both, Kind::Registered)?),
+        ("to the device", 1, copy(CopyDirection::ToDevice, Pinned)?),
+        ("to the host", 1, copy(CopyDirection::ToHost, Pageable)?),
+        ("both ways", 2, copy(CopyDirection::Both, Pinned)?),
         (
             "staged to the device",
             1,

@@ -6,27 +6,19 @@ use std::rc::Rc;
 use crossover::device::Gpu;
 use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::matmul::{Matmul, gpu};
-use crossover::workload::{Routine, RoutineError, Transfer};
+use crossover::workload::{Routine, RoutineError};
 
 use crate::device::one_at_a_time;
 
 type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
 
-const IMPLEMENTATIONS: [(&str, Make); 8] = [
-    ("naive", gpu::naive),
+const IMPLEMENTATIONS: [(&str, Make); 6] = [
     ("tiled 32", |gpu, problem| gpu::tiled_by(gpu, problem, 32)),
     ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
     ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
     ("cublas", gpu::cublas),
-    ("transfer", |g, p| {
-        gpu::from_host(g, p, Transfer::Plain(Pageable))
-    }),
-    ("transfer_pinned_sequence", |g, p| {
-        gpu::from_host(g, p, Transfer::Plain(Pinned))
-    }),
-    ("transfer_pinned", |g, p| {
-        gpu::from_host(g, p, Transfer::Pinned)
-    }),
+    ("transfer", |g, p| gpu::from_host(g, p, Pageable)),
+    ("transfer_pinned", |g, p| gpu::from_host(g, p, Pinned)),
 ];
 
 /// Poisons, runs and checks twice; the error must be the same. The largest error in float64 serves

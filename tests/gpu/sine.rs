@@ -9,6 +9,7 @@ use crossover::timing::{CudaError, Launch};
 use crossover::workload::RoutineError;
 use crossover::workload::graph_replay::{self, Chain};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
+use crossover_arithmetic::sine::Stores;
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
 use crate::device::one_at_a_time;
@@ -99,7 +100,7 @@ fn kernels_and_vectors_agree_to_the_bit() -> Result<(), RoutineError> {
     for pass in ["sine_pass", "sine_pass_backwards"] {
         assert!(equal(&y, &apply(&gpu, pass, 1, &x)?), "{pass}");
     }
-    isa.nested_sine(&x, &mut y);
+    isa.nested_sine(&x, &mut y, Stores::Cached);
     assert!(equal(&y, &apply(&gpu, "sine_fused", 2, &x)?));
     Ok(())
 }

@@ -9,19 +9,15 @@ use crossover::workload::fft::{self, BATCH, Fft, cpu, gpu};
 pub(crate) fn group() -> Group<Fft> {
     // A prime, which no algorithm divides.
     const AWKWARD: u64 = 10_007;
-    let sizes = |exponents: &[u32], and: &[u64]| {
+    let at = |exponents: &[u32], and: &[u64]| {
         let powers = exponents.iter().map(|e| 1 << e);
         let full = (3..=20).map(|e| 1 << e).chain([AWKWARD]);
         Sizes::new([64, 1024], powers.chain(and.iter().copied()), full)
             .odd([1, 2, 7, 60, 97, 1000, 1024])
     };
     // The prime where nothing but the transform is timed.
-    let one_thread_sizes = sizes(&[6, 10, 14], &[AWKWARD]).up_to(1024, 1 << 16, 1 << 18);
-    let rayon_sizes = sizes(&[6, 10, 14, 18], &[]);
-    let gated_sizes = sizes(&[6, 10, 14, 18], &[AWKWARD]);
-    let awaited_sizes = sizes(&[6, 8, 10, 14, 18], &[]);
-    let host_sizes = sizes(&[6, 10, 14, 18], &[]);
-    let sizes = sizes(&[6, 8, 10, 12, 14, 18], &[AWKWARD]);
+    let host_sizes = at(&[6, 10, 14, 18], &[]);
+    let sizes = at(&[6, 8, 10, 12, 14, 18], &[AWKWARD]);
     let cufft =
         |name, clock| Implementation::gpu(name, clock, gpu::resident).library(Library::Cufft);
 
@@ -38,16 +34,16 @@ pub(crate) fn group() -> Group<Fft> {
             Implementation::cpu("1-thread", cpu::one_thread)
                 .one_thread()
                 .no_answer()
-                .sizes(one_thread_sizes),
+                .sizes(at(&[6, 10, 14], &[AWKWARD]).up_to(1024, 1 << 16, 1 << 18)),
         )
-        .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task").sizes(rayon_sizes))
+        .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task").sizes(at(&[6, 10, 14, 18], &[])))
         .with(Implementation::cpu("best", cpu::best))
         .with(cufft("cufft", Events))
-        .with(cufft("cufft-gated", EventsGated).sizes(gated_sizes))
-        .with(cufft("cufft-awaited", Wall).awaited().sizes(awaited_sizes))
+        .with(cufft("cufft-gated", EventsGated).sizes(at(&[6, 10, 14, 18], &[AWKWARD])))
+        .with(cufft("cufft-awaited", Wall).awaited().sizes(at(&[6, 8, 10, 14, 18], &[])))
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new((8 * n * BATCH as u64) as f64, (8 * n * BATCH as u64) as f64),
-            |row| row.library(Library::Cufft).sizes(host_sizes.clone()),
+            |row, _| row.library(Library::Cufft).sizes(host_sizes.clone()),
         )
 }

@@ -23,12 +23,6 @@ pub(crate) fn group() -> Group<Chain> {
             .cost(graph_replay::cost_fused)
             .sizes(ends.clone())
     };
-    let dependent = |name, clock| {
-        Implementation::gpu(name, clock, graph_replay::dependent)
-            .launches(Graph)
-            .method("programmatic dependent launches")
-            .sizes(ends.clone())
-    };
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)
         .about(
             "Graph replay",
@@ -40,10 +34,8 @@ pub(crate) fn group() -> Group<Chain> {
         .with(chain("eager", Wall, OneByOne))
         .with(chain("sync-each", Wall, Synchronised))
         .with(chain("graph", Wall, Graph))
-        .with(dependent("graph-programmatic", Wall))
         .with(fused("fused", Wall))
         .with(chain("eager-events", Events, OneByOne))
         .with(chain("graph-events", Events, Graph))
-        .with(dependent("graph-programmatic-events", Events))
         .with(fused("fused-events", Events))
 }

@@ -1,12 +1,12 @@
 //! Square f32 matrix product, N by N.
 
-use crossover::model::{Library, Residency, Unit};
+use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
 use crossover::timing::Rate;
+use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::matmul::gpu::{self, Calls};
-use crossover::workload::matmul::{self, Matmul, cpu};
-use crossover::workload::{HostMemory, Transfer};
+use crossover::workload::matmul::{self, Matmul, Shape, cpu};
 
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(
@@ -17,23 +17,9 @@ pub(crate) fn group() -> Group<Matmul> {
     // A size that texts about such a product often name.
     .in_full([5_000])
     .odd([1, 2, 3, 7, 17, 31, 64, 65, 129, 257]);
-    // There are at least ten samples: the CPU stops where ten iterations take seconds.
-    let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
-    #[cfg(feature = "blas")]
-    let blas_sizes = cpu_sizes.clone();
-    // Rows that `best` chooses from need no sizes close to the crossover.
-    let rayon_sizes = Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000]);
-    let ndarray_sizes =
-        Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000]);
-    let slow_cpu_sizes = Sizes::powers_of_two([3, 5, 7], [0, 3, 5, 8], 0..=12);
-    let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
-    let naive_sizes = Sizes::powers_of_two([5, 8, 11], [3, 6, 8, 10], 0..=14);
-    let submit_sizes = Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15);
     // Fewer than those of `best`, which is the answer.
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
-    let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
     let best_sizes = Sizes::powers_of_two([3, 5, 7, 9, 11], [3, 5, 6, 7, 8, 9, 10, 11, 13], 0..=15);
-    let staged_sizes = Sizes::powers_of_two([5, 8, 11], [3, 5, 7, 9, 11, 13], 0..=15);
     let best = |name, clock, calls| {
         Implementation::gpu(name, clock, move |gpu, problem| {
             gpu::best(gpu, problem, calls)
@@ -44,20 +30,9 @@ pub(crate) fn group() -> Group<Matmul> {
     };
     let cublas =
         |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
-    let from_host = |name, by, data: Residency| {
-        Implementation::gpu(name, Wall, move |gpu, problem| {
-            gpu::from_host(gpu, problem, by)
-        })
-        .data(data)
-        .library(Library::Cublas)
-        .cost(matmul::cost_transfer)
-    };
-    let transfer =
-        |name, memory: HostMemory| from_host(name, Transfer::Plain(memory), memory.into());
-
     let group = Group::new(
         "matmul",
-        sizes,
+        sizes.clone(),
         Rate::flop(|n| 2.0 * n.powi(3)),
         matmul::cost,
     )
@@ -70,31 +45,28 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(
         Implementation::cpu("naive", cpu::naive)
             .one_thread()
-            .sizes(slow_cpu_sizes),
+            .sizes(Sizes::powers_of_two([3, 5, 7], [0, 3, 5, 8], 0..=12)),
     )
+    // Rows that `best` chooses from need no sizes close to the crossover.
     .with(
         Implementation::cpu("ndarray", cpu::ndarray)
             .one_thread()
-            .sizes(ndarray_sizes),
+            .sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000])),
     )
-    .with(Implementation::cpu("rayon", cpu::rayon).sizes(rayon_sizes))
+    .with(Implementation::cpu("rayon", cpu::rayon).sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000])))
+    // There are at least ten samples: the CPU stops where ten iterations take seconds.
     .with(
         Implementation::cpu("best", |problem| {
             cpu::best(problem, rayon::current_num_threads())
         })
-        .sizes(cpu_sizes),
+        .sizes(sizes.up_to(512, 2048, 1 << 14)),
     )
     // The same as `best`, but compared with what one core can do.
     .with(
         Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
             .one_thread()
             .no_answer()
-            .sizes(one_thread_sizes),
-    )
-    .with(
-        Implementation::gpu("naive", EventsGated, gpu::naive)
-            .method("one thread per element")
-            .sizes(naive_sizes),
+            .sizes(Sizes::powers_of_two([8], [6, 8, 10], 0..=13)),
     )
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
     .with(cublas("cublas", EventsGated))
@@ -102,25 +74,23 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes))
     .with(best("best-eager", Events, Calls::Queued))
     .with(best("best-awaited", Wall, Calls::Awaited).awaited())
-    .with(transfer("transfer", HostMemory::Pageable).sizes(copied_sizes.clone()))
-    .with(
-        from_host("transfer-staged", Transfer::Staged, Residency::Ordinary)
-            .method("staged through pinned memory")
-            .sizes(staged_sizes)
-            .all_threads()
-            .no_answer(),
+    .with_transfers(
+        gpu::from_host,
+        |n| Shape::square(n as usize).link_bytes(),
+        |row, memory| {
+            let row = row.library(Library::Cublas);
+            match memory {
+                Pageable => row.sizes(Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15)),
+                Pinned => row.method("in blocks that overlap"),
+            }
+        },
     )
-    .with(transfer("transfer-pinned-sequence", HostMemory::Pinned).sizes(copied_sizes))
-    .with(
-        from_host("transfer-pinned", Transfer::Pinned, Residency::Pinned)
-            .method("in blocks that overlap"),
-    )
-    .with(cublas("submit", Submit).sizes(submit_sizes));
+    .with(cublas("submit", Submit).sizes(Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15)));
     #[cfg(feature = "blas")]
     let group = group.with(
         Implementation::cpu("blas", matmul::blas)
             .library(Library::Blas)
-            .sizes(blas_sizes),
+            .sizes(sizes.up_to(512, 2048, 1 << 14)),
     );
     group
 }

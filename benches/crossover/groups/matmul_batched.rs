@@ -1,13 +1,12 @@
 //! Many small products at once.
 
-use crossover::model::Unit;
+use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::HostMemory;
 use crossover::workload::matmul::{Batched, Family, Shaped};
 
-use super::shaped::{best, cublas, transfer};
+use super::shaped::{best, cublas, from_host};
 
 pub(crate) fn group() -> Group<Shaped<Batched>> {
     let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10).odd([1, 3, 8, 17, 100]);
@@ -26,6 +25,9 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Wall).awaited())
-    .with(transfer("transfer", HostMemory::Pageable))
-    .with(transfer("transfer-pinned", HostMemory::Pinned))
+    .with_transfers(
+        from_host,
+        |n| Batched::shape(n).link_bytes(),
+        |row, _| row.library(Library::Cublas),
+    )
 }

@@ -1,6 +1,6 @@
 //! Square f64 matrix product, N by N.
 
-use crossover::model::{Cost, Format, Library, LinkBytes, Unit};
+use crossover::model::{Format, Library, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -9,18 +9,13 @@ use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 pub(crate) fn group() -> Group<Matmul<f64>> {
     let odd = [1, 2, 3, 7, 17, 31, 64, 65, 129, 257];
     let sizes = Sizes::powers_of_two([5, 8, 10], [5, 6, 7, 9, 11], 3..=14).odd(odd);
-    let gated_sizes = Sizes::powers_of_two([5, 8, 10], [7, 10, 13], 3..=14).odd(odd);
-    let cpu_sizes = sizes.up_to(512, 2048, 1 << 13);
-    let one_thread_sizes = Sizes::powers_of_two([8], [8, 10], 3..=12).odd(odd);
     let copied_sizes = Sizes::powers_of_two([5, 8, 10], [5, 8, 10, 12], 3..=14).odd(odd);
-    let emulated_sizes = Sizes::powers_of_two([10], [10, 13], 8..=14).odd([256, 257]);
     let cublas = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::cublas));
 
-    Group::new("matmul_f64", sizes, Rate::flop(|n| 2.0 * n.powi(3)), matmul::cost_f64)
+    Group::new("matmul_f64", sizes.clone(), Rate::flop(|n| 2.0 * n.powi(3)), matmul::cost_f64)
         .about(
             "Matrix product in f64",
-            "Square f64 matrices, C = A · B, on tensor cores where these compute in f64: from which N on does the GPU \
-             win, and is f64 emulated by integers faster?",
+            "Square f64 matrices, C = A · B, on tensor cores where these compute in f64: from which N on does the GPU win?",
         )
         .axis("N", "N, rows and columns of each matrix", Unit::Count)
         .words("the product", "kernel")
@@ -29,33 +24,22 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
                 cpu::best(problem, rayon::current_num_threads())
             })
             .format(Format::F64)
-            .sizes(cpu_sizes),
+            .sizes(sizes.up_to(512, 2048, 1 << 13)),
         )
         .with(
             Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
                 .format(Format::F64)
                 .one_thread()
                 .no_answer()
-                .sizes(one_thread_sizes),
+                .sizes(Sizes::powers_of_two([8], [8, 10], 3..=12).odd(odd)),
         )
-        .with(cublas("cublas", EventsGated).sizes(gated_sizes))
+        .with(cublas("cublas", EventsGated).sizes(Sizes::powers_of_two([5, 8, 10], [7, 10, 13], 3..=14).odd(odd)))
         .with(cublas("cublas-eager", Events))
         .with(cublas("cublas-awaited", Wall).awaited())
-        .with(
-            on_gpu(Implementation::gpu("cublas-emulated", EventsGated, matmul::emulated))
-                .method("emulated by integers")
-                // What it computes in float64 is nothing that a peak bounds.
-                .cost(|n| Cost {
-                    flop: None,
-                    ..matmul::cost_f64(n)
-                })
-                .no_answer()
-                .sizes(emulated_sizes),
-        )
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(16.0 * (n as f64).powi(2), 8.0 * (n as f64).powi(2)),
-            |row| on_gpu(row).sizes(copied_sizes.clone()),
+            |row, _| on_gpu(row).sizes(copied_sizes.clone()),
         )
 }
 

@@ -1,13 +1,12 @@
 //! M rows times a large square matrix.
 
-use crossover::model::Unit;
+use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::HostMemory;
 use crossover::workload::matmul::{Family, Shaped, Skinny};
 
-use super::shaped::{best, cublas, transfer};
+use super::shaped::{best, cublas, from_host};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
@@ -29,6 +28,9 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     .with(cublas("cublas-cold", EventsCold))
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Wall).awaited())
-    .with(transfer("transfer", HostMemory::Pageable))
-    .with(transfer("transfer-pinned", HostMemory::Pinned))
+    .with_transfers(
+        from_host,
+        |n| Skinny::shape(n).link_bytes(),
+        |row, _| row.library(Library::Cublas),
+    )
 }

@@ -1,6 +1,6 @@
 //! A training step of a multilayer perceptron, from eager to one graph.
 
-use crossover::model::Launches::{self, Graph, OneByOne, Synchronised};
+use crossover::model::Launches::{self, OneByOne, Synchronised};
 use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
@@ -16,11 +16,8 @@ pub(crate) fn group() -> Group<Training> {
         on_gpu: gpu::step,
         one_thread_sizes: sizes.up_to(16, 16, 1024),
         launch_sizes: sizes.up_to(256, 256, 4096),
-        costs: [
-            mlp_training::cost_eager,
-            mlp_training::cost_bf16,
-            mlp_training::cost_transfer,
-        ],
+        costs: [mlp_training::cost_eager, mlp_training::cost_bf16],
+        link_bytes: mlp_training::link_bytes,
     };
     let group = Group::new(
         "mlp_training",
@@ -35,32 +32,21 @@ pub(crate) fn group() -> Group<Training> {
     )
     .axis("batch", "batch, inputs per step", Unit::Count)
     .words("the training step", "kernel");
-    let forward_sizes = Sizes::new([], [256], [16, 64, 256, 1024, 4096]);
-    let forward = |name, launches: Launches| {
+    let forward = |name, method, launches: Launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             forward::forward(gpu, problem, launches)
         })
         .awaited()
         .launches(launches)
+        .method(method)
         .library(Library::Cublas)
         .no_answer()
-        .sizes(forward_sizes.clone())
+        .cost(mlp_training::cost_forward)
+        .sizes(Sizes::new([], [256], [16, 64, 256, 1024, 4096]))
     };
+    // One waits after several kernels, which others that synchronise do after each.
+    let awaited = "forward pass, a wait after each layer";
     (network.rows(group))
-        .with(
-            forward("forward-eager-awaited", OneByOne)
-                .method("forward pass")
-                .cost(forward::cost_eager),
-        )
-        // It waits after several kernels, which others that synchronise do after each.
-        .with(
-            forward("forward-sync-each", Synchronised)
-                .method("forward pass, a wait after each layer")
-                .cost(forward::cost_eager),
-        )
-        .with(
-            forward("forward-graph-awaited", Graph)
-                .method("forward pass")
-                .cost(forward::cost),
-        )
+        .with(forward("forward-eager-awaited", "forward pass", OneByOne))
+        .with(forward("forward-sync-each", awaited, Synchronised))
 }

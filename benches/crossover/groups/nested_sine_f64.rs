@@ -12,14 +12,12 @@ type Row = Implementation<NestedSine<f64>>;
 pub(crate) fn group() -> Group<NestedSine<f64>> {
     let odd = [1, 3, 511, 1000, 1025, (1 << 20) + 1];
     let sizes = Sizes::powers_of_two([10, 18, 20], [10, 14, 18, 22, 26], 10..=31).odd(odd);
-    let cpu_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
-    let slow_cpu_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 26);
     let lesson_sizes = Sizes::powers_of_two([18], [10, 18, 26], 10..=31).odd(odd);
     let host_sizes = Sizes::powers_of_two([18], [10, 18, 24], 10..=31).odd(odd);
     let on_cpu = |row: Row| row.format(Format::F64);
     let fused = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::fused));
 
-    Group::new("nested_sine_f64", sizes, Rate::elements(), nested_sine::cost_vector_f64)
+    Group::new("nested_sine_f64", sizes.clone(), Rate::elements(), nested_sine::cost_vector_f64)
         .about(
             "Nested sine in f64",
             "y = sin(sin(sin(sin x))) of f64 elements uniform in [-3, 3), fused: from which n on does the GPU win, whose \
@@ -31,9 +29,9 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
             on_cpu(Implementation::cpu("std", cpu::std))
                 .method("f64::sin")
                 .cost(nested_sine::cost_f64)
-                .sizes(slow_cpu_sizes),
+                .sizes(sizes.up_to(1 << 18, 1 << 22, 1 << 26)),
         )
-        .with(on_cpu(Implementation::cpu("simd", cpu::simd)).sizes(cpu_sizes))
+        .with(on_cpu(Implementation::cpu("simd", cpu::simd)).sizes(sizes.up_to(1 << 20, 1 << 26, 1 << 30)))
         .with(
             on_cpu(Implementation::cpu("simd-1-thread", cpu::simd_1_thread))
                 .one_thread()
@@ -46,7 +44,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(8.0 * n as f64, 8.0 * n as f64),
-            |row| on_gpu(row).sizes(host_sizes.clone()),
+            |row, _| on_gpu(row).sizes(host_sizes.clone()),
         )
 }
 

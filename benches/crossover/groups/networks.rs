@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::model::Launches::{Fused, Graph, OneByOne};
-use crossover::model::{Cost, Launches, Library};
+use crossover::model::{Cost, Launches, Library, LinkBytes};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Events, EventsGated, Wall};
 use crossover::workload::mlp_training::Format;
@@ -21,16 +21,17 @@ pub(crate) struct Network<W> {
     pub(crate) one_thread_sizes: Sizes,
     /// Where launches count: a large batch hardly tells these rows apart.
     pub(crate) launch_sizes: Sizes,
-    /// In one kernel per operation, in BF16, and with its data in host memory.
-    pub(crate) costs: [fn(u64) -> Cost; 3],
+    /// In one kernel per operation, and in BF16.
+    pub(crate) costs: [fn(u64) -> Cost; 2],
+    pub(crate) link_bytes: fn(u64) -> LinkBytes,
 }
 
 impl<W: Workload> Network<W> {
     pub(crate) fn rows(&self, group: Group<W>) -> Group<W> {
-        let [eager_cost, bf16_cost, transfer_cost] = self.costs;
+        let [eager_cost, bf16_cost] = self.costs;
         let [best, one_thread] = self.on_cpu;
+        let make = self.on_gpu;
         let row = |name, clock: Clock, format: Format, launches| {
-            let make = self.on_gpu;
             Implementation::gpu(name, clock, move |gpu, problem| {
                 make(gpu, problem, format, launches, None)
             })
@@ -39,18 +40,6 @@ impl<W: Workload> Network<W> {
             .library(Library::Cublas)
         };
         let eager = |name, clock| row(name, clock, Format::F32, OneByOne).cost(eager_cost);
-        // In fewer bits than the CPU computes in, so it does not answer who is faster.
-        let narrow = |name, format| row(name, EventsGated, format, Graph).no_answer();
-        let transfer = |name, memory| {
-            let make = self.on_gpu;
-            Implementation::gpu(name, Wall, move |gpu, problem| {
-                make(gpu, problem, Format::F32, Graph, Some(memory))
-            })
-            .data(memory)
-            .launches(Graph)
-            .library(Library::Cublas)
-            .cost(transfer_cost)
-        };
         let launch_sizes = || self.launch_sizes.clone();
         group
             .with(Implementation::cpu("best", best))
@@ -68,9 +57,16 @@ impl<W: Workload> Network<W> {
             .with(row("graph", Events, Format::F32, Graph))
             .with(row("graph-gated", EventsGated, Format::F32, Graph))
             .with(row("graph-awaited", Wall, Format::F32, Graph).awaited())
-            .with(narrow("graph-tf32-gated", Format::Tf32))
-            .with(narrow("graph-bf16-gated", Format::Bf16).cost(bf16_cost))
-            .with(transfer("transfer", HostMemory::Pageable))
-            .with(transfer("transfer-pinned", HostMemory::Pinned))
+            // In fewer bits than the CPU computes in, so it does not answer who is faster.
+            .with(
+                row("graph-bf16-gated", EventsGated, Format::Bf16, Graph)
+                    .no_answer()
+                    .cost(bf16_cost),
+            )
+            .with_transfers(
+                move |gpu, problem, memory| make(gpu, problem, Format::F32, Graph, Some(memory)),
+                self.link_bytes,
+                |row, _| row.launches(Graph).library(Library::Cublas),
+            )
     }
 }

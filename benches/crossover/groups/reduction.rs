@@ -13,8 +13,6 @@ pub(crate) fn group() -> Group<Sum> {
     // At 2^28 nothing changes but for a device, whose launch and last block hardly count there.
     let answer_sizes = [10, 12, 14, 16, 18, 22, 26, 28];
     let sizes = Sizes::powers_of_two([12, 20], answer_sizes, 10..=30).odd(odd);
-    let cpu_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
-    let one_thread_sizes = Sizes::powers_of_two([12, 20], [10, 16, 22], 10..=26).odd(odd);
     // The ways to join the blocks differ where these are few, and from memory they no longer do.
     let lesson_sizes = Sizes::powers_of_two([12, 20], [10, 16, 22, 28], 10..=30).odd(odd);
     let host_sizes = Sizes::powers_of_two([12, 20], [10, 14, 18, 22, 26], 10..=30).odd(odd);
@@ -29,7 +27,7 @@ pub(crate) fn group() -> Group<Sum> {
         })
     };
 
-    Group::new("reduction", sizes, Rate::bytes(|n| 4.0 * n), reduction::cost)
+    Group::new("reduction", sizes.clone(), Rate::bytes(|n| 4.0 * n), reduction::cost)
         .about(
             "Sum",
             "The sum of n f32, one addition for every four bytes, whose result the host reads: from which n on does \
@@ -41,10 +39,10 @@ pub(crate) fn group() -> Group<Sum> {
             Implementation::cpu("loop", cpu::one_by_one)
                 .one_thread()
                 .method("one by one")
-                .sizes(one_thread_sizes),
+                .sizes(Sizes::powers_of_two([12, 20], [10, 16, 22], 10..=26).odd(odd)),
         )
         .with(Implementation::cpu("rayon", cpu::rayon).method("one by one").sizes(host_sizes.clone()))
-        .with(Implementation::cpu("simd", cpu::simd).sizes(cpu_sizes))
+        .with(Implementation::cpu("simd", cpu::simd).sizes(sizes.up_to(1 << 20, 1 << 26, 1 << 30)))
         .with(
             resident("two-kernels", Events, Joined::BySecondKernel)
                 .cost(|n| Cost {
@@ -54,16 +52,11 @@ pub(crate) fn group() -> Group<Sum> {
                 .sizes(lesson_sizes.clone()),
         )
         .with(resident("last-block", Events, Joined::ByLastBlock))
-        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock).sizes(lesson_sizes.clone()))
-        .with(
-            resident("cooperative", Events, Joined::ByBarrier)
-                .method("barrier of the grid")
-                .sizes(lesson_sizes),
-        )
+        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock).sizes(lesson_sizes))
         .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Residency::Awaited))
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(4.0 * n as f64, 4.0),
-            |row| row.sizes(host_sizes.clone()),
+            |row, _| row.sizes(host_sizes.clone()),
         )
 }

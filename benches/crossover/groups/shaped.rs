@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use crossover::device::Gpu;
 use crossover::model::Library;
 use crossover::suite::Implementation;
 use crossover::timing::Clock;
 use crossover::workload::matmul::{Family, Shaped, cpu, gpu};
-use crossover::workload::{HostMemory, Transfer};
+use crossover::workload::{HostMemory, Routine, RoutineError};
 
 type Row<F> = Implementation<Shaped<F>>;
 
@@ -25,17 +26,11 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
     .library(Library::Cublas)
 }
 
-/// The same from and to host memory: ordinary memory one step after the other, pinned memory in
-/// the fastest way.
-pub(crate) fn transfer<F: Family>(name: &'static str, memory: HostMemory) -> Row<F> {
-    let by = match memory {
-        HostMemory::Pageable => Transfer::Plain(memory),
-        HostMemory::Pinned => Transfer::Pinned,
-    };
-    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
-        gpu::from_host(gpu, problem.matmul(), by)
-    })
-    .data(memory)
-    .library(Library::Cublas)
-    .cost(|size| F::shape(size).cost_transfer())
+/// The same from and to host memory.
+pub(crate) fn from_host<F: Family>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Shaped<F>>,
+    memory: HostMemory,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    gpu::from_host(gpu, problem.matmul(), memory)
 }

@@ -1,6 +1,6 @@
-//! A kernel of known duration, timed in six ways. The id's size is the true time in nanoseconds.
+//! A kernel of known duration, timed in five ways. The id's size is the true time in nanoseconds.
 
-use crossover::model::{Measures, Phase, Residency, Truth, Unit};
+use crossover::model::{Truth, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
 use crossover::workload::timing_methods::{self, Spin};
@@ -11,13 +11,12 @@ pub(crate) fn group() -> Group<Spin> {
     let full = decades(&[3, 4, 5, 6, 7, 8]);
     let sizes = Sizes::new(default.clone(), default, full.clone()).odd([1_000, 12_345]);
     // Each size starts eleven processes, and a first call takes the same more at each.
-    let first_sizes = Sizes::new([], decades(&[3]), full);
     let spin = timing_methods::spin;
     let on = |name, clock| Implementation::gpu(name, clock, spin);
     Group::new("timing_methods", sizes, None, timing_methods::cost)
         .about(
             "Timing a known kernel",
-            "A kernel that spins for a known time, timed in six ways: by how much is each way \
+            "A kernel that spins for a known time, timed in five ways: by how much is each way \
              wrong, and at which durations?",
         )
         .axis("t", "t, true time on the device", Unit::Time)
@@ -25,12 +24,6 @@ pub(crate) fn group() -> Group<Spin> {
         .truth(Truth::Size)
         .with(on("spin-submit", Submit))
         .with(on("spin-wall", Wall).awaited())
-        .with(
-            Implementation::gpu("spin-first-call", Wall, timing_methods::first_spin)
-                .does(Measures::Starts(Phase::FirstCall))
-                .data(Residency::Awaited)
-                .sizes(first_sizes),
-        )
         .with(on("spin-events", Events))
         .with(on("spin-events-gated", EventsGated))
         .with(on("spin-events-cold", EventsCold))

@@ -5,10 +5,8 @@ use crossover::model::{Measures, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Submit, Wall};
 use crossover::timing::Rate;
+use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::mlp_training;
-use crossover::workload::transfer::Kind::{
-    ManagedFaults, ManagedPrefetch, Pageable, Pinned, Registered, WriteCombined,
-};
 use crossover::workload::transfer::{self, Transfer};
 
 pub(crate) fn group() -> Group<Transfer> {
@@ -18,16 +16,16 @@ pub(crate) fn group() -> Group<Transfer> {
         1 << 10,
         4097,
     ]);
-    let cut = |name, way, kind, pieces| {
+    let cut = |name, way, memory, pieces| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            transfer::copy(gpu, problem, way, kind, pieces)
+            transfer::copy(gpu, problem, way, memory, pieces)
         })
         .cost(move |size| transfer::cost(way, size))
         .does(Measures::Copies(way))
-        .data(kind)
+        .data(memory)
         .pieces(pieces)
     };
-    let copy = |name, way, kind| cut(name, way, kind, 1);
+    let copy = |name, way, memory| cut(name, way, memory, 1);
     let staged = |name, way| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             transfer::staged(gpu, problem, way)
@@ -40,23 +38,23 @@ pub(crate) fn group() -> Group<Transfer> {
         .no_answer()
     };
     // The host's part of a copy that it does not wait for.
-    let submitted = |name, kind| {
+    let submitted = |name, memory| {
         Implementation::gpu(name, Submit, move |gpu, problem| {
-            transfer::enqueued(gpu, problem, kind)
+            transfer::enqueued(gpu, problem, memory)
         })
         .does(Measures::Copies(ToDevice))
-        .data(kind)
+        .data(memory)
         .sizes(Sizes::powers_of_two([], [20, 26], (10..=30).step_by(2)))
     };
     let tensors = mlp_training::tensor_bytes();
     let model: u64 = tensors.iter().map(|bytes| *bytes as u64).sum();
-    let parameters = |name, kind| {
+    let parameters = |name, memory| {
         let bytes = tensors.clone();
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            transfer::tensors(gpu, problem, kind, &bytes)
+            transfer::tensors(gpu, problem, memory, &bytes)
         })
         .does(Measures::Copies(ToDevice))
-        .data(kind)
+        .data(memory)
         .pieces(tensors.len() as u32)
         .method("the parameters of a perceptron")
         .sizes(Sizes::new([], [model], [model]).odd([model]))
@@ -73,8 +71,6 @@ pub(crate) fn group() -> Group<Transfer> {
         .with(copy("h2d-pageable", ToDevice, Pageable))
         .with(staged("h2d-staged", ToDevice))
         .with(copy("h2d-pinned", ToDevice, Pinned))
-        .with(copy("h2d-write-combined", ToDevice, WriteCombined).method("write-combined"))
-        .with(copy("h2d-registered", ToDevice, Registered).method("registered"))
         .with(cut("h2d-many", ToDevice, Pinned, 64))
         .with(submitted("h2d-pageable-submit", Pageable))
         .with(submitted("h2d-pinned-submit", Pinned))
@@ -83,9 +79,6 @@ pub(crate) fn group() -> Group<Transfer> {
         .with(copy("d2h-pageable", ToHost, Pageable))
         .with(staged("d2h-staged", ToHost))
         .with(copy("d2h-pinned", ToHost, Pinned))
-        .with(copy("d2h-registered", ToHost, Registered).method("registered"))
         .with(copy("both-pinned", Both, Pinned))
         .with(copy("zero-copy", InPlace, Pinned))
-        .with(copy("managed-faults", InPlace, ManagedFaults).method("managed, page faults"))
-        .with(copy("managed-prefetch", InPlace, ManagedPrefetch).method("managed, prefetched"))
 }

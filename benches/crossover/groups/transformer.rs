@@ -14,11 +14,8 @@ pub(crate) fn group() -> Group<Inference> {
         on_gpu: gpu::pass,
         one_thread_sizes: sizes.up_to(1, 1, 64),
         launch_sizes: sizes.up_to(8, 8, 64),
-        costs: [
-            transformer::cost_eager,
-            transformer::cost_bf16,
-            transformer::cost_transfer,
-        ],
+        costs: [transformer::cost_eager, transformer::cost_bf16],
+        link_bytes: transformer::link_bytes,
     };
     let group = Group::new("transformer", sizes, Rate::elements(), transformer::cost)
         .about(

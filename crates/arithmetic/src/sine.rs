@@ -281,16 +281,11 @@ impl Isa {
         self.run(Sines::<1> { x, y, stores });
     }
 
-    /// y = sin(sin(sin(sin x))) on the calling thread.
+    /// y = sin(sin(sin(sin x))) on the calling thread, stored as `stores` says.
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn nested_sine(self, x: &[f32], y: &mut [f32]) {
-        self.nested_sine_stored(x, y, Stores::Cached);
-    }
-
-    /// The same, and how results are stored.
-    pub fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
+    pub fn nested_sine(self, x: &[f32], y: &mut [f32], stores: Stores) {
         self.run(Sines::<4> { x, y, stores });
     }
 }

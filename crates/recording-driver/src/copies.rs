@@ -1,6 +1,6 @@
 //! Allocating, pinning, copying and setting memory.
 
-use crate::fault::{Fault, code};
+use crate::fault::Fault;
 use crate::log;
 use crate::memory::{Kind, Place};
 use crate::objects::{Copy, Set, Work};
@@ -39,10 +39,6 @@ impl State {
         self.allocate_kind(Kind::Device, "cuMemAlloc", bytes)
     }
 
-    pub(crate) fn allocate_managed(&mut self, bytes: u64) -> Answer<u64> {
-        self.allocate_kind(Kind::Managed, "cuMemAllocManaged", bytes)
-    }
-
     pub(crate) fn allocate_host(&mut self, bytes: u64) -> Answer<u64> {
         self.allocate_kind(Kind::Pinned, "cuMemHostAlloc", bytes)
     }
@@ -63,36 +59,19 @@ impl State {
         Ok(allocation.base)
     }
 
-    pub(crate) fn register_host(&mut self, address: u64, bytes: u64) -> Answer {
-        self.check_current()?;
-        self.check_no_capture("cuMemHostRegister")?;
-        let allocation = self.memory.register(address, bytes, &mut self.names)?;
-        log::call(format_args!("pin {} {bytes} B", allocation.name));
-        Ok(())
-    }
-
-    pub(crate) fn unregister_host(&mut self, address: u64) -> Answer {
-        let pinned = self.memory.starting_at(address);
-        if !pinned.is_ok_and(|a| a.kind == Kind::Registered) {
-            let why = format!("{} was not pinned", self.memory.name_of(address));
-            return Err(Fault::new(code::HOST_MEMORY_NOT_REGISTERED, why));
-        }
-        self.free_kind(address, "unpin", |kind| kind == Kind::Registered)
-    }
-
     pub(crate) fn free(&mut self, address: u64) -> Answer {
         if address == 0 {
             return Ok(());
         }
-        self.free_kind(address, "free", Kind::on_device)
+        self.free_kind(address, Kind::on_device)
     }
 
     pub(crate) fn free_host(&mut self, address: u64) -> Answer {
-        self.free_kind(address, "free", |kind| kind == Kind::Pinned)
+        self.free_kind(address, |kind| kind == Kind::Pinned)
     }
 
     /// The driver waits for the whole context before it frees.
-    fn free_kind(&mut self, address: u64, verb: &str, is: impl Fn(Kind) -> bool) -> Answer {
+    fn free_kind(&mut self, address: u64, is: impl Fn(Kind) -> bool) -> Answer {
         self.check_current()?;
         self.check_no_capture("freeing memory")?;
         let allocation = self.memory.starting_at(address)?;
@@ -101,7 +80,7 @@ impl State {
             let why = format!("{name} is another kind of memory than this call frees");
             return Err(Fault::invalid(why));
         }
-        log::call(format_args!("{verb} {name}, awaited"));
+        log::call(format_args!("free {name}, awaited"));
         self.synchronize_context();
         self.memory.free(address);
         self.memory.release(address);
@@ -112,7 +91,7 @@ impl State {
     pub(crate) fn device_pointer(&mut self, address: u64) -> Answer<u64> {
         let place = self.memory.side(address, 1, false)?;
         match place.kind {
-            Some(Kind::Pinned | Kind::Registered) => Ok(address),
+            Some(Kind::Pinned) => Ok(address),
             _ => {
                 let why = format!("{} is not pinned", place.name);
                 Err(Fault::invalid(why))
@@ -194,27 +173,6 @@ impl State {
             count,
         };
         self.enqueue(stream, Work::Set(set), |on| format!("{text} on {on}"))
-    }
-
-    /// Moves managed memory to the device or to the host.
-    pub(crate) fn prefetch(
-        &mut self,
-        address: u64,
-        bytes: u64,
-        to_device: bool,
-        stream: u64,
-    ) -> Answer {
-        let stream = self.usable_stream(stream)?;
-        let place = self.memory.side(address, bytes, true)?;
-        if place.kind != Some(Kind::Managed) {
-            let why = format!("{} is not managed memory", place.name);
-            return Err(Fault::invalid(why));
-        }
-        let to = if to_device { "the device" } else { "the host" };
-        let text = format!("prefetch {bytes} B of {} to {to}", place.name);
-        self.enqueue(stream, Work::Prefetch { bytes }, |on| {
-            format!("{text} on {on}")
-        })
     }
 }
 

@@ -94,8 +94,6 @@ const F32: c_int = 0;
 const F64: c_int = 1;
 const COMPUTE_32F: c_int = 68;
 const COMPUTE_64F: c_int = 70;
-/// Bits that an emulated product is said to keep: seven slices.
-const EMULATED_BITS: i32 = 55;
 
 exported! { CUBLAS:
     fn cublasCreate_v2(to: *mut u64) = |state| make(state, to, |state| {
@@ -122,17 +120,6 @@ exported! { CUBLAS:
 
     fn cublasGetProperty(property: c_int, value: *mut c_int) = |_state| {
         put(value, VERSION[property as usize])
-    };
-
-    fn cublasSetEmulationStrategy(_handle: u64, _strategy: c_int) = |_state| Ok(());
-
-    // No kernel runs, so the number is written here and not by the product.
-    fn cublasSetFixedPointEmulationMantissaBitCountPointer(_handle: u64, count: u64) = |state| {
-        if count == 0 {
-            return Ok(());
-        }
-        let place = state.memory.check(count, size_of::<i32>() as u64)?;
-        put(place.content as *mut i32, EMULATED_BITS)
     };
 }
 

@@ -21,9 +21,6 @@ pub mod code {
     pub const NOT_READY: i32 = 600;
     pub const ILLEGAL_ADDRESS: i32 = 700;
     pub const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
-    pub const COOPERATIVE_LAUNCH_TOO_LARGE: i32 = 720;
-    pub const HOST_MEMORY_ALREADY_REGISTERED: i32 = 712;
-    pub const HOST_MEMORY_NOT_REGISTERED: i32 = 713;
     pub const NOT_SUPPORTED: i32 = 801;
     pub const CAPTURE_UNSUPPORTED: i32 = 900;
     pub const CAPTURE_INVALIDATED: i32 = 901;

@@ -7,7 +7,7 @@
 //! ```text
 //! crossover-image
 //! source matmul.cu
-//! kernel 1024 matmul_naive
+//! kernel 1024 matmul_fetch
 //! param 8 float *
 //! param 4 unsigned int
 //! end

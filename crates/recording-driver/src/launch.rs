@@ -1,7 +1,7 @@
 //! Launching a kernel: what the device allows, and the arguments as text.
 
 use crate::fault::{Fault, code};
-use crate::image::{Kernel, Parameter, REGISTERS};
+use crate::image::{Kernel, Parameter};
 use crate::log;
 use crate::memory::{Memory, Place};
 use crate::objects::{KernelEffect, Work};
@@ -19,10 +19,6 @@ pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared: u32,
-    /// Whether it may begin before what is ahead of it has ended.
-    pub(crate) programmatic: bool,
-    /// Whether all blocks must be on the device at once.
-    pub(crate) cooperative: bool,
 }
 
 /// An argument: its first eight bytes, its text, and the memory that it is the address of.
@@ -49,14 +45,6 @@ impl State {
         let dynamic = function.dynamic_shared;
         let kernel = &function.kernel;
         check(kernel, shape, dynamic)?;
-        if shape.programmatic && self.description.compute_capability_major < 9 {
-            let why = "a programmatic launch needs compute capability 9.0";
-            return Err(Fault::new(code::NOT_SUPPORTED, why));
-        }
-        if shape.cooperative {
-            self.check_cooperative(shape)?;
-        }
-        let kernel = &known(&mut self.functions, handle, "function")?.kernel;
         if arguments.is_null() && !kernel.parameters.is_empty() {
             let why = format!("{} has parameters, and no arguments are given", kernel.name);
             return Err(Fault::new(code::INVALID_VALUE, why));
@@ -103,39 +91,11 @@ impl State {
     }
 }
 
-impl State {
-    /// What a cooperative launch asks: room for all its blocks at once, by threads, registers and
-    /// shared memory.
-    fn check_cooperative(&self, shape: Shape) -> Answer {
-        let of = self.description;
-        let threads = shape.block.iter().product::<u32>() as i32;
-        let by_shared = of.shared_per_multiprocessor / (shape.shared as i32).max(1);
-        let each = (of.threads_per_multiprocessor / threads)
-            .min(of.registers_per_block / (REGISTERS * threads))
-            .min(by_shared);
-        let most = i64::from(each) * i64::from(of.multiprocessors);
-        let blocks: i64 = shape.grid.iter().map(|&blocks| i64::from(blocks)).product();
-        if blocks <= most {
-            return Ok(());
-        }
-        let why = format!("a cooperative launch of {blocks} blocks, and {most} fit at once");
-        Err(Fault::new(code::COOPERATIVE_LAUNCH_TOO_LARGE, why))
-    }
-}
-
 fn described(name: &str, shape: Shape) -> String {
     let [gx, gy, gz] = shape.grid;
     let [bx, by, bz] = shape.block;
     let shared = shape.shared;
-    let mut text =
-        format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}");
-    if shape.programmatic {
-        text += " programmatic";
-    }
-    if shape.cooperative {
-        text += " cooperative";
-    }
-    text
+    format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}")
 }
 
 /// What the device allows.

@@ -21,24 +21,20 @@ const GAP: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
-    Managed,
     Pinned,
-    Registered,
 }
 
 impl Kind {
     fn noun(self) -> &'static str {
         match self {
             Self::Device => "d",
-            Self::Managed => "managed",
             Self::Pinned => "pinned",
-            Self::Registered => "registered",
         }
     }
 
     /// Whether the memory counts as the device's.
     pub(crate) fn on_device(self) -> bool {
-        matches!(self, Self::Device | Self::Managed)
+        self == Self::Device
     }
 }
 
@@ -98,23 +94,6 @@ impl Memory {
         Ok(self.insert(kind, base, content, bytes, names))
     }
 
-    /// Pins memory that the host has allocated.
-    pub(crate) fn register(
-        &mut self,
-        address: u64,
-        bytes: u64,
-        names: &mut Names,
-    ) -> Result<&Allocation, Fault> {
-        if self
-            .live()
-            .any(|a| address < a.base + a.bytes && a.base < address + bytes)
-        {
-            let why = format!("{} is pinned already", self.name_of(address));
-            return Err(Fault::new(code::HOST_MEMORY_ALREADY_REGISTERED, why));
-        }
-        Ok(self.insert(Kind::Registered, address, address as usize, bytes, names))
-    }
-
     fn insert(
         &mut self,
         kind: Kind,
@@ -151,7 +130,7 @@ impl Memory {
     /// Gives the content back, once nothing that was enqueued uses it.
     pub(crate) fn release(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
-            if allocation.kind != Kind::Registered && !real::passes() {
+            if !real::passes() {
                 unmap(allocation.content, allocation.bytes);
             }
             allocation.content = 0;

@@ -116,9 +116,6 @@ pub(crate) enum Work {
     },
     Copy(Copy),
     Set(Set),
-    Prefetch {
-        bytes: u64,
-    },
     Record(Record),
     Wait(Record),
     Free(u64),

@@ -72,7 +72,6 @@ pub(crate) enum Compute {
     F32,
     F32FastTf32,
     F64,
-    F64EmulatedFixedpoint,
 }
 
 impl Compute {
@@ -81,7 +80,6 @@ impl Compute {
             68 => Self::F32,
             70 => Self::F64,
             77 => Self::F32FastTf32,
-            79 => Self::F64EmulatedFixedpoint,
             other => return Err(Fault::unknown("compute type", other)),
         })
     }
@@ -91,7 +89,6 @@ impl Compute {
             Self::F32 => "32F",
             Self::F32FastTf32 => "32F_FAST_TF32",
             Self::F64 => "64F",
-            Self::F64EmulatedFixedpoint => "64F_EMULATED_FIXEDPOINT",
         }
     }
 
@@ -99,7 +96,7 @@ impl Compute {
     pub(crate) fn scalars(self) -> Element {
         match self {
             Self::F32 | Self::F32FastTf32 => Element::F32,
-            Self::F64 | Self::F64EmulatedFixedpoint => Element::F64,
+            Self::F64 => Element::F64,
         }
     }
 

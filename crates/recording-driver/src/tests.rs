@@ -32,8 +32,6 @@ fn launched(state: &mut State, stream: u64) {
         grid: [1; 3],
         block: [1; 3],
         shared: 0,
-        programmatic: false,
-        cooperative: false,
     };
     // SAFETY: the kernel has no parameters.
     unsafe { state.launch(function, shape, stream, std::ptr::null()) }.unwrap();

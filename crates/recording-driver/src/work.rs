@@ -42,7 +42,6 @@ impl State {
                 let bytes = set.unit * set.count;
                 self.clock.moved(bytes, self.description.memory_bytes_per_s)
             }
-            Work::Prefetch { bytes } => self.clock.moved(*bytes, self.description.pcie_bytes_per_s),
             Work::Record(record) => {
                 record.reach(start);
                 return Some(start);

@@ -38,8 +38,6 @@ pub struct Launch {
     grid: (u32, u32, u32),
     block: (u32, u32, u32),
     shared_bytes: u32,
-    programmatic: bool,
-    cooperative: bool,
     // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
     values: Vec<Box<dyn std::any::Any>>,
     pointers: Vec<*mut c_void>,
@@ -54,8 +52,6 @@ impl Launch {
             grid,
             block,
             shared_bytes: 0,
-            programmatic: false,
-            cooperative: false,
             values: Vec::new(),
             pointers: Vec::new(),
         }
@@ -64,27 +60,6 @@ impl Launch {
     /// Sets the dynamic shared memory of a block, in bytes.
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
-        self
-    }
-
-    /// Lets the kernel start before the one ahead of it on the stream has ended, as soon as that
-    /// one allows it (programmatic dependent launch). The kernel must execute
-    /// `griddepcontrol.wait` before it touches memory that the other writes, or writes memory that
-    /// the other reads. In a captured graph a programmatic edge joins the two.
-    ///
-    /// For devices of compute capability 9.0 and above.
-    /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-launch-and-synchronization>
-    pub fn programmatic(mut self) -> Self {
-        self.programmatic = true;
-        self
-    }
-
-    /// Has all blocks on the device at once, so that the kernel may wait for all of them (cooperative
-    /// launch). More blocks than the device has room for are an error of the launch.
-    ///
-    /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html>
-    pub fn cooperative(mut self) -> Self {
-        self.cooperative = true;
         self
     }
 
@@ -105,12 +80,8 @@ impl Launch {
     /// (`CudaContext::bind_to_thread`).
     ///
     /// # Errors
-    /// The driver's error of `cuLaunchKernel` or `cuLaunchKernelEx`.
+    /// The driver's error of `cuLaunchKernel`.
     pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        if self.programmatic || self.cooperative {
-            // SAFETY: the caller's promise.
-            return unsafe { self.launch_with_attributes(stream) };
-        }
         // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
         let status = unsafe {
             sys::cuLaunchKernel(
@@ -128,49 +99,6 @@ impl Launch {
             )
         };
         CudaError::check("cuLaunchKernel", status)
-    }
-
-    /// # Safety
-    /// As [`launch`](Self::launch).
-    unsafe fn launch_with_attributes(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        use sys::CUlaunchAttributeID::{
-            CU_LAUNCH_ATTRIBUTE_COOPERATIVE as COOPERATIVE,
-            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION as PROGRAMMATIC,
-        };
-        let attribute = |id| sys::CUlaunchAttribute {
-            id,
-            pad: [0; 4],
-            // All of it zero but for what the attribute reads.
-            value: sys::CUlaunchAttributeValue { pad: [0; 64] },
-        };
-        let mut attributes = [attribute(PROGRAMMATIC), attribute(COOPERATIVE)];
-        attributes[0].value.programmaticStreamSerializationAllowed = self.programmatic.into();
-        attributes[1].value.cooperative = self.cooperative.into();
-        // One of them, unless it is both: an attribute that says no would be one more for a driver to know.
-        let first = usize::from(!self.programmatic);
-        let attributes = &mut attributes[first..1 + usize::from(self.cooperative)];
-        let config = sys::CUlaunchConfig {
-            gridDimX: self.grid.0,
-            gridDimY: self.grid.1,
-            gridDimZ: self.grid.2,
-            blockDimX: self.block.0,
-            blockDimY: self.block.1,
-            blockDimZ: self.block.2,
-            sharedMemBytes: self.shared_bytes,
-            hStream: stream.cu_stream(),
-            attrs: attributes.as_mut_ptr(),
-            numAttrs: attributes.len() as u32,
-        };
-        // SAFETY: as in `launch`; the configuration and its attributes outlive the call.
-        let status = unsafe {
-            sys::cuLaunchKernelEx(
-                &raw const config,
-                self.function.cu_function(),
-                self.pointers.as_ptr().cast_mut(),
-                std::ptr::null_mut(),
-            )
-        };
-        CudaError::check("cuLaunchKernelEx", status)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::timing::{CudaError, catch_panic};
 use crate::workload::fft::cpu::{inverse, scale};
 use crate::workload::fft::problem::{BATCH, Fft};
 use crate::workload::prepare::{
-    EndToEnd, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
+    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError};
 
@@ -47,8 +47,8 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
 ///
 /// # Errors
 /// As [`resident`].
-pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, by: Transfer) -> Made {
-    end_to_end::from_host(gpu, problem, by)
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, memory: HostMemory) -> Made {
+    end_to_end::from_host(gpu, problem, memory)
 }
 
 // SAFETY: a piece is some of the signals and their spectra.

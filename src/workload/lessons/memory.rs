@@ -85,8 +85,10 @@ impl Allocation {
                 unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
             }
             Source::Pool(pool) => {
+                let stream = self.gpu.stream().cu_stream();
                 // SAFETY: the pool is alive; released as above.
-                unsafe { pool.alloc(bytes, self.gpu.stream().cu_stream()) }
+                unsafe { result::mem_pool::alloc_async(pool.pool, bytes, stream) }
+                    .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
             }
             Source::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
         }
@@ -194,18 +196,6 @@ impl Pool {
         }
         .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))?;
         Ok(this)
-    }
-
-    /// # Safety
-    /// The memory must be released before the pool is dropped.
-    unsafe fn alloc(
-        &self,
-        bytes: usize,
-        stream: sys::CUstream,
-    ) -> Result<sys::CUdeviceptr, CudaError> {
-        // SAFETY: the pool is alive; the rest is the caller's promise.
-        unsafe { result::mem_pool::alloc_async(self.pool, bytes, stream) }
-            .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
     }
 
     /// Bytes that the pool holds now, the most that it held, and the most that were in use.

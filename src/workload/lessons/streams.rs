@@ -15,15 +15,14 @@ use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::routine::{Done, Made};
 
 /// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own. With
 /// one piece the stages follow each other. With [`Launches::Synchronised`] the host waits after
 /// each stage of each piece: the streams are the same, and nothing overlaps.
 ///
 /// # Errors
-/// Other launches than [`Launches::OneByOne`] and [`Launches::Synchronised`], errors of CUDA and of
-/// the kernel's compilation.
+/// Errors of CUDA and of the kernel's compilation.
 ///
 /// # Panics
 /// If `pieces` is 0.
@@ -34,9 +33,8 @@ pub fn pieces(
     pieces: u32,
     launching: Launches,
 ) -> Made {
-    let waits = waits(launching)?;
     let wait = move |steps: &mut Steps, on| {
-        if waits {
+        if launching == Launches::Synchronised {
             steps.wait(on);
         }
     };
@@ -65,7 +63,6 @@ pub const STREAMS: u32 = 3;
 /// # Errors
 /// As [`pieces`].
 pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launches) -> Made {
-    let waits = waits(launching)?;
     cut_up(
         gpu,
         problem,
@@ -79,7 +76,7 @@ pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launche
                 steps.kernels(on, [piece.kernel]);
                 steps.download(on, piece.y, piece.to);
             }
-            if waits {
+            if launching == Launches::Synchronised {
                 steps.wait(on);
             }
             Ok(())
@@ -88,15 +85,6 @@ pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launche
 }
 
 const ALL: [On; STREAMS as usize] = [On::Up, On::Compute, On::Down];
-
-/// Whether the host waits in between.
-fn waits(launching: Launches) -> Result<bool, RoutineError> {
-    match launching {
-        Launches::OneByOne => Ok(false),
-        Launches::Synchronised => Ok(true),
-        other => Err(format!("pieces are not launched {other:?}").into()),
-    }
-}
 
 /// A piece: where it is copied from and to on both sides, and its kernel.
 struct Piece {

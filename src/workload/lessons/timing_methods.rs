@@ -1,11 +1,10 @@
-//! One kernel of known duration, timed in six ways: what a way of timing adds to the truth, or leaves
+//! One kernel of known duration, timed in five ways: what a way of timing adds to the truth, or leaves
 //! out of it.
 //!
 //! | way | what is in a time |
 //! | --- | --- |
 //! | `submit` | the launches alone, on the host's clock; the device works outside the window |
 //! | `wall` | one call and the wait for it, on the host's clock: launch, device, and the host's waking |
-//! | `first-call` | the same for the first call of a process, whose context and module were made before |
 //! | `events` | CUDA events around a batch of calls without a wait between them, divided by their number: the longer of launch and device |
 //! | `events-gated` | the same behind a gate: the device alone, and the constant of a kernel in a stream |
 //! | `events-cold` | an event pair around each call, the L2 cache flushed before it |
@@ -16,29 +15,22 @@ use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Verified};
-use crate::workload::prepare::{PhaseTime, Prepared, Processes, Report, Task, kernels};
-use crate::workload::routine::{Made, RoutineError, Workload};
+use crate::workload::prepare::{Prepared, kernels};
+use crate::workload::routine::{Made, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
 /// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
 /// one block of one thread.
 pub static SPIN: Source = kernels!("spin.cu");
 
-/// The phase that the [`Processes`] report.
-const FIRST_CALL: &str = "first-call";
-
 /// A kernel that runs for a known time.
 pub struct Spin {
     nanoseconds: u64,
-    processes: Rc<Processes>,
 }
 
 impl Workload for Spin {
     fn new(size: u64) -> Self {
-        Self {
-            nanoseconds: size,
-            processes: Rc::new(Processes::new(Task::FirstSpin { nanoseconds: size })),
-        }
+        Self { nanoseconds: size }
     }
 
     fn host_bytes(_: u64) -> u64 {
@@ -64,40 +56,7 @@ pub fn cost(_: u64) -> Cost {
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
 pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-    spinning(gpu, problem.nanoseconds)
-}
-
-/// The first launch of a process, awaited, measured in child processes.
-///
-/// # Errors
-/// As [`spin`].
-pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-    // The processes need this too: where it is missing here, that is a skip and not their failure.
-    gpu.function(&SPIN, "spin_timed")?;
-    Ok(Box::new(PhaseTime::new(
-        gpu,
-        &problem.processes,
-        FIRST_CALL,
-        "processes whose first launch did not spin for its time, every one",
-    )))
-}
-
-/// Times the first launch of this process.
-pub(crate) fn time_first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
-    let gpu = Rc::new(Gpu::open(device)?);
-    let mut routine = spinning(&gpu, nanoseconds)?;
-    let mut report = Report::default();
-    routine.poison()?;
-    gpu.synchronize()?;
-    report.once(FIRST_CALL, || {
-        routine.run()?;
-        Ok(gpu.synchronize()?)
-    })?;
-    report.wrong = u64::from(!routine.check()?.passed());
-    Ok(report)
-}
-
-fn spinning(gpu: &Rc<Gpu>, nanoseconds: u64) -> Made {
+    let nanoseconds = problem.nanoseconds;
     let mut work = Prepared::new(gpu)?;
     let launch = gpu.launch(&SPIN, "spin_timed", 1, 1)?;
     let spun = work.output::<u64>(1)?;

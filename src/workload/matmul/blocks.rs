@@ -186,21 +186,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grids_are_as_square_as_their_number_allows() {
-        let cases = [
-            (1, (1, 1)),
-            (2, (1, 2)),
-            (13, (1, 13)),
-            (64, (8, 8)),
-            (128, (8, 16)),
-            (52, (4, 13)),
-        ];
-        for (blocks, (rows, columns)) in cases {
-            assert_eq!(Grid::of(blocks), Grid { rows, columns });
-        }
-    }
-
-    #[test]
     fn blocks_follow_the_shape() {
         let grid = |rows, columns| Some(Grid { rows, columns });
         assert_eq!(Grid::for_shape(1024, 1024, 16), grid(4, 4));

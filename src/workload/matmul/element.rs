@@ -14,11 +14,6 @@ pub(super) type Direct<T> = fn(ArrayView2<'_, T>, ArrayView2<'_, T>, ArrayViewMu
 pub trait Element: Number {
     /// The call of cuBLAS.
     const CALL: Call;
-    /// Device memory that the library may take beside the matrices of order `n` to emulate the format, by
-    /// its documentation's formula for 79 bits.
-    fn workspace(_n: u64) -> u64 {
-        0
-    }
     /// The product without packing, where there is one.
     const DIRECT: Option<Direct<Self>>;
     /// C = A B by the crate gemm, on the calling thread.
@@ -75,13 +70,6 @@ impl Element for f32 {
 impl Element for f64 {
     const CALL: Call = Call::Double;
     const DIRECT: Option<Direct<Self>> = None;
-
-    fn workspace(n: u64) -> u64 {
-        let padded = n.next_multiple_of(1024).pow(2);
-        // Ten slices of A and of B, and sums of 32 bits for each slice, a quarter more of both.
-        let sums = (40 * padded).min(4 << 30) * n.div_ceil(8192);
-        (128 << 20) + (20 * padded + sums) * 5 / 4
-    }
 
     gemm!(gemm_f64::gemm::f64::get_gemm_fn);
 }

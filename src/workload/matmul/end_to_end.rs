@@ -8,22 +8,12 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::schedule::{Schedule, batch_stages, cut_stages};
+use crate::workload::matmul::schedule::batch_stages;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::ways::{Multiply, multiply, ways};
 use crate::workload::number::in_format;
-use crate::workload::prepare::{
-    Downloads, EndToEnd, Places, Stage, Stages, Steps, Transfer, Way, end_to_end,
-};
+use crate::workload::prepare::{EndToEnd, HostMemory, Places, Stages, Steps, Way, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
-
-/// From this order on a product from ordinary memory is cut as from pinned memory; below it, into a
-/// half and blocks.
-const PANELS_FROM: usize = 2048;
-/// From this order on such a product is worth cutting.
-const CUT_FROM: usize = 512;
-/// About the bytes of a piece of a batch from ordinary memory.
-const PIECE: usize = 16 << 20;
 
 /// Uploads the operands, multiplies by cuBLAS and downloads the result. The device memory is allocated
 /// beforehand. It synchronises: time it on the wall clock.
@@ -34,16 +24,16 @@ const PIECE: usize = 16 << 20;
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn from_host<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, by: Transfer) -> Made {
-    end_to_end::from_host(gpu, problem, by)
+pub fn from_host<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, memory: HostMemory) -> Made {
+    end_to_end::from_host(gpu, problem, memory)
 }
 
-/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
+/// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
 ///
 /// # Errors
 /// As [`from_host`].
-pub fn from_host_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, by: Transfer) -> Ways {
-    end_to_end::ways(gpu, problem, by)
+pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
+    end_to_end::ways(gpu, problem)
 }
 
 // SAFETY: the pieces are cut out of the matrices of the shape.
@@ -79,24 +69,5 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
 
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
         batch_stages(gpu, self.shape, places, pieces)
-    }
-
-    fn staged(
-        &self,
-        gpu: &Rc<Gpu>,
-        places: &Places<T>,
-        _block: usize,
-        _threads: usize,
-    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
-        let shape = self.shape;
-        if shape != Shape::square(shape.n) || shape.n < CUT_FROM {
-            let pieces = (self.bytes() / PIECE).max(1);
-            return Ok((self.stages(gpu, places, pieces)?, Downloads::Between));
-        }
-        let schedule = match shape.n {
-            n if n >= PANELS_FROM => Schedule::panels(n),
-            n => Schedule::half(n, n / 256),
-        };
-        Ok((cut_stages(gpu, shape, places, &schedule)?, Downloads::Last))
     }
 }

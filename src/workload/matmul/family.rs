@@ -104,32 +104,3 @@ impl<F: Family> Workload for Shaped<F> {
         self.matmul.visit_inputs(visit);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::LinkBytes;
-
-    #[test]
-    fn costs_of_a_known_batch() {
-        let shape = Batched::shape(64);
-        assert_eq!(shape.cost().flop, Some(64.0 * 2.0 * 262_144.0));
-        assert_eq!(shape.cost().bytes, Some(64.0 * 12.0 * 4096.0));
-        assert_eq!(
-            shape.cost_transfer().link_bytes.map(LinkBytes::sum),
-            shape.cost().bytes
-        );
-    }
-
-    #[test]
-    fn costs_of_known_rows() {
-        let shape = Skinny::shape(16);
-        assert_eq!(shape.cost().flop, Some(2.0 * 16.0 * 16_777_216.0));
-        let elements = 16.0 * 4096.0 + 16_777_216.0 + 16.0 * 4096.0;
-        assert_eq!(shape.cost().bytes, Some(4.0 * elements));
-        assert_eq!(
-            shape.cost_transfer().link_bytes.map(LinkBytes::sum),
-            shape.cost().bytes
-        );
-    }
-}

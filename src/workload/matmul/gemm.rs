@@ -5,10 +5,9 @@ use std::rc::Rc;
 use cudarc::cublas::CudaBlas;
 use cudarc::cublas::result::{dgemm, gemm_ex, sgemm, sgemm_strided_batched};
 use cudarc::cublas::sys::{
-    cublasComputeType_t::CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT,
     cublasGemmAlgo_t::CUBLAS_GEMM_DFALT,
     cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T},
-    cudaDataType_t::{CUDA_R_32F, CUDA_R_64F},
+    cudaDataType_t::CUDA_R_32F,
 };
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -46,8 +45,6 @@ pub enum Call {
     Single,
     /// DGEMM, which takes tensor cores where they compute in float64.
     Double,
-    /// f64 emulated by products of integers.
-    Emulated,
     /// A product of operands in another format.
     In(Format),
 }
@@ -118,14 +115,6 @@ impl Gemm {
         // SAFETY: the caller vouches for the addresses; the handle lives in `blas`, and
         // scalars are read before the call returns (host pointer mode, the default).
         unsafe {
-            let by_type = |of_b, of, to, by, one, beta| {
-                let (a, b, c) = (a as *const _, b as *const _, c as *mut _);
-                let way = CUBLAS_GEMM_DFALT;
-                gemm_ex(
-                    blas, of_b, none, n, m, k, one, b, of, ldb, a, of, lda, beta, c, to, ldc, by,
-                    way,
-                )
-            };
             match self.call {
                 Call::Single if self.batch == 1 => {
                     let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
@@ -150,12 +139,6 @@ impl Gemm {
                         blas, none, none, n, m, k, &1.0, b, ldb, a, lda, &beta, c, ldc,
                     )
                 }
-                Call::Emulated => {
-                    let one = 1f64;
-                    let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
-                    let by = CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT;
-                    by_type(none, CUDA_R_64F, CUDA_R_64F, by, one, beta)
-                }
                 Call::In(format) => {
                     let of_b = if format.transposes_b() {
                         CUBLAS_OP_T
@@ -164,8 +147,29 @@ impl Gemm {
                     };
                     let (one, beta) = (1f32, beta as f32);
                     let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
-                    let of = format.facts().data_type;
-                    by_type(of_b, of, CUDA_R_32F, format.compute_type(), one, beta)
+                    let (a, b, c) = (a as *const _, b as *const _, c as *mut _);
+                    let (of, by) = (format.facts().data_type, format.compute_type());
+                    gemm_ex(
+                        blas,
+                        of_b,
+                        none,
+                        n,
+                        m,
+                        k,
+                        one,
+                        b,
+                        of,
+                        ldb,
+                        a,
+                        of,
+                        lda,
+                        beta,
+                        c,
+                        CUDA_R_32F,
+                        ldc,
+                        by,
+                        CUBLAS_GEMM_DFALT,
+                    )
                 }
             }
         }

@@ -6,28 +6,15 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::{CudaError, Launch};
+use crate::timing::CudaError;
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::gemm::{Call, Gemm};
-use crate::workload::matmul::problem::{MATMUL, Matmul};
+use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::tiles::{TILES, Tile, tile};
 use crate::workload::prepare::{Device, Prepared, Steps, choose};
 use crate::workload::routine::{Made, RoutineError};
 
-pub use crate::workload::matmul::end_to_end::{from_host, from_host_ways};
-
-/// Own kernel, one thread per element.
-pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let (name, block) = ("matmul_naive", (32, 8, 1));
-    let function = gpu.function(&MATMUL, name)?;
-    let n = u32::try_from(problem.order())?;
-    let grid = (n.div_ceil(block.0), n.div_ceil(block.1), 1);
-    let naive = launched(gpu, problem, name, |[a, b, c]| {
-        let launch = Launch::new(function, grid, block);
-        Ok(launch.arg(a).arg(b).arg(c).arg(u64::from(n)))
-    })?;
-    Ok(Box::new(naive))
-}
+pub use crate::workload::matmul::end_to_end::{from_host, from_pinned_ways};
 
 /// Own kernel, tiles in registers. The size of the tiles follows from the order and the number of
 /// multiprocessors; the notes say it.
@@ -172,11 +159,17 @@ pub(crate) fn check_by_rows<T: Element>(
 
 fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared, RoutineError> {
     let n = problem.order();
-    let launch = |addresses| tile.launch(gpu, n, addresses);
-    launched(gpu, problem, &tile.name(n), launch)
+    let mut work = resident(gpu, problem, |steps, addresses| {
+        // SAFETY: the arguments are those of the kernel; the matrices have the lengths of the shape, and
+        // are distinct.
+        unsafe { steps.kernel(tile.launch(gpu, n, addresses)?) };
+        Ok(())
+    })?;
+    work.notes = vec![format!("kernel {}", tile.name(n))];
+    Ok(work)
 }
 
-pub(super) fn by_cublas<T: Element>(
+fn by_cublas<T: Element>(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul<T>>,
     call: Call,
@@ -188,24 +181,7 @@ pub(super) fn by_cublas<T: Element>(
     })
 }
 
-/// A kernel of the source on the addresses of A, B and C.
-fn launched(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-    name: &str,
-    launch: impl FnOnce([CUdeviceptr; 3]) -> Result<Launch, RoutineError>,
-) -> Result<Prepared, RoutineError> {
-    let mut work = resident(gpu, problem, |steps, addresses| {
-        // SAFETY: the arguments are those of every kernel of the source (A, B, C, n); the matrices
-        // have the lengths of the shape, and are distinct.
-        unsafe { steps.kernel(launch(addresses)?) };
-        Ok(())
-    })?;
-    work.notes = vec![format!("kernel {name}")];
-    Ok(work)
-}
-
-/// The same, captured and replayed.
+/// A product that is captured and replayed.
 fn replayed(gpu: &Gpu, mut work: Prepared) -> Result<Prepared, CudaError> {
     // Once outside of a capture, in which the library may load nothing.
     work.steps.enqueue()?;

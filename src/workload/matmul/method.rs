@@ -332,20 +332,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn a_loop_is_always_worth_a_try_where_it_is_short() {
-        let shape = |batch, n| Shape {
-            batch,
-            ..Shape::square(n)
-        };
-        for threads in [1, 2, 16] {
-            let ways = of_shape(shape(64, 8), threads);
-            assert!(ways.contains(&Method::Parts(Library::Gemm, 1)));
-            assert!(!ways.iter().any(|way| matches!(way, Method::Blocks(..))));
-        }
-        let long = of_shape(shape(64, 1024), 16);
-        assert!(!long.contains(&Method::Parts(Library::Gemm, 1)));
-        assert!(long.iter().any(|way| matches!(way, Method::Blocks(..))));
-    }
 }

@@ -5,7 +5,6 @@ mod blas;
 pub(crate) mod blocks;
 pub mod cpu;
 mod element;
-mod emulated;
 mod end_to_end;
 mod family;
 mod gemm;
@@ -22,9 +21,8 @@ mod ways;
 #[cfg(feature = "blas")]
 pub use blas::blas;
 pub use element::Element;
-pub use emulated::emulated;
 pub use family::{Batched, Family, Shaped, Skinny};
-pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
+pub use problem::{LARGEST, Matmul, cost, cost_f64};
 pub(super) use problem::{UNIT_ROUNDOFF, host_bytes, uniform};
 pub use shape::Shape;
 

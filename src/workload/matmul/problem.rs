@@ -202,7 +202,7 @@ impl<T: Element> Workload for Matmul<T> {
 
     fn device_bytes(n: u64) -> u64 {
         // The inputs that implementations share, and all three matrices for one with transfers.
-        5 * size_of::<T>() as u64 * n * n + CUBLAS_WORKSPACE + T::workspace(n)
+        5 * size_of::<T>() as u64 * n * n + CUBLAS_WORKSPACE
     }
 
     fn kernels() -> &'static [&'static Source] {
@@ -234,11 +234,6 @@ pub(crate) fn uniform<T: Number>(len: usize, stream: u64) -> Vec<T> {
 /// matrix moved once.
 pub fn cost(n: u64) -> Cost {
     Shape::square(n as usize).cost()
-}
-
-/// As [`cost`], with two matrices uploaded to the device and one downloaded.
-pub fn cost_transfer(n: u64) -> Cost {
-    Shape::square(n as usize).cost_transfer()
 }
 
 /// As [`cost`], in float64.
@@ -275,7 +270,6 @@ impl<T> Inputs<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::LinkBytes;
 
     #[test]
     fn inputs_are_fixed_uniform_and_different() {
@@ -290,26 +284,6 @@ mod tests {
             assert!(mean.abs() < 0.01, "{mean}");
             assert!((square - 1.0 / 3.0).abs() < 0.01, "{square}");
         }
-    }
-
-    #[test]
-    fn costs_and_memory_of_a_known_order() {
-        assert_eq!(cost(1024).flop, Some(2_147_483_648.0));
-        assert_eq!(cost(1024).bytes, Some(12_582_912.0));
-        assert_eq!(cost(1024).link_bytes, None);
-        assert_eq!(
-            cost_transfer(1024).link_bytes,
-            Some(LinkBytes::new(8_388_608.0, 4_194_304.0))
-        );
-        assert_eq!(host_bytes(LARGEST), 12 << 30);
-        assert_eq!(Matmul::<f32>::host_bytes(LARGEST), 20 << 30);
-        assert_eq!(
-            Matmul::<f32>::device_bytes(LARGEST),
-            (20 << 30) + (32 << 20)
-        );
-        assert_eq!(Matmul::<f64>::host_bytes(LARGEST), 40 << 30);
-        assert_eq!(cost_f64(1024).flop, cost(1024).flop);
-        assert_eq!(cost_f64(1024).bytes, Some(25_165_824.0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The lengths of a product, and its cost.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.
@@ -67,9 +67,9 @@ impl Shape {
             .launches(1)
     }
 
-    /// As [`cost`](Self::cost), with A and B uploaded to the device and C downloaded.
-    pub fn cost_transfer(self) -> Cost {
+    /// Bytes of A and B on their way to the device, and of C on its way back.
+    pub fn link_bytes(self) -> LinkBytes {
         let operands = 4.0 * (self.a_len() + self.b_len()) as f64;
-        self.cost().over_link(operands, 4.0 * self.c_len() as f64)
+        LinkBytes::new(operands, 4.0 * self.c_len() as f64)
     }
 }

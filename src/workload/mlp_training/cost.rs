@@ -1,12 +1,13 @@
 //! The cost of a training step, and of the forward pass alone.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::mlp_training::model::{CLASSES, INPUTS, PARAMETERS, model, ranges};
 use crate::workload::network::{Format, cost::RowCost};
 
-/// Cost of the forward pass: parameters are read once.
-pub(super) fn forward_cost(batch: u64, fused: bool) -> Cost {
-    let mut row = RowCost::new(Format::F32, fused);
+/// Cost of the forward pass in five kernels: parameters are read once, and each bias and ReLU reads and
+/// writes once more what it is applied to.
+pub fn cost_forward(batch: u64) -> Cost {
+    let mut row = RowCost::new(Format::F32, false);
     row.forward(&model());
     row.of_rows(batch, row.element * PARAMETERS)
 }
@@ -43,8 +44,7 @@ pub fn cost_eager(batch: u64) -> Cost {
     step(batch, Format::F32, false)
 }
 
-/// As [`cost`], with inputs and labels uploaded to the device and the loss downloaded.
-pub fn cost_transfer(batch: u64) -> Cost {
-    let inputs = 4 * batch * (INPUTS as u64 + 1);
-    cost(batch).over_link(inputs as f64, 4.0)
+/// Bytes of inputs and labels on their way to the device, and of the loss on its way back.
+pub fn link_bytes(batch: u64) -> LinkBytes {
+    LinkBytes::new((4 * batch * (INPUTS as u64 + 1)) as f64, 4.0)
 }

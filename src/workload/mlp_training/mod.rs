@@ -11,7 +11,7 @@ mod problem;
 mod reference;
 mod verify;
 
-pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
+pub use cost::{cost, cost_bf16, cost_eager, cost_forward, link_bytes};
 pub use model::tensor_bytes;
 pub use problem::Training;
 

@@ -166,12 +166,7 @@ fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
         let tf32 = step(&problem, to_tf32);
         let mut bf16 = step(&problem, to_bf16);
         assert_eq!(f32.passes(&problem, Format::F32), Ok(()), "batch {batch}");
-        assert_eq!(tf32.passes(&problem, Format::Tf32), Ok(()), "batch {batch}");
         assert!(tf32.passes(&problem, Format::F32).is_err(), "batch {batch}");
-        assert!(
-            bf16.passes(&problem, Format::Tf32).is_err(),
-            "batch {batch}"
-        );
         bf16.copies = Some(bf16.parameters.iter().map(|&w| to_bf16(w)).collect());
         assert_eq!(bf16.passes(&problem, Format::Bf16), Ok(()), "batch {batch}");
     }
@@ -180,11 +175,7 @@ fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
 #[test]
 fn one_wrong_value_is_found_wherever_it_is() {
     let problem = Training::new(17);
-    for (format, round) in [
-        (Format::F32, (|v| v) as Round),
-        (Format::Tf32, to_tf32),
-        (Format::Bf16, to_bf16),
-    ] {
+    for (format, round) in [(Format::F32, (|v| v) as Round), (Format::Bf16, to_bf16)] {
         let mut right = step(&problem, round);
         if format == Format::Bf16 {
             right.copies = Some(right.parameters.iter().map(|&w| to_bf16(w)).collect());

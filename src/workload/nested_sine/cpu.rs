@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
-use crate::workload::nested_sine::verify::Tolerance;
+use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Made, Routine};
@@ -18,8 +18,6 @@ use crossover_arithmetic::sine::Stores;
 /// Accuracy assumed of a C library's `sinf` and `sin`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
 const SINF_ULP: f64 = 1.0;
-/// Accuracy of every pass of the vectorised sine, as tested.
-pub(super) const SIMD_ULP: f64 = 2.0;
 
 /// Four calls of [`f32::sin`] or [`f64::sin`] per element, on all cores: one line of Rust, and rayon.
 pub fn std<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
@@ -34,13 +32,12 @@ pub fn std<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
         grain: GRAIN,
         stores: Stores::Cached,
     };
-    let tolerance = Tolerance::UlpPerPass(SINF_ULP);
     Ok(routine(
         problem,
         Threads::Rayon,
         plan,
         compute,
-        tolerance,
+        SINF_ULP,
         &format!("{}::sin", std::any::type_name::<T>()),
     ))
 }
@@ -75,13 +72,12 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
         true => Threads::One,
         false => threads,
     };
-    let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
     Ok(routine(
         problem,
         threads,
         plan,
         T::nested,
-        tolerance,
+        ACCURATE,
         Isa::best().name(),
     ))
 }
@@ -142,7 +138,7 @@ fn routine<T: Sine>(
     threads: Threads,
     plan: Plan,
     compute: impl Fn(&[T], &mut [T], Stores) + Sync + 'static,
-    tolerance: Tolerance,
+    ulp: f64,
     by: &str,
 ) -> Box<dyn Routine> {
     let tasks = problem.len().div_ceil(plan.grain.max(1)).max(1);
@@ -161,7 +157,7 @@ fn routine<T: Sine>(
         compute: move |threads: &Threads, y: &mut [T]| {
             share_out(threads, plan, input.input(), y, &compute);
         },
-        check: move |y: &[T]| judge.compare(tolerance, |window| Ok(y[window].to_vec())),
+        check: move |y: &[T]| judge.compare(ulp, |window| Ok(y[window].to_vec())),
         notes: vec![format!("{by}, {count} thread{plural}{past}")],
     })
 }
@@ -218,11 +214,10 @@ mod tests {
         for plan in plans(n, 3) {
             for isa in Isa::available() {
                 let compute = move |x: &[f32], y: &mut [f32], stores| {
-                    isa.nested_sine_stored(x, y, stores);
+                    isa.nested_sine(x, y, stores);
                 };
                 let threads = Threads::up_to(3);
-                let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
-                let mut routine = routine(&problem, threads, plan, compute, tolerance, isa.name());
+                let mut routine = routine(&problem, threads, plan, compute, ACCURATE, isa.name());
                 routine.poison().unwrap();
                 routine.run().unwrap();
                 let verified = routine.check().unwrap();

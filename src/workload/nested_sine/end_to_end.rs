@@ -10,7 +10,7 @@ use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
-use crate::workload::prepare::{EndToEnd, Places, Stage, Stages, Steps, Transfer, end_to_end};
+use crate::workload::prepare::{EndToEnd, HostMemory, Places, Stage, Stages, Steps, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// From host memory to host memory by the fused kernel. It synchronises: time it on the wall clock.
@@ -20,16 +20,16 @@ use crate::workload::routine::{Done, Made, RoutineError, Ways};
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn from_host<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, by: Transfer) -> Made {
-    end_to_end::from_host(gpu, problem, by)
+pub fn from_host<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, memory: HostMemory) -> Made {
+    end_to_end::from_host(gpu, problem, memory)
 }
 
-/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
+/// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
 ///
 /// # Errors
 /// As [`from_host`].
-pub fn from_host_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, by: Transfer) -> Ways {
-    end_to_end::ways(gpu, problem, by)
+pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
+    end_to_end::ways(gpu, problem)
 }
 
 // SAFETY: a piece is a part of both arrays.

@@ -47,7 +47,7 @@ impl Sine for f32 {
     }
 
     fn nested(x: &[Self], y: &mut [Self], stores: Stores) {
-        Isa::best().nested_sine_stored(x, y, stores);
+        Isa::best().nested_sine(x, y, stores);
     }
 
     fn adversarial() -> Vec<Self> {

@@ -7,11 +7,11 @@ use crate::device::Gpu;
 use crate::workload::nested_sine::format::{POISON_BYTE, Sine};
 use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
-use crate::workload::nested_sine::verify::Tolerance;
+use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::prepare::{Device, Prepared};
 use crate::workload::routine::{Done, Made, RoutineError};
 
-pub use crate::workload::nested_sine::end_to_end::{from_host, from_host_ways};
+pub use crate::workload::nested_sine::end_to_end::{from_host, from_pinned_ways};
 
 const PASS: Kernel = Kernel {
     source: &NESTED_SINE,
@@ -27,18 +27,6 @@ const FUSED_SINF: Kernel = Kernel {
     name: "sine_fused_sinf",
     ..PASS
 };
-const FUSED_FAST: Kernel = Kernel {
-    name: "sine_fused_fast",
-    vectors: 2,
-    ..PASS
-};
-
-/// Accuracy of every pass of `sine_pass`, `sine_fused` and `sine_fused_f64`, as tested, and of CUDA's `sinf` and
-/// `sin`:
-/// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
-const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
-/// Accuracy of `__sinf` on [-π, π], 2^-21.41, from the same page.
-const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 
 /// Four launches of one sine each, through memory, alternately forwards and backwards.
 pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
@@ -47,18 +35,12 @@ pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
 pub fn fused<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
-    one_kernel(gpu, problem, T::FUSED, ACCURATE)
+    one_kernel(gpu, problem, T::FUSED)
 }
 
 /// One kernel: CUDA's `sinf` four times.
 pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    one_kernel(gpu, problem, FUSED_SINF, ACCURATE)
-}
-
-/// One kernel: the `__sinf` of the special-function units four times, with an absolute error
-/// only, and on [-π, π] only.
-pub fn fused_fast(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    one_kernel(gpu, problem, FUSED_FAST, FAST)
+    one_kernel(gpu, problem, FUSED_SINF)
 }
 
 /// The four launches of [`per_kernel`], captured and replayed.
@@ -68,19 +50,14 @@ pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(work))
 }
 
-fn one_kernel<T: Sine>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine<T>>,
-    kernel: Kernel,
-    tolerance: Tolerance,
-) -> Made {
-    Ok(Box::new(resident(gpu, problem, &[kernel], tolerance)?))
+fn one_kernel<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, kernel: Kernel) -> Made {
+    Ok(Box::new(resident(gpu, problem, &[kernel])?))
 }
 
 /// One launch per pass. Every other one goes backwards, and so begins with what the one before it has
 /// just left in the L2 cache.
 fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineError> {
-    resident(gpu, problem, &KERNELS, ACCURATE)
+    resident(gpu, problem, &KERNELS)
 }
 
 /// The launches of [`per_kernel`].
@@ -91,7 +68,6 @@ fn resident<T: Sine>(
     gpu: &Rc<Gpu>,
     problem: &Rc<NestedSine<T>>,
     kernels: &[Kernel],
-    tolerance: Tolerance,
 ) -> Result<Prepared, RoutineError> {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(problem.input())?;
@@ -100,7 +76,7 @@ fn resident<T: Sine>(
     enqueue(&mut work, x, y, problem.len(), kernels)?;
     let problem = problem.clone();
     work.check_by(move |memory| {
-        problem.compare(tolerance, |window| Ok(memory.read_part(y, window)?))
+        problem.compare(ACCURATE, |window| Ok(memory.read_part(y, window)?))
     });
     Ok(work)
 }

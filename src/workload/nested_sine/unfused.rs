@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use crate::device::Gpu;
-use crate::workload::nested_sine::cpu::{Plan, SIMD_ULP, share_out};
+use crate::workload::nested_sine::cpu::{Plan, share_out};
 use crate::workload::nested_sine::format::POISON;
 use crate::workload::nested_sine::gpu::{KERNELS, enqueue};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
-use crate::workload::nested_sine::verify::Tolerance;
+use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::prepare::{HostMemory, On, Prepared, Threads};
 use crate::workload::routine::Made;
 use crate::workload::simple::OnCpu;
@@ -43,26 +43,25 @@ pub fn cpu(problem: &Rc<NestedSine>) -> Made {
             share_out(threads, plan, y, &mut between, &pass);
             share_out(threads, plan, &between, y, &pass);
         },
-        check: move |y: &[f32]| {
-            let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
-            judge.compare(tolerance, |window| Ok(y[window].to_vec()))
-        },
+        check: move |y: &[f32]| judge.compare(ACCURATE, |window| Ok(y[window].to_vec())),
         notes: vec![format!("{}, {PASSES} passes", isa.name())],
     }))
 }
 
-/// An upload, a kernel for each pass and a download, one after the other, from and to host memory of
-/// one kind. It synchronises: time it on the wall clock.
+/// An upload, a kernel for each pass and a download, one after the other, from and to ordinary
+/// memory. It synchronises: time it on the wall clock.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     let n = problem.len();
     let mut work = Prepared::new(gpu)?;
-    let x = work.input(Some(memory), problem, |problem| problem.input())?;
+    let x = work.input(Some(HostMemory::Pageable), problem, |problem| {
+        problem.input()
+    })?;
     let y = work.output::<f32>(n)?;
     enqueue(&mut work, x, y, n, &KERNELS)?;
-    let result = work.host_output(memory, POISON, n)?;
+    let result = work.host_output(HostMemory::Pageable, POISON, n)?;
     // SAFETY: both sides have n values, and are the routine's.
     unsafe { work.steps.download(On::Compute, y.address, result.values) };
     work.waits = true;

@@ -10,7 +10,7 @@ use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
 use crate::workload::network::tile::{self, Tile};
 use crate::workload::prepare::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace, choose, launches,
+    Algorithm, Epilogue, LtProduct, Product, Workspace, choose, launches,
 };
 use crate::workload::routine::RoutineError;
 
@@ -82,10 +82,9 @@ unsafe fn ways(
 /// The name of the choice.
 fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
-    let element = match product.arithmetic {
-        Arithmetic::Tf32 => "TF32",
-        _ if product.a.element == Element::F32.data_type() => "f32",
-        Arithmetic::Plain => "BF16",
+    let element = match product.a.element == Element::F32.data_type() {
+        true => "f32",
+        false => "BF16",
     };
     let epilogue = match product.epilogue {
         Epilogue::Nothing => "",

@@ -4,7 +4,6 @@ use crate::device::{Absence, Gpu};
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::tensor::Element;
-use crate::workload::prepare::Arithmetic;
 
 /// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.
@@ -12,8 +11,6 @@ use crate::workload::prepare::Arithmetic;
 pub enum Format {
     /// f32 as it is.
     F32,
-    /// f32, of which the tensor cores take 10 bits of fraction.
-    Tf32,
     /// BF16, 7 bits of fraction: inputs, copies of the parameters, and what lies between the
     /// layers.
     Bf16,
@@ -23,7 +20,6 @@ impl From<Format> for role::Format {
     fn from(format: Format) -> Self {
         match format {
             Format::F32 => role::Format::F32,
-            Format::Tf32 => role::Format::Tf32,
             Format::Bf16 => role::Format::Bf16,
         }
     }
@@ -37,7 +33,6 @@ impl Format {
     pub(crate) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
         match self {
             Format::F32 => Ok(()),
-            Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores"),
             Format::Bf16 => gpu.require((8, 0), "BF16 tensor cores"),
         }
     }
@@ -45,24 +40,15 @@ impl Format {
     /// The type of what the products read.
     pub(crate) fn element(self) -> Element {
         match self {
-            Format::F32 | Format::Tf32 => Element::F32,
+            Format::F32 => Element::F32,
             Format::Bf16 => Element::Bf16,
-        }
-    }
-
-    /// How the products are computed.
-    pub(crate) fn arithmetic(self) -> Arithmetic {
-        match self {
-            Format::Tf32 => Arithmetic::Tf32,
-            Format::F32 | Format::Bf16 => Arithmetic::Plain,
         }
     }
 
     /// The error of an operand, relative to it, plus that of the sums, relative to what they
     /// would be if their terms were independent.
     ///
-    /// An operand is rounded to nearest in BF16, by up to 2^-8. In TF32 the hardware may cut it
-    /// off, by up to 2^-10. Sums of k terms in f32 err by sqrt(k) u, u = 2^-24, as in
+    /// An operand is rounded to nearest in BF16, by up to 2^-8. Sums of k terms in f32 err by sqrt(k) u, u = 2^-24, as in
     /// [`Matmul::verified`](crate::workload::matmul::Matmul::verified), taken twice here for
     /// those whose terms have a common sign; tensor cores cut off up to 2 u of each block of 8
     /// terms. `terms` are those of the longest sums.
@@ -72,7 +58,6 @@ impl Format {
         let cut_off = 0.25 * UNIT_ROUNDOFF * terms;
         match self {
             Format::F32 => sums,
-            Format::Tf32 => 2f64.powi(-10) + sums + cut_off,
             Format::Bf16 => 2f64.powi(-8) + sums + cut_off,
         }
     }

@@ -244,7 +244,6 @@ impl Network {
             a,
             b,
             c,
-            arithmetic: self.format.arithmetic(),
             factor: 1.0,
             epilogue: Epilogue::Nothing,
             added: None,

@@ -23,7 +23,7 @@ use crate::workload::routine::{Done, RoutineError};
 /// What lies between the products of a transformer.
 pub(crate) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
 
-/// Attention of TF32 and BF16, on tensor cores.
+/// Attention of BF16, on tensor cores.
 pub(crate) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
 
 /// Threads of a block, but of attention in f32: `THREADS` in both sources.
@@ -186,7 +186,6 @@ impl Network {
         let gpu = self.gpu.clone();
         let (source, suffix, candidates): (&Source, _, _) = match self.format {
             Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
-            Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
             Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
         };
         let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {

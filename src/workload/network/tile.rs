@@ -7,7 +7,7 @@ use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute}
 use crate::device::{Gpu, kernel::Source};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
-use crate::workload::prepare::{Arithmetic, Epilogue, ON_ALL_CORES, Product, kernels};
+use crate::workload::prepare::{Epilogue, ON_ALL_CORES, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
@@ -137,7 +137,6 @@ fn is_layer(product: &Product) -> bool {
     let plain = [a, b, c]
         .iter()
         .all(|o| o.element == Element::F32.data_type())
-        && product.arithmetic == Arithmetic::Plain
         && product.count == 1;
     let rows = !a.transposed && b.transposed && !c.transposed;
     let (bias, _) = bias_and_relu(product);

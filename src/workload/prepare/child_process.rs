@@ -24,8 +24,6 @@ const PROCESSES: usize = 10;
 pub(crate) enum Task {
     /// The phases of its own start.
     ColdStart,
-    /// The first launch of a kernel that spins.
-    FirstSpin { nanoseconds: u64 },
     /// The first calls of several kinds of work, one by one.
     WarmingUp,
 }

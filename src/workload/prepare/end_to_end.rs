@@ -1,8 +1,7 @@
-//! Operations from host memory to host memory: one plain copy each way, the fastest way from pinned
-//! memory, and ordinary memory through pinned buffers. An operation says how it computes and how it
+//! Operations from host memory to host memory: one plain copy each way, or the fastest way from pinned
+//! memory. An operation says how it computes and how it
 //! can be cut; what is around that is here.
 
-use std::cell::RefCell;
 use std::fmt::Display;
 use std::rc::Rc;
 
@@ -15,7 +14,6 @@ use crate::workload::prepare::choose;
 use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
-use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
@@ -124,26 +122,6 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
         }));
         ways
     }
-
-    /// What several threads copy for the device, in blocks of `block` bytes, and where they put
-    /// downloads: a block per thread and piece.
-    fn staged(
-        &self,
-        gpu: &Rc<Gpu>,
-        places: &Places<Self::Value>,
-        block: usize,
-        threads: usize,
-    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
-        let bytes = size_of_val(self.operands()[0]);
-        let pieces = bytes.div_ceil(block * threads).max(1);
-        Ok((self.stages(gpu, places, pieces)?, Downloads::Between))
-    }
-
-    /// Bytes of the operands and the result.
-    fn bytes(&self) -> usize {
-        let operands = self.operands().into_iter().map(<[_]>::len);
-        size_of::<Self::Value>() * (operands.sum::<usize>() + self.result())
-    }
 }
 
 /// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
@@ -215,24 +193,12 @@ impl<T: Value> Places<T> {
     }
 }
 
-/// How data come from host memory, and a result goes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
-    /// Copies, what computes, and a copy, one after the other, from and to memory of one kind.
-    Plain(HostMemory),
-    /// From pinned memory in the way that is fastest in a trial.
-    Pinned,
-    /// From ordinary memory through a copy in pinned memory or by several threads through pinned
-    /// buffers, as is fastest in a trial.
-    Staged,
-}
-
-/// A routine from and to host memory. It synchronises: time it on the wall clock.
-pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Made {
-    match by {
-        Transfer::Plain(memory) => plain(gpu, problem, memory),
-        Transfer::Pinned => Ok(Box::new(from_pinned(gpu, problem)?.0)),
-        Transfer::Staged => staged(gpu, problem),
+/// A routine from and to host memory: ordinary memory is copied by one plain copy each way, pinned
+/// memory is used in the way that is fastest in a trial. It synchronises: time it on the wall clock.
+pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
+    match memory {
+        HostMemory::Pageable => plain(gpu, problem),
+        HostMemory::Pinned => from_pinned(gpu, problem),
     }
 }
 
@@ -241,10 +207,10 @@ fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Va
     work.check_by(move |memory| problem.check(memory.values(result)?));
 }
 
-/// Copies, what `compute` adds, and a copy, one after the other, from and to host memory of one kind.
-fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
+/// Copies, what `compute` adds, and a copy, one after the other.
+fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
-    let places = Places::new(&mut work, problem, memory)?;
+    let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
     let compute = |steps: &mut Steps, device: &[CUdeviceptr]| problem.compute(gpu, steps, device);
     (work.steps, work.waits) = (places.copied(gpu, compute)?, true);
     checked(&mut work, problem, places.last());
@@ -252,10 +218,7 @@ fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Mad
 }
 
 /// From pinned memory in the way that is fastest in a trial.
-fn from_pinned<O: EndToEnd>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<O>,
-) -> Result<(Prepared, Places<O::Value>), RoutineError> {
+fn from_pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
     let choice = format!("{} from pinned memory", problem.words());
@@ -267,93 +230,17 @@ fn from_pinned<O: EndToEnd>(
     work.notes.push(way);
     (work.steps, work.waits) = (steps, true);
     checked(&mut work, problem, places.last());
-    Ok((work, places))
-}
-
-/// From ordinary memory, through a copy in pinned memory or by several threads through pinned
-/// buffers, as is fastest in a trial.
-fn staged<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
-    let choice = format!("{} from ordinary memory", problem.words());
-    let ways = Through::ways(problem.bytes());
-    let names: Vec<String> = ways.iter().map(|way| way.name()).collect();
-    let make = |at: usize| staged_by(gpu, problem, ways[at]);
-    let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (way, mut work) = choose::made_by(&choice, &names, make, run)?;
-    work.notes.insert(0, way);
     Ok(Box::new(work))
 }
 
-/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
-pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Ways {
-    type Named = Result<(String, Box<dyn Routine>), RoutineError>;
-    let staged =
-        |way: Through| -> Named { Ok((way.name(), Box::new(staged_by(gpu, problem, way)?))) };
-    let pinned = |way: Way<'_, O::Value>| -> Named {
+/// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
+pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
+    let pinned = |way: Way<'_, O::Value>| -> Result<(String, Box<dyn Routine>), RoutineError> {
         let mut work = Prepared::new(gpu)?;
         let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
         (work.steps, work.waits) = (way.steps(gpu, &places)?, true);
         checked(&mut work, problem, places.last());
         Ok((way.name, Box::new(work)))
     };
-    match by {
-        Transfer::Staged => (Through::ways(problem.bytes()).into_iter().map(staged)).collect(),
-        _ => problem.ways().into_iter().map(pinned).collect(),
-    }
-}
-
-fn staged_by<O: EndToEnd>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<O>,
-    way: Through,
-) -> Result<Prepared, RoutineError> {
-    match way {
-        Through::Copied => through_a_copy(gpu, problem),
-        Through::Threads(threads) => {
-            let mut work = Prepared::new(gpu)?;
-            let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
-            let block = block_bytes(problem.bytes(), threads);
-            let (stages, downloads) = problem.staged(gpu, &places, block, threads)?;
-            // SAFETY: the stages are made of these places, which live in the routine.
-            let staging = unsafe { Staging::new(gpu, stages, downloads, threads, block) }?;
-            work.run_staging(staging);
-            checked(&mut work, problem, places.last());
-            Ok(work)
-        }
-    }
-}
-
-impl Prepared {
-    /// Makes copies by several threads, which it waits for, the only step.
-    pub(crate) fn run_staging(&mut self, staging: Staging) {
-        let staging = RefCell::new(staging);
-        self.steps.call(move |_| staging.borrow_mut().run());
-        // Copies are on streams of their own.
-        self.poison(|memory| Ok(memory.gpu().synchronize()?));
-    }
-}
-
-/// One thread copies everything to pinned memory, and the result from it.
-fn through_a_copy<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Result<Prepared, RoutineError> {
-    let (mut work, places) = from_pinned(gpu, problem)?;
-    for &host in &places.host {
-        // Else operands that were never copied would go unnoticed.
-        work.poison_host(host, O::POISON);
-    }
-    let result = work.host_output(HostMemory::Pageable, O::POISON, problem.result())?;
-    let inner = std::mem::replace(&mut work.steps, Steps::new(gpu)?);
-    work.waits = false;
-    let owner = problem.clone();
-    work.steps.call(move |_| {
-        for (from, to) in owner.operands().into_iter().zip(&places.host) {
-            // SAFETY: the pinned copy is as long, the routine's, and idle.
-            unsafe { (*to.values).copy_from_slice(from) };
-        }
-        inner.run()?;
-        // SAFETY: as above; the result has arrived.
-        unsafe { (*result.values).copy_from_slice(&*places.last().values) };
-        Ok(())
-    });
-    work.poison(|memory| Ok(memory.gpu().synchronize()?));
-    checked(&mut work, problem, result);
-    Ok(work)
+    problem.ways().into_iter().map(pinned).collect()
 }

@@ -14,17 +14,15 @@ pub(crate) mod pieces;
 pub(crate) mod prepared;
 pub(crate) mod seed;
 pub(crate) mod source;
-pub(crate) mod staging;
 pub(crate) mod steps;
 pub(crate) mod threads;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, Direction};
 pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};
 pub(crate) use crossover_arithmetic::wide;
 pub(crate) use cublaslt::{
-    Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
+    Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
-pub use end_to_end::Transfer;
 pub(crate) use end_to_end::{EndToEnd, Places, Stages, Way};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exponentials;
@@ -33,6 +31,5 @@ pub(crate) use host_memory::{Buffer, fill};
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use seed::{seed, with_other_values};
 pub(crate) use source::{ON_ALL_CORES, kernels};
-pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
 pub(crate) use steps::{On, Stage, Steps, launches};
 pub(crate) use threads::Threads;

@@ -9,7 +9,7 @@ use crate::model::Verified;
 use crate::timing::Launch;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
+    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::reduction::problem::{REDUCTION, Sum};
 use crate::workload::routine::{Done, Made, RoutineError};
@@ -19,8 +19,7 @@ const THREADS: u32 = 256;
 /// Terms of a thread from which on there are as many blocks as the device holds at once.
 const TERMS: usize = 16;
 /// Blocks of a multiprocessor: as many as those with the fewest threads (compute capability 7.5) have
-/// room for, so that a cooperative launch fits everywhere. With 32 terms of each thread in flight, these
-/// are 128 KiB, four times what a memory of 5 TB/s with a latency of 0.9 µs asks of each of 132.
+/// room for. With 32 terms of each thread in flight, these are 128 KiB, four times what a memory of 5 TB/s with a latency of 0.9 µs asks of each of 132.
 const BLOCKS: u32 = 4;
 /// No chain is longer at any size: that of 2^30 terms on 20 multiprocessors is not.
 const LONGEST: usize = 2048;
@@ -33,8 +32,6 @@ pub enum Joined {
     /// By an atomic counter: the last block adds up the parts. An atomic addition for each block would
     /// need a result that is set to zero before, and add in another order each time.
     ByLastBlock,
-    /// By a barrier of the whole grid in a cooperative launch.
-    ByBarrier,
 }
 
 /// On terms in device memory. Where the host `reads` the result, each iteration copies it to pinned
@@ -49,17 +46,14 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
     let parts = work.output::<f32>(blocks as usize)?.address;
     let y = work.output::<f32>(1)?;
     let counter = work.state(&[0u32])?.address;
-    let of_one = |name| -> Result<Launch, RoutineError> {
-        let launch = gpu.launch(&REDUCTION, name, blocks, THREADS)?;
-        let launch = launch.arg(x).arg(n as u64);
-        Ok(launch.arg(parts).arg(counter).arg(y.address))
-    };
     match joined {
         Joined::BySecondKernel => problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?,
-        // SAFETY: the arguments are those of the kernel; there is a part for each block.
-        Joined::ByLastBlock => unsafe { work.kernel(of_one("sum_last_block")?) },
-        // SAFETY: as above.
-        Joined::ByBarrier => unsafe { work.kernel(of_one("sum_cooperative")?.cooperative()) },
+        Joined::ByLastBlock => {
+            let launch = gpu.launch(&REDUCTION, "sum_last_block", blocks, THREADS)?;
+            let launch = launch.arg(x).arg(n as u64).arg(parts);
+            // SAFETY: the arguments are those of the kernel; there is a part for each block.
+            unsafe { work.kernel(launch.arg(counter).arg(y.address)) };
+        }
     }
     let judge = problem.clone();
     let check = move |y: &[f32]| Sum::check(&judge, LONGEST, y);
@@ -75,8 +69,8 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
 ///
 /// # Errors
 /// As [`resident`].
-pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, by: Transfer) -> Made {
-    end_to_end::from_host(gpu, problem, by)
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, memory: HostMemory) -> Made {
+    end_to_end::from_host(gpu, problem, memory)
 }
 
 // SAFETY: a piece is a part of the terms.

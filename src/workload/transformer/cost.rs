@@ -1,6 +1,6 @@
 //! The cost of a batch.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::network::{Format, cost::RowCost};
 use crate::workload::transformer::model::{SEQUENCE, VOCABULARY, model};
 
@@ -30,8 +30,8 @@ pub fn cost_eager(batch: u64) -> Cost {
     of(batch, Format::F32, false)
 }
 
-/// As [`cost`], with the tokens uploaded to the device and the logits downloaded.
-pub fn cost_transfer(batch: u64) -> Cost {
+/// Bytes of the tokens on their way to the device, and of the logits on their way back.
+pub fn link_bytes(batch: u64) -> LinkBytes {
     let tokens = (4 * batch * SEQUENCE as u64) as f64;
-    cost(batch).over_link(tokens, tokens * VOCABULARY as f64)
+    LinkBytes::new(tokens, tokens * VOCABULARY as f64)
 }

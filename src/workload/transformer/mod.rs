@@ -7,7 +7,7 @@ mod model;
 mod problem;
 mod verify;
 
-pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
+pub use cost::{cost, cost_bf16, cost_eager, link_bytes};
 pub use problem::Inference;
 
 pub use crate::workload::network::format::Format;

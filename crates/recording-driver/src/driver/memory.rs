@@ -1,7 +1,5 @@
 //! Memory, copies, sets and pools.
 
-use std::ffi::c_int;
-
 use super::DRIVER;
 use crate::call::{exported, make, put};
 use crate::copies::Side;
@@ -44,17 +42,6 @@ impl Rectangle {
     }
 }
 
-/// `CUmemLocation`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Location {
-    kind: u32,
-    id: c_int,
-}
-
-/// `CU_MEM_LOCATION_TYPE_DEVICE`.
-const ON_DEVICE: u32 = 1;
-
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
 
@@ -67,19 +54,11 @@ exported! { DRIVER:
 
     fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(state, to, |state| state.allocate(bytes as u64));
 
-    fn cuMemAllocManaged(to: *mut u64, bytes: usize, _flags: u32) = |state| make(state, to, |state| state.allocate_managed(bytes as u64));
-
     fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(state, to, |state| state.allocate_host(bytes as u64));
 
     fn cuMemFree_v2(address: u64) = |state| state.free(address);
 
     fn cuMemFreeHost(address: u64) = |state| state.free_host(address);
-
-    fn cuMemHostRegister_v2(address: u64, bytes: usize, _flags: u32) = |state| {
-        state.register_host(address, bytes as u64)
-    };
-
-    fn cuMemHostUnregister(address: u64) = |state| state.unregister_host(address);
 
     fn cuMemHostGetDevicePointer_v2(to: *mut u64, address: u64, _flags: u32) = |state| {
         let address = state.device_pointer(address)?;
@@ -95,16 +74,6 @@ exported! { DRIVER:
     fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| make(state, to, |state| state.allocate_async(pool, bytes as u64, stream));
 
     fn cuMemFreeAsync(address: u64, stream: u64) = |state| state.free_async(address, stream);
-
-    fn cuMemPrefetchAsync_v2(
-        address: u64,
-        bytes: usize,
-        location: Location,
-        _flags: u32,
-        stream: u64,
-    ) = |state| {
-        state.prefetch(address, bytes as u64, location.kind == ON_DEVICE, stream)
-    };
 
     fn cuMemcpyHtoD_v2(to: u64, from: u64, bytes: usize) = |state| {
         state.copy(Side::device(to), Side::host(from), (bytes as u64, 1), None)

@@ -17,7 +17,7 @@ use crossover::workload::matmul::{self, Shaped};
 use crossover::workload::memory::{self, Memory};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
-use crossover::workload::{Routine, RoutineError, Transfer as By, Workload};
+use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::str::ParallelString;
 use serde_json::Value;
@@ -109,7 +109,7 @@ fn groups() -> Vec<AnyGroup> {
         .with(row("fused", Clock::EventsGated, nested_sine::gpu::fused))
         .with(row("graph", Clock::Events, nested_sine::gpu::graph))
         .with(copied(row("pinned", Clock::Wall, |gpu, problem| {
-            nested_sine::gpu::from_host(gpu, problem, By::Pinned)
+            nested_sine::gpu::from_host(gpu, problem, HostMemory::Pinned)
         })));
     let product = group::<Shaped<Precision>>("product", 64)
         .with(row(
@@ -131,21 +131,21 @@ fn groups() -> Vec<AnyGroup> {
         .with(row("malloc", Clock::Wall, |gpu, problem| {
             memory::allocation(gpu, problem, crossover::model::Allocator::Malloc)
         }));
-    let copy = |name, kind| {
+    let copy = |name, memory: HostMemory| {
         row(name, Clock::Wall, move |gpu, problem| {
             transfer::copy(
                 gpu,
                 problem,
                 crossover::model::CopyDirection::ToDevice,
-                kind,
+                memory,
                 1,
             )
         })
-        .data(kind)
+        .data(memory)
     };
     let copies = group::<Transfer>("copies", 1024)
-        .with(copy("registered", transfer::Kind::Registered))
-        .with(copy("ordinary", transfer::Kind::Pageable));
+        .with(copy("pinned", HostMemory::Pinned))
+        .with(copy("ordinary", HostMemory::Pageable));
     vec![sine.into(), product.into(), memory.into(), copies.into()]
 }
 

@@ -1,12 +1,13 @@
 //! An epoch: how the batches reach the device.
 
-use std::collections::BTreeMap;
-use std::ptr::NonNull;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{
     Gpu,
@@ -17,7 +18,6 @@ use crate::timing::CudaError;
 use crate::workload::lessons::loader::consumer::Consumer;
 use crate::workload::lessons::loader::images::{BATCHES, IMAGE};
 use crate::workload::lessons::loader::problem::Loader;
-use crate::workload::lessons::loader::worker::Worker;
 use crate::workload::prepare::{Buffer, HostMemory};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crossover_results::statistics::median::median;
@@ -104,7 +104,7 @@ impl Routine for Epoch {
             Source::Buffer(host) => {
                 in_sequence(gpu, problem, host.values_mut()?, &device[0], consumer)
             }
-            Source::Pipeline(pipeline) => pipeline.run(gpu, device, consumer),
+            Source::Pipeline(pipeline) => pipeline.run(gpu, problem, device, consumer),
         }
     }
 
@@ -166,97 +166,92 @@ fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), 
     unsafe { copy_to_device(host, to, stream) }
 }
 
-/// Threads that gather batches ahead into pinned buffers, one more than threads, a stream for
+/// Threads that gather batches ahead into pinned buffers, one buffer more than threads, a stream for
 /// the copies, and two buffers on the device.
 struct Pipeline {
-    // Dropped first: a worker may be writing into a slot.
-    workers: Vec<Worker>,
+    threads: ThreadPool,
     copies: Arc<CudaStream>,
-    slots: Vec<Slot>,
+    slots: Vec<Buffer<u8>>,
+    /// One per slot: the copy out of it has arrived.
+    copied: Vec<CudaEvent>,
     /// One per buffer on the device: its batch has been consumed.
     consumed: [CudaEvent; 2],
-}
-
-struct Slot {
-    address: NonNull<u8>,
-    /// The copy out of this slot has arrived.
-    copied: CudaEvent,
-    /// The memory at `address`.
-    _memory: Buffer<u8>,
 }
 
 impl Pipeline {
     fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self, RoutineError> {
         assert!(threads > 0, "batches are gathered by one thread at least");
-        let slots = (0..=threads)
-            .map(|_| {
-                let mut memory = buffer(gpu, problem, HostMemory::Pinned)?;
-                Ok(Slot {
-                    address: NonNull::from(memory.values_mut()?).cast(),
-                    copied: gpu.new_event()?,
-                    _memory: memory,
-                })
-            })
-            .collect::<Result<Vec<_>, CudaError>>()?;
+        let slots = || 0..=threads;
         Ok(Self {
-            workers: (0..threads)
-                .map(|_| Worker::start(&problem.images, slots.len()))
-                .collect::<Result<_, _>>()?,
+            threads: ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .thread_name(|at| format!("loader-{at}"))
+                .build()?,
             copies: gpu.new_stream()?,
-            slots,
+            slots: (slots().map(|_| buffer(gpu, problem, HostMemory::Pinned)))
+                .collect::<Result<_, _>>()?,
+            copied: (slots().map(|_| gpu.new_event())).collect::<Result<_, _>>()?,
             consumed: [gpu.new_event()?, gpu.new_event()?],
         })
     }
 
-    /// Orders a batch to be gathered into its slot, which must be free.
-    fn order(&mut self, batch: usize) -> Result<(), RoutineError> {
-        let slot = self.slots[batch % self.slots.len()].address;
-        let worker = batch % self.workers.len();
-        // SAFETY: a slot holds a batch. It is ordered anew only after its worker was waited
-        // for and the copy out of it has arrived, and the workers are dropped before it.
-        unsafe { self.workers[worker].order(batch, slot) }
-    }
-
-    /// After an error this must not be called again: batches may be left in the pipeline.
     fn run(
         &mut self,
         gpu: &Gpu,
+        problem: &Loader,
         device: &[CudaSlice<u8>],
         consumer: &Consumer,
     ) -> Result<(), RoutineError> {
-        let ahead = self.slots.len();
-        let bytes = device[0].len();
-        for batch in 0..ahead {
-            self.order(batch)?;
-        }
-        for batch in 0..BATCHES {
-            let threads = self.workers.len();
-            self.workers[batch % threads].wait()?;
-            let slot = &self.slots[batch % ahead];
-            let buffer = batch % device.len();
-            if batch >= device.len() {
-                wait(&self.copies, &self.consumed[buffer])?;
+        let (copies, copied, consumed) = (&self.copies, &self.copied, &self.consumed);
+        let slots = (self.slots.iter_mut())
+            .map(|slot| Ok(Mutex::new(slot.values_mut()?)))
+            .collect::<Result<Vec<_>, CudaError>>()?;
+        let (slots, images, ahead) = (&slots, &problem.images, slots.len());
+        self.threads.in_place_scope_fifo(|scope| {
+            // Orders a batch to be gathered into its slot, which must be free.
+            let order = |batch: usize| {
+                let (say, gathered) = sync_channel(1);
+                scope.spawn_fifo(move |_| {
+                    images.gather(batch, &mut held(&slots[batch % ahead]));
+                    // After an error nobody waits for it.
+                    let _ = say.send(());
+                });
+                gathered
+            };
+            let mut ordered: VecDeque<Receiver<()>> = (0..ahead).map(order).collect();
+            for batch in 0..BATCHES {
+                let gathered = ordered.pop_front().map(|gathered| gathered.recv());
+                // The scope goes on with the panic once this has returned.
+                gathered
+                    .transpose()
+                    .map_err(|_| "a loader thread panicked")?;
+                let (slot, buffer) = (batch % ahead, batch % device.len());
+                if batch >= device.len() {
+                    wait(copies, &consumed[buffer])?;
+                }
+                copy(&held(&slots[slot]), &device[buffer], copies)?;
+                record(&copied[slot], copies)?;
+                wait(gpu.stream(), &copied[slot])?;
+                consumer.enqueue(batch)?;
+                record(&consumed[buffer], gpu.stream())?;
+                // The slot of the batch before is free once its copy has arrived; that of this
+                // batch is copied meanwhile.
+                if batch >= 1 && batch - 1 + ahead < BATCHES {
+                    copied[(batch - 1) % ahead]
+                        .synchronize()
+                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                    ordered.push_back(order(batch - 1 + ahead));
+                }
             }
-            // SAFETY: the worker is done with the slot, which holds a batch.
-            let gathered = unsafe { std::slice::from_raw_parts(slot.address.as_ptr(), bytes) };
-            copy(gathered, &device[buffer], &self.copies)?;
-            record(&slot.copied, &self.copies)?;
-            wait(gpu.stream(), &slot.copied)?;
-            consumer.enqueue(batch)?;
-            record(&self.consumed[buffer], gpu.stream())?;
-            // The slot of the batch before is free once its copy has arrived; that of this
-            // batch is copied meanwhile.
-            if batch >= 1 && batch - 1 + ahead < BATCHES {
-                self.slots[(batch - 1) % ahead]
-                    .copied
-                    .synchronize()
-                    .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-                self.order(batch - 1 + ahead)?;
-            }
-        }
-        // The consumer waited for every copy.
-        Ok(gpu.synchronize()?)
+            // The consumer waited for every copy.
+            Ok(gpu.synchronize()?)
+        })
     }
+}
+
+/// The memory of a slot. A panic of the thread that wrote it has ended the epoch.
+fn held<'a, 'b>(slot: &'a Mutex<&'b mut [u8]>) -> MutexGuard<'a, &'b mut [u8]> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Pipeline {

@@ -8,7 +8,6 @@ mod consumer;
 mod epoch;
 mod images;
 mod problem;
-mod worker;
 
 pub use epoch::{Feed, epoch};
 pub use images::{BATCHES, IMAGE};

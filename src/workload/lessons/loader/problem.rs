@@ -1,7 +1,6 @@
 //! The images of an epoch and what the consumer makes of them.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -17,7 +16,7 @@ pub static LOADER: Source = kernels!("loader.cu");
 
 /// The images of an epoch, their order, and what the consumer makes of each batch.
 pub struct Loader {
-    pub(super) images: Arc<Images>,
+    pub(super) images: Images,
     /// Computed when something is first compared with it.
     expected: OnceCell<Vec<Expected>>,
 }
@@ -37,7 +36,7 @@ impl Workload for Loader {
     /// Where `size` is not a whole number of images.
     fn new(size: u64) -> Self {
         Self {
-            images: Arc::new(Images::new(size as usize)),
+            images: Images::new(size as usize),
             expected: OnceCell::new(),
         }
     }

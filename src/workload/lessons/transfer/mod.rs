@@ -5,9 +5,10 @@
 //! its end, since a copy from pageable memory returns before it has arrived, and all are timed on the
 //! wall clock, so that they can be compared.
 
-mod host;
 mod problem;
+mod staging;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -15,20 +16,17 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::CopyDirection;
 use crate::timing::CudaError;
-use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
+use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
-    Block, Device, Downloads, HostMemory, Memory, On, Prepared, Stage, Staging, Steps, block_bytes,
-    choose, threads_to_try,
+    Device, Direction, HostMemory, Memory, On, Prepared, Steps, choose,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
-pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost};
 
 /// A copy of every byte, from or to one kind of host memory; with [`CopyDirection::ToDevice`] also in several
-/// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
-/// per page, before a kernel reads it.
+/// pieces, each copied by itself.
 ///
 /// # Errors
 /// Errors of CUDA, out of memory included, and of the kernel's compilation; [`CopyDirection::InPlace`] from
@@ -37,22 +35,22 @@ pub fn copy(
     gpu: &Rc<Gpu>,
     problem: &Rc<Transfer>,
     way: CopyDirection,
-    kind: Kind,
+    memory: HostMemory,
     pieces: u32,
 ) -> Made {
     if pieces == 0 || pieces > 1 && way != CopyDirection::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
     let piece = problem.pattern.len().div_ceil(pieces as usize);
-    Ok(Box::new(copies(gpu, problem, way, kind, |_| piece)?))
+    Ok(Box::new(copies(gpu, problem, way, memory, |_| piece)?))
 }
 
 /// As [`copy`] to the device in one piece, which nothing waits for.
 ///
 /// # Errors
 /// As [`copy`].
-pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind) -> Made {
-    let mut work = copies(gpu, problem, CopyDirection::ToDevice, kind, |_| {
+pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory) -> Made {
+    let mut work = copies(gpu, problem, CopyDirection::ToDevice, memory, |_| {
         problem.pattern.len()
     })?;
     work.waits = false;
@@ -63,7 +61,7 @@ pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind) -> Made {
 ///
 /// # Errors
 /// As [`copy`].
-pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind, bytes: &[usize]) -> Made {
+pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory, bytes: &[usize]) -> Made {
     if bytes.iter().sum::<usize>() != problem.pattern.len() {
         return Err("the tensors are not as long as what is copied".into());
     }
@@ -71,7 +69,7 @@ pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind, bytes: &[usize
         gpu,
         problem,
         CopyDirection::ToDevice,
-        kind,
+        memory,
         |i| bytes[i],
     )?))
 }
@@ -81,7 +79,7 @@ fn copies(
     gpu: &Rc<Gpu>,
     problem: &Rc<Transfer>,
     way: CopyDirection,
-    kind: Kind,
+    memory: HostMemory,
     piece: impl Fn(usize) -> usize,
 ) -> Result<Prepared, RoutineError> {
     let len = problem.pattern.len();
@@ -90,14 +88,14 @@ fn copies(
         work.steps = Steps::with_streams(gpu)?;
     }
     work.waits = true;
-    let host = HostBuffer::owned(&mut work, kind, len)?;
-    let (device, wrong) = there(&mut work, problem, way, host.bytes())?;
+    let host = work.host_copy(memory, &problem.pattern)?;
+    let (device, wrong) = there(&mut work, problem, way, host.values)?;
     let mut wrong = vec![wrong];
     // SAFETY: both sides hold as many bytes, and live in the routine.
     unsafe {
         match way {
             CopyDirection::ToDevice => {
-                let (mut rest, mut to) = (&*host.bytes(), device.address);
+                let (mut rest, mut to) = (&*host.values, device.address);
                 for i in 0.. {
                     let (bytes, after) = rest.split_at(piece(i).min(rest.len()));
                     work.steps.upload(On::Compute, bytes, to);
@@ -109,25 +107,21 @@ fn copies(
             }
             CopyDirection::ToHost => work
                 .steps
-                .download(On::Compute, device.address, host.bytes()),
+                .download(On::Compute, device.address, host.values),
             CopyDirection::Both => {
-                let back = HostBuffer::owned(&mut work, kind, len)?.bytes();
+                let back = work.host_copy(memory, &problem.pattern)?.values;
                 let (from, wrong_there) = there(&mut work, problem, CopyDirection::ToHost, back)?;
                 wrong.push(wrong_there);
                 work.steps.download(On::Down, from.address, back);
-                work.steps.upload(On::Compute, host.bytes(), device.address);
+                work.steps.upload(On::Compute, host.values, device.address);
                 work.steps.wait(On::Down);
             }
             CopyDirection::InPlace => {
                 let blocks = 4 * gpu.properties().multiprocessors;
                 let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
                     .arg(device.address)
-                    .arg(host.device_address()?)
+                    .arg(host.mapped()?)
                     .arg(len as u64);
-                work.steps.call(move |_| {
-                    host.touch();
-                    host.prefetch()
-                });
                 work.steps.kernel(read);
             }
         }
@@ -145,14 +139,14 @@ fn copies(
 /// # Errors
 /// Errors of CUDA, and any direction but [`CopyDirection::ToDevice`] and [`CopyDirection::ToHost`].
 pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made {
-    let words = match way {
-        CopyDirection::ToDevice => "to the device",
-        CopyDirection::ToHost => "to the host",
+    let (direction, words) = match way {
+        CopyDirection::ToDevice => (Direction::Up, "to the device"),
+        CopyDirection::ToHost => (Direction::Down, "to the host"),
         _ => return Err(format!("no copy {way:?} is staged").into()),
     };
     let bytes = problem.pattern.len();
     let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
-    let threads = threads_to_try(bytes);
+    let threads = threads_to_try(bytes, rayon::current_num_threads());
     let names: Vec<String> = (threads.iter()).map(|n| format!("{n} threads")).collect();
     let make = |at: usize| {
         let mut work = Prepared::new(gpu)?;
@@ -161,20 +155,12 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made
             .values;
         let (device, wrong) = there(&mut work, problem, way, host)?;
         work.check_by(move |memory| Ok(verified(wrong(memory)?)));
-        let block = Block::whole(host, device.address);
-        let (uploads, downloads) = match way {
-            CopyDirection::ToHost => (Vec::new(), vec![block]),
-            _ => (vec![block], Vec::new()),
-        };
-        let stages = vec![Stage {
-            uploads,
-            compute: None,
-            downloads,
-        }];
-        let (threads, bytes) = (threads[at], block_bytes(bytes, threads[at]));
         // SAFETY: both sides hold as many bytes, and live in the routine.
-        let staging = unsafe { Staging::new(gpu, stages, Downloads::Last, threads, bytes) }?;
-        work.run_staging(staging);
+        let staging = unsafe { Staging::new(gpu, direction, host, device.address, threads[at]) }?;
+        let staging = RefCell::new(staging);
+        work.steps.call(move |_| staging.borrow_mut().run());
+        // Copies are on streams of their own.
+        work.poison(|memory| Ok(memory.gpu().synchronize()?));
         Ok(work)
     };
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
@@ -186,8 +172,8 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made
 /// The number of bytes that are wrong where a copy ends.
 type Wrong = Box<dyn Fn(&Memory) -> Result<usize, CudaError>>;
 
-/// The device's side of a copy. The pattern lies where the copy starts, and is poisoned and compared
-/// where it ends.
+/// The device's side of a copy, whose other side is `host`, a copy of the pattern. It is poisoned and
+/// compared where the copy ends.
 fn there(
     work: &mut Prepared,
     problem: &Rc<Transfer>,
@@ -210,8 +196,6 @@ fn there(
         };
         return Ok((device, Box::new(wrong)));
     }
-    // SAFETY: as above.
-    unsafe { (*host).copy_from_slice(&problem.pattern) };
     let device = work.alloc(problem.pattern.len())?;
     work.poison(move |memory| Ok(poisoned.poison_device(memory, device)?));
     let wrong = move |memory: &Memory| judge.differences_on_device(memory, device);

@@ -13,7 +13,7 @@ use crate::workload::matmul::precision::format::{FP8_SCALE, Format};
 use crate::workload::matmul::precision::problem::PRECISION;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::prepare::{
-    Algorithm, Arithmetic, Device, Epilogue, LtProduct, Operand, Prepared, Product, Workspace,
+    Algorithm, Device, Epilogue, LtProduct, Operand, Prepared, Product, Workspace,
 };
 use crate::workload::routine::{Made, RoutineError};
 
@@ -80,7 +80,6 @@ fn fp8(
         a: matrix(a, FP8, false),
         b: matrix(b, FP8, true),
         c: matrix(c, F32, false),
-        arithmetic: Arithmetic::Plain,
         factor: 1.0 / (FP8_SCALE * FP8_SCALE),
         epilogue: Epilogue::Nothing,
         added: None,

@@ -66,14 +66,6 @@ pub(super) fn accumulation_bound(k: usize, in_tensor_core: usize) -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn costs_of_a_known_order() {
-        let million = 1024.0 * 1024.0;
-        assert_eq!(cost_half(1024).bytes, Some(8.0 * million));
-        assert_eq!(cost_quarter(1024).bytes, Some(6.0 * million));
-        assert_eq!(cost_quarter(1024).flop, problem::cost(1024).flop);
-    }
-
     /// Figures of an H200 at order 8192: three TF32 products 2.3e-5, SGEMM 1.8e-6.
     #[test]
     fn the_bound_holds_for_what_was_measured() {

@@ -76,7 +76,6 @@ impl Layer {
             a: operand(a, m, k),
             b: operand(w, n, k).t(),
             c: operand(&self.c, m, n),
-            arithmetic: Arithmetic::Plain,
             factor: 1.0,
             epilogue: match (self.shape.bias, self.shape.relu) {
                 (false, _) => Epilogue::Nothing,

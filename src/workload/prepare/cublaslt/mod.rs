@@ -5,5 +5,5 @@ mod handles;
 mod product;
 
 pub(crate) use product::{
-    Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
+    Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };

@@ -256,15 +256,6 @@ pub(super) fn algorithms(
         .collect())
 }
 
-/// How products of f32 operands are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    /// In the format of the operands, f32 or BF16. Sums are in f32.
-    Plain,
-    /// f32 on tensor cores, which use 10 bits of its fraction.
-    Tf32,
-}
-
 /// A row-major matrix without gaps in device memory, used as it is or transposed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operand {
@@ -313,7 +304,6 @@ pub(crate) struct Product {
     pub(crate) a: Operand,
     pub(crate) b: Operand,
     pub(crate) c: Operand,
-    pub(crate) arithmetic: Arithmetic,
     /// What the product is multiplied by.
     pub(crate) factor: f32,
     pub(crate) epilogue: Epilogue,
@@ -331,10 +321,7 @@ pub(crate) struct Product {
 pub(super) fn description(product: &Product) -> Result<Description, CublasError> {
     use sys::cublasLtEpilogue_t as Kind;
     use sys::cublasLtMatmulDescAttributes_t as Attribute;
-    let description = Description::new(match product.arithmetic {
-        Arithmetic::Plain => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-        Arithmetic::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-    })?;
+    let description = Description::new(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)?;
     // `CUBLAS_OP_N` is 0, `CUBLAS_OP_T` 1. The library's first operand is B, which by columns is
     // its transpose already; so a transposed one is the transpose once more.
     let of_first = i32::from(product.b.transposed);

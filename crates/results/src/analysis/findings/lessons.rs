@@ -224,19 +224,6 @@ const LESSONS: &[Lesson] = &[
         ..PAIR
     },
     Lesson {
-        id: "staging.{}",
-        slow: |role| {
-            let computes = role.does == Measures::Computes && role.threads.is_none();
-            computes && role.data == Residency::Ordinary && role.method.is_none()
-        },
-        fast: staged,
-        blank: not_staged,
-        at: Largest,
-        does: "staging the copies of {work} through pinned buffers, by several threads,",
-        technique: Some(Technique::Stage),
-        ..PAIR
-    },
-    Lesson {
         id: "copies.many",
         slow: |role| role.pieces > 1 && role.method.is_none(),
         fast: |role| plain(role, CopyDirection::ToDevice) && role.data == Residency::Pinned,

@@ -1,0 +1,238 @@
+//! Copies of ordinary memory by several threads, each through pinned buffers of its own. The driver
+//! copies such memory through one buffer on one thread.
+//!
+//! The device's copies touch only the pinned buffers, which live as long as the work on the streams:
+//! after an error or a panic nothing is in flight on memory that may be freed.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice};
+use rayon::prelude::*;
+
+use crate::device::Gpu;
+use crate::device::copies_and_events::{pinned_mut, record, synchronize, wait};
+use crate::timing::{CudaError, bind};
+use crate::workload::prepare::{Block, Direction};
+
+/// Pinned buffers per thread: while the device copies one, the thread fills or empties the other.
+const SLOTS: usize = 2;
+/// Bytes of a buffer, and upper bound on those of a block. All buffers together should stay in the
+/// CPU's last-level cache, which the device then copies from and to.
+const LARGEST: usize = 1 << 20;
+/// Below this a block takes longer to be enqueued than to be copied.
+const SMALLEST: usize = 1 << 16;
+/// From this many bytes on the number of threads is not tried, since each way needs memory of its
+/// own.
+const MANY_FROM: usize = 64 << 20;
+/// With this many threads the link no longer waits for them.
+const MOST_THREADS: usize = 16;
+
+/// Bytes of a block where `threads` threads share out `bytes`.
+fn block_bytes(bytes: usize, threads: usize) -> usize {
+    (bytes / (SLOTS * threads)).clamp(SMALLEST, LARGEST)
+}
+
+/// The numbers of threads to try for `bytes` on this many cores. One core is left to the calling
+/// thread.
+pub(super) fn threads_to_try(bytes: usize, cores: usize) -> Vec<usize> {
+    let most = cores.saturating_sub(1).clamp(1, MOST_THREADS);
+    if bytes >= MANY_FROM {
+        return vec![most];
+    }
+    let mut tried: Vec<usize> = [1, 4, 8, MOST_THREADS]
+        .into_iter()
+        .map(|threads| threads.min(most))
+        .filter(|threads| *threads == 1 || bytes >= threads * SMALLEST)
+        .collect();
+    tried.dedup();
+    tried
+}
+
+/// The buffers of a thread, and the stream that it copies on.
+struct Lane {
+    stream: Arc<CudaStream>,
+    slots: [Slot; SLOTS],
+}
+
+struct Slot {
+    memory: PinnedHostSlice<u8>,
+    /// The device has filled or emptied the buffer.
+    done: CudaEvent,
+    /// A download to be copied from the buffer to its place once it has arrived.
+    pending: Option<Block>,
+}
+
+/// A prepared copy. It holds addresses, not memory: its owner keeps that alive and in place.
+pub(super) struct Staging {
+    gpu: Rc<Gpu>,
+    direction: Direction,
+    begun: CudaEvent,
+    lanes: Vec<Lane>,
+    blocks: Vec<Block>,
+}
+
+impl Staging {
+    /// Prepares the copy for `threads` threads.
+    ///
+    /// # Safety
+    /// As long as this lives, as many bytes as `host` has must be valid in host and device memory, and
+    /// used by nothing else while it runs.
+    pub(super) unsafe fn new(
+        gpu: &Rc<Gpu>,
+        direction: Direction,
+        host: *mut [u8],
+        device: CUdeviceptr,
+        threads: usize,
+    ) -> Result<Self, CudaError> {
+        gpu.bind()?;
+        let bytes = block_bytes(host.len(), threads);
+        let blocks = (0..host.len()).step_by(bytes).map(|start| {
+            let from = host.cast::<u8>().wrapping_add(start);
+            let block = std::ptr::slice_from_raw_parts_mut(from, bytes.min(host.len() - start));
+            Block::whole(block, device + start as CUdeviceptr)
+        });
+        let slot = || -> Result<Slot, CudaError> {
+            let mut memory = gpu.alloc_pinned(bytes.min(host.len()))?;
+            // Writing it makes the system provide the pages before anything is timed.
+            pinned_mut(&mut memory)?.fill(0);
+            Ok(Slot {
+                memory,
+                done: gpu.new_event()?,
+                pending: None,
+            })
+        };
+        // Uploads share one direction of the link, and keep their order.
+        let up = gpu.new_stream()?;
+        let lane = |_| -> Result<Lane, CudaError> {
+            Ok(Lane {
+                stream: match direction {
+                    Direction::Up => up.clone(),
+                    Direction::Down => gpu.new_stream()?,
+                },
+                slots: [slot()?, slot()?],
+            })
+        };
+        Ok(Self {
+            gpu: Rc::clone(gpu),
+            direction,
+            begun: gpu.new_event()?,
+            lanes: (0..threads).map(lane).collect::<Result<_, _>>()?,
+            blocks: blocks.collect(),
+        })
+    }
+
+    /// Copies everything and waits for its end, also after an error.
+    pub(super) fn run(&mut self) -> Result<(), CudaError> {
+        let copied = self.copy();
+        // Without an error the threads have waited for all their copies. After one, some may still be in
+        // flight.
+        let waited = match &copied {
+            Ok(()) => Ok(()),
+            Err(_) => self.wait_for_copies(),
+        };
+        for slot in self.lanes.iter_mut().flat_map(|lane| &mut lane.slots) {
+            slot.pending = None;
+        }
+        copied.and(waited)
+    }
+
+    fn copy(&mut self) -> Result<(), CudaError> {
+        record(&self.begun, self.gpu.stream())?;
+        let (context, begun, direction) = (self.gpu.context(), &self.begun, self.direction);
+        let (blocks, next) = (&self.blocks, AtomicUsize::new(0));
+        let take = || blocks.get(next.fetch_add(1, Ordering::Relaxed));
+        let on_this_thread = |lane: &mut Lane| {
+            bind(context)?;
+            wait(&lane.stream, begun)?;
+            lane.copy(direction, take)
+        };
+        match &mut self.lanes[..] {
+            [lane] => on_this_thread(lane),
+            lanes => (lanes.par_iter_mut().with_max_len(1)).try_for_each(on_this_thread),
+        }
+    }
+
+    fn wait_for_copies(&self) -> Result<(), CudaError> {
+        let each = self.lanes.iter().map(|lane| synchronize(&lane.stream));
+        // All of them, whatever the first says.
+        each.fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // After a panic, copies to or from the buffers may be in flight. Errors are those of earlier
+        // calls, which have reported them.
+        let _ = self.wait_for_copies();
+    }
+}
+
+impl Lane {
+    /// Copies blocks until `take` gives none.
+    fn copy<'a>(
+        &mut self,
+        direction: Direction,
+        take: impl Fn() -> Option<&'a Block>,
+    ) -> Result<(), CudaError> {
+        let mut at = 0;
+        while let Some(&block) = take() {
+            let slot = &mut self.slots[at];
+            at = (at + 1) % SLOTS;
+            slot.settle()?;
+            let buffer = pinned_mut(&mut slot.memory)?.as_mut_ptr();
+            // SAFETY: promised to `Staging::new`; a buffer has room for a block, is this thread's, and
+            // idle. It stays as it is until `done`, which the next `settle` waits for.
+            unsafe {
+                match direction {
+                    Direction::Up => block.host.copy_to_nonoverlapping(buffer, block.width),
+                    Direction::Down => slot.pending = Some(block),
+                }
+                let staged = Block {
+                    host: buffer,
+                    ..block
+                };
+                staged.enqueue(direction, self.stream.cu_stream())?;
+            }
+            record(&slot.done, &self.stream)?;
+        }
+        for _ in 0..SLOTS {
+            self.slots[at].settle()?;
+            at = (at + 1) % SLOTS;
+        }
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// Waits until the device is done with the buffer, and copies a download to its place.
+    fn settle(&mut self) -> Result<(), CudaError> {
+        self.done
+            .synchronize()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        if let Some(block) = self.pending.take() {
+            let buffer = pinned_mut(&mut self.memory)?.as_ptr();
+            // SAFETY: promised to `Staging::new`; the device is done with the buffer.
+            unsafe { block.host.copy_from_nonoverlapping(buffer, block.width) };
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_small_enough_for_every_thread_and_large_enough_for_a_copy() {
+        assert_eq!(block_bytes(1 << 10, 1), SMALLEST);
+        assert_eq!(block_bytes(1 << 30, 16), LARGEST);
+        assert_eq!(block_bytes(8 << 20, 16), 1 << 18);
+        assert_eq!(threads_to_try(1 << 10, 16), [1]);
+        assert_eq!(threads_to_try(8 << 20, 16), [1, 4, 8, 15]);
+        assert_eq!(threads_to_try(8 << 20, 2), [1]);
+        assert_eq!(threads_to_try(1 << 30, 16), [15]);
+    }
+}

@@ -5,7 +5,7 @@ use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::timing::Rate;
-use crossover::workload::mlp_training::{self, Training, cpu, forward, gpu};
+use crossover::workload::mlp_training::{self, Training, cpu, gpu};
 
 use super::networks::Network;
 
@@ -34,7 +34,7 @@ pub(crate) fn group() -> Group<Training> {
     .words("the training step", "kernel");
     let forward = |name, method, launches: Launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            forward::forward(gpu, problem, launches)
+            gpu::forward(gpu, problem, launches)
         })
         .awaited()
         .launches(launches)

@@ -6,7 +6,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu, unfused};
+use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(
@@ -50,7 +50,7 @@ pub(crate) fn group() -> Group<NestedSine> {
                 .sizes(sizes.up_to(1 << 22, 1 << 26, 1 << 32)),
         )
         .with(
-            Implementation::cpu("simd-passes", unfused::cpu)
+            Implementation::cpu("simd-passes", cpu::in_passes)
                 .method("a pass over memory per sine")
                 .no_answer()
                 .cost(nested_sine::cost_per_kernel)
@@ -81,7 +81,7 @@ pub(crate) fn group() -> Group<NestedSine> {
             },
         )
         .with(
-            Implementation::gpu("per-kernel-transfer", Wall, unfused::transfer)
+            Implementation::gpu("per-kernel-transfer", Wall, gpu::transfer_per_kernel)
                 .data(Pageable)
                 .no_answer()
                 .cost(nested_sine::cost_transfer_per_kernel)

@@ -1,19 +1,116 @@
-//! A batch, its labels, and the state that a step starts from.
+//! The network, its cost, a batch with its labels, and the state that a step starts from.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::matmul::uniform;
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, model};
-use crate::workload::mlp_training::reference::Reference;
-use crate::workload::network::{LINEAR, Model, kernels::NETWORK, reference::wide};
+use crate::workload::mlp_training::verify::Reference;
+use crate::workload::network::cost::RowCost;
+use crate::workload::network::model::{Kept, Model};
+use crate::workload::network::{Format, LINEAR, kernels::NETWORK, reference::wide};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
 use crate::workload::routine::{Workload, visit_f32};
 use crossover_arithmetic::adamw::{Counter, State};
+
+/// Values of one input.
+pub(super) const INPUTS: usize = 1024;
+/// Values between the two layers.
+pub(super) const HIDDEN: usize = 2048;
+/// Classes, and logits of one input.
+pub(super) const CLASSES: usize = 512;
+/// Parameters of both layers.
+pub(super) const PARAMETERS: usize = HIDDEN * (INPUTS + 1) + CLASSES * (HIDDEN + 1);
+
+/// Names of the products that give the gradients of a layer's weights and of its inputs, the last
+/// layer's first.
+pub(super) const GRADIENTS: [[&str; 2]; 2] = [
+    ["gradient of W2", "gradient of the activations"],
+    ["gradient of W1", "gradient of the inputs"],
+];
+
+/// Both layers: the first has ReLU behind it. Gradients and moments lie in the order of the
+/// parameters.
+pub(super) fn model() -> Model {
+    let mut model = Model::default();
+    let of = [
+        (INPUTS, Kept::Narrow),
+        (HIDDEN, Kept::Relu),
+        (CLASSES, Kept::Wide),
+    ];
+    let [inputs, hidden, logits] = of.map(|(width, kept)| model.activation(width, kept));
+    model.linear("activations", [inputs, hidden], None);
+    model.linear("logits", [hidden, logits], None);
+    model
+}
+
+/// Where the first layer's weights lie, its bias, and the second layer's.
+pub(super) fn ranges() -> [Range<usize>; 4] {
+    let model = model();
+    let ranges = (model.linears()).flat_map(|(of, ..)| [of.weights.clone(), of.bias.clone()]);
+    let ranges: Vec<_> = ranges.collect();
+    ranges.try_into().expect("two layers")
+}
+
+/// Bytes of each of its tensors.
+pub fn tensor_bytes() -> Vec<usize> {
+    ranges().map(|range| range.len() * size_of::<f32>()).into()
+}
+
+/// Terms of the longest sums of a step, which run over the hidden layer or over the batch.
+pub(super) fn longest_sum(batch: usize) -> usize {
+    HIDDEN.max(batch)
+}
+
+/// Cost of the forward pass in five kernels: parameters are read once, and each bias and ReLU reads and
+/// writes once more what it is applied to.
+pub fn cost_forward(batch: u64) -> Cost {
+    let mut row = RowCost::new(Format::F32, false);
+    row.forward(&model());
+    row.of_rows(batch, row.element * PARAMETERS)
+}
+
+/// Cost of a step. The loss reads the logits and writes their gradient, one by one in three kernels
+/// in two passes more. Parameters are read once (W2 twice), their gradient is written, and the update
+/// has seven passes (one by one in eight kernels 18), and with BF16 one that writes the copies.
+fn step(batch: u64, format: Format, fused: bool) -> Cost {
+    let (mut row, model) = (RowCost::new(format, fused), model());
+    row.forward(&model);
+    row.backward(&model);
+    let (of_loss, of_update, kernels) = if fused { (1, 7, 2) } else { (3, 18, 11) };
+    row.add(0, CLASSES * (4 + row.element * of_loss), kernels);
+    let copies = if format == Format::Bf16 { 2 } else { 0 };
+    let parameters = PARAMETERS * (row.element + 4 + 4 * of_update + copies);
+    let [_, _, w2, _] = ranges();
+    row.of_rows(batch, parameters + row.element * w2.len())
+}
+
+/// Cost of a step in nine kernels: five products, the loss, the sums of two biases (one of them
+/// with the derivative of ReLU), the update.
+pub fn cost(batch: u64) -> Cost {
+    step(batch, Format::F32, true)
+}
+
+/// As [`cost`], where products read BF16: half of the bytes, except of the logits themselves, the
+/// gradient of the parameters and their update, which also writes the copies.
+pub fn cost_bf16(batch: u64) -> Cost {
+    step(batch, Format::Bf16, true)
+}
+
+/// As [`cost`], in one kernel per operation: 22.
+pub fn cost_eager(batch: u64) -> Cost {
+    step(batch, Format::F32, false)
+}
+
+/// Bytes of inputs and labels on their way to the device, and of the loss on its way back.
+pub fn link_bytes(batch: u64) -> LinkBytes {
+    LinkBytes::new((4 * batch * (INPUTS as u64 + 1)) as f64, 4.0)
+}
 
 /// The kernels of the loss and the update.
 pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu");
@@ -119,5 +216,18 @@ impl Workload for Training {
         for label in &self.labels {
             visit(&label.to_le_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::network::model::assert_ranges;
+
+    #[test]
+    fn every_range_is_aligned() {
+        assert_eq!(PARAMETERS, 3_148_288);
+        assert_eq!(model().parameters, PARAMETERS);
+        assert_ranges(&model());
     }
 }

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
 
 use crate::workload::mlp_training::cpu;
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, ranges};
-use crate::workload::mlp_training::problem::{MLP_TRAINING, Training};
-use crate::workload::mlp_training::reference::Reference;
-use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::mlp_training::problem::{
+    CLASSES, HIDDEN, INPUTS, MLP_TRAINING, PARAMETERS, Training, ranges,
+};
+use crate::workload::mlp_training::verify::{Outputs, Reference, verified};
 use crate::workload::network::Format;
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::routine::Workload;

@@ -1,4 +1,4 @@
-//! The check of a step: its loss, its activations and logits, every gradient before the update,
+//! A step in float64, and the check of a step: its loss, its activations and logits, every gradient before the update,
 //! and the update by itself.
 //!
 //! **Relative to what.** A value's error counts relative to the size that its sum would have if
@@ -39,16 +39,196 @@
 //! about gradients. It is compared with float64 given the gradients that were computed. Each of
 //! its results comes from at most eight roundings to f32.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use ndarray::{Array2, Axis};
 use rayon::prelude::*;
 
 use crate::model::Verified;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::mlp_training::gradients::{HIDDEN_BOUND, gradients};
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS, longest_sum};
-use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::{Format, Part, largest};
+use crate::workload::mlp_training::problem::{
+    CLASSES, HIDDEN, INPUTS, PARAMETERS, Training, longest_sum, model, ranges,
+};
+use crate::workload::network::{Format, Part, largest, reference::InFloat64, rms};
 use crossover_arithmetic::adamw::State;
-use crossover_arithmetic::error::{largest_relative, worse};
+use crossover_arithmetic::error::{self, largest_relative, relative, worse};
+
+/// What a step computes, in float64, from the same inputs and parameters.
+pub(super) struct Reference {
+    pub(super) inputs: Array2<f64>,
+    /// Before ReLU.
+    pub(super) hidden: Array2<f64>,
+    pub(super) logits: Array2<f64>,
+    pub(super) loss: f64,
+    /// Of the loss, with respect to what ReLU gave.
+    pub(super) of_hidden: Array2<f64>,
+    /// Of the loss, with respect to the parameters.
+    pub(super) gradients: Vec<f64>,
+    pub(super) scales: Scales,
+}
+
+/// What errors count relative to, as this module says.
+pub(super) struct Scales {
+    /// Root mean squares: of the inputs, before and behind ReLU, and of the logits.
+    pub(super) inputs: f64,
+    pub(super) hidden: f64,
+    pub(super) activated: f64,
+    pub(super) logits: f64,
+    /// Of each column of the gradient with respect to the logits: independent terms, and the
+    /// probabilities, which have a common sign.
+    pub(super) columns_of_logits: Vec<f64>,
+    /// Of a row of the gradient with respect to what ReLU gave, squared.
+    pub(super) rows_of_hidden: Vec<f64>,
+}
+
+impl Reference {
+    /// A step on `inputs`, row by row, with the class of each row.
+    pub(super) fn of(inputs: Vec<f64>, labels: &[u32], parameters: &[f64]) -> Self {
+        let model = model();
+        let network = InFloat64 {
+            model: &model,
+            parameters,
+        };
+        let inputs = Array2::from_shape_vec((labels.len(), INPUTS), inputs).expect("whole rows");
+        let values = network.forward(inputs, &[]);
+        let (loss, of_logits) = cross_entropy(&values[2], labels);
+        let gradients = network.backward(&values, of_logits);
+        let [inputs, hidden, logits] = values.try_into().expect("two layers");
+        let [_, of_hidden, of_logits] = gradients.activations.try_into().expect("two layers");
+        let [.., w2, b2] = ranges();
+        let of = |values: &Array2<f64>| rms(values.as_slice().expect("row by row"));
+        let squares = of_logits.mapv(|g| g * g);
+        let mut labelled = vec![0.0; CLASSES];
+        for &label in labels {
+            labelled[label as usize] += 1.0 / labels.len() as f64;
+        }
+        let sums = gradients.parameters[b2].iter().zip(labelled);
+        let columns = squares.sum_axis(Axis(0)).into_iter().zip(sums);
+        let square_of_w2 = rms(&parameters[w2]).powi(2);
+        let scales = Scales {
+            inputs: of(&inputs),
+            hidden: of(&hidden),
+            activated: of(&hidden.mapv(|z| z.max(0.0))),
+            logits: of(&logits),
+            columns_of_logits: columns
+                .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
+                .collect(),
+            rows_of_hidden: (squares.sum_axis(Axis(1)) * square_of_w2).to_vec(),
+        };
+        Self {
+            inputs,
+            hidden,
+            logits,
+            loss,
+            of_hidden,
+            gradients: gradients.parameters,
+            scales,
+        }
+    }
+}
+
+/// The mean loss, and its gradient.
+fn cross_entropy(logits: &Array2<f64>, labels: &[u32]) -> (f64, Array2<f64>) {
+    let batch = labels.len() as f64;
+    let mut loss = 0.0;
+    let mut gradient = logits.clone();
+    for (mut row, &label) in gradient.rows_mut().into_iter().zip(labels) {
+        let largest = row.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
+        let sum: f64 = row.iter().map(|z| (z - largest).exp()).sum();
+        let normal = largest + sum.ln();
+        loss += (normal - row[label as usize]) / batch;
+        row.mapv_inplace(|z| (z - normal).exp() / batch);
+        row[label as usize] -= 1.0 / batch;
+    }
+    (loss, gradient)
+}
+
+/// Of activations, in units of [`Format::unit`].
+const HIDDEN_BOUND: f64 = 9.0;
+/// Of the gradients of W2, b2, W1 and b1.
+const W2_BOUND: f64 = 18.0;
+const B2_BOUND: f64 = 3.0;
+const W1_BOUND: f64 = 15.0;
+const B1_BOUND: f64 = 9.0;
+
+/// One gradient, a matrix or a bias, whose rows are single values, each relative to its scale; the
+/// bound is in units of [`Format::unit`].
+fn compared(
+    name: &'static str,
+    (found, expected): (&[f32], &[f64]),
+    scale: &[f64],
+    bound: f64,
+) -> Part {
+    let width = found.len() / scale.len();
+    let rows = (found.par_chunks(width))
+        .zip(expected.par_chunks(width))
+        .zip(scale);
+    let errors = rows.map(|((found, expected), scale)| {
+        relative(error::largest(found, expected, f64::NEG_INFINITY), *scale)
+    });
+    Part::new(name, errors.reduce(|| 0.0, worse), bound)
+}
+
+/// The four gradients, given the activations that were computed.
+fn gradients(problem: &Training, format: Format, hidden: &[f32], found: &[f32]) -> Vec<Part> {
+    let scales = &problem.reference().scales;
+    let e = format.unit(longest_sum(problem.batch));
+    let (expected, let_through) = corrected(problem, HIDDEN_BOUND * e * scales.hidden, hidden);
+    let times = |scale: &[f64], factor: f64| scale.iter().map(|s| s * factor).collect::<Vec<_>>();
+    let of_w2 = times(&scales.columns_of_logits, scales.activated);
+    let of_w1 = times(&let_through, scales.inputs);
+    let [w1, b1, w2, b2] = ranges();
+    let of = |range: &Range<usize>| (&found[range.clone()], &expected[range.clone()]);
+    vec![
+        compared("gradient of W2", of(&w2), &of_w2, W2_BOUND * e),
+        compared(
+            "gradient of b2",
+            of(&b2),
+            &scales.columns_of_logits,
+            B2_BOUND * e,
+        ),
+        compared("gradient of W1", of(&w1), &of_w1, W1_BOUND * e),
+        compared("gradient of b1", of(&b1), &let_through, B1_BOUND * e),
+    ]
+}
+
+/// The gradients, with the derivative of the activations that were computed where both derivatives are
+/// right: where a pre-activation is this near to zero. And the scale of each column of the gradient
+/// behind ReLU, as far as that lets it through.
+fn corrected<'a>(problem: &'a Training, near: f64, hidden: &[f32]) -> (Cow<'a, [f64]>, Vec<f64>) {
+    let reference = problem.reference();
+    let [w1, b1, ..] = ranges();
+    let mut gradients = Cow::Borrowed(&reference.gradients[..]);
+    let mut let_through = vec![0.0; HIDDEN];
+    let rows = reference
+        .hidden
+        .rows()
+        .into_iter()
+        .zip(hidden.chunks_exact(HIDDEN));
+    for (row, (z, h)) in rows.enumerate() {
+        let square = reference.scales.rows_of_hidden[row];
+        for (column, (z, h)) in z.into_iter().zip(h).enumerate() {
+            let (mut on, found) = (*z > 0.0, *h > 0.0);
+            if found != on && z.abs() <= near {
+                on = found;
+                let gradients = gradients.to_mut();
+                let sign = if found { 1.0 } else { -1.0 };
+                let change = sign * reference.of_hidden[[row, column]];
+                gradients[b1.start + column] += change;
+                let of_column = &mut gradients[w1.start + column * INPUTS..][..INPUTS];
+                for (g, x) in of_column.iter_mut().zip(reference.inputs.row(row)) {
+                    *g += change * x;
+                }
+            }
+            let_through[column] += if on { square } else { 0.0 };
+        }
+    }
+    let_through
+        .iter_mut()
+        .for_each(|squares: &mut f64| *squares = squares.sqrt());
+    (gradients, let_through)
+}
 
 /// Of the logits; and of the loss, relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;

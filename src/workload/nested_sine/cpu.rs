@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::problem::NestedSine;
+use crate::workload::nested_sine::format::{POISON, Sine};
+use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, choose};
@@ -82,12 +82,46 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
     ))
 }
 
+/// Nested sine as a library computes it that does not fuse: four passes over memory in the vectors of
+/// [`simd`], on all cores, between two arrays.
+pub fn in_passes(problem: &Rc<NestedSine>) -> Made {
+    /// A smaller problem stays on one thread, as PyTorch has it.
+    const GRAIN: usize = 1 << 15;
+    let isa = Isa::best();
+    let n = problem.len();
+    let threads = match n <= GRAIN {
+        true => Threads::One,
+        false => Threads::all(),
+    };
+    let share = n.div_ceil(threads.count()).next_multiple_of(1 << 10);
+    let plan = Plan {
+        grain: share.max(GRAIN),
+        stores: Stores::Cached,
+    };
+    let pass = move |x: &[f32], y: &mut [f32], _| isa.sine(x, y);
+    let (input, judge) = (problem.clone(), problem.clone());
+    let mut between = vec![0.0; n];
+    Ok(Box::new(OnCpu {
+        output: vec![0.0; n],
+        poison: POISON,
+        threads,
+        compute: move |threads: &Threads, y: &mut [f32]| {
+            share_out(threads, plan, input.input(), &mut between, &pass);
+            share_out(threads, plan, &between, y, &pass);
+            share_out(threads, plan, y, &mut between, &pass);
+            share_out(threads, plan, &between, y, &pass);
+        },
+        check: move |y: &[f32]| judge.compare(ACCURATE, |window| Ok(y[window].to_vec())),
+        notes: vec![format!("{}, {PASSES} passes", isa.name())],
+    }))
+}
+
 /// How the elements are shared out and stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+struct Plan {
     /// Elements per task. A problem that is no larger stays on the calling thread.
-    pub(super) grain: usize,
-    pub(super) stores: Stores,
+    grain: usize,
+    stores: Stores,
 }
 
 impl fmt::Display for Plan {
@@ -163,7 +197,7 @@ fn routine<T: Sine>(
 }
 
 /// Each task by `compute` on one of the threads.
-pub(super) fn share_out<T: Sine>(
+fn share_out<T: Sine>(
     threads: &Threads,
     Plan { grain, stores }: Plan,
     x: &[T],

@@ -1,8 +1,8 @@
 //! The differences between nested sines of f32 and of f64.
 
 use crate::device::kernel::Source;
-use crate::workload::nested_sine::input;
-use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE, NESTED_SINE_F64};
+use crate::workload::nested_sine::gpu::{Kernel, NESTED_SINE, NESTED_SINE_F64};
+use crate::workload::nested_sine::problem;
 use crate::workload::number::Number;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
@@ -51,7 +51,7 @@ impl Sine for f32 {
     }
 
     fn adversarial() -> Vec<Self> {
-        input::adversarial()
+        problem::adversarial()
     }
 }
 
@@ -77,7 +77,7 @@ impl Sine for f64 {
     /// Those of f32, whose multiples of π/2 are not the nearest in float64, the nearest themselves, and
     /// what only float64 has.
     fn adversarial() -> Vec<Self> {
-        let mut all: Vec<f64> = input::adversarial().into_iter().map(f64::from).collect();
+        let mut all: Vec<f64> = problem::adversarial().into_iter().map(f64::from).collect();
         for k in 1..=18_000 {
             let multiple = f64::from(k) * std::f64::consts::FRAC_PI_2;
             all.extend([multiple, -multiple.next_up(), multiple.next_down()]);

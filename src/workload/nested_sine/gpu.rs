@@ -1,17 +1,58 @@
-//! Nested sine on data in device memory: one kernel per pass, the passes fused, the passes as a
-//! graph.
+//! Nested sine on the GPU: one kernel per pass, the passes fused, the passes as a graph; on data in
+//! device memory, and from host memory and back.
 
 use std::rc::Rc;
 
-use crate::device::Gpu;
-use crate::workload::nested_sine::format::{POISON_BYTE, Sine};
-use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE};
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::{Gpu, kernel::Source};
+use crate::model::Verified;
+use crate::timing::Launch;
+use crate::workload::nested_sine::format::{POISON, POISON_BYTE, Sine};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::verify::ACCURATE;
-use crate::workload::prepare::{Device, Prepared};
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::number::in_format;
+use crate::workload::prepare::pieces::cut;
+use crate::workload::prepare::{
+    Device, EndToEnd, HostMemory, On, Places, Prepared, Stage, Stages, Steps, end_to_end, kernels,
+};
+use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
-pub use crate::workload::nested_sine::end_to_end::{from_host, from_pinned_ways};
+/// The kernels.
+pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
+/// That in float64.
+pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
+
+/// Threads per block: `THREADS` in the source.
+const THREADS: u64 = 128;
+
+/// A kernel, with the number of its vectors of 16 bytes per thread.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    pub(super) source: &'static Source,
+    pub(super) name: &'static str,
+    pub(super) vectors: u64,
+}
+
+impl Kernel {
+    /// On `n` elements of this type from and to device addresses that are multiples of 16.
+    pub(crate) fn launch<T>(
+        self,
+        gpu: &Gpu,
+        from: CUdeviceptr,
+        to: CUdeviceptr,
+        n: u64,
+    ) -> Result<Launch, RoutineError> {
+        let lanes = 16 / size_of::<T>() as u64;
+        let blocks = n.div_ceil(lanes * self.vectors * THREADS).max(1);
+        let blocks = u32::try_from(blocks)
+            .ok()
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
+        let launch = gpu.launch(self.source, self.name, blocks, THREADS as u32)?;
+        Ok(launch.arg(from).arg(to).arg(n))
+    }
+}
 
 const PASS: Kernel = Kernel {
     source: &NESTED_SINE,
@@ -61,7 +102,7 @@ fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineEr
 }
 
 /// The launches of [`per_kernel`].
-pub(super) const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
+const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
 
 /// Kernels on data that stays in device memory.
 fn resident<T: Sine>(
@@ -82,7 +123,7 @@ fn resident<T: Sine>(
 }
 
 /// Kernels from x to y, n elements each; those after the first in place, so that x stays as it is.
-pub(super) fn enqueue<T: Sine>(
+fn enqueue<T: Sine>(
     work: &mut Prepared,
     x: Device<T>,
     y: Device<T>,
@@ -96,4 +137,89 @@ pub(super) fn enqueue<T: Sine>(
         unsafe { work.steps.kernel(kernel) };
     }
     Ok(())
+}
+
+/// An upload, a kernel for each pass and a download, one after the other, from and to ordinary
+/// memory. It synchronises: time it on the wall clock.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+    let n = problem.len();
+    let mut work = Prepared::new(gpu)?;
+    let x = work.input(Some(HostMemory::Pageable), problem, |problem| {
+        problem.input()
+    })?;
+    let y = work.output::<f32>(n)?;
+    enqueue(&mut work, x, y, n, &KERNELS)?;
+    let result = work.host_output(HostMemory::Pageable, POISON, n)?;
+    // SAFETY: both sides have n values, and are the routine's.
+    unsafe { work.steps.download(On::Compute, y.address, result.values) };
+    work.waits = true;
+    let problem = problem.clone();
+    work.check_by(move |memory| problem.check_output(memory.values(result)?));
+    Ok(Box::new(work))
+}
+
+/// From host memory to host memory by the fused kernel. It synchronises: time it on the wall clock.
+///
+/// From pinned memory in the fastest way, that is a copy, the kernel and a copy; the kernel on the
+/// host's memory in place; or pieces whose copies both ways overlap with each other and with kernels.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn from_host<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, memory: HostMemory) -> Made {
+    end_to_end::from_host(gpu, problem, memory)
+}
+
+/// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
+///
+/// # Errors
+/// As [`from_host`].
+pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
+    end_to_end::ways(gpu, problem)
+}
+
+// SAFETY: a piece is a part of both arrays.
+unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
+    type Value = T;
+
+    const POISON: T = T::POISON;
+
+    fn words(&self) -> String {
+        format!("nested sine of {} values{}", self.len(), in_format::<T>())
+    }
+
+    fn operands(&self) -> Vec<&[T]> {
+        vec![self.input()]
+    }
+
+    fn result(&self) -> usize {
+        self.len()
+    }
+
+    fn check(&self, result: &[T]) -> Result<Verified, RoutineError> {
+        self.check_output(result)
+    }
+
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        let kernel = T::FUSED.launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
+        // SAFETY: input and output have as many values, and live in the routine.
+        unsafe { steps.kernel(kernel) };
+        Ok(())
+    }
+
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
+        let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
+            let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
+            let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;
+            Ok(Stage {
+                uploads: vec![from],
+                // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
+                compute: Some(Box::new(move |stream| unsafe { kernel.launch(stream) })),
+                downloads: vec![to],
+            })
+        };
+        cut(self.len(), pieces).map(stage).collect()
+    }
 }

@@ -2,19 +2,15 @@
 //! and copies take most of the time.
 
 pub mod cpu;
-mod end_to_end;
 mod format;
 pub mod gpu;
-mod input;
-mod kernel;
 mod problem;
-pub mod unfused;
 mod verify;
 
 pub use crossover_arithmetic::Isa;
 pub(super) use format::POISON;
 pub use format::Sine;
-pub use kernel::NESTED_SINE;
+pub use gpu::NESTED_SINE;
 pub use problem::{
     NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
     cost_vector, cost_vector_f64,

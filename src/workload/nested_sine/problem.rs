@@ -1,13 +1,18 @@
 //! The inputs, their cost, and which elements a check compares.
 
 use std::cell::OnceCell;
+use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
+
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::input;
-use crate::workload::number::in_f64;
+use crate::workload::number::{Number, in_f64};
+use crate::workload::prepare::seed;
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::sine;
 use crossover_arithmetic::sine_f64;
@@ -28,7 +33,7 @@ pub struct NestedSine<T: Sine = f32> {
 impl NestedSine {
     /// n inputs, 4n bytes of host memory.
     pub fn new(n: u64) -> Self {
-        Self::of(input::uniform(n as usize))
+        Self::of(uniform(n as usize))
     }
 
     /// The operation on given inputs.
@@ -40,7 +45,7 @@ impl NestedSine {
     /// of two and their neighbours, multiples of π/2 and their neighbours, large arguments,
     /// all with both signs.
     pub fn adversarial() -> Vec<f32> {
-        input::adversarial()
+        adversarial()
     }
 }
 
@@ -86,7 +91,7 @@ impl<T: Sine> NestedSine<T> {
 
 impl<T: Sine> Workload for NestedSine<T> {
     fn new(n: u64) -> Self {
-        Self::with(input::uniform(n as usize))
+        Self::with(uniform(n as usize))
     }
 
     fn host_bytes(n: u64) -> u64 {
@@ -161,4 +166,51 @@ pub fn cost_f64(n: u64) -> Cost {
 /// GPU.
 pub fn cost_vector_f64(n: u64) -> Cost {
     cost_f64(n).flop(f64::from(sine_f64::FLOP) * n as f64)
+}
+
+const SEED: u64 = 0x6e65_7374_6564;
+/// Elements of one random stream. Part of what the seed means.
+const STREAM: usize = 1 << 16;
+
+/// Inputs uniform in [-3, 3).
+fn uniform<T: Number>(n: usize) -> Vec<T> {
+    let mut x = vec![T::zero(); n];
+    let first = seed(SEED);
+    x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(first + i as u64);
+        T::fill_uniform(chunk, 3.0, &mut random);
+    });
+    x
+}
+
+/// The inputs that [`NestedSine::adversarial`] describes,
+/// 4,096 of them, one of each kind first.
+pub(super) fn adversarial() -> Vec<f32> {
+    let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
+    let mut all = vec![
+        f32::NAN,
+        f32::INFINITY,
+        f32::MAX,
+        f32::from_bits(1),
+        std::f32::consts::PI,
+        // Of all float32, the nearest to a multiple of π/2.
+        16_367_173.0 * 2f32.powi(72),
+        0.0,
+        f32::MIN_POSITIVE.next_down(),
+        f32::NAN.copysign(-1.0),
+    ];
+    all.extend(neighbours(crossover_arithmetic::sine::LARGE));
+    for exponent in -149..=127 {
+        all.extend(neighbours(2f64.powi(exponent) as f32));
+        all.push((1.618_034 * 2f64.powi(exponent)) as f32);
+    }
+    let magnitudes = 4096 / 2;
+    // Multiples of π/2, first one by one, then ever further apart up to 2^60.
+    let mut multiple = 1.0f64;
+    while all.len() < magnitudes {
+        all.extend(neighbours((multiple * FRAC_PI_2) as f32));
+        multiple = (multiple * 1.15).max(multiple + 1.0).floor();
+    }
+    all.truncate(magnitudes);
+    all.iter().flat_map(|&x| [x, -x]).collect()
 }

@@ -23,6 +23,5 @@ pub(crate) use compared::{Part, largest, rms};
 pub(crate) use cpu::OnCpu;
 pub(crate) use format::Format;
 pub(crate) use gpu::{Network, Order, fused_and_replayed};
-pub(crate) use model::Model;
 pub(crate) use tensor::{Element, Tensor};
 pub(crate) use tile::LINEAR;

@@ -6,8 +6,7 @@ use crate::model::Verified;
 use crate::workload::network::{Format, OnCpu, product::Products};
 use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::transformer::problem::Inference;
-use crate::workload::transformer::verify::verified;
+use crate::workload::transformer::problem::{Inference, verified};
 
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the
 /// widest vectors, shared out among the threads.

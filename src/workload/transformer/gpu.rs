@@ -8,8 +8,7 @@ use crate::model::Launches;
 use crate::workload::network::{Format, Network, Order, Tensor, fused_and_replayed};
 use crate::workload::prepare::{HostMemory, Prepared};
 use crate::workload::routine::Made;
-use crate::workload::transformer::problem::Inference;
-use crate::workload::transformer::verify::verified;
+use crate::workload::transformer::problem::{Inference, verified};
 
 /// A batch, launched one by one, in few kernels or as the graph of those.
 ///

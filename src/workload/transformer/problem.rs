@@ -1,4 +1,4 @@
-//! A batch of sequences, and the parameters of the network.
+//! The network, its cost, a batch of sequences, and the check of the logits.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -8,14 +8,81 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
+use crate::model::{Cost, LinkBytes, Verified};
 use crate::workload::matmul::uniform;
+use crate::workload::network::cost::RowCost;
 use crate::workload::network::layers::{ATTENTION, TRANSFORMER};
-use crate::workload::network::model::Model;
+use crate::workload::network::model::{HEADS, Kept, Kind, Model, QKV, SEQUENCE, WIDTH};
 use crate::workload::network::reference::{InFloat64, wide};
-use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::network::{Format, LINEAR, kernels::NETWORK, largest, rms};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, seed};
 use crate::workload::routine::{Workload, visit_f32};
-use crate::workload::transformer::model::{HEADS, HIDDEN, QKV, SEQUENCE, VOCABULARY, WIDTH, model};
+use crossover_arithmetic::error::worse;
+
+/// Different tokens, and logits of a position.
+const VOCABULARY: usize = 1000;
+/// Encoder layers.
+const LAYERS: usize = 4;
+/// Values of a token inside the feed-forward part.
+const HIDDEN: usize = 1024;
+
+/// Embedding, encoder layers x += attention(norm(x)), x += feed_forward(norm(x)), and logits of each
+/// position.
+fn model() -> Model {
+    let mut model = Model::default();
+    let mut of = |width, kept| model.activation(width, kept);
+    let [tokens, x, spare] = [1, WIDTH, WIDTH].map(|width| of(width, Kept::Wide));
+    let [normed, qkv, heads] = [WIDTH, QKV, WIDTH].map(|width| of(width, Kept::Narrow));
+    let (hidden, logits) = (of(HIDDEN, Kept::Relu), of(VOCABULARY, Kept::Narrow));
+    let table = model.room(VOCABULARY * WIDTH);
+    model.layer(Kind::Embed(table), tokens, x);
+    for _ in 0..LAYERS {
+        let mut norm = || Kind::Norm([model.room(WIDTH), model.room(WIDTH)]);
+        let [before_attention, before_hidden] = [norm(), norm()];
+        model.layer(before_attention, x, normed);
+        model.linear("queries, keys and values", [normed, qkv], None);
+        model.layer(Kind::Attention, qkv, heads);
+        model.linear("projection", [heads, x], Some(spare));
+        model.layer(before_hidden, x, normed);
+        model.linear("way in", [normed, hidden], None);
+        model.linear("way back", [hidden, x], Some(spare));
+    }
+    model.layer(Kind::Narrow, x, normed);
+    model.linear("logits", [normed, logits], None);
+    model
+}
+
+/// Parameters are read once.
+fn of(batch: u64, format: Format, fused: bool) -> Cost {
+    let (model, mut token) = (model(), RowCost::new(format, fused));
+    token.forward(&model);
+    token.of_rows(batch * SEQUENCE as u64, token.element * model.parameters)
+}
+
+/// Cost of a batch in 29 kernels: 7 per layer (four products, two norms, attention), of which the
+/// first norm has the embedding, and the logits. FLOP are those of the products alone, attention's
+/// included: 7.3 million per token.
+pub fn cost(batch: u64) -> Cost {
+    of(batch, Format::F32, true)
+}
+
+/// As [`cost`], where products read BF16, and with one kernel more, which writes the residual as
+/// BF16 for the product of the logits. Norms, biases on the residual and the embedding stay f32;
+/// nearly all parameters are read as BF16.
+pub fn cost_bf16(batch: u64) -> Cost {
+    of(batch, Format::Bf16, true)
+}
+
+/// As [`cost`], in 75 kernels: 18 per layer, the embedding, the logits and their bias.
+pub fn cost_eager(batch: u64) -> Cost {
+    of(batch, Format::F32, false)
+}
+
+/// Bytes of the tokens on their way to the device, and of the logits on their way back.
+pub fn link_bytes(batch: u64) -> LinkBytes {
+    let tokens = (4 * batch * SEQUENCE as u64) as f64;
+    LinkBytes::new(tokens, tokens * VOCABULARY as f64)
+}
 
 /// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
 /// larger batch these suffice: the first, the last, and others at even distances. Of all others
@@ -56,7 +123,7 @@ impl Inference {
 
     /// The logits of the sample in float64, sequence by sequence, computed when something is first
     /// compared with them.
-    pub(super) fn reference(&self) -> &[f64] {
+    fn reference(&self) -> &[f64] {
         self.reference.get_or_init(|| {
             let sample = self.sample().into_iter();
             let tokens = sample.map(|i| &self.tokens[i * SEQUENCE..][..SEQUENCE]);
@@ -129,9 +196,64 @@ impl Workload for Inference {
     }
 }
 
+/// Of the logits, in units of [`Format::unit`].
+const BOUND: f64 = 10.0;
+
+/// Compares the logits of the sample with float64, relative to their root mean square; all others must be
+/// finite.
+///
+/// **How large** an error may be, in units of [`Format::unit`], the error e of an operand. The
+/// longest sums run over the hidden values of the feed-forward part.
+///
+/// - Operands that are rounded give a product an error of 0.54 e (standard deviation, as derived
+///   in [`matmul::precision`](crate::workload::matmul::precision)) of its root mean square.
+/// - The residual is f32 in every format: the embedding, with a mean square of 1/3, and the
+///   changes of four layers, together 0.26 (1/3 by how the weights are scaled, halved by ReLU,
+///   once more 1/3: 0.06 per layer; attention averages values, and adds a tenth of that). A change
+///   has gone through two products, behind a norm that passes on what was wrong before it. So the
+///   residual is off by about 0.54 e of itself, and a logit, by its own product as well, by 0.9 e.
+///   The largest of a million lies at 4.9 deviations: 4.4 e.
+/// - In BF16 a logit is rounded once more, by up to e / 2 of itself: at 4.9 root mean squares
+///   2.4 e, so 5 e to 7 e in all.
+///
+/// Networks with rounded operands on the CPU (`tests.rs`; batches 1 to 9) show 0.9 e in f32 and 6.1 e
+/// in BF16, an H200 1.0 e and 5.8 e. The bound leaves half as much again, and operands cut off to TF32
+/// exceed that of f32.
+pub(super) fn verified(problem: &Inference, format: Format, logits: &[f32]) -> Verified {
+    const LEN: usize = SEQUENCE * VOCABULARY;
+    assert_eq!(logits.len(), problem.batch * LEN, "logits of a batch");
+    let reference = problem.reference();
+    let mut error = 0.0;
+    for (at, sequence) in problem.sample().into_iter().enumerate() {
+        let found = &logits[sequence * LEN..][..LEN];
+        let expected = &reference[at * LEN..][..LEN];
+        error = worse(error, largest(found, expected, f64::NEG_INFINITY));
+    }
+    if !logits.iter().all(|v| v.is_finite()) {
+        error = f64::NAN;
+    }
+    Verified {
+        error: error / rms(reference),
+        bound: BOUND * format.unit(HIDDEN),
+        method: format!(
+            "logits of {} sequences against float64, relative to their root mean square; the \
+             others are finite",
+            problem.sample().len()
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::network::model::assert_ranges;
+
+    #[test]
+    fn every_range_is_aligned_and_follows_the_one_before() {
+        let model = model();
+        assert_eq!(model.parameters, 3_672_040);
+        assert_ranges(&model);
+    }
 
     #[test]
     fn the_sample_has_the_first_and_the_last_sequence() {

@@ -13,8 +13,7 @@ use crate::workload::network::{
 };
 use crate::workload::prepare::Threads;
 use crate::workload::routine::Workload;
-use crate::workload::transformer::problem::Inference;
-use crate::workload::transformer::verify::verified;
+use crate::workload::transformer::problem::{Inference, verified};
 
 /// What a network with a mistake leaves out or does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::fs;
 
 use cudarc::driver::{result, sys};
+use sysinfo::System;
 
 use crate::absence::Absence;
 use crate::cpu;
@@ -42,7 +43,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
         crossover: env!("CARGO_PKG_VERSION").to_owned(),
         commit: None,
         dirty: None,
-        os: operating_system(),
+        os: Some(operating_system()),
         disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
         cpu,
         numa_node: kept_at.map(|(node, _)| node),
@@ -86,17 +87,10 @@ fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
 
 /// Name and version of the system, and the kernel's, for example
 /// `Debian GNU/Linux 13, Linux 6.12.57`.
-fn operating_system() -> Option<String> {
-    use sysinfo::System;
-    let name = System::name().map(|name| match System::os_version() {
-        Some(version) => format!("{name} {version}"),
-        None => name,
-    });
-    let kernel = System::kernel_version().map(|version| format!("Linux {version}"));
-    match (name, kernel) {
-        (Some(name), Some(kernel)) => Some(format!("{name}, {kernel}")),
-        (name, kernel) => name.or(kernel),
-    }
+fn operating_system() -> String {
+    let name = [System::name(), System::os_version()];
+    let name: Vec<String> = name.into_iter().flatten().collect();
+    format!("{}, {}", name.join(" "), System::kernel_long_version())
 }
 
 /// The version in `/proc/driver/nvidia/version`, which exists without NVML too. Its first

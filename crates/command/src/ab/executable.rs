@@ -345,6 +345,8 @@ mod tests {
         assert!(set.any(|it| it == ("CROSSOVER_MONITOR".as_ref(), Some("off".as_ref()))));
     }
 
+    // Only Linux is asked to drop a file from the page cache.
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_file_of_an_executable_leaves_the_page_cache() {
         // Not in a temporary folder, which may lie in memory.

@@ -335,6 +335,8 @@ fn one_measurement_saved_twice_proves_nothing() {
 }
 
 /// Criterion replaces some characters of an id by others in the name of its folder.
+// Windows takes no such names of files.
+#[cfg(unix)]
 #[test]
 fn benchmarks_that_share_a_folder_are_named() {
     let root = main_and_mine(|_| 1.0);

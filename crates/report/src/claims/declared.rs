@@ -16,8 +16,6 @@ pub(super) struct Texts {
     pub(super) rows: BTreeMap<String, Row>,
     /// Labels and names of the rows that show the pitfall.
     pub(super) pitfall: Vec<(String, String)>,
-    /// Names of rows of CPU code, and the sizes up to which texts have such.
-    pub(super) further: Vec<(String, u64)>,
     pub(super) questions: Vec<Question>,
 }
 

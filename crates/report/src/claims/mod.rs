@@ -15,7 +15,6 @@ use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
 use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::store::machine::MachineResults;
-use crossover_words::units;
 
 pub(crate) use declared::{Claim, Question};
 
@@ -141,35 +140,6 @@ pub(crate) fn counted(all: &[Answered]) -> String {
         verdicts.map(of).join(", "),
         others.join(", "),
     )
-}
-
-/// Where the texts go further on the CPU than any of the machines, and why these do not.
-pub(crate) fn further(machines: &[Machine]) -> Option<String> {
-    let said = TEXTS.further.iter().filter_map(|(name, to)| {
-        let row = &TEXTS.rows[name];
-        let largest = machines.iter().filter_map(|(machine, _)| {
-            let (_, largest) = row.points(machine).ok()?.pop_last()?;
-            Some((&machine.group(&row.group)?.topic, largest))
-        });
-        let (topic, here) = largest.max_by_key(|(_, b)| b.size)?;
-        (here.size < *to).then(|| {
-            format!(
-                "{} up to {} (here {}, which takes {})",
-                topic.title,
-                topic.at(*to),
-                topic.at(here.size),
-                units::time(here.median_ns)
-            )
-        })
-    });
-    let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| {
-        format!(
-            "On the CPU the texts go further: {}. A benchmark needs at least ten iterations, so the profile \
-             full leaves out sizes at which one would take longer than ten seconds, and default does so earlier.",
-            said.join("; ")
-        )
-    })
 }
 
 /// The titles of the texts.

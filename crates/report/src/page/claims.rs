@@ -31,7 +31,6 @@ pub(super) fn claims(report: &Report) -> Markup {
         section #texts {
             p { (claims::counted(&all)) }
             p.note { (claims::RULES) }
-            @if let Some(further) = claims::further(&machines) { p.note { (further) } }
             (pitfall_figure(report))
             p.note {
                 "By the words of other libraries: "

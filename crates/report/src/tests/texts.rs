@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 
-use crate::claims::{Machine, RULES, Verdict, counted, evaluate, further, sources};
+use crate::claims::{Machine, RULES, Verdict, counted, evaluate, sources};
 use crate::tests::holds;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
@@ -34,9 +34,6 @@ fn markdown(machines: &[Machine]) -> String {
         named(first),
         counted(&all),
     );
-    if let Some(further) = further(machines) {
-        text += &format!("\n{further}\n");
-    }
     let mut open = String::new();
     for (question, claims) in &all {
         text += &format!(

@@ -127,6 +127,7 @@ pub(super) fn photograph(browser: &mut Browser, name: &str) -> Driven {
         ("phone-dark", 390, 844, true),
     ] {
         browser.look(width, height, dark)?;
+        browser.drawn()?;
         let wide = browser.eval("document.documentElement.scrollWidth")?;
         assert!(
             wide.as_u64().is_some_and(|wide| wide <= width.into()),

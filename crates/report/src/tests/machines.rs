@@ -139,24 +139,6 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
     sine("transfer-pinned", Wall, &host, &|n| {
         18e3 + fused(n) + 8.0 * n / 55.5
     });
-
-    for (name, clock, launches, fixed) in [
-        ("eager", Wall, 32, 82e3),
-        ("sync-each", Wall, 32, 290e3),
-        ("graph", Wall, 1, 47e3),
-        ("eager-events", Events, 32, 76e3),
-        ("graph-events", Events, 1, 43e3),
-    ] {
-        let name = format!("graph_replay/gpu/{name}");
-        let sizes = [1 << 10, 1 << 16, 1 << 20];
-        f.curve(
-            &name,
-            clock,
-            &sizes,
-            |n| fixed + n / 20.0,
-            passes(32.0, launches),
-        );
-    }
 }
 
 /// A machine with a GPU, all groups.

@@ -51,7 +51,7 @@ fn the_page_holds_plots_tables_and_links() {
             "events-gated",
         ],
     );
-    assert_eq!(written.plots().len(), 8, "{:?}", written.plots());
+    assert_eq!(written.plots().len(), 6, "{:?}", written.plots());
     let said = written.to_string();
     holds(
         &said,

@@ -80,7 +80,7 @@ fn names_from_files_stay_text() {
         );
         assert_eq!(
             browser.eval("document.querySelectorAll('#v-operation option').length")?,
-            3
+            2
         );
         Ok(())
     });

@@ -1,4 +1,4 @@
-import { lanes, measure } from "./labels.js";
+import { measure } from "./labels.js";
 import { CHART_FONT, axisOf, ticks } from "./chart_axes.js";
 // What a chart shows and where: the view, the limits in it, and the room that labels take.
 export const CHART_LINE = 17;
@@ -34,7 +34,7 @@ const spanOf = (spec, y, curves) => {
   const slack = Math.max(0.04 * (high - low), 0.03);
   return { span: [low - slack, high + slack], lines };
 };
-// Crossings in the view, each with a lane of its own above the curves where labels would touch.
+// Crossings in the view, their labels in lanes below each other above the curves.
 const crossingsOf = (spec, x, view, place, inside) => {
   const crossings = spec.crossings
     .map((crossing) => ({ ...crossing, x: x.of(crossing.size), from: x.of(crossing.low), to: x.of(crossing.high) }))
@@ -44,7 +44,6 @@ const crossingsOf = (spec, x, view, place, inside) => {
     crossing.length = measure(crossing.text, `600 ${CHART_FONT}`) + 8;
     crossing.start = Math.max(0, Math.min(place(crossing.x) - crossing.length / 2, inside - crossing.length));
   }
-  lanes(crossings, 4).forEach((lane, i) => (crossings[i].lane = lane));
   return crossings;
 };
 // The layout of a chart in a box; null where no curve has a point.
@@ -68,6 +67,6 @@ export const chartLayout = (box, spec) => {
   const inside = width - left - gutter;
   const place = (value) => ((value - view[0]) / (view[1] - view[0])) * inside;
   const crossings = crossingsOf(spec, x, view, place, inside);
-  const above = crossings.length ? (Math.max(...crossings.map((crossing) => crossing.lane)) + 1) * CHART_LINE + 4 : 8;
+  const above = crossings.length ? crossings.length * CHART_LINE + 4 : 8;
   return { x, y, sizes, curves, lines, crossings, view, span, place, labelled, text, width, height, left, inside, gutter, above, most };
 };

@@ -100,10 +100,10 @@ export const chartLabels = (u, { view, place, labelled, text, crossings, gutter,
     stroke(ctx, leader.map(([x, y]) => [(frame.left + x) * px, (frame.top + y) * px]));
   });
   ctx.restore();
-  for (const crossing of crossings) {
+  crossings.forEach((crossing, lane) => {
     const label = make("span", { className: "cross-label", textContent: crossing.text, title: crossing.title });
-    label.style.cssText = `left:${frame.left + crossing.start}px;top:${frame.top - above + crossing.lane * CHART_LINE}px;width:${crossing.length}px;color:${crossing.colour}`;
+    label.style.cssText = `left:${frame.left + crossing.start}px;top:${frame.top - above + lane * CHART_LINE}px;width:${crossing.length}px;color:${crossing.colour}`;
     overlay.append(label);
-  }
+  });
   return overlay;
 };

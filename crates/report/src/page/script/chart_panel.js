@@ -60,7 +60,6 @@ export const curvesPanel = (said, chosen) => {
     });
   };
   const reading = (curve) => curve.dots.find((dot) => dot[0] === size);
-  const written = ([, value, low, high]) => text(value) + (low > 0 && high > low && Number.isFinite(high) ? ` (${text(low)} to ${text(high)})` : "");
   const CAPTIONS = {
     speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one.",
     time: "Time per iteration by size.",

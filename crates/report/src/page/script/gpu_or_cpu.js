@@ -61,17 +61,15 @@ const STEPS = [
   ["Keep pinned data on the device", "awaited", "pinned"],
   ["Queue calls, wait for none", "queued", "awaited"],
 ];
-export const changes = (said, group, { size, data, uses }) => {
+export const changesTable = (said, group, { size, data, uses }) => {
   const at = (place, often) => lookUp(group, place, size, often)?.speedup;
   const steps = STEPS.map(([what, to, from]) => [what, at(to, 0) / at(from, 0), `with data ${said.places[from][0]}`]);
   for (const more of [1, 2]) {
     if (!said.places[data][0].startsWith("on the device")) steps.push([`Use the data ${said.uses[more]} times`, at(data, more) / at(data, 0), `with using them once, ${said.places[data][0]}`]);
   }
-  return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]);
+  const row = ([what, gain, against]) => make("tr", {}, make("th", { scope: "row", textContent: what }), make("td", { className: "n", textContent: by(gain) }), make("td", { textContent: against }));
+  return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]).map(row);
 };
-export const changesTable = (said, group, view) =>
-  changes(said, group, view).map(([what, gain, against]) =>
-    make("tr", {}, make("th", { scope: "row", textContent: what }), make("td", { className: "n", textContent: by(gain) }), make("td", { textContent: against })));
 // How the CPU's denominator changes if only one core computes.
 export const oneCore = (group, found, size) => {
   const known = group.verdict?.core || [];

@@ -16,16 +16,6 @@ export const apart = (wanted, from, to) => {
   }
   return places;
 };
-// The lanes in which labels of such a start and length stand without touching, the first that is free.
-export const lanes = (wanted, gap) => {
-  const ends = [];
-  return wanted.map(({ start, length }) => {
-    let lane = ends.findIndex((end) => end + gap <= start);
-    if (lane < 0) lane = ends.length;
-    ends[lane] = start + length;
-    return lane;
-  });
-};
 export const measure = (() => {
   const context = document.createElement("canvas").getContext("2d");
   return (text, font) => {

@@ -3,7 +3,7 @@
 use super::{check, check_with, machine, share};
 use crate::analysis::{bottleneck, limits};
 use crate::model::{Format, Library, Role, Telemetry};
-use crossover_words::Clock::EventsGated;
+use crossover_words::Clock::{EventsGated, Wall};
 
 /// 132 multiprocessors at 1,980 MHz: 66.9 TFLOP/s in f32, 535 in TF32, 1,071 in FP16 and BF16, 2,141 in
 /// FP8. Six products in BF16 make one in f32. A library's rate is no limit.
@@ -128,6 +128,19 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
         memory/cpu/copies/1 wall 2.5e6 bytes=100e6 written=50e6 => 8.0 % of cache bandwidth
         ",
     );
+}
+
+#[test]
+fn vectors_of_a_cpu_have_half_as_many_lanes_for_float64() {
+    let (machine, _) = machine(|f| {
+        f.line("ceiling cpu_fma_all 1e12 FLOP/s");
+        let mut planted = f.benchmark("product/cpu/best/64", Wall, 1e3);
+        planted.cost.flop = Some(250e3);
+        planted.role.format = Format::F64;
+        f.plant(planted);
+    });
+    let share = share(&machine, "product/cpu/best/64").unwrap();
+    assert_eq!(share.words(), "50 % of FMA peak");
 }
 
 #[test]

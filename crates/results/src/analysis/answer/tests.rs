@@ -202,6 +202,14 @@ fn always_never_one_size_and_a_tie() {
 }
 
 #[test]
+fn crossings_without_a_common_size_contradict_each_other_whichever_is_asked() {
+    let crossing_at = |at: f64| of(&vec![process(&around(at), at, 1.0, |_| 0.0); 5]);
+    let (small, large) = (crossing_at(100.0), crossing_at(400.0));
+    assert!(small.contradicts(&large) && large.contradicts(&small));
+    assert!(!small.contradicts(&crossing_at(101.0)));
+}
+
+#[test]
 fn crossing_back_is_told_from_winning_for_good() {
     let bowl = curve(&powers(16), 0.001, |s: f64| {
         100.0 * ((s / 20.0).ln() * (s / 900.0).ln()).exp()

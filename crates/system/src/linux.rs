@@ -88,4 +88,30 @@ mod tests {
         drop(kept);
         assert_eq!(usable_cores(), before);
     }
+
+    /// Starts this test again with a limit of 8 GB.
+    #[test]
+    fn what_is_mapped_counts_against_the_limit_of_addresses() {
+        const LIMITED: &str = "CROSSOVER_TEST_LIMITED";
+        const LIMIT: u64 = 8_000_000 << 10;
+        if std::env::var_os(LIMITED).is_some() {
+            println!("left: {} B", address_space_left().unwrap());
+            return;
+        }
+        let again = "ulimit -v 8000000 && exec \"$0\" --nocapture what_is_mapped";
+        let output = std::process::Command::new("sh")
+            .args(["-c", again])
+            .arg(std::env::current_exe().unwrap())
+            .env(LIMITED, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let left = said
+            .split("left: ")
+            .nth(1)
+            .and_then(|s| s.split(' ').next());
+        let left: u64 = left.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+        // The executable, its libraries and the stack of the test's thread, which has 2 MiB.
+        assert!(left < LIMIT - (2 << 20), "{left}");
+    }
 }

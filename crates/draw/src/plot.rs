@@ -428,6 +428,16 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_leads_from_its_first_pixel_to_its_last_and_no_further() {
+        let axis = Axis {
+            ends: (1.0, 3.0),
+            ticks: Vec::new(),
+        };
+        let pixels = [0.0, 1.0, 1.5, 3.0, 9.0].map(|value| axis.map(&value, (10, 110)));
+        assert_eq!(pixels, [10, 10, 35, 110, 110]);
+    }
+
+    #[test]
     fn labels_are_those_of_the_tables() {
         assert_eq!(value_label(3.0, Quantity::Time), "1 µs");
         assert_eq!(value_label(-299.0, Quantity::Time), "1e-299 ns");

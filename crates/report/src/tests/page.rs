@@ -64,6 +64,15 @@ fn the_page_holds_plots_tables_and_links() {
     assert_eq!(csv.lines().count(), 1 + all.len());
     let line = "Example GPU,matmul/cpu/best/64,matmul,cpu/best,64,wall,";
     assert!(csv.contains(line), "{csv}");
+    for line in csv.lines().skip(1) {
+        let cells: Vec<f64> = (line.split(',').skip(6).take(3))
+            .map(|cell| cell.parse().unwrap())
+            .collect();
+        let [median, low, high] = cells[..] else {
+            panic!("{line}");
+        };
+        assert!(low < median && median < high, "{line}");
+    }
 }
 
 #[test]

@@ -15,8 +15,8 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let is_last = asked.map(|g| g.question).max() == Some(f.question);
             match is_last && f.gpu_machine.is_none() {
                 true => {
-                    let at = f.topic.at(f.speedup_size as u64);
-                    finding.gained(Technique::MoveToGpu, f.speedup, at)
+                    let at = f.topic.at(f.crossing.largest as u64);
+                    finding.gained(Technique::MoveToGpu, f.crossing.speedup, at)
                 }
                 false => finding,
             }

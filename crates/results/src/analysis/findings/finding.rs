@@ -117,15 +117,6 @@ impl Finding {
     }
 }
 
-/// `a, b and c`.
-pub(super) fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 /// GPU curves of a group on a clock.
 pub(super) fn gpu(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
     let on = move |s: &&Series| s.clock == Some(clock);

@@ -223,14 +223,7 @@ pub fn of_results(
     out: &Path,
     options: &Options,
 ) -> Result<Report, ReportError> {
-    let mut machines = MachineResults::all_of(results, "this machine", false);
-    let mut machine = machines.remove(0);
-    let others = machines.iter().map(|other| {
-        let reason = "another machine measured here too, and a page shows one; give each machine a \
-                      folder of its own (CRITERION_HOME)";
-        Unreadable::new(other.hardware(), reason)
-    });
-    machine.problems.extend(others);
+    let mut machine = MachineResults::of_results(results, "this machine", false);
     let (mut named, committed, problems) = others_of(out, options)?;
     machine.problems.extend(problems);
     let mut committed = committed.into_iter();
@@ -274,12 +267,11 @@ type Others = (Vec<MachineResults>, Vec<MachineResults>, Vec<Unreadable>);
 fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {
     let mut named = Vec::new();
     for path in &options.with {
-        let mut there = MachineResults::read_other(path).map_err(ReportError::Read)?;
-        there.retain(|other| !other.groups.is_empty());
-        if there.is_empty() {
+        let there = MachineResults::read_other(path).map_err(ReportError::Read)?;
+        if there.groups.is_empty() {
             return Err(ReportError::NothingThere { path: path.clone() });
         }
-        named.extend(there);
+        named.push(there);
     }
     let (committed, problems) = match options.no_reference {
         true => Default::default(),

@@ -57,7 +57,7 @@ fn cell(f: &CrossoverAnswer) -> String {
     let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
     let from = answer_in_words::size(f);
     match f.crossing.wins_at_the_largest() {
-        Some(_) => format!("{from}, {}{mark}", units::speedup(f.speedup)),
+        Some(_) => format!("{from}, {}{mark}", units::speedup(f.crossing.speedup)),
         None => format!("{from}{mark}"),
     }
 }

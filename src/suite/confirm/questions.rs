@@ -123,7 +123,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
         // There is more than one crossing, so only the speedup is asked about.
         (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,
-        (Answer::Undecided, None) if found.speedup >= 1.0 => 0.0,
+        (Answer::Undecided, None) if found.crossing.speedup >= 1.0 => 0.0,
         (_, Some(change)) => change.size,
         (_, None) => f64::INFINITY,
     };

@@ -54,7 +54,7 @@ fn one<'a>(
     let (machine, series) = (report.gpu(), report.gpu_of(found)?);
     let speedup = along(found, ours, series);
     let crossing = found.crossing.for_good().map(|change| change.size.ceil());
-    let sizes = crossing.into_iter().chain([found.speedup_size]);
+    let sizes = crossing.into_iter().chain([found.crossing.largest]);
     let gpu = curve(series);
     let limit = |size: f64| {
         let ns = gpu.at(size)?.median;

@@ -65,7 +65,7 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
                                 }
                                 @for data in &places {
                                     @match all.iter().find(|a| a.found.group == *name && a.found.question.name() == data.name()) {
-                                        Some(answer) => (cell(answer, mark(answer), name, data.name(), verdicts.decide(name, answer.found.speedup_size as u64, *data).estimate.map(|e| e.speedup)))
+                                        Some(answer) => (cell(answer, mark(answer), name, data.name(), verdicts.decide(name, answer.found.crossing.largest as u64, *data).estimate.map(|e| e.speedup)))
                                         None => { td.none { "·" } }
                                     }
                                 }
@@ -79,7 +79,7 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
 }
 
 fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
-    let speedup = speedup.unwrap_or(answer.found.speedup);
+    let speedup = speedup.unwrap_or(answer.found.crossing.speedup);
     let shade = SHADES.iter().filter(|from| speedup >= **from).count();
     let from = answer_in_words::size(answer.found);
     let symbol = format!("{} ", answer.found.topic.symbol);

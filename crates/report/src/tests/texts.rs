@@ -93,9 +93,7 @@ fn the_document_is_that_of_the_committed_records() {
         return;
     };
     let read = |entry: std::io::Result<fs::DirEntry>| {
-        let machine = MachineResults::read_other(&entry.unwrap().path())
-            .unwrap()
-            .remove(0);
+        let machine = MachineResults::read_other(&entry.unwrap().path()).unwrap();
         let found = crossover_answer::find(&machine, &[]);
         (machine, found)
     };

@@ -122,7 +122,7 @@ pub fn of(
     let series = theirs
         .group(&found.group)
         .and_then(|group| found.gpu_series(group));
-    let largest = series.and_then(|series| series.at(found.speedup_size as u64));
+    let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
     let clock = highest.zip(largest.and_then(telemetry::sm_clock_mhz));
     Trust {
         highest_clock: clock.map_or(f64::INFINITY, |(highest, own)| f64::from(highest) / own),

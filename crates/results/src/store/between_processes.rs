@@ -207,7 +207,7 @@ mod tests {
         let mut showed: BTreeMap<Class, Spread> = BTreeMap::new();
         // Older records too: one run meets one host.
         for record in files(&machines).flat_map(|folder| files(&folder)) {
-            let machine = &MachineResults::read_other(&record).unwrap()[0];
+            let machine = MachineResults::read_other(&record).unwrap();
             let runs = machine.runs.iter();
             let confirmations: Vec<_> = runs
                 .flat_map(|(run, _)| run.confirmations.clone())

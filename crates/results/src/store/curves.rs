@@ -1,6 +1,5 @@
 //! What the report computes on: benchmarks, gathered into curves and groups.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -312,15 +311,12 @@ impl Group {
 
     /// The group with all points taken to be steady, for those that several processes measured
     /// again.
-    pub fn with_unsteady(&self) -> Cow<'_, Self> {
-        if self.benchmarks().all(|b| b.unsteady.is_none()) {
-            return Cow::Borrowed(self);
-        }
+    pub fn with_unsteady(&self) -> Self {
         let mut all = self.clone();
         for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
             benchmark.unsteady = None;
         }
-        Cow::Owned(all)
+        all
     }
 
     /// The same with some of the benchmarks; `None` where nothing is left.

@@ -1,7 +1,6 @@
 //! A machine's results as the report sees them, whether from a results root or from its record: the
 //! newest as curves, the machine they were measured on, its limits, and what was left out.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,8 +31,6 @@ const DEFAULT_PROFILE: &str = "default";
 pub struct MachineResults {
     /// `this machine`, or of another one the name of its folder, or what its record is called by.
     pub name: String,
-    /// The first part of its GPU's UUID, where the folder holds results of several machines.
-    pub board: Option<String>,
     /// True for another machine's results, drawn beside the local ones.
     pub other: bool,
     /// The machine as its newest run recorded it.
@@ -113,51 +110,44 @@ impl MachineResults {
     /// Reads everything under `root` that the newest run's machine measured. A root that is not
     /// there gives a machine without groups.
     pub fn read(root: &Path, name: &str, other: bool) -> Self {
-        Self::all_of(StoredResults::read(root), name, other).swap_remove(0)
+        Self::of_results(StoredResults::read(root), name, other)
     }
 
-    /// The machine of the newest run, then each other one that has results here. Another board or CPU is
-    /// another machine, whatever its model.
-    pub fn all_of(results: StoredResults, name: &str, other: bool) -> Vec<Self> {
-        let StoredResults {
-            runs,
-            benchmarks,
-            profiles,
-            problems,
-        } = results;
-        let boards = boards(runs);
-        // A result of an unknown run is taken to be the newest machine's.
-        let board_of = |benchmark: &Benchmark| {
-            let of = |runs: &Vec<RunRecord>| {
-                let mut names = runs.iter().map(|run| Some(&run.run));
-                names.any(|run| run == benchmark.run.as_ref())
-            };
-            boards.iter().position(of).unwrap_or(0)
+    /// The machine of the newest run. Results of other machines are named among the problems.
+    pub fn of_results(mut results: StoredResults, name: &str, other: bool) -> Self {
+        let (ours, theirs) = by_machine(results.runs);
+        let run_of = |benchmark: &Benchmark| {
+            let of = |run: &&RunRecord| Some(&run.run) == benchmark.run.as_ref();
+            theirs.iter().find(of)
         };
-        let mut measured: Vec<Vec<Benchmark>> = boards.iter().map(|_| Vec::new()).collect();
-        for benchmark in benchmarks {
-            measured[board_of(&benchmark)].push(benchmark);
-        }
-        let mut machines: Vec<Self> = Vec::new();
-        for (runs, benchmarks) in boards.into_iter().zip(measured) {
-            let is_first = machines.is_empty();
-            if is_first || !benchmarks.is_empty() {
-                let mut machine = Self::of(runs, benchmarks, name, other || !is_first);
-                if !is_first {
-                    machine.name = machine.hardware();
-                    machine.board = machine.board();
-                }
-                machines.push(machine);
-            }
-        }
-        for profiled in profiles {
-            // A profile names no run: it belongs to the machine with its GPU.
-            let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
-            let at = machines.iter().position(of).unwrap_or(0);
-            machines[at].profiles.push(Arc::new(profiled));
-        }
-        machines[0].problems = problems;
-        machines
+        let others: BTreeSet<String> = (results.benchmarks.iter().filter_map(run_of))
+            .map(|run| board(&run.environment))
+            .collect();
+        // A result of an unknown run is taken to be this machine's.
+        results
+            .benchmarks
+            .retain(|benchmark| run_of(benchmark).is_none());
+        // A profile names no run: it belongs to the machine with its GPU.
+        let has_gpu = |run: &RunRecord, name: &String| {
+            run.environment
+                .gpu
+                .as_ref()
+                .is_some_and(|gpu| gpu.name == *name)
+        };
+        results.profiles.retain(|profiled| {
+            let of =
+                |runs: &[RunRecord]| runs.iter().any(|run| has_gpu(run, &profiled.profile.gpu));
+            of(&ours) || !of(&theirs)
+        });
+        let mut machine = Self::of(ours, results.benchmarks, name, other);
+        machine.profiles = results.profiles.into_iter().map(Arc::new).collect();
+        machine.problems = results.problems;
+        machine.problems.extend(others.into_iter().map(|other| {
+            let reason = "another machine measured here too, and a page shows one; give each machine a \
+                          folder of its own (CRITERION_HOME)";
+            Unreadable::new(other, reason)
+        }));
+        machine
     }
 
     /// One machine, of its runs from the oldest to the newest.
@@ -199,7 +189,6 @@ impl MachineResults {
         let runs = all.map(|run| (run.clone(), of_run(&run.run))).collect();
         Self {
             name: name.to_owned(),
-            board: None,
             other,
             environment,
             run: newest,
@@ -219,40 +208,33 @@ impl MachineResults {
         Some(&self.environment.as_ref()?.gpu.as_ref()?.name)
     }
 
-    /// The first part of the GPU's UUID.
-    fn board(&self) -> Option<String> {
-        let uuid = self.environment.as_ref()?.gpu.as_ref()?.uuid.as_ref()?;
-        Some(uuid.chars().take("GPU-01234567".len()).collect())
-    }
-
     /// Reads another machine's results: its record, or a folder, which is a results root or has one
     /// in `criterion/`.
     ///
     /// # Errors
     /// A record that cannot be read, or is damaged, newer, or none.
-    pub fn read_other(path: &Path) -> Result<Vec<Self>, FileError> {
+    pub fn read_other(path: &Path) -> Result<Self, FileError> {
         if path.is_file() || machine_record::is_named(path) {
             return Self::read_record(path);
         }
         Ok(Self::read_folder(path))
     }
 
-    fn read_record(path: &Path) -> Result<Vec<Self>, FileError> {
+    fn read_record(path: &Path) -> Result<Self, FileError> {
         let contents = machine_record::read(path)?;
         let newest = contents.runs.last();
         let name = newest.map_or_else(String::new, |run| run.environment.slug());
-        Ok(Self::all_of(contents, &name, true))
+        Ok(Self::of_results(contents, &name, true))
     }
 
-    fn read_folder(dir: &Path) -> Vec<Self> {
+    fn read_folder(dir: &Path) -> Self {
         let inner = dir.join("criterion");
         let root = if inner.is_dir() { inner } else { dir.into() };
         let name = dir
             .file_name()
             .or_else(|| dir.parent().and_then(Path::file_name))
             .unwrap_or(dir.as_os_str());
-        let name = visible(&name.to_string_lossy());
-        Self::all_of(StoredResults::read(&root), &name, true)
+        Self::read(&root, &visible(&name.to_string_lossy()), true)
     }
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
@@ -268,7 +250,7 @@ impl MachineResults {
                     continue;
                 }
                 match Self::read_record(&path) {
-                    Ok(read) => records.extend(read.into_iter().filter(|m| !m.groups.is_empty())),
+                    Ok(read) => records.extend(Some(read).filter(|m| !m.groups.is_empty())),
                     Err(error) => problems.push(Unreadable::of_file(&path, &error)),
                 }
             }
@@ -307,19 +289,14 @@ impl MachineResults {
     /// again.
     pub fn with_unsteady(mut self) -> Self {
         for group in &mut self.groups {
-            if let Cow::Owned(all) = group.with_unsteady() {
-                *group = Arc::new(all);
-            }
+            *group = Arc::new(group.with_unsteady());
         }
         self
     }
 
     /// The machine without unsteady results, for findings.
-    pub fn steady(&self) -> Cow<'_, Self> {
-        match self.benchmarks().all(|b| b.unsteady.is_none()) {
-            true => Cow::Borrowed(self),
-            false => Cow::Owned(self.only(|b| b.unsteady.is_none())),
-        }
+    pub fn steady(&self) -> Self {
+        self.only(|b| b.unsteady.is_none())
     }
 
     /// The machine with the results of one run, by its name.
@@ -380,15 +357,10 @@ impl MachineResults {
         self.limits_of(benchmark)?.ceiling(name)
     }
 
-    /// The GPU's name, else the CPU's, else the folder's; with the board where another one's results
-    /// lie in the same folder.
+    /// The GPU's name, else the CPU's, else the folder's.
     pub fn hardware(&self) -> String {
         let name = self.environment.as_ref().and_then(Environment::hardware);
-        let name = name.unwrap_or(&self.name).to_owned();
-        match &self.board {
-            Some(board) => format!("{name} ({board})"),
-            None => name,
-        }
+        name.unwrap_or(&self.name).to_owned()
     }
 }
 
@@ -411,49 +383,39 @@ fn topic(group: &str, runs: &[Vec<GroupInfo>]) -> ((usize, usize), GroupInfo) {
         .unwrap_or_else(|| ((usize::MAX, 0), GroupInfo::of(group)))
 }
 
-/// The runs of each machine, from the oldest to the newest; first that of the newest run. A run
-/// without a GPU is one of the machine with its CPU, and so is one whose GPU did not say its UUID
-/// where the model is the same.
-fn boards(runs: Vec<RunRecord>) -> Vec<Vec<RunRecord>> {
-    struct Board {
-        cpu: (String, usize),
-        gpu: Option<GpuInfo>,
-        runs: Vec<RunRecord>,
-    }
+/// The runs of the newest run's machine, from the oldest to the newest, and those of others. Another board or
+/// CPU is another machine, whatever its model. A run without a GPU is one of the machine with its CPU, and so
+/// is one whose GPU did not say its UUID where the model is the same.
+fn by_machine(runs: Vec<RunRecord>) -> (Vec<RunRecord>, Vec<RunRecord>) {
     let is_same = |a: &GpuInfo, b: &GpuInfo| match (&a.uuid, &b.uuid) {
         (Some(a), Some(b)) => a == b,
         _ => a.name == b.name,
     };
-    let mut boards: Vec<Board> = Vec::new();
-    for run in runs.into_iter().rev() {
-        let environment = &run.environment;
-        let cpu = (environment.cpu.model.clone(), environment.cpu.usable_cores);
-        let gpu = environment.gpu.clone();
-        let same = |board: &&mut Board| {
-            let both = board.gpu.as_ref().zip(gpu.as_ref());
-            board.cpu == cpu && both.is_none_or(|(a, b)| is_same(a, b))
-        };
-        match boards.iter_mut().find(same) {
-            Some(board) => {
-                board.gpu = match board.gpu.take() {
-                    Some(known) if known.uuid.is_some() => Some(known),
-                    known => gpu.or(known),
-                };
-                board.runs.push(run);
-            }
-            None => boards.push(Board {
-                cpu,
-                gpu,
-                runs: vec![run],
-            }),
+    let cpu = |run: &RunRecord| {
+        let cpu = &run.environment.cpu;
+        (cpu.model.clone(), cpu.usable_cores)
+    };
+    let newest = runs.last().map(cpu);
+    let mut known: Option<GpuInfo> = None;
+    let (mut ours, theirs): (Vec<_>, Vec<_>) = runs.into_iter().rev().partition(|run| {
+        let gpu = &run.environment.gpu;
+        let both = known.as_ref().zip(gpu.as_ref());
+        let is_ours = Some(cpu(run)) == newest && both.is_none_or(|(a, b)| is_same(a, b));
+        if is_ours && known.as_ref().is_none_or(|known| known.uuid.is_none()) {
+            known = gpu.clone().or(known.take());
         }
-    }
-    for board in &mut boards {
-        board.runs.reverse();
-    }
-    let mut boards: Vec<Vec<RunRecord>> = boards.into_iter().map(|board| board.runs).collect();
-    if boards.is_empty() {
-        boards.push(Vec::new());
-    }
-    boards
+        is_ours
+    });
+    ours.reverse();
+    (ours, theirs)
+}
+
+/// `NVIDIA H200 (GPU-01234567)`.
+fn board(environment: &Environment) -> String {
+    let name = environment.hardware().unwrap_or("another machine");
+    let uuid = environment.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
+    uuid.map_or(name.to_owned(), |uuid| {
+        let first: String = uuid.chars().take("GPU-01234567".len()).collect();
+        format!("{name} ({first})")
+    })
 }

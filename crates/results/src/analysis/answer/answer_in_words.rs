@@ -123,10 +123,10 @@ pub fn at_largest(f: &CrossoverAnswer) -> String {
 /// `26× faster at N = 4,096; another run would find 24× to 28×`.
 pub fn largest(f: &CrossoverAnswer) -> String {
     let at = f.topic.at(f.crossing.largest as u64);
-    let ends = between(f.speedup, f.crossing.speedup_interval);
+    let ends = between(f.crossing.speedup, f.crossing.speedup_interval);
     match f.crossing.wins_at_the_largest() {
         Some(_) => {
-            let speedup = units::speedup(f.speedup);
+            let speedup = units::speedup(f.crossing.speedup);
             format!("{speedup} at {at}; another run would find {ends}")
         }
         None => format!("either may be ahead at {at}; another run would find {ends}"),

@@ -27,7 +27,7 @@ fn records() -> Option<[MachineResults; 2]> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
     let read = |record| MachineResults::read_other(&Path::new(folder).join(record));
     // They belong to a checkout; a package has none.
-    let read = || RECORDS.map(|record| read(record).unwrap().remove(0));
+    let read = || RECORDS.map(|record| read(record).unwrap());
     Path::new(folder).is_dir().then(read)
 }
 
@@ -42,7 +42,7 @@ fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
     let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);
     let [size, low, high] = change.unwrap_or([0.0; 3]);
     let (slowest, fastest) = f.crossing.speedup_interval;
-    let numbers = [size, low, high, f.speedup, slowest, fastest];
+    let numbers = [size, low, high, f.crossing.speedup, slowest, fastest];
     (format!("{} {} {kind}", f.group, f.question.name()), numbers)
 }
 

@@ -3,6 +3,7 @@
 use crate::analysis::answer::estimate::{
     Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, centre, estimates, half_width,
 };
+use crate::analysis::answer::speedup_curve::Speedup;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;
 use crate::statistics::spread::Spread;
@@ -37,28 +38,19 @@ pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
     processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
 }
 
-/// GPU against CPU at one size, as several processes measured it.
-pub(super) struct AtSize {
-    pub(super) size: f64,
-    /// CPU over GPU time: median over the processes.
-    pub(super) ratio: f64,
-    /// The interval in which another run's ratio lies with a probability of 95 %.
-    pub(super) interval: (f64, f64),
-    pub(super) processes: usize,
-}
-
 /// The speedup at each size that enough processes measured, by size.
-pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<AtSize> {
+pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<Speedup> {
     let mut gaps: Vec<Gap> = sound(processes).into_iter().flatten().collect();
     gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
     let at = |gaps: &[Gap]| {
         let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();
         let middle = median(logs.iter().copied()).filter(|_| logs.len() >= FEWEST_PROCESSES)?;
         let half = half_width(Spread::of(&logs), std::iter::empty(), logs.len());
-        Some(AtSize {
+        Some(Speedup {
             size: gaps[0].size,
             ratio: middle.exp(),
-            interval: ((middle - half).exp(), (middle + half).exp()),
+            low: (middle - half).exp(),
+            high: (middle + half).exp(),
             processes: logs.len(),
         })
     };

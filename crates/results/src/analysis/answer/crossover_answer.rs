@@ -58,10 +58,6 @@ pub struct CrossoverAnswer {
     pub gpu_machine: Option<String>,
     /// The estimate, of one process or of several.
     pub crossing: Crossing,
-    /// CPU over GPU time at the largest size that both cover, and that size.
-    pub speedup: f64,
-    /// The size of `speedup`.
-    pub speedup_size: f64,
     /// What each of those processes measured; empty where one process answers.
     pub processes: Vec<Vec<PairedTimes>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
@@ -79,7 +75,6 @@ impl CrossoverAnswer {
         if own.answer == Answer::CrossesBack && wins == Some(own.for_good().is_some()) {
             (self.crossing.answer, self.crossing.changes) = (own.answer, own.changes);
         }
-        (self.speedup, self.speedup_size) = (estimate.speedup, estimate.largest);
         self.processes.clone_from(&asked.processes);
     }
 
@@ -322,15 +317,15 @@ fn compare(
                 found[i].confirm(asked, answer);
                 // The processes' sizes may be others than those of all runs.
                 if let Some(gpu) = found[i].gpu_series(&all_theirs) {
-                    let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);
-                    found[i].benchmarks = rests_on(&all_ours, gpu, &names, crossing, largest);
+                    let crossing = &found[i].crossing;
+                    found[i].benchmarks = rests_on(&all_ours, gpu, &names, crossing);
                 }
             }
         }
     }
     for found in &mut found {
         let series = found.gpu_series(theirs);
-        let largest = series.and_then(|series| series.at(found.speedup_size as u64));
+        let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
     }
     found
@@ -363,14 +358,15 @@ fn one(
         processes: vec![gaps],
     };
     let crossing = estimates(&[samples]).pop()??;
-    let (speedup, largest) = (crossing.speedup, crossing.largest);
-    let at = crossing.for_good().map_or(largest, |c| c.bracket.1);
+    let at = crossing
+        .for_good()
+        .map_or(crossing.largest, |c| c.bracket.1);
     let cpu = names
         .iter()
         .find(|(size, _)| *size >= at)
         .or(names.last())
         .map(|(_, name)| name.clone())?;
-    let benchmarks = rests_on(group, series, names, &crossing, largest);
+    let benchmarks = rests_on(group, series, names, &crossing);
     Some(CrossoverAnswer {
         group: group.name.clone(),
         topic: group.topic.clone(),
@@ -382,8 +378,6 @@ fn one(
         headline: false,
         gpu_machine: gpu_machine.clone(),
         crossing,
-        speedup,
-        speedup_size: largest,
         processes: Vec::new(),
         capped: None,
         benchmarks,
@@ -396,12 +390,11 @@ fn rests_on(
     gpu: &Series,
     names: &[(f64, String)],
     crossing: &Crossing,
-    largest: f64,
 ) -> Vec<String> {
     let around = crossing.changes.iter();
     let around = around.flat_map(|change| [change.bracket.0, change.bracket.1]);
     let mut benchmarks = Vec::new();
-    for size in around.chain([largest]) {
+    for size in around.chain([crossing.largest]) {
         benchmarks.extend(ids_near(gpu, size));
         let best_here = names.iter().find(|(s, _)| *s >= size).or(names.last());
         if let Some((_, name)) = best_here
@@ -441,8 +434,9 @@ pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize>
     let best = |launch: bool| {
         let asked = found.iter().enumerate();
         let asked = asked.filter(|(_, f)| f.question == question && (f.includes_launch || !launch));
-        let (places, answers): (Vec<usize>, Vec<(f64, f64)>) =
-            asked.map(|(i, f)| (i, (wins_from(f), f.speedup))).unzip();
+        let (places, answers): (Vec<usize>, Vec<(f64, f64)>) = asked
+            .map(|(i, f)| (i, (wins_from(f), f.crossing.speedup)))
+            .unzip();
         Some(places[first_and_fastest(&answers)?])
     };
     best(true).or_else(|| best(false))

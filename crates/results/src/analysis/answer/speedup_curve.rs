@@ -45,15 +45,16 @@ pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup
     });
     let mut all: Vec<Speedup> = own.filter(|own| !asked(own.size)).collect();
     all.extend(confirmed.iter().map(|at| {
+        if at.size != found.crossing.largest {
+            return *at;
+        }
         // The answer's own interval knows the spread of similar questions too.
-        let of_answer = Some(&found.crossing).filter(|answer| answer.largest == at.size);
-        let (low, high) = of_answer.map_or(at.interval, |answer| answer.speedup_interval);
+        let (low, high) = found.crossing.speedup_interval;
         Speedup {
-            size: at.size,
-            ratio: of_answer.map_or(at.ratio, |answer| answer.speedup),
+            ratio: found.crossing.speedup,
             low,
             high,
-            processes: at.processes,
+            ..*at
         }
     }));
     all.retain(|at| {

@@ -71,7 +71,7 @@ fn the_answer_is_that_of_the_processes_and_so_is_its_curve() {
     let machine = f.machine();
     let confirmed = &found(&f)[0];
     near(confirmed.crossing.for_good().unwrap().size, 96.0);
-    near(confirmed.speedup, 16.0);
+    near(confirmed.crossing.speedup, 16.0);
     let group = machine.group("matmul").unwrap();
     let along = along(confirmed, group, group.on(Device::Gpu).next().unwrap());
     let sizes: Vec<f64> = along.iter().map(|at| at.size).collect();
@@ -131,7 +131,7 @@ fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
     }
     f.confirm(queued(AGREE));
     assert_eq!(processes(&f), 5);
-    assert_eq!(found(&f)[0].speedup_size, 1536.0);
+    assert_eq!(found(&f)[0].crossing.largest, 1536.0);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_answer_is_of_the_run_that_was_confirmed() {
     f.next_run(20);
     f.row("matmul/cpu/best/12288", Clock::Wall, 1e6);
     f.row("matmul/gpu/cublas-eager/12288", Clock::Events, 1e6);
-    assert_eq!(found(&f)[0].speedup_size, 1536.0);
+    assert_eq!(found(&f)[0].crossing.largest, 1536.0);
     // Results of a later run are not those that were confirmed.
     f.next_run(30);
     f.row("matmul/gpu/cublas-eager/1536", Clock::Events, 9e3);

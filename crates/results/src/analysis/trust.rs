@@ -132,3 +132,37 @@ pub fn of(
         ..Trust::of_estimate(&found.crossing)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lowered_clock_is_a_doubt_only_where_the_gpu_might_win_without_it() {
+        let mut trust = Trust::of_estimate(&Crossing {
+            answer: Answer::Never,
+            changes: Vec::new(),
+            range: (1.0, 64.0),
+            processes: 5,
+            agree: 5,
+            or_always: false,
+            or_never: true,
+            speedup: 0.9,
+            speedup_interval: (0.8, 0.95),
+            largest: 64.0,
+        });
+        assert_eq!(trust.grade(), Grade::Firm);
+        trust.slowed.insert("power cap".to_owned());
+        for (highest_clock, grade) in [
+            (1.04, Grade::Firm),
+            (1.06, Grade::Doubtful),
+            (f64::INFINITY, Grade::Doubtful),
+        ] {
+            trust.highest_clock = highest_clock;
+            assert_eq!(trust.grade(), grade, "{highest_clock}");
+        }
+        // The GPU wins, and would at any higher clock.
+        trust.own.speedup_interval = (1.1, 1.3);
+        assert_eq!(trust.grade(), Grade::Firm);
+    }
+}

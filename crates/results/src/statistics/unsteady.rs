@@ -39,7 +39,7 @@ pub fn unsteady(mut ns: Vec<f64>, clock: Clock) -> Option<String> {
 /// The host's part of a launch moves between modes: on an H200 the interval of that of a product
 /// which takes 21 ms reaches from 26 to 64 µs. No speedup rests on it, only by what order of
 /// magnitude such a clock is wrong.
-pub fn unsteady_submit(interval: Option<(f64, f64)>) -> Option<String> {
+fn unsteady_submit(interval: Option<(f64, f64)>) -> Option<String> {
     let (low, high) = interval?;
     let apart = high / low;
     (apart > WIDE_OF_SUBMIT).then(|| {

@@ -122,7 +122,7 @@ impl Baseline {
                 true => !is_whole(&path.with_file_name(baseline)),
                 false => {
                     let is_one = name == baseline && is_result(&entry);
-                    is_one && !(earlier(path).is_dir() && !is_whole(path))
+                    is_one && (!earlier(path).is_dir() || is_whole(path))
                 }
             };
             if counts {

@@ -45,12 +45,7 @@ impl OpenQuestions {
     /// Takes the results so far, and adds the questions that they newly answer.
     pub(super) fn renew(&mut self, of: RunResults<'_>) {
         // Also what was unsteady: the processes can decide it.
-        let machines = MachineResults::all_of(of.results, "this machine", false);
-        let all = machines
-            .into_iter()
-            .next()
-            .unwrap_or_default()
-            .with_unsteady();
+        let all = MachineResults::of_results(of.results, "this machine", false).with_unsteady();
         let others = MachineResults::read_machines(of.references).0;
         self.machine = match of.is_whole {
             true => all.of_run(of.run),

@@ -4,12 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::tests::fixture::{Fixture, Planted};
-use crate::tests::holds;
 use crate::tests::machines::{commit, laptop};
 use crate::tests::refreshed;
-use crossover_profile::Place;
 use crossover_results::model::Cost;
-use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, product};
+use crossover_results::store::profiles::planted::{eager, graph, pieces, plant};
 use crossover_words::Clock;
 
 /// Groups of any names, with profiles that are worth comparing.
@@ -23,8 +21,6 @@ pub(crate) fn profiled(root: &Path) -> Fixture {
         ("parts/gpu/part-1/16777216", 2.9e6),
         ("parts/gpu/part-4/16777216", 1.6e6),
         ("parts/gpu/part-16/16777216", 1.4e6),
-        ("product/gpu/from-ordinary/2048", 4.0e6),
-        ("product/gpu/from-pinned/2048", 1.3e6),
     ] {
         let clock = Clock::Wall;
         f.plant(&Planted::new(id, clock, ns).cost(Cost::default()));
@@ -35,8 +31,6 @@ pub(crate) fn profiled(root: &Path) -> Fixture {
         pieces("parts/gpu/part-1/16777216", 1),
         pieces("parts/gpu/part-4/16777216", 4),
         pieces("parts/gpu/part-16/16777216", 16),
-        product("product/gpu/from-ordinary/2048", Place::Pageable),
-        product("product/gpu/from-pinned/2048", Place::Pinned),
     ] {
         plant(root, &profile);
     }
@@ -66,7 +60,6 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
             &["gpu/part-1", "gpu/part-4", "gpu/part-16"],
             4 + 6 + 6,
         ),
-        ("product", &["gpu/from-ordinary", "gpu/from-pinned"], 8),
     ] {
         let part = part(&page, group);
         assert_eq!(
@@ -84,13 +77,12 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
             names.len()
         );
     }
-    holds(&page, &["cutlass_80_simt_sgemm"]);
     // What was not profiled has nothing of it, and neither has a page without profiles.
     assert!(!part(&page, "chain").contains("65,536"));
     fs::remove_dir_all(root.join("chain/gpu_each/1024/profile")).unwrap();
     fs::remove_dir_all(root.join("chain/gpu_replayed/1024/profile")).unwrap();
     let page = self::page(&root, dir.path());
-    assert_eq!(page.matches("Where the time goes").count(), 2);
+    assert_eq!(page.matches("Where the time goes").count(), 1);
 }
 
 #[test]
@@ -112,5 +104,5 @@ fn a_record_carries_profiles_and_another_machines_are_shown() {
     let own = here.join("criterion");
     laptop(&own);
     let page = page(&own, &here);
-    assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 3);
+    assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 2);
 }

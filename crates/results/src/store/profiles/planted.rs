@@ -120,48 +120,6 @@ pub fn pieces(id: &str, pieces: u64) -> Profile {
     it.profile(id, end)
 }
 
-/// What cuBLAS calls one of its kernels.
-const CUTLASS: &str = "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>";
-
-/// A product from host memory of one kind and back; the driver copies ordinary memory in pieces
-/// through memory of its own, and the call waits for it.
-pub fn product(id: &str, memory: Place) -> Profile {
-    let mut it = Iteration::default();
-    let bytes = 16 << 20;
-    let rate = if memory == Place::Pinned { 55.0 } else { 14.0 };
-    let length = bytes as f64 / rate;
-    let mut at = 3_000.0;
-    for _ in 0..2 {
-        let held = if memory == Place::Pinned {
-            2_500.0
-        } else {
-            length
-        };
-        it.call("cuMemcpyHtoDAsync_v2", at - 2_800.0, held);
-        let sent = copy(memory, Place::Device, bytes);
-        at = it.run(7, sent, at, length) + 3_500.0;
-    }
-    it.call("cuLaunchKernel", at - 3_000.0, 2_600.0);
-    let gemm = Work::Kernel {
-        name: CUTLASS.to_owned(),
-        grid: [16, 8, 1],
-        block: [256, 1, 1],
-        registers: 202,
-        shared_bytes: 49_152,
-    };
-    at = it.run(7, gemm, at, 340_000.0) + 1_200.0;
-    let held = if memory == Place::Pinned {
-        2_500.0
-    } else {
-        length
-    };
-    it.call("cuMemcpyDtoHAsync_v2", at - 2_800.0, held);
-    let back = copy(Place::Device, memory, bytes);
-    let end = it.run(7, back, at, length);
-    let end = it.call("cuStreamSynchronize", end - 2_000.0, 5_000.0);
-    it.profile(id, end)
-}
-
 /// Writes a profile to its place under `root`; gives the benchmark's folder.
 pub fn plant(root: &Path, profile: &Profile) -> PathBuf {
     let id: Id = profile.benchmark.parse().expect("an id");

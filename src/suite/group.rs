@@ -257,7 +257,7 @@ impl<W: 'static> Implementation<W> {
 
     /// Keeps it out of answers: it is shown beside the others, and is never the best CPU code nor
     /// the GPU code that is compared with that.
-    pub fn no_answer(mut self) -> Self {
+    pub fn reference_only(mut self) -> Self {
         self.row.role.answers = false;
         self
     }

@@ -33,7 +33,7 @@ pub(crate) fn group() -> Group<Fft> {
         .with(
             Implementation::cpu("1-thread", cpu::one_thread)
                 .one_thread()
-                .no_answer()
+                .reference_only()
                 .sizes(at(&[6, 10, 14], &[AWKWARD]).up_to(1024, 1 << 16, 1 << 18)),
         )
         .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task").sizes(at(&[6, 10, 14, 18], &[])))

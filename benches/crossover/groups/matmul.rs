@@ -65,7 +65,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(
         Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
             .one_thread()
-            .no_answer()
+            .reference_only()
             .sizes(Sizes::powers_of_two([8], [6, 8, 10], 0..=13)),
     )
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))

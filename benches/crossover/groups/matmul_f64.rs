@@ -30,7 +30,7 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
             Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
                 .format(Format::F64)
                 .one_thread()
-                .no_answer()
+                .reference_only()
                 .sizes(Sizes::powers_of_two([8], [8, 10], 3..=12).odd(odd)),
         )
         .with(cublas("cublas", EventsGated).sizes(Sizes::powers_of_two([5, 8, 10], [7, 10, 13], 3..=14).odd(odd)))

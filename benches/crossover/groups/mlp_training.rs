@@ -40,7 +40,7 @@ pub(crate) fn group() -> Group<Training> {
         .launches(launches)
         .method(method)
         .library(Library::Cublas)
-        .no_answer()
+        .reference_only()
         .cost(mlp_training::cost_forward)
         .sizes(Sizes::new([], [256], [16, 64, 256, 1024, 4096]))
     };

@@ -52,7 +52,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(
             Implementation::cpu("simd-passes", cpu::in_passes)
                 .method("a pass over memory per sine")
-                .no_answer()
+                .reference_only()
                 .cost(nested_sine::cost_per_kernel)
                 .sizes(Sizes::powers_of_two([], [10, 20, 26], far).odd([1, 1000, (1 << 17) + 1])),
         )
@@ -83,7 +83,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(
             Implementation::gpu("per-kernel-transfer", Wall, gpu::transfer_per_kernel)
                 .data(Pageable)
-                .no_answer()
+                .reference_only()
                 .cost(nested_sine::cost_transfer_per_kernel)
                 .sizes(Sizes::powers_of_two([], [10, 20], far)),
         )

@@ -35,7 +35,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
         .with(
             on_cpu(Implementation::cpu("simd-1-thread", cpu::simd_1_thread))
                 .one_thread()
-                .no_answer()
+                .reference_only()
                 .sizes(lesson_sizes.up_to(1 << 18, 1 << 18, 1 << 26)),
         )
         .with(fused("fused", Events))

@@ -46,7 +46,7 @@ impl<W: Workload> Network<W> {
             .with(
                 Implementation::cpu("best-1-thread", one_thread)
                     .one_thread()
-                    .no_answer()
+                    .reference_only()
                     .sizes(self.one_thread_sizes.clone()),
             )
             .with(eager("eager", Events))
@@ -60,7 +60,7 @@ impl<W: Workload> Network<W> {
             // In fewer bits than the CPU computes in, so it does not answer who is faster.
             .with(
                 row("graph-bf16-gated", EventsGated, Format::Bf16, Graph)
-                    .no_answer()
+                    .reference_only()
                     .cost(bf16_cost),
             )
             .with_transfers(

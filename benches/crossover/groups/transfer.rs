@@ -35,7 +35,7 @@ pub(crate) fn group() -> Group<Transfer> {
         .data(Pageable)
         .method("staged through pinned memory")
         .all_threads()
-        .no_answer()
+        .reference_only()
     };
     // The host's part of a copy that it does not wait for.
     let submitted = |name, memory| {

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::case::{Case, Pair};
-use crate::learn::Learnt;
+use crate::learn::DriftModel;
 use crossover_results::statistics::spread::{Spread, freedom_of_sum};
 
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
@@ -47,7 +47,7 @@ impl Estimate {
     /// `member` is its place in the class that was learnt from.
     pub(super) fn of(
         case: &Case,
-        learnt: &Learnt,
+        model: &DriftModel,
         member: usize,
         wanted: impl Fn(usize) -> bool,
     ) -> Option<Self> {
@@ -60,21 +60,21 @@ impl Estimate {
             return None;
         }
         let noise = case.pair_noise();
-        let own = learnt.own[member].map_or(Spread::default(), |own| {
+        let own = model.own[member].map_or(Spread::default(), |own| {
             Spread::known(own.square, own.freedom)
         });
-        let common = learnt.common.variance();
+        let common = model.common.variance();
         let shown = shown_by_some(&changes, case.pairs.len());
-        let parts = learnt.hypotheses.iter().map(|hypothesis| {
+        let parts = model.hypotheses.iter().map(|hypothesis| {
             let class = Spread::known(
                 hypothesis.variance + noise,
-                hypothesis.freedom * learnt.others,
+                hypothesis.freedom * model.others,
             );
             let all = own.and(class);
             let square = all.variance().unwrap_or(f64::INFINITY).max(shown);
             let freedom = match common {
                 Some(common) => {
-                    freedom_of_sum(&[(square, all.freedom), (common, learnt.common.freedom)])
+                    freedom_of_sum(&[(square, all.freedom), (common, model.common.freedom)])
                 }
                 None => all.freedom,
             };
@@ -90,7 +90,7 @@ impl Estimate {
             pairs: changes.len(),
             modelled: Distribution {
                 centre: changes.iter().sum::<f64>() / k,
-                common: learnt.centre,
+                common: model.centre,
                 parts,
                 per_pair: 1.0,
             },
@@ -364,8 +364,8 @@ mod tests {
                 class: Class::of("g/cpu/i/1", None, 1e3),
                 pairs: (0..pairs).map(pair).collect(),
             };
-            let learnt = Learnt::of(&[&case]);
-            Estimate::of(&case, &learnt, 0, |_| true).unwrap()
+            let model = DriftModel::of(&[&case]);
+            Estimate::of(&case, &model, 0, |_| true).unwrap()
         };
         assert!(of(7).own.is_none() && of(8).own.is_some());
         // What is foretold of more pairs is what they then tell, either way.
@@ -395,8 +395,8 @@ mod tests {
             class: Class::of("g/cpu/i/1", None, 1e3),
             pairs: (0..71).map(pair).collect(),
         };
-        let learnt = Learnt::of(&[&case]);
-        let six = Estimate::of(&case, &learnt, 0, |round| (8..14).contains(&round)).unwrap();
+        let model = DriftModel::of(&[&case]);
+        let six = Estimate::of(&case, &model, 0, |round| (8..14).contains(&round)).unwrap();
         assert!(six.if_unchanged() > 0.2, "{}", six.if_unchanged());
     }
 

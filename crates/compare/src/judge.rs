@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::case::Case;
 use crate::class::Class;
 use crate::estimate::Estimate;
-use crate::learn::{ENOUGH_BENCHMARKS, Learnt};
+use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
 use crate::multiple::{FIRST_ANALYSIS, analyses, discoveries, error_of_chosen, next_analysis};
 use crate::verdict::Verdict;
 
@@ -88,12 +88,12 @@ pub(super) fn judge(
     let mut drifts = Vec::new();
     for (class, members) in &classes {
         let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
-        let learnt = Learnt::of(&of_class);
+        let model = DriftModel::of(&of_class);
         let one_pair = of_class.iter().all(|case| case.pairs.len() < 2);
         let reason = (one_pair && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
         for (member, i) in members.iter().enumerate().filter(|(_, i)| tested[**i]) {
             let of =
-                |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &learnt, member, wanted);
+                |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &model, member, wanted);
             seen[*i] = of(&|_| true).map(|all| Seen {
                 change: (reason.is_none())
                     .then(|| Change::of(&cases[*i], question.screened, of))
@@ -109,8 +109,8 @@ pub(super) fn judge(
                 .map(|pair| pair.round + 1)
                 .max()
                 .unwrap_or(0),
-            deviation: learnt.deviation(),
-            doubt: doubt(&of_class, &learnt, edge),
+            deviation: model.deviation(),
+            doubt: doubt(&of_class, &model, edge),
         });
     }
 
@@ -163,15 +163,15 @@ pub(super) fn judge(
 
 /// One pair of runs cannot tell a change in code that most benchmarks share from a machine that ran
 /// at another speed. Where they moved together by more than the threshold, that is said.
-fn doubt(cases: &[&Case], learnt: &Learnt, edge: f64) -> Option<String> {
-    let together = learnt.centre.abs() > edge.max(learnt.deviation());
+fn doubt(cases: &[&Case], model: &DriftModel, edge: f64) -> Option<String> {
+    let together = model.centre.abs() > edge.max(model.deviation());
     together.then(|| {
         format!(
             "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot tell a change \
              in shared code from a machine that ran at another speed, so only what stands out from \
              the others is called",
             cases.len(),
-            100.0 * learnt.centre.exp_m1(),
+            100.0 * model.centre.exp_m1(),
         )
     })
 }

@@ -26,7 +26,7 @@ const FITS: usize = 4;
 
 /// What is known of one class.
 #[derive(Clone, Debug)]
-pub(super) struct Learnt {
+pub(super) struct DriftModel {
     pub(super) hypotheses: Vec<Hypothesis>,
     /// What the benchmarks do alike, with two pairs or more.
     pub(super) common: Spread,
@@ -38,7 +38,7 @@ pub(super) struct Learnt {
     pub(super) others: f64,
 }
 
-impl Learnt {
+impl DriftModel {
     /// From the benchmarks of one class.
     pub(super) fn of(cases: &[&Case]) -> Self {
         let others = match cases.len() {

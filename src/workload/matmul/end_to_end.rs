@@ -12,7 +12,9 @@ use crate::workload::matmul::schedule::batch_stages;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::ways::{Multiply, multiply, ways};
 use crate::workload::number::in_format;
-use crate::workload::prepare::{EndToEnd, HostMemory, Places, Stages, Steps, Way, end_to_end};
+use crate::workload::prepare::{
+    EndToEnd, HostMemory, Places, Stages, Steps, TransferPlan, end_to_end,
+};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// Uploads the operands, multiplies by cuBLAS and downloads the result. The device memory is allocated
@@ -63,7 +65,7 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         multiply::<T>(steps, gpu, self.shape, Multiply::Cublas, at)
     }
 
-    fn ways(&self) -> Vec<Way<'_, T>> {
+    fn ways(&self) -> Vec<TransferPlan<'_, T>> {
         ways(self.shape)
     }
 

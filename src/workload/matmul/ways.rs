@@ -12,7 +12,7 @@ use crate::workload::matmul::problem::MATMUL;
 use crate::workload::matmul::schedule::{Schedule, batch_stages, cut_stages};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
-use crate::workload::prepare::{Places, Steps, Way};
+use crate::workload::prepare::{Places, Steps, TransferPlan};
 use crate::workload::routine::{Done, RoutineError};
 
 /// What multiplies.
@@ -38,7 +38,7 @@ const MAPPED_BATCH: usize = 8 << 20;
 const CUT_BATCH: usize = 1 << 20;
 
 /// The ways to try for a shape; one where there is no choice.
-pub(super) fn ways<T: Element>(shape: Shape) -> Vec<Way<'static, T>> {
+pub(super) fn ways<T: Element>(shape: Shape) -> Vec<TransferPlan<'static, T>> {
     use Multiply::{Cublas, Tiled};
     let Shape { batch, n, .. } = shape;
     let square = shape == Shape::square(n);
@@ -91,26 +91,26 @@ fn one_by_one(graph: bool) -> &'static str {
 }
 
 /// Two uploads, the product and a download, one after the other.
-fn copies<T: Element>(shape: Shape, by: Multiply, graph: bool) -> Way<'static, T> {
+fn copies<T: Element>(shape: Shape, by: Multiply, graph: bool) -> TransferPlan<'static, T> {
     let name = format!("copies and {by}{}", one_by_one(graph));
-    Way::new(name, graph, move |gpu, places| {
+    TransferPlan::new(name, graph, move |gpu, places| {
         places.copied(gpu, |steps, at| multiply::<T>(steps, gpu, shape, by, at))
     })
 }
 
 /// A kernel reads both operands from the host's memory, mapped into the device's address space, and
 /// the product writes its result there.
-fn fetched<T: Element>(shape: Shape, by: Multiply, graph: bool) -> Way<'static, T> {
+fn fetched<T: Element>(shape: Shape, by: Multiply, graph: bool) -> TransferPlan<'static, T> {
     let name = format!("mapped memory and {by}{}", one_by_one(graph));
-    Way::new(name, graph, move |gpu, places| {
+    TransferPlan::new(name, graph, move |gpu, places| {
         mapped(gpu, shape, by, places)
     })
 }
 
 /// The tiled kernel reads and writes the host's memory itself. Each block reads its own operands over
 /// the link: for products of a few blocks.
-fn in_place<T: Element>(shape: Shape) -> Way<'static, T> {
-    Way::new(
+fn in_place<T: Element>(shape: Shape) -> TransferPlan<'static, T> {
+    TransferPlan::new(
         "tiles in registers on mapped memory",
         false,
         move |gpu, places| {
@@ -122,17 +122,22 @@ fn in_place<T: Element>(shape: Shape) -> Way<'static, T> {
 }
 
 /// Pieces of a product that is uploaded, computed and downloaded at the same time.
-fn overlapped<T: Element>(shape: Shape, cut: &str, graph: bool, by: Schedule) -> Way<'static, T> {
+fn overlapped<T: Element>(
+    shape: Shape,
+    cut: &str,
+    graph: bool,
+    by: Schedule,
+) -> TransferPlan<'static, T> {
     let name = format!("overlapped, {cut}{}", one_by_one(graph));
-    Way::new(name, graph, move |gpu, places| {
+    TransferPlan::new(name, graph, move |gpu, places| {
         // SAFETY: the pieces lie within the places, which live in the routine.
         Ok(unsafe { Steps::of_stages(gpu, cut_stages(gpu, shape, places, &by)?) }?)
     })
 }
 
 /// Pieces of a batch, likewise.
-fn batches<T: Element>(shape: Shape, pieces: usize) -> Way<'static, T> {
-    Way::new(
+fn batches<T: Element>(shape: Shape, pieces: usize) -> TransferPlan<'static, T> {
+    TransferPlan::new(
         format!("overlapped, {pieces} pieces"),
         true,
         move |gpu, places| {

@@ -15,12 +15,12 @@ use crate::workload::prepare::{
 use crate::workload::routine::RoutineError;
 
 /// A way to compute a product, with everything fixed.
-pub(super) enum Way {
+pub(super) enum GpuPlan {
     Library(Rc<LtProduct>, Algorithm),
     Own(Tile, Launch),
 }
 
-impl Way {
+impl GpuPlan {
     /// Enqueues the product.
     ///
     /// # Safety
@@ -31,18 +31,18 @@ impl Way {
         // SAFETY: the caller's promise; a tile's arguments were made with it.
         unsafe {
             match self {
-                Way::Library(product, algorithm) => product.enqueue(algorithm, stream),
-                Way::Own(_, launch) => launch.launch(stream),
+                GpuPlan::Library(product, algorithm) => product.enqueue(algorithm, stream),
+                GpuPlan::Own(_, launch) => launch.launch(stream),
             }
         }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for GpuPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Library(_, algorithm) => write!(f, "cuBLASLt {algorithm}"),
-            Way::Own(tile, _) => write!(f, "our own kernel, {tile}"),
+            GpuPlan::Library(_, algorithm) => write!(f, "cuBLASLt {algorithm}"),
+            GpuPlan::Own(tile, _) => write!(f, "our own kernel, {tile}"),
         }
     }
 }
@@ -58,7 +58,7 @@ unsafe fn ways(
     gpu: &Gpu,
     workspace: &Rc<Workspace>,
     product: Product,
-) -> Result<Vec<Way>, RoutineError> {
+) -> Result<Vec<GpuPlan>, RoutineError> {
     let (m, k) = product.a.shape();
     let (b_rows, n) = product.b.shape();
     if b_rows != k || product.c.shape() != (m, n) || product.c.transposed {
@@ -69,18 +69,18 @@ unsafe fn ways(
     let (library, algorithms) = unsafe { LtProduct::new(workspace, product) }?;
     let library = Rc::new(library);
     let algorithms = algorithms.into_iter();
-    let mut ways: Vec<Way> = algorithms
-        .map(|algorithm| Way::Library(library.clone(), algorithm))
+    let mut ways: Vec<GpuPlan> = algorithms
+        .map(|algorithm| GpuPlan::Library(library.clone(), algorithm))
         .collect();
     if product.own {
         let tiles = tile::launches(gpu, &product)?.into_iter();
-        ways.extend(tiles.map(|(tile, launch)| Way::Own(tile, launch)));
+        ways.extend(tiles.map(|(tile, launch)| GpuPlan::Own(tile, launch)));
     }
     Ok(ways)
 }
 
 /// The name of the choice.
-fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
+fn choice(gpu: &Gpu, product: &Product, ways: &[GpuPlan]) -> String {
     let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
     let element = match product.a.element == Element::F32.data_type() {
         true => "f32",
@@ -100,7 +100,7 @@ fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
         1 => String::new(),
         count => format!("{count} times "),
     };
-    let own = match ways.iter().any(|way| matches!(way, Way::Own(..))) {
+    let own = match ways.iter().any(|way| matches!(way, GpuPlan::Own(..))) {
         true => " or a kernel of our own",
         false => "",
     };
@@ -125,13 +125,13 @@ pub(super) unsafe fn fastest(
     gpu: &Rc<Gpu>,
     workspace: &Rc<Workspace>,
     product: Product,
-) -> Result<Option<(Way, u32)>, RoutineError> {
+) -> Result<Option<(GpuPlan, u32)>, RoutineError> {
     // SAFETY: the caller's promise.
     let mut ways = unsafe { ways(gpu, workspace, product) }?;
     if ways.is_empty() {
         return Ok(None);
     }
-    let names: Vec<String> = ways.iter().map(Way::to_string).collect();
+    let names: Vec<String> = ways.iter().map(GpuPlan::to_string).collect();
     let choice = choice(gpu, &product, &ways);
     let chosen = choose::on_gpu(gpu, &choice, &names, |at| {
         // SAFETY: the caller's promise; `choose` waits for what it enqueues.

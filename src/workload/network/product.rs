@@ -36,7 +36,7 @@ fn row_major<'a>(
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct CpuPlan {
     by: By,
     /// Transposed operands are copied into row-major order first: blocks then read rows of both,
     /// and pack less.
@@ -49,7 +49,7 @@ enum By {
     Blocks(Library, Grid),
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for CpuPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.by {
             By::OneThread(library) => write!(f, "{library} on 1 thread")?,
@@ -62,7 +62,7 @@ impl fmt::Display for Way {
     }
 }
 
-impl Way {
+impl CpuPlan {
     /// C = A B, of matrices that are row-major or transposed; the threads share the blocks out.
     /// Copies of transposed operands go to `spare`.
     ///
@@ -117,13 +117,13 @@ impl Way {
 }
 
 /// The ways that are worth a try for A B into a row-major C.
-fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<Way> {
+fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<CpuPlan> {
     let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
     let ways = |copies, in_one_piece| {
         let libraries = Library::for_product::<f32>(m * k, in_one_piece);
         candidates_by(&libraries, [m, n, k], threads)
             .into_iter()
-            .map(move |by| Way { by, copies })
+            .map(move |by| CpuPlan { by, copies })
     };
     let as_they_lie = ways(false, b.is_standard_layout());
     if a.is_standard_layout() && b.is_standard_layout() {
@@ -159,7 +159,7 @@ pub(crate) struct Products {
     /// The network, for the names of choices.
     of: &'static str,
     /// By the names of the products: layers may have the same.
-    ways: Vec<(&'static str, Way)>,
+    ways: Vec<(&'static str, CpuPlan)>,
     /// For the transposed of operands, in ways that copy them.
     spare: Vec<f32>,
 }
@@ -192,7 +192,7 @@ impl Products {
                 self.spare.resize(copies.max(self.spare.len()), f32::NAN);
                 let choice = format!("{name} of {}", self.of);
                 let (threads, spare) = (&self.threads, &mut self.spare);
-                let way = Way::fastest(threads, &choice, a, b, c.view_mut(), spare);
+                let way = CpuPlan::fastest(threads, &choice, a, b, c.view_mut(), spare);
                 self.ways.push((name, way));
                 way
             }

@@ -24,13 +24,13 @@ pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
 type MakeSteps<'a, T> = Box<dyn Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a>;
 
 /// A way from pinned memory through the device and back.
-pub(crate) struct Way<'a, T> {
+pub(crate) struct TransferPlan<'a, T> {
     pub(crate) name: String,
     graph: bool,
     steps: MakeSteps<'a, T>,
 }
 
-impl<'a, T> Way<'a, T> {
+impl<'a, T> TransferPlan<'a, T> {
     /// The steps that are made here, launched one by one or as a graph, which the name then says.
     pub(crate) fn new(
         name: impl Display,
@@ -95,26 +95,30 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
 
     /// The ways to try from pinned memory: those of an operation on one array, whole, on the host's
     /// memory in place, or in pieces.
-    fn ways(&self) -> Vec<Way<'_, Self::Value>> {
+    fn ways(&self) -> Vec<TransferPlan<'_, Self::Value>> {
         let n = self.operands()[0].len();
         let mut ways = Vec::new();
         if self.works_in_place() {
-            ways.push(Way::new("the kernel on mapped memory", false, |gpu, at| {
-                let mut steps = Steps::new(gpu)?;
-                self.compute(gpu, &mut steps, &at.mapped()?)?;
-                Ok(steps)
-            }));
+            ways.push(TransferPlan::new(
+                "the kernel on mapped memory",
+                false,
+                |gpu, at| {
+                    let mut steps = Steps::new(gpu)?;
+                    self.compute(gpu, &mut steps, &at.mapped()?)?;
+                    Ok(steps)
+                },
+            ));
         }
         if n <= SMALL {
             ways.extend([false, true].map(|graph| {
-                Way::new("in sequence", graph, |gpu, places| {
+                TransferPlan::new("in sequence", graph, |gpu, places| {
                     places.copied(gpu, |steps, at| self.compute(gpu, steps, at))
                 })
             }));
         }
         ways.extend(numbers_of_pieces(n).into_iter().map(|(pieces, graph)| {
             let name = format!("{pieces} overlapping pieces");
-            Way::new(name, graph, move |gpu, places| {
+            TransferPlan::new(name, graph, move |gpu, places| {
                 let stages = self.stages(gpu, places, pieces)?;
                 // SAFETY: promised by whoever implements it; the places live in the routine.
                 Ok(unsafe { Steps::of_stages(gpu, stages) }?)
@@ -235,12 +239,13 @@ fn from_pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
 
 /// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
 pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
-    let pinned = |way: Way<'_, O::Value>| -> Result<(String, Box<dyn Routine>), RoutineError> {
-        let mut work = Prepared::new(gpu)?;
-        let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
-        (work.steps, work.waits) = (way.steps(gpu, &places)?, true);
-        checked(&mut work, problem, places.last());
-        Ok((way.name, Box::new(work)))
-    };
+    let pinned =
+        |way: TransferPlan<'_, O::Value>| -> Result<(String, Box<dyn Routine>), RoutineError> {
+            let mut work = Prepared::new(gpu)?;
+            let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+            (work.steps, work.waits) = (way.steps(gpu, &places)?, true);
+            checked(&mut work, problem, places.last());
+            Ok((way.name, Box::new(work)))
+        };
     problem.ways().into_iter().map(pinned).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) use crossover_arithmetic::wide;
 pub(crate) use cublaslt::{
     Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
-pub(crate) use end_to_end::{EndToEnd, Places, Stages, Way};
+pub(crate) use end_to_end::{EndToEnd, Places, Stages, TransferPlan};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exponentials;
 pub use host_memory::HostMemory;

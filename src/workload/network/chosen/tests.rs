@@ -61,7 +61,7 @@ impl Layer {
         }
     }
 
-    fn ways(&self) -> Vec<Way> {
+    fn ways(&self) -> Vec<GpuPlan> {
         let Shape { m, n, k, .. } = self.shape;
         let [a, w, bias, added] = &self.tensors;
         let operand = |tensor: &Tensor, rows, columns| Operand {
@@ -91,7 +91,7 @@ impl Layer {
         unsafe { ways(&self.gpu, &self.workspace, product) }.unwrap()
     }
 
-    fn run(&self, way: &Way) -> Vec<f32> {
+    fn run(&self, way: &GpuPlan) -> Vec<f32> {
         self.work.memory.fill(self.c.device, 0xFF).unwrap();
         // SAFETY: as above; nothing else is on the stream.
         unsafe { way.enqueue(self.gpu.stream()) }.unwrap();
@@ -166,7 +166,7 @@ fn check_own_kernels(shapes: &[(usize, usize, usize)]) {
             let layer = Layer::new(&gpu, shape);
             let expected = layer.expected();
             let mut own = layer.ways();
-            own.retain(|way| matches!(way, Way::Own(..)));
+            own.retain(|way| matches!(way, GpuPlan::Own(..)));
             assert!(!own.is_empty(), "{m} x {n} x {k}: no kernel of our own");
             for way in &own {
                 let found = layer.run(way);

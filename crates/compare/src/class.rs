@@ -26,11 +26,6 @@ impl Class {
             short: ns_per_launch < SHORT_NS,
         }
     }
-
-    /// As the JSON of a comparison names it: `gpu events under 20 µs a launch`.
-    pub fn name(&self) -> String {
-        self.to_string().replace(" per launch", " a launch")
-    }
 }
 
 impl fmt::Display for Class {

@@ -42,8 +42,6 @@ pub(crate) struct Median {
     pub samples: usize,
     /// Variance of the logarithm of the median, from the samples of this run alone.
     pub variance: f64,
-    /// Degrees of freedom of that variance.
-    pub freedom: f64,
 }
 
 impl Median {
@@ -98,7 +96,6 @@ impl Median {
             ns: median,
             samples: n,
             variance: variance * repeats,
-            freedom: (n as f64 / repeats).sqrt(),
         })
     }
 }

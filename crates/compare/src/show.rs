@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::class::Class;
 use crate::comparison::{Comparison, FailOn};
@@ -13,6 +13,7 @@ use crate::median::Location;
 use crate::rows::{Judgement, Row};
 use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
+use crossover_words::Clock;
 use crossover_words::text::{columns, wants_colours};
 use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
 
@@ -395,40 +396,58 @@ impl Comparison {
 
     /// The comparison as JSON, described in `docs/comparing.md`.
     pub fn json(&self, fail_on: FailOn) -> String {
-        let warnings: Vec<&String> = self.unknown.iter().chain(&self.warnings).collect();
-        let json = Json {
-            schema: SCHEMA,
-            base: &self.base,
-            new: &self.new,
-            threshold: self.threshold,
-            change_error: CHANGE_ERROR,
-            same_error: SAME_ERROR,
-            screened: self.screened,
-            failures: &self.failures,
-            exit_code: self.exit_code(fail_on),
-            counts: VERDICTS
-                .into_iter()
-                .map(|v| (v.name(), self.count(v)))
-                .collect(),
-            benchmarks: self.rows.iter().map(Benchmark::of).collect(),
-            classes: (self.drifts.iter())
-                .map(|drift| ClassOut {
-                    class: drift.class.name(),
-                    benchmarks: drift.benchmarks,
-                    pairs: drift.pairs,
-                    deviation: drift.deviation,
-                    resolution: self.resolution(&drift.class),
-                })
-                .collect(),
-            warnings,
-            notes: &self.notes,
-            problems: &self.problems,
-        };
-        let mut text =
-            serde_json::to_string_pretty(&json).expect("strings, numbers and maps with text keys");
-        text.push('\n');
-        text
+        let counts = VERDICTS.map(|verdict| (verdict.name(), self.count(verdict)));
+        let classes = self.drifts.iter().map(|drift| {
+            json!({
+                "class": drift.class.to_string(),
+                "benchmarks": drift.benchmarks,
+                "pairs": drift.pairs,
+                "deviation": drift.deviation,
+                "resolution": self.resolution(&drift.class),
+            })
+        });
+        let warnings = [&self.unknown[..], &self.warnings].concat();
+        let json = json!({
+            "schema": SCHEMA,
+            "base": self.base,
+            "new": self.new,
+            "threshold": self.threshold,
+            "change_error": CHANGE_ERROR,
+            "same_error": SAME_ERROR,
+            "screened": self.screened,
+            "failures": self.failures,
+            "exit_code": self.exit_code(fail_on),
+            "counts": BTreeMap::from(counts),
+            "benchmarks": Vec::from_iter(self.rows.iter().map(benchmark)),
+            "classes": Vec::from_iter(classes),
+            "warnings": warnings,
+            "notes": self.notes,
+            "problems": self.problems,
+        });
+        format!("{json:#}\n")
     }
+}
+
+/// A benchmark in the JSON. What is infinite becomes null.
+fn benchmark(row: &Row) -> Value {
+    let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
+    json!({
+        "id": row.id,
+        "verdict": row.verdict,
+        "clock": row.clock.map(Clock::name),
+        "base_ns": row.base_ns,
+        "new_ns": row.new_ns,
+        "ratio": of(|j| j.ratio),
+        "low": of(|j| j.low),
+        "high": of(|j| j.high),
+        "resolution": of(|j| j.resolution),
+        "pairs": row.judgement.map(|j| j.pairs),
+        "more_pairs": of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
+        "base_samples": row.base_samples,
+        "new_samples": row.new_samples,
+        "reason": row.reason,
+        "marks": row.marks,
+    })
 }
 
 /// By how much two processes of the same code differ, as a standard deviation.
@@ -521,77 +540,6 @@ fn markdown_table(rows: &[&Row]) -> String {
         text += &line(&|i| escape(&cells[i]));
     }
     text
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: u32,
-    base: &'a [String],
-    new: &'a [String],
-    threshold: f64,
-    change_error: f64,
-    same_error: f64,
-    screened: usize,
-    failures: &'a [String],
-    exit_code: u8,
-    counts: BTreeMap<&'static str, usize>,
-    benchmarks: Vec<Benchmark<'a>>,
-    classes: Vec<ClassOut>,
-    warnings: Vec<&'a String>,
-    notes: &'a [String],
-    problems: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Benchmark<'a> {
-    id: &'a str,
-    verdict: Verdict,
-    clock: Option<&'static str>,
-    base_ns: Option<f64>,
-    new_ns: Option<f64>,
-    ratio: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    resolution: Option<f64>,
-    pairs: Option<usize>,
-    more_pairs: Option<f64>,
-    base_samples: &'a [usize],
-    new_samples: &'a [usize],
-    reason: Option<&'a str>,
-    marks: &'a [String],
-}
-
-impl<'a> Benchmark<'a> {
-    fn of(row: &'a Row) -> Self {
-        // What is infinite becomes null in JSON.
-        let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
-        Self {
-            id: &row.id,
-            verdict: row.verdict,
-            clock: row.clock.map(|c| c.name()),
-            base_ns: row.base_ns,
-            new_ns: row.new_ns,
-            ratio: of(|j| j.ratio),
-            low: of(|j| j.low),
-            high: of(|j| j.high),
-            resolution: of(|j| j.resolution),
-            pairs: row.judgement.map(|j| j.pairs),
-            more_pairs: of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
-            base_samples: &row.base_samples,
-            new_samples: &row.new_samples,
-            reason: row.reason.as_deref(),
-            marks: &row.marks,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ClassOut {
-    class: String,
-    benchmarks: usize,
-    pairs: usize,
-    deviation: f64,
-    resolution: Option<f64>,
 }
 
 #[cfg(test)]

@@ -311,34 +311,6 @@ sleep 600"#,
     ends(grandchild.trim());
 }
 
-#[test]
-fn a_killed_comparison_is_cleared_up_by_the_next() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    let started = top.join("target-started");
-    let waits = cargo(
-        top,
-        &format!(
-            "touch {}\nwhile [ -e {0} ]; do sleep 0.05; done",
-            started.display()
-        ),
-    );
-    let mut child = crossover(top).env("CARGO", waits).spawn().unwrap();
-    while !started.exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    fs::remove_file(&started).unwrap();
-    assert_ne!(work_trees(top), 0);
-    // Nothing is built here, but what was left is gone.
-    let fails = cargo(top, "exit 1");
-    let output = crossover(top).env("CARGO", fails).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
-    clean(top);
-}
-
 /// One benchmark panics, is killed, hangs or leaves no result: it is named, it is not run again, and
 /// the other one is compared.
 #[test]

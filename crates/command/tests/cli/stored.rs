@@ -12,7 +12,6 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use regex::Regex;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
@@ -148,71 +147,6 @@ fn the_record_of_a_run_gives_the_same_answers() {
         of_folder.thresholds()["operations"],
         of_record.thresholds()["operations"]
     );
-}
-
-#[test]
-fn stored_baselines_are_compared() {
-    let root = tempfile::tempdir().expect("a temporary folder");
-    for side in ["before", "after"] {
-        for file in files(&stored()) {
-            let to = file.strip_prefix(stored()).expect("below it");
-            let to = root.path().join(side).join(to);
-            fs::create_dir_all(to.parent().expect("a folder")).expect("a new folder");
-            fs::copy(file, to).expect("there is room");
-        }
-    }
-    let after = root.path().join("after");
-    let result = |row: &str| after.join("matmul_batched").join(row).join("new");
-    for (row, factor) in [
-        ("cpu_over-batch/64", 1.001),
-        ("gpu_cublas-eager/64", 1.1),
-        ("gpu_cublas-eager/256", 0.999),
-        ("gpu_transfer-pinned/64", 1.002),
-        ("gpu_transfer-pinned/256", 0.9),
-    ] {
-        scale(&result(row), factor);
-    }
-    fs::remove_dir_all(result("cpu_over-batch/256")).expect("it is there");
-    let [before, after] = ["before", "after"].map(|side| root.path().join(side));
-    let sides = [&before, &after].map(|side| side.to_str().expect("a path in UTF-8"));
-    let output = crossover(
-        root.path(),
-        &[&["compare"], &sides[..], &["--json"]].concat(),
-    );
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    let compared = json(&output.stdout);
-    assert_eq!(compared["counts"]["gone"], 1, "{compared:#}");
-    let benchmarks = compared["benchmarks"].as_array().expect("a list");
-    assert_eq!(benchmarks.len(), 6);
-    for (row, ns, ratio) in [
-        ("cpu/over-batch/64", 39_426.0, 1.001),
-        ("gpu/cublas-eager/64", 7738.0, 1.1),
-        ("gpu/cublas-eager/256", 49_729.0, 0.999),
-        ("gpu/transfer-pinned/64", 83_960.0, 1.002),
-        ("gpu/transfer-pinned/256", 980_628.0, 0.9),
-    ] {
-        let id = format!("matmul_batched/{row}");
-        let mut found = benchmarks.iter().filter(|benchmark| benchmark["id"] == id);
-        let found = found.next().expect(row);
-        near(&found["base_ns"], ns);
-        near(&found["new_ns"], ns * ratio);
-        near(&found["ratio"], ratio);
-    }
-}
-
-/// Multiplies the times of a result.
-fn scale(folder: &Path, factor: f64) {
-    let [sample, sidecar] = ["sample.json", "crossover.json"].map(|name| folder.join(name));
-    let mut samples = json(fs::read(&sample).expect("it is there"));
-    for time in samples["times"].as_array_mut().expect("a list") {
-        *time = (time.as_f64().expect("a time") * factor).into();
-    }
-    fs::write(&sample, samples.to_string()).expect("there is room");
-    let mut of_result = json(fs::read(&sidecar).expect("it is there"));
-    let digest = Sha256::digest(samples.to_string());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    of_result["samples_sha256"] = digest.into();
-    fs::write(&sidecar, of_result.to_string()).expect("there is room");
 }
 
 #[test]

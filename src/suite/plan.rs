@@ -76,6 +76,10 @@ mod tests {
     #[test]
     fn a_size_that_does_not_fit_is_named() {
         assert_eq!(does_not_fit("host", 80, 100), None);
+        assert!(
+            does_not_fit("host", 90, 100).is_some(),
+            "of 100 B 85 are usable"
+        );
         let text = does_not_fit("device", 3 << 30, 2 << 30).unwrap();
         assert!(text.contains("3.0 GiB of device memory"), "{text}");
         let memory = Memory {

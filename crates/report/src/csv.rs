@@ -63,3 +63,20 @@ fn quoted(text: &str) -> Cow<'_, str> {
         false => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spreadsheet_takes_no_name_for_a_formula() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("-1.5", "-1.5"),
+            ("a,b", "\"a,b\""),
+            ("@\"x\"", "\"'@\"\"x\"\"\""),
+        ] {
+            assert_eq!(quoted(text), cell);
+        }
+    }
+}

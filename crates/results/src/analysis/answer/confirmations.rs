@@ -40,7 +40,12 @@ pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
 
 /// The speedup at each size that enough processes measured, by size.
 pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<Speedup> {
-    let mut gaps: Vec<Gap> = sound(processes).into_iter().flatten().collect();
+    at_each_size(sound(processes).concat())
+}
+
+/// The speedup at each size that enough of several processes measured, by size.
+pub(super) fn at_each_size(mut gaps: Vec<Gap>) -> Vec<Speedup> {
+    gaps.retain(|gap| gap.measured);
     gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
     let at = |gaps: &[Gap]| {
         let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();

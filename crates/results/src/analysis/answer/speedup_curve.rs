@@ -3,6 +3,7 @@
 use crate::analysis::answer::confirmations::by_size;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::answer::curve::gaps;
+use crate::analysis::answer::estimate::{Crossing, Gap};
 use crate::store::curves::{Group, Series};
 
 /// CPU over GPU time at one size.
@@ -18,6 +19,33 @@ pub struct Speedup {
     pub high: f64,
     /// Number of processes that it is the median of.
     pub processes: usize,
+}
+
+impl Speedup {
+    /// The speedup that one process shows at a size.
+    pub(super) fn of_one_process(gap: &Gap) -> Self {
+        Self {
+            size: gap.size,
+            ratio: (-gap.log).exp(),
+            low: (-gap.log - gap.half_width).exp(),
+            high: (-gap.log + gap.half_width).exp(),
+            processes: 1,
+        }
+    }
+
+    /// At the largest size that of the answer, whose interval knows the spread of similar questions too.
+    pub(super) fn with_answer(self, answer: &Crossing) -> Self {
+        if answer.largest != self.size {
+            return self;
+        }
+        let (low, high) = answer.speedup_interval;
+        Self {
+            ratio: answer.speedup,
+            low,
+            high,
+            ..self
+        }
+    }
 }
 
 /// The speedup of an answer at each size that its CPU code, of `ours`, and its GPU code both
@@ -36,27 +64,10 @@ pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup
         crossing.is_some_and(|(first, last)| inside(first.size, last.size))
             || confirmed.iter().any(|at| at.size == size)
     };
-    let own = gaps(&best, &curve(gpu)).into_iter().map(|gap| Speedup {
-        size: gap.size,
-        ratio: (-gap.log).exp(),
-        low: (-gap.log - gap.half_width).exp(),
-        high: (-gap.log + gap.half_width).exp(),
-        processes: 1,
-    });
+    let own = gaps(&best, &curve(gpu));
+    let own = own.iter().map(Speedup::of_one_process);
     let mut all: Vec<Speedup> = own.filter(|own| !asked(own.size)).collect();
-    all.extend(confirmed.iter().map(|at| {
-        if at.size != found.crossing.largest {
-            return *at;
-        }
-        // The answer's own interval knows the spread of similar questions too.
-        let (low, high) = found.crossing.speedup_interval;
-        Speedup {
-            ratio: found.crossing.speedup,
-            low,
-            high,
-            ..*at
-        }
-    }));
+    all.extend(confirmed.iter().map(|at| at.with_answer(&found.crossing)));
     all.retain(|at| {
         [at.size, at.ratio, at.low, at.high]
             .iter()

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::answer::confirmations::up_to_the_largest_size;
+use crate::analysis::answer::confirmations::{at_each_size, up_to_the_largest_size};
 use crate::analysis::answer::curve::{Curve, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES, Gap, Samples, estimates};
+use crate::analysis::answer::speedup_curve::Speedup;
 use crate::model::role::Residency;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
 
@@ -45,6 +46,9 @@ pub struct TableAnswer {
     pub curves: [Curve; 2],
     /// The estimate; `None` where the two sides have no size in common.
     pub crossing: Option<Crossing>,
+    /// The speedup of b over a at each size, by size: of several processes at the sizes that enough of
+    /// them measured.
+    pub speedups: Vec<Speedup>,
 }
 
 /// The samples of both sides in ns, by size.
@@ -71,6 +75,11 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
         let mut apart: Vec<Vec<Gap>> = processes.into_values().filter_map(of_process).collect();
         up_to_the_largest_size(&mut apart);
+        let measured = all.iter().filter(|gap| gap.measured);
+        let speedups = match apart.len() {
+            FEWEST_PROCESSES.. => at_each_size(apart.concat()),
+            _ => measured.map(Speedup::of_one_process).collect(),
+        };
         let processes = match apart.len() {
             FEWEST_PROCESSES.. => apart,
             _ if all.is_empty() => Vec::new(),
@@ -86,9 +95,15 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
             place,
             curves,
             crossing: None,
+            speedups,
         });
     }
     for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
+        if let Some(crossing) = &crossing {
+            for at in &mut answer.speedups {
+                *at = at.with_answer(crossing);
+            }
+        }
         answer.crossing = crossing;
     }
     answers
@@ -161,6 +176,12 @@ mod tests {
             assert!((crossing.for_good().unwrap().size / 100.0 - 1.0).abs() < 1e-6);
             assert!((crossing.speedup / 4.0 - 1.0).abs() < 1e-6);
             assert_eq!(answer.curves[0].points().len(), 4);
+            let [first, .., largest] = answer.speedups[..] else {
+                panic!("each size has its speedup");
+            };
+            assert_eq!((first.size, first.processes), (64.0, counted));
+            assert!((first.ratio / 0.4096 - 1.0).abs() < 1e-6 && first.high < 1.0);
+            assert!(largest.low < 4.0 && largest.high > 4.0);
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::decision::{self, Answer, Question, Reason};
 use crate::machine::{Concern, Here};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{Operation, Place, Residency, SCHEMA, Thresholds};
+use crate::thresholds::{Choice, Operation, Place, Residency, SCHEMA, Thresholds};
 
 /// A file that is larger than this is no file of thresholds.
 const LARGEST: u64 = 16 << 20;
@@ -30,7 +30,6 @@ pub struct Advice {
 }
 
 /// Why there is no advice.
-#[derive(Debug)]
 pub enum Error {
     /// The file cannot be read.
     Io(PathBuf, std::io::Error),
@@ -66,6 +65,13 @@ impl std::fmt::Display for Error {
                 "no thresholds: measure with crossover and run `crossover export --thresholds`, or name a file in {VARIABLE}"
             ),
         }
+    }
+}
+
+/// Shows the sentence, also where `main` prints an error that it returns.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 
@@ -202,8 +208,8 @@ impl Advice {
         })
     }
 
-    /// Compares with a machine, usually [`Here::detect`]. Answers of another machine's thresholds
-    /// become [`Unsure`](crate::Choice::Unsure); with another driver, or where they are old, they stand.
+    /// Compares with a machine, usually [`Here::detect`]. The choice of another machine's thresholds
+    /// becomes [`Unsure`](crate::Choice::Unsure), beside that machine's times; with another driver, or where they are old, they stand.
     #[must_use]
     pub fn check(mut self, here: &Here) -> Self {
         self.concerns = Concern::all(&self.thresholds, here);
@@ -239,9 +245,14 @@ impl Advice {
 
     /// As [`decide`](Self::decide), of the operation that stands there.
     pub(crate) fn decide_at(&self, at: usize, question: &Question) -> Answer {
+        let answer = decision::decide(&self.operations[at], question);
         match self.is_other_machine {
-            true => Answer::unsure(Reason::OtherMachine),
-            false => decision::decide(&self.operations[at], question),
+            true => Answer {
+                choice: Choice::Unsure,
+                reason: Reason::OtherMachine,
+                ..answer
+            },
+            false => answer,
         }
     }
 

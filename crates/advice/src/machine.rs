@@ -122,7 +122,9 @@ impl Concern {
             let theirs = machine.threads;
             concerns.push(Concern::Threads { theirs, ours });
         }
-        let is_here = here.gpus.is_empty() || here.gpus.contains(&machine.gpu);
+        // Without a GPU the times are of two CPU programs.
+        let known = !machine.gpu.is_empty() && !here.gpus.is_empty();
+        let is_here = !known || here.gpus.contains(&machine.gpu);
         if machine.gpu_of_another_machine || !is_here {
             let theirs = machine.gpu.clone();
             concerns.push(Concern::Gpu { theirs });

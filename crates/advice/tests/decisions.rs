@@ -202,7 +202,12 @@ fn thresholds_of_another_machine_decide_nothing() {
     };
     let advice = advice.check(&other);
     assert_eq!(advice.concerns().len(), 1);
-    assert_eq!(advice.decide(&product(256)).reason, Reason::OtherMachine);
+    let answer = advice.decide(&product(256));
+    assert_eq!(
+        (answer.choice, answer.reason),
+        (Choice::Unsure, Reason::OtherMachine)
+    );
+    assert!(answer.estimate.is_some(), "what was measured there");
     let driver = Here {
         today: Some(30_000),
         ..Here::default()
@@ -218,7 +223,7 @@ fn the_stored_answers_are_the_decisions() {
     for operation in &advice.thresholds().operations {
         for place in &operation.places {
             assert!(place.answers.len() >= 3, "{:?}", place.answers);
-            for size in 4..=2048u64 {
+            for size in (1..=2100u64).chain([9_999]) {
                 let stored = place
                     .answers
                     .iter()
@@ -264,6 +269,7 @@ fn breakpoints_give_the_decision_at_every_size() {
 fn files_that_are_none_are_named() {
     let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error(""), Error::Form(_)));
+    assert_eq!(format!("{:?}", Error::None), Error::None.to_string());
     let text = serde_json::to_string(&thresholds()).unwrap();
     let unknown = error(&text.replace(":\"gpu\"", ":\"\\u001b[2J\"")).to_string();
     assert!(unknown.contains("unknown variant"), "{unknown}");

@@ -73,6 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(file) => (Advice::open(file)?, Vec::new()),
         None => of_the_results()?,
     };
+    // As `Advice::of_this_machine`: the same question has the same answer everywhere.
+    let advice = advice.check(&Here::detect());
     let amounts = [
         arguments.flop,
         arguments.bytes,
@@ -89,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "{}",
         visible_lines(&decision_in_words::holds_for(advice.thresholds()))
     );
-    for concern in advice.clone().check(&Here::detect()).concerns() {
+    for concern in advice.concerns() {
         eprintln!("note: {}", visible(&concern.to_string()));
     }
     Ok(ExitCode::SUCCESS)

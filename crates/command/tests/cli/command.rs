@@ -7,7 +7,7 @@ use crossover::model::Environment;
 use crate::printed::{holds, text};
 
 /// The command without the caller's own settings.
-fn crossover(arguments: &[&str]) -> Command {
+pub(crate) fn crossover(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
     command.args(arguments);
     for variable in [
@@ -24,7 +24,7 @@ fn crossover(arguments: &[&str]) -> Command {
     command
 }
 
-fn output(command: &mut Command) -> (Output, String, String) {
+pub(crate) fn output(command: &mut Command) -> (Output, String, String) {
     let output = command
         .output()
         .expect("the command was built for this test");
@@ -237,9 +237,12 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     let (result, out, err) = advise(&["matmul", "2048", "--data", "pinned"]);
     assert_eq!(result.status.code(), Some(0), "{err}");
     assert!(
-        out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
+        out.starts_with(
+            "matmul, N = 2,048, in pinned host memory: unsure; on that other machine the GPU is "
+        ),
         "{out}"
     );
+    holds(&out, "basis: the thresholds are of another machine");
     holds(&out, "an NVIDIA H200 at 700 W, 2026-11-25");
     assert!(err.contains("note: the thresholds were measured"), "{err}");
     let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
@@ -248,6 +251,11 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     holds(
         &out,
         "the GPU cannot win: the link alone takes longer than the CPU",
+    );
+    let quick = ["--flop", "1e12", "--cpu-ms", "0.001"];
+    holds(
+        &advise(&quick).1,
+        "the given time is below the least time of this CPU",
     );
     let (result, _, err) = advise(&["matmull", "3"]);
     assert_eq!(result.status.code(), Some(2));

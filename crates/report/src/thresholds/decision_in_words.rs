@@ -2,7 +2,7 @@
 
 use crossover_advice::thresholds::{Binding, Change, Kind, Operation, Place, Thresholds};
 use crossover_advice::{
-    Advice, Answer, Choice, Least, Moved, Question, Range, Residency, Size, Work,
+    Advice, Answer, Choice, Least, Moved, Question, Range, Reason, Residency, Size, Work,
 };
 
 use super::with_article;
@@ -49,11 +49,14 @@ pub fn holds_for(thresholds: &Thresholds) -> String {
     let cap = machine
         .power_limit_w
         .map(|watts| format!(" at {watts:.0} W"));
+    let gpu = match machine.gpu.as_str() {
+        "" => String::new(),
+        gpu => format!(" and {}", with_article(gpu)),
+    };
     format!(
-        "measured on {} of {} and an {}{whose}{}, {}",
+        "measured on {} of {}{gpu}{whose}{}, {}",
         units::counted(machine.threads, "thread"),
         machine.cpu,
-        machine.gpu,
         cap.unwrap_or_default(),
         thresholds.date.get(..10).unwrap_or("at an unknown time"),
     )
@@ -105,7 +108,8 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     if let Some(place) = place {
         lines.push(format!("one call: the GPU wins {}", from(operation, place)));
     }
-    if !question.data.on_device() && answer.choice != Choice::Gpu {
+    let is_here = answer.reason != Reason::OtherMachine;
+    if is_here && !question.data.on_device() && answer.choice != Choice::Gpu {
         lines.push(uses(advice, question));
     }
     for other in &operation.places {
@@ -133,7 +137,11 @@ pub(crate) fn choice_words(advice: &Advice, choice: Choice) -> String {
 
 /// `stay on the CPU; the GPU is 1.4× slower (1.2× to 1.7×)`.
 pub(crate) fn decision(advice: &Advice, answer: &Answer) -> String {
-    let choice = choice_words(advice, answer.choice);
+    let is_elsewhere = answer.reason == Reason::OtherMachine;
+    let choice = match is_elsewhere && !advice.thresholds().machine.gpu_of_another_machine {
+        true => "unsure; on that other machine the GPU is".to_owned(),
+        false => choice_words(advice, answer.choice),
+    };
     match answer.estimate {
         Some(e) => format!("{choice} {}", by_how_much(e.speedup, Some((e.low, e.high)))),
         None => format!("unsure; {}", answer.reason),
@@ -150,7 +158,8 @@ fn size(size: f64) -> String {
     units::size(size as u64)
 }
 
-fn from(operation: &Operation, place: &Place) -> String {
+/// `from N = 500 (480 to 530) on; 6 processes`.
+pub fn from(operation: &Operation, place: &Place) -> String {
     let (first, last) = place.crossing.range;
     let range = format!("{} = {} to {}", symbol(operation), size(first), size(last));
     let at = |change: &Change| {
@@ -246,6 +255,17 @@ pub fn unmeasured(work: &Work, data: Residency, moved: &Moved) -> String {
             least(&moved.gpu_least)
         ),
     ];
+    let least_ns = moved
+        .cpu_least
+        .iter()
+        .map(|least| least.ns)
+        .fold(0.0, f64::max);
+    if work.cpu_ns.is_some_and(|ns| ns < least_ns) {
+        lines.push(format!(
+            "the given time is below the least time of this CPU, {}: check the amounts and the time",
+            units::time(least_ns)
+        ));
+    }
     if !data.on_device() && moved.choice != Choice::Gpu {
         let Range { best, typical } = moved.uses;
         let uses = match (best.is_finite(), typical.is_finite()) {

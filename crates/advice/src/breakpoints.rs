@@ -74,14 +74,12 @@ impl Place {
     /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
     pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
         let advice = Advice::of_place(self.clone()).ok()?;
-        let (first, last) = (self.points.first()?.size.ceil(), self.points.last()?.size);
+        let breakpoints = advice.breakpoints(&Question::new("", 1u64).data(self.data));
         let of = |found: Breakpoint| AnswerFrom {
             from: found.size as f64,
             choice: found.choice,
         };
-        let breakpoints = advice.breakpoints(&Question::new("", first).data(self.data));
-        let all = breakpoints.into_iter().map(of);
-        let mut all: Vec<AnswerFrom> = all.filter(|a| (first..=last).contains(&a.from)).collect();
+        let mut all: Vec<AnswerFrom> = breakpoints.into_iter().map(of).collect();
         all.dedup_by_key(|answer| answer.choice);
         Some(all)
     }

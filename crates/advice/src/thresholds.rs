@@ -169,8 +169,8 @@ pub struct Place {
     /// The answer above the largest size, likewise.
     pub above: Option<Choice>,
     /// The answers of one call by a warm process, each from its size on to the next one's: what
-    /// [`Advice::decide`](crate::Advice::decide) says, for readers that only look it up. The first
-    /// one's size is the smallest that was measured.
+    /// [`Advice::decide`](crate::Advice::decide) says, for readers that only look it up. The first is
+    /// from size 1 on, and the last also holds above the measured sizes.
     pub answers: Vec<AnswerFrom>,
 }
 

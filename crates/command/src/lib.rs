@@ -10,6 +10,7 @@ mod profile;
 mod report;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod verdict;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ enum Command {
     Export(export::Arguments),
     Profile(profile::Args),
     Report(report::Args),
+    Thresholds(thresholds::Arguments),
 }
 
 const VARIABLES: &str = "\
@@ -73,6 +75,7 @@ fn subcommand() -> ExitCode {
         Command::Export(arguments) => export::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Thresholds(arguments) => thresholds::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {
         let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {

@@ -20,3 +20,4 @@ mod printed;
 #[cfg(unix)]
 mod repositories;
 mod stored;
+mod thresholds;

@@ -5,6 +5,7 @@
 
 pub mod decision_in_words;
 mod limits;
+pub mod of_table;
 #[cfg(test)]
 mod tests;
 
@@ -140,39 +141,46 @@ fn place(
 ) -> Option<Place> {
     let points = points(found, ours, series);
     let last = series.at(points.last()?.size as u64);
-    let crossing = &found.crossing;
+    decided(Place {
+        data: at,
+        cpu: found.cpu.clone(),
+        gpu: found.gpu.clone(),
+        clock: found.clock.to_owned(),
+        launches: last.and_then(|b| b.cost.launches),
+        crossing: stored(&found.crossing),
+        limits: bindings(&points, ours, series, cpu, gpu),
+        points,
+        ..Place::default()
+    })
+}
+
+/// The place with the answers that its points give.
+fn decided(mut place: Place) -> Option<Place> {
+    place.below = steady(place.points.iter());
+    place.above = steady(place.points.iter().rev());
+    place.answers = place.decide_all()?;
+    Some(place)
+}
+
+fn stored(crossing: &estimate::Crossing) -> Crossing {
     let change = |c: &estimate::Change| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),
         to_gpu: c.to_b,
     };
-    let mut place = Place {
-        data: at,
-        cpu: found.cpu.clone(),
-        gpu: found.gpu.clone(),
-        clock: found.clock.to_owned(),
-        launches: last.and_then(|b| b.cost.launches),
-        crossing: Crossing {
-            kind: match crossing.answer {
-                Answer::At => Kind::From,
-                Answer::Always => Kind::Always,
-                Answer::Never => Kind::Never,
-                Answer::CrossesBack => Kind::BothWays,
-                Answer::Undecided => Kind::Undecided,
-            },
-            changes: crossing.changes.iter().map(change).collect(),
-            range: crossing.range,
-            processes: crossing.processes,
+    Crossing {
+        kind: match crossing.answer {
+            Answer::At => Kind::From,
+            Answer::Always => Kind::Always,
+            Answer::Never => Kind::Never,
+            Answer::CrossesBack => Kind::BothWays,
+            Answer::Undecided => Kind::Undecided,
         },
-        limits: bindings(&points, ours, series, cpu, gpu),
-        below: steady(points.iter()),
-        above: steady(points.iter().rev()),
-        points,
-        answers: Vec::new(),
-    };
-    place.answers = place.decide_all()?;
-    Some(place)
+        changes: crossing.changes.iter().map(change).collect(),
+        range: crossing.range,
+        processes: crossing.processes,
+    }
 }
 
 /// The sizes at which the CPU's code was measured, and the GPU's or some on either side of them.
@@ -209,22 +217,36 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
         };
         let link = series.at(size).and_then(|b| b.cost.link_bytes);
         let link = link.filter(|link| link.sum() > 0.0);
-        Some(Point {
-            size: at.size,
-            cpu_ns: rounded(gpu_ns * at.ratio),
-            gpu_ns: rounded(gpu_ns),
-            // An interval is not known to four digits.
-            low: units::significant(low, 3).min(rounded(at.ratio)),
-            high: units::significant(high, 3).max(rounded(at.ratio)),
+        let at = Speedup {
+            low,
+            high,
             processes,
+            ..*at
+        };
+        Some(Point {
             upload: link.map(|link| link.to_device),
             download: link.map(|link| link.to_host),
+            ..measured(&at, gpu_ns)
         })
     };
     along(found, ours, series)
         .iter()
         .filter_map(point)
         .collect()
+}
+
+/// A measured size, with numbers as short as their intervals allow.
+fn measured(at: &Speedup, gpu_ns: f64) -> Point {
+    Point {
+        size: at.size,
+        cpu_ns: rounded(gpu_ns * at.ratio),
+        gpu_ns: rounded(gpu_ns),
+        // An interval is not known to four digits.
+        low: units::significant(at.low, 3).min(rounded(at.ratio)),
+        high: units::significant(at.high, 3).max(rounded(at.ratio)),
+        processes: at.processes,
+        ..Point::default()
+    }
 }
 
 /// A curve of times that can be asked in between: times over one nanosecond.

@@ -1,0 +1,142 @@
+//! `crossover thresholds`: from the times of any two programs to a file that programs ask.
+
+mod table;
+mod turns;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use crossover_advice::thresholds::{Kind, Place, Thresholds};
+use crossover_report::thresholds::{decision_in_words, of_table, write};
+use crossover_results::analysis::answer::answer_in_words::by_how_much;
+use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
+use crossover_results::analysis::answer::time_table::{TableAnswer, of_times};
+use crossover_words::text::{visible, visible_lines};
+use crossover_words::units;
+
+/// Find from which size on one of two programs is faster, and write the file that programs ask
+///
+/// TIMES.csv has the columns operation, size, place, side, process and ns. Each line is a sample.
+/// `place` is where the data start and end: queued, awaited, pinned or ordinary. `side` is a, b or
+/// its name. Three or more processes make a firm answer.
+///
+/// With `--run`, the commands of a TOML file are timed in turns, more often near the crossing:
+///
+///   sides = ["one-thread", "all-threads"]      # cpu and gpu by default
+///   budget_s = 120                             # for each operation
+///   [[operations]]
+///   name = "matmul"
+///   sizes = [16, 4096]                         # the smallest and the largest
+///   a = ["env", "OMP_NUM_THREADS=1", "python3", "matmul.py", "{size}"]
+///   b = ["python3", "matmul.py", "{size}"]
+///
+/// A command prints times, one a line, such as `1250 ns` or `0.3 s`. One that prints nothing is timed
+/// as a whole process.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Table of times
+    #[arg(value_name = "TIMES.csv", required_unless_present = "run")]
+    times: Option<PathBuf>,
+    /// Time the commands that this file names
+    #[arg(long, value_name = "CONFIG.toml", conflicts_with_all = ["times", "sides"])]
+    run: Option<PathBuf>,
+    /// Names of the sides a and b of the table
+    #[arg(long, num_args = 2, value_names = ["A", "B"], default_values = ["cpu", "gpu"])]
+    sides: Vec<String>,
+    /// Write the thresholds to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (times, sides) = match (&arguments.times, &arguments.run) {
+        (Some(table), _) => {
+            let sides = [arguments.sides[0].clone(), arguments.sides[1].clone()];
+            (table::read(table, &sides)?, sides)
+        }
+        (None, Some(config)) => turns::measure(config)?,
+        (None, None) => bail!("name a table of times, or a configuration with --run"),
+    };
+    let (times, once) = table::without_single_samples(times);
+    for size in once {
+        eprintln!("note: {}", visible(&size));
+    }
+    let answers = of_times(&times);
+    if let Some(answer) = answers.iter().find(|answer| answer.crossing.is_none()) {
+        bail!("{}", without_answer(answer, &sides));
+    }
+    let thresholds = of_table::thresholds(&answers, &sides).filter(|t| !t.operations.is_empty());
+    let Some(thresholds) = thresholds else {
+        bail!("the table has no size that was measured more than once on both sides");
+    };
+    println!("{}", visible_lines(&in_words(&thresholds)));
+    if let Some(file) = &arguments.output {
+        write(&thresholds, file)?;
+        println!("thresholds: {}", visible(&file.to_string_lossy()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why a question has no answer.
+fn without_answer(answer: &TableAnswer, sides: &[String; 2]) -> String {
+    let of = format!("{}, {}", answer.operation, answer.place.words());
+    let without = answer
+        .curves
+        .iter()
+        .position(|curve| curve.points().is_empty());
+    match without {
+        Some(side) => format!(
+            "{of}: there are no times of {}; measure both sides",
+            sides[side]
+        ),
+        None => format!(
+            "{of}: {} and {} have no size in common; measure both at the same sizes",
+            sides[0], sides[1]
+        ),
+    }
+}
+
+/// A line for each question.
+fn in_words(thresholds: &Thresholds) -> String {
+    let operations = thresholds.operations.iter();
+    let lines = operations.flat_map(|operation| {
+        operation.places.iter().map(move |place| {
+            format!(
+                "{}, {}: {} wins {}{}{}",
+                operation.name,
+                place.data.words(),
+                place.gpu,
+                decision_in_words::from(operation, place),
+                at_the_largest_size(place),
+                reservation(place)
+            )
+        })
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `; at size = 4,000 it is 6× faster (5.1× to 6.9×)`.
+fn at_the_largest_size(place: &Place) -> String {
+    let Some(point) = place.points.last() else {
+        return String::new();
+    };
+    let speedup = by_how_much(point.cpu_ns / point.gpu_ns, Some((point.low, point.high)));
+    format!(
+        "; at size = {} it is {speedup}",
+        units::size(point.size as u64)
+    )
+}
+
+/// What limits the answer.
+fn reservation(place: &Place) -> &'static str {
+    match place.crossing.kind {
+        _ if place.crossing.processes < FEWEST_PROCESSES => {
+            "; not firm: measure in three or more processes"
+        }
+        Kind::Always => "; a crossing would lie below the measured sizes",
+        Kind::Never => "; a crossing would lie above the measured sizes",
+        Kind::From | Kind::BothWays | Kind::Undecided => "",
+    }
+}

@@ -1,0 +1,53 @@
+//! Thresholds of a table of times of any two programs.
+
+use std::time::SystemTime;
+
+use crossover_advice::Here;
+use crossover_advice::thresholds::{Machine, Operation, Place, SCHEMA, Thresholds};
+
+use super::{decided, measured, stored};
+use crossover_results::analysis::answer::time_table::TableAnswer;
+use crossover_results::store::runs;
+
+/// The thresholds of this machine; `None` for a question without a size that both sides measured.
+/// `sides` are the names of a and b.
+pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
+    let here = Here::detect();
+    let operations = answers.chunk_by(|a, b| a.operation == b.operation);
+    Some(Thresholds {
+        schema: SCHEMA,
+        crossover: env!("CARGO_PKG_VERSION").to_owned(),
+        date: runs::moment(SystemTime::now()),
+        machine: Machine {
+            cpu: here.cpu.unwrap_or_default(),
+            threads: here.threads.unwrap_or(1),
+            gpu: here.gpus.into_iter().next().unwrap_or_default(),
+            driver: here.driver,
+            ..Machine::default()
+        },
+        operations: operations
+            .map(|places| operation(places, sides))
+            .collect::<Option<_>>()?,
+        ..Thresholds::default()
+    })
+}
+
+fn operation(answers: &[TableAnswer], [a, b]: &[String; 2]) -> Option<Operation> {
+    let place = |answer: &TableAnswer| {
+        let point = |at| Some(measured(at, answer.curves[1].at(at.size)?.median));
+        decided(Place {
+            data: answer.place,
+            cpu: a.clone(),
+            gpu: b.clone(),
+            crossing: stored(answer.crossing.as_ref()?),
+            points: answer.speedups.iter().map(point).collect::<Option<_>>()?,
+            ..Place::default()
+        })
+    };
+    Some(Operation {
+        name: answers[0].operation.clone(),
+        size: "size".to_owned(),
+        places: answers.iter().map(place).collect::<Option<_>>()?,
+        ..Operation::default()
+    })
+}

@@ -23,7 +23,7 @@ use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic}
 use crate::workload::choose::{self, Calibration};
 use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
-use crossover_machine::monitor::watch::Watch;
+use crossover_machine::monitor::Watch;
 use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::statistics::unsteady::unsteady;
@@ -150,6 +150,8 @@ impl Run {
                 Forecast::Runs => return Ok(()),
                 Forecast::TooLong(reason) => return Err(Missing::Skipped(reason)),
                 Forecast::RunFirst(size) => caught(|| {
+                    // Collected before this process itself has a context on the device.
+                    self.machine.environment();
                     let mut routine = self.make(bench, &(group.operation.inputs)(size))?;
                     self.run_once(&mut *routine)?;
                     self.iteration(bench, size, pace, &mut *routine).map(drop)

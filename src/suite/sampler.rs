@@ -7,7 +7,7 @@ use crate::suite::run::Run;
 use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
-use crossover_machine::monitor::watch::Watch;
+use crossover_machine::monitor::Watch;
 use crossover_protocol::turns::TurnMessage;
 
 /// Times a routine, one sample after the other.

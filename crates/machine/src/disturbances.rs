@@ -94,14 +94,6 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
     facts.0
 }
 
-/// How many of the processes `listed` on the GPU are not this one. In a container NVML lists
-/// ids of the host, among which this process's own is not recognised: where it has a context
-/// (`own_context`), one of them is its own.
-pub(super) fn count_others(listed: &[u32], own: u32, own_context: bool) -> u32 {
-    let own = u32::from(listed.contains(&own) || own_context);
-    (listed.len() as u32).saturating_sub(own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,15 +170,5 @@ mod tests {
         };
         let found = find(&cpu, None, around);
         assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");
-    }
-
-    #[test]
-    fn this_process_is_not_another() {
-        assert_eq!(count_others(&[], 7, false), 0);
-        assert_eq!(count_others(&[], 7, true), 0);
-        assert_eq!(count_others(&[7], 7, true), 0);
-        assert_eq!(count_others(&[7, 8], 7, true), 1);
-        assert_eq!(count_others(&[8, 9], 7, false), 2);
-        assert_eq!(count_others(&[4711], 7, true), 0, "a container's own id");
     }
 }

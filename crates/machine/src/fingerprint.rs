@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use cudarc::driver::{result, sys};
 use sysinfo::System;
 
 use crate::absence::Absence;
@@ -12,10 +11,10 @@ use crate::numa::Nodes;
 use crate::nvml::{self, Monitor};
 use crate::{libraries, recorded};
 use crossover_results::model::environment::{Environment, GpuInfo};
-use crossover_timing::{DeviceProperties, catch_panic};
+use crossover_timing::DeviceProperties;
 
-/// Collects the fingerprint of this machine. `gpu` is what [`probe`](crossover_timing::probe) said;
-/// no context is created. `partners` is the number of other processes that belong to the run and
+/// Collects the fingerprint of this machine, before this process has a context on the device. `gpu` is what
+/// [`probe`](crossover_timing::probe) said. `partners` is the number of other processes that belong to the run and
 /// stand still while this one measures.
 pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Environment {
     let cpu = cpu::collect();
@@ -24,16 +23,9 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
     let kept_at = nodes.and_then(|nodes| nodes.kept_at(&status));
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
+    let others = monitor.as_ref().map_or(0, Monitor::compute_processes);
     let around = Surroundings {
-        other_processes: match (gpu, &monitor) {
-            (Ok(device), Some(monitor)) => disturbances::count_others(
-                &monitor.compute_processes(),
-                std::process::id(),
-                has_context(device.ordinal),
-            )
-            .saturating_sub(partners),
-            _ => 0,
-        },
+        other_processes: others.saturating_sub(partners),
         for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
         far_from_gpu: kept_at.is_some_and(|(_, is_far)| is_far),
@@ -69,11 +61,7 @@ fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
         max_memory_clock_mhz,
         pcie: monitor.and_then(Monitor::max_pcie),
         pcie_current: monitor.and_then(Monitor::current_pcie),
-        driver: nvml::driver_version().or_else(|| {
-            fs::read_to_string("/proc/driver/nvidia/version")
-                .ok()
-                .and_then(|text| driver_version(&text))
-        }),
+        driver: nvml::driver_version(),
         cuda: Some(device.cuda),
         nvrtc: libraries::nvrtc_version(),
         cublas: libraries::cublas_version(),
@@ -93,52 +81,9 @@ fn operating_system() -> String {
     format!("{}, {}", name.join(" "), System::kernel_long_version())
 }
 
-/// The version in `/proc/driver/nvidia/version`, which exists without NVML too. Its first
-/// line is `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  <date>`, with words
-/// that differ between the driver's flavours.
-fn driver_version(text: &str) -> Option<String> {
-    text.lines()
-        .next()?
-        .split_whitespace()
-        .find(|word| {
-            word.contains('.')
-                && word
-                    .split('.')
-                    .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-        })
-        .map(str::to_owned)
-}
-
-/// Whether this process has a primary context on the device.
-fn has_context(ordinal: usize) -> bool {
-    catch_panic(|| {
-        let Ok(device) = result::device::get(ordinal as i32) else {
-            return false;
-        };
-        let (mut flags, mut active) = (0, 0);
-        // SAFETY: the driver returned `device` just above; both pointers are valid for the
-        // call.
-        let status = unsafe { sys::cuDevicePrimaryCtxGetState(device, &mut flags, &mut active) };
-        status.result().is_ok() && active != 0
-    })
-    .unwrap_or(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_driver_version_is_found_in_both_flavours() {
-        for text in [
-            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 09:55:41 UTC 2025\nGCC version:  gcc version 13.3.0\n",
-            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder)\n",
-        ] {
-            assert_eq!(driver_version(text).as_deref(), Some("580.95.05"));
-        }
-        assert_eq!(driver_version("NVRM version: unknown\n"), None);
-        assert_eq!(driver_version(""), None);
-    }
 
     #[test]
     fn an_absent_gpu_is_told_and_the_rest_collected() {

@@ -7,7 +7,7 @@ use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::{Device, Nvml};
 
-use crate::monitor::reading::{Reading, Source};
+use crate::monitor::{Reading, Source};
 use crossover_results::model::environment::PcieLink;
 use crossover_results::model::telemetry::DeviceState;
 use crossover_timing::DeviceProperties;
@@ -100,12 +100,10 @@ impl Monitor {
         self.device.mig_mode().ok().map(|mode| mode.current == 1)
     }
 
-    /// Process ids with a compute context on the device, this process's own among them.
-    pub(super) fn compute_processes(&self) -> Vec<u32> {
-        self.device
-            .running_compute_processes()
-            .map(|list| list.iter().map(|process| process.pid).collect())
-            .unwrap_or_default()
+    /// Number of processes with a compute context on the device.
+    pub(super) fn compute_processes(&self) -> u32 {
+        let processes = self.device.running_compute_processes();
+        processes.map_or(0, |processes| processes.len() as u32)
     }
 }
 

@@ -11,13 +11,10 @@ const FALLEN: f64 = 0.97;
 /// H200) are no event.
 const RECOVERED: f64 = 0.98;
 
-/// Readings of a device, thinned as they become many, and what changed between them.
+/// Readings of a device, and what changed between them.
 #[derive(Default)]
-pub struct Recorder {
+pub(super) struct Recorder {
     points: Vec<(u32, Reading)>,
-    /// Number of readings so far, and the power of two: one in that many is kept.
-    seen: usize,
-    thinned: u32,
     events: Vec<TelemetryEvent>,
     throttled: Vec<&'static str>,
     /// Whether a reading told the reasons of throttling, none among them.
@@ -28,22 +25,10 @@ pub struct Recorder {
 
 impl Recorder {
     /// Adds what was read `at` this time after the start.
-    pub fn add(&mut self, at: Duration, reading: Reading) {
+    pub(super) fn add(&mut self, at: Duration, reading: Reading) {
         let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         self.find_events(time_ms, &reading);
-        if self.seen.is_multiple_of(1 << self.thinned) {
-            if self.points.len() == Telemetry::MOST_POINTS {
-                let mut even = false;
-                self.points.retain(|_| {
-                    even = !even;
-                    even
-                });
-                self.thinned += 1;
-            }
-            // Thinning halves an even count, so this reading stays on the stride.
-            self.points.push((time_ms, reading));
-        }
-        self.seen += 1;
+        self.points.push((time_ms, reading));
     }
 
     fn find_events(&mut self, time_ms: u32, reading: &Reading) {
@@ -86,12 +71,14 @@ impl Recorder {
         }
     }
 
-    /// The telemetry up to `end`, with the first reading in any case.
-    pub fn telemetry(mut self, end: Duration) -> Telemetry {
+    /// The telemetry up to `end`, with the first reading in any case; of many readings only some.
+    pub(super) fn telemetry(mut self, end: Duration) -> Telemetry {
         // A reading that ends within an interval of the last sample still saw the load.
         let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);
         let kept = self.points.iter().filter(|(t, _)| *t <= end).count();
-        self.points.truncate(kept.max(1));
+        let step = kept.div_ceil(Telemetry::MOST_POINTS).max(1);
+        let thinned = self.points.into_iter().take(kept.max(1)).step_by(step);
+        self.points = thinned.collect();
         self.events.retain(|event| event.time_ms <= end);
         Telemetry {
             time_ms: self.points.iter().map(|(t, _)| *t).collect(),

@@ -23,7 +23,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
     let kept_at = nodes.and_then(|nodes| nodes.kept_at(&status));
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
-    let others = monitor.as_ref().map_or(0, Monitor::compute_processes);
+    let others = monitor.as_ref().map_or(0, Monitor::other_processes);
     let around = Surroundings {
         other_processes: others.saturating_sub(partners),
         for_editing: cfg!(debug_assertions),

@@ -100,10 +100,12 @@ impl Monitor {
         self.device.mig_mode().ok().map(|mode| mode.current == 1)
     }
 
-    /// Number of processes with a compute context on the device.
-    pub(super) fn compute_processes(&self) -> u32 {
-        let processes = self.device.running_compute_processes();
-        processes.map_or(0, |processes| processes.len() as u32)
+    /// Number of other processes with a compute context on the device. In a container NVML lists ids of the
+    /// host, among which this process's own is not recognised.
+    pub(super) fn other_processes(&self) -> u32 {
+        let processes = self.device.running_compute_processes().unwrap_or_default();
+        let others = (processes.iter()).filter(|process| process.pid != std::process::id());
+        others.count() as u32
     }
 }
 

@@ -192,3 +192,44 @@ fn doubt(bench: &mut Bench<'_>, doubts: impl IntoIterator<Item = Doubt>) {
 fn once(time: &CudaTime, clock: Clock, routine: &mut dyn Routine) -> Result<f64, Missing> {
     Ok(time.once(clock, || -> Result<(), RoutineError> { routine.run() })?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::verified::Verified;
+
+    /// Notes what is asked of it.
+    struct Noted(Vec<&'static str>);
+
+    impl Routine for Noted {
+        fn poison(&mut self) -> Result<(), RoutineError> {
+            self.0.push("poison");
+            Ok(())
+        }
+
+        fn restore(&mut self) -> Result<(), RoutineError> {
+            self.0.push("restore");
+            Ok(())
+        }
+
+        fn run(&mut self) -> Result<(), RoutineError> {
+            Ok(())
+        }
+
+        fn check(&mut self) -> Result<Verified, RoutineError> {
+            Err("nothing is compared".into())
+        }
+    }
+
+    #[test]
+    fn state_is_restored_before_a_guarded_run() {
+        let mut noted = Noted(Vec::new());
+        let mut anew = Anew {
+            first: &mut noted,
+            second: None,
+            make: &|| unreachable!("the first is enough"),
+        };
+        anew.poison().unwrap();
+        assert_eq!(noted.0, ["restore", "poison"]);
+    }
+}

@@ -156,6 +156,7 @@ mod tests {
         let samples = plan.for_iteration(Duration::from_secs(1));
         assert_eq!(samples.count, FEWEST_SAMPLES);
         assert_eq!(samples.measurement, Duration::from_secs(15));
+        assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [5, 1]);
         let samples = plan.for_iteration(plan.measurement.mul_f64(1.0 / 25.0));
         assert_eq!(samples.count, 12);
     }

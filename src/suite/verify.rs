@@ -293,12 +293,13 @@ mod tests {
     struct Adds {
         state: f32,
         output: f32,
+        poison: f32,
         restores: bool,
     }
 
     impl Routine for Adds {
         fn poison(&mut self) -> Result<(), RoutineError> {
-            self.output = f32::NAN;
+            self.output = self.poison;
             Ok(())
         }
         fn restore(&mut self) -> Result<(), RoutineError> {
@@ -319,18 +320,21 @@ mod tests {
 
     #[test]
     fn state_is_restored_before_each_run() {
-        let adds = |restores| {
+        let adds = |restores, poison| {
             let (state, output) = (0.0, f32::NAN);
             let mut routine = Adds {
                 state,
                 output,
+                poison,
                 restores,
             };
             written(&mut routine, None).map_err(|error| error.to_string())
         };
-        assert_eq!(adds(true), Ok(()));
-        let error = adds(false).unwrap_err();
+        assert_eq!(adds(true, f32::NAN), Ok(()));
+        let error = adds(false, f32::NAN).unwrap_err();
         assert!(error.contains("wrong result"), "{error}");
+        let error = adds(true, 1.0).unwrap_err();
+        assert!(error.contains("never written passes"), "{error}");
     }
 
     #[test]

@@ -143,6 +143,7 @@ mod tests {
         assert_eq!(error([1.0, 2.0, 0.0]), 0.0);
         assert_eq!(error([1.5, 2.0, 0.0]), 0.5);
         assert_eq!(error([1.0, 2.0, 0.25]), 0.25);
+        assert_eq!(error([1.0, 2.5, 0.0]), 0.25, "relative to the value");
         assert!(!compare(&[1.0, f32::NAN, 0.0], reference, 1.0, 1e9).passed());
         assert!(!compare(&[f32::NAN, 2.0, 0.0], reference, 1.0, 1e9).passed());
         assert!(!compare(&[1.0, 2.0, 0.0, 0.0], reference, 1.0, 1e9).passed());

@@ -177,7 +177,9 @@ impl Repository {
             }
         }
         let mut add = git_within(dir, &self.top);
-        add.args(["-c", "core.compression=0", "add", "--all"])
+        // Line ends that git would refuse to commit are copied too.
+        add.args(["-c", "core.compression=0", "-c", "core.safecrlf=false"])
+            .args(["add", "--all"])
             .args(["--ignore-errors", "--no-warn-embedded-repo"]);
         let status = child::run(&mut add)?;
         match status.code() {

@@ -8,12 +8,12 @@ use crate::analysis::findings::technique::Technique;
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     headlines(context.found)
         .map(|f| {
-            let mut finding = one(f);
-            finding.in_a_table = true;
+            let finding = one(f);
             // As the data are where a function of the host finds them, if that was measured.
             let asked = headlines(context.found).filter(|g| g.group == f.group);
             let is_last = asked.map(|g| g.question).max() == Some(f.question);
-            match is_last && f.gpu_machine.is_none() {
+            let is_decided = f.crossing.wins_at_the_largest().is_some();
+            match is_last && is_decided && f.gpu_machine.is_none() {
                 true => {
                     let at = f.topic.at(f.crossing.largest as u64);
                     finding.gained(Technique::MoveToGpu, f.crossing.speedup, at)
@@ -25,32 +25,12 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
 }
 
 fn one(f: &CrossoverAnswer) -> Finding {
-    let machine = match &f.gpu_machine {
-        Some(machine) => format!(
-            "With the {machine} (another machine's figures) beside this machine's CPU, {}",
-            f.topic.title.to_lowercase()
-        ),
-        None => f.topic.title.clone(),
-    };
-    let data = f.question.words();
-    let call = match f.includes_launch || !f.question.on_device() {
-        true => "",
-        false => ", by its device time alone,",
-    };
+    let (title, data, gpu) = (&f.topic.title, f.question.words(), f.gpu_label());
     let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
-    let text = format!(
-        "{machine}, data {data}, where gpu/{}{call} is ahead of the best CPU code: {wins}; {largest}.",
-        f.gpu
-    );
-    let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
-        format!(".{}", machine.to_lowercase().replace(' ', "-"))
-    });
-    let question = f.question.name();
-    let mut finding = Finding::new(
-        &f.group,
-        format!("winner.{}.{question}{who}", f.group),
-        text,
-    );
+    let text = format!("{title}, data {data}, {gpu} against the best CPU code: {wins}; {largest}.");
+    let id = format!("winner.{}.{}", f.group, f.question.name());
+    let mut finding = Finding::new(&f.group, id, text);
     finding.benchmarks = f.benchmarks.clone();
+    finding.in_a_table = true;
     finding
 }

@@ -7,22 +7,15 @@ use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
 
 /// A telemetry of half a second in which the clock falls under the power cap.
 fn capped() -> Telemetry {
-    let event = |time_ms, kind, detail: &str| TelemetryEvent {
-        time_ms,
-        kind,
-        detail: detail.into(),
-    };
     Telemetry {
         time_ms: vec![0, 100, 200, 300, 400, 500],
         sm_clock_mhz: [1980, 1980, 1500, 1455, 1470, 1470].map(Some).into(),
-        memory_clock_mhz: vec![Some(3201); 6],
-        power_w: [210.0, 540.5, 690.2, 701.0, 699.9, 700.3].map(Some).into(),
-        temperature_c: vec![Some(41), Some(45), None, Some(52), Some(54), Some(55)],
         utilisation_percent: vec![Some(100); 6],
-        events: vec![
-            event(200, TelemetryEventKind::ThrottlingSetIn, "power cap"),
-            event(200, TelemetryEventKind::ClockFell, "from 1980 to 1500 MHz"),
-        ],
+        events: vec![TelemetryEvent {
+            time_ms: 200,
+            kind: TelemetryEventKind::ThrottlingSetIn,
+            detail: "power cap".into(),
+        }],
         energy: Some(Energy {
             joules: 300.0,
             seconds: 0.5,

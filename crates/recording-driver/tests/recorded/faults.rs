@@ -177,7 +177,7 @@ impl Bench {
         let device = stand_in.folder().join("device.txt");
         let lines = include_str!("../../devices/h200.txt").lines();
         let lines = lines.map(|line| match line.split_once(" = ") {
-            Some(("memory_bytes", _)) => "memory_bytes = 1610612736\n".to_owned(),
+            Some(("memory_bytes", _)) => "memory_bytes = 805306368\n".to_owned(),
             _ => format!("{line}\n"),
         });
         fs::write(&device, lines.collect::<String>()).expect("a file in a new folder");

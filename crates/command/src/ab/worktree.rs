@@ -176,6 +176,15 @@ impl Repository {
                     .set_modified(written)?;
             }
         }
+        // What the user has git take for unchanged may differ.
+        let paths = dir.join(".git").join("paths");
+        fs::write(
+            &paths,
+            git_output(git_around(&self.top).args(["ls-files", "-z"]))?,
+        )?;
+        let mut mark = git_within(dir, &self.top);
+        mark.args(["update-index", "--no-assume-unchanged", "-z", "--stdin"]);
+        git_output(mark.stdin(File::open(paths)?))?;
         let mut add = git_within(dir, &self.top);
         // Line ends that git would refuse to commit are copied too.
         add.args(["-c", "core.compression=0", "-c", "core.safecrlf=false"])

@@ -334,7 +334,10 @@ fn a_change_in_the_second_of_a_commit_is_compared() {
             );
         }
     }
-    holds(&house.seen(&main), "two |  M file | third");
+    // A file that the user has git take for unchanged.
+    git(&main, &["update-index", "--assume-unchanged", "second"]);
+    fs::write(main.join("second"), "changed\n").unwrap();
+    holds(&house.seen(&main), "two |  M file  M second | third");
 }
 
 #[test]

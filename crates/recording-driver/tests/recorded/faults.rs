@@ -174,13 +174,7 @@ struct Ended {
 impl Bench {
     fn new() -> Self {
         let stand_in = StandIn::new();
-        let device = stand_in.folder().join("device.txt");
-        let lines = include_str!("../../devices/h200.txt").lines();
-        let lines = lines.map(|line| match line.split_once(" = ") {
-            Some(("memory_bytes", _)) => "memory_bytes = 805306368\n".to_owned(),
-            _ => format!("{line}\n"),
-        });
-        fs::write(&device, lines.collect::<String>()).expect("a file in a new folder");
+        let device = stand_in.small_h200();
         let mut bench = Self {
             stand_in,
             device,

@@ -60,6 +60,18 @@ impl StandIn {
         self.folder.path()
     }
 
+    /// An H200 with so little memory that its bandwidth is soon measured: the file that describes it.
+    pub(crate) fn small_h200(&self) -> PathBuf {
+        let lines = include_str!("../../devices/h200.txt").lines();
+        let lines = lines.map(|line| match line.split_once(" = ") {
+            Some(("memory_bytes", _)) => "memory_bytes = 805306368\n".to_owned(),
+            _ => format!("{line}\n"),
+        });
+        let file = self.folder().join("device.txt");
+        std::fs::write(&file, lines.collect::<String>()).expect("a file in a new folder");
+        file
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }

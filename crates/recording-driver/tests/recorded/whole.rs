@@ -11,12 +11,9 @@ use crate::stand_in::{StandIn, TASK, VARIATION, expect};
 pub(crate) fn page() {
     let stand_in = StandIn::new();
     let rows = "nested_sine/gpu/(fused|graph)(-gated)?/1024$";
-    let said = expect(
-        stand_in
-            .command("bench", "h200")
-            .args(["--bench", "--quick", "--noplot", rows]),
-        0,
-    );
+    let device = stand_in.small_h200();
+    let mut bench = stand_in.command("bench", device.to_str().expect("a path"));
+    let said = expect(bench.args(["--bench", "--quick", "--noplot", rows]), 0);
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
     let file = |row: &str, name: &str| -> Value {

@@ -63,6 +63,7 @@ pub(crate) fn folders() -> (TempDir, PathBuf) {
 }
 
 /// Copies a folder with all that is in it.
+#[cfg(unix)]
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -80,7 +80,9 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
 
 fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
     let speedup = speedup.unwrap_or(answer.found.crossing.speedup);
-    let shade = SHADES.iter().filter(|from| speedup >= **from).count();
+    let is_decided = answer.found.crossing.wins_at_the_largest().is_some();
+    let shaded = if is_decided { speedup } else { 1.0 };
+    let shade = SHADES.iter().filter(|from| shaded >= **from).count();
     let from = answer_in_words::size(answer.found);
     let symbol = format!("{} ", answer.found.topic.symbol);
     html! {
@@ -88,7 +90,7 @@ fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<
             a href={ (link::of_group(group)) "#" (answer.anchor()) } {
                 (from.trim_start_matches(&symbol)) (mark)
             }
-            " " small { (units::speedup(speedup)) }
+            @if is_decided { " " small { (units::speedup(speedup)) } }
         }
     }
 }

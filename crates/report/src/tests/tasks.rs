@@ -67,6 +67,9 @@ fn how_sure_is_an_answer() {
             &text(browser, "#p-says")?,
             &["processes measured ", "×", ": "],
         );
+        // Where it is not known which side wins, no speedup is shown.
+        let undecided = text(browser, "#map [data-group=nested_sine][data-place=pinned]")?;
+        assert_eq!(undecided.trim(), "undecided±");
         Ok(())
     });
 }

@@ -144,7 +144,7 @@ mod tests {
     /// Launches take 6 µs, arithmetic 50 TFLOP/s or 0.5 GFLOP/s. Only sizes that a filter names are
     /// asked for.
     #[test]
-    fn what_is_left_out_is_too_long_whatever_was_run_before() {
+    fn a_left_out_size_is_too_long_in_any_order() {
         for (rate, longest) in [(50e12, 16_384), (0.5e9, 512)] {
             let took = |n: u64| Duration::from_secs_f64(6e-6 + 2.0 * (n as f64).powi(3) / rate);
             assert!(took(longest) <= LIMIT && took(2 * longest) > LIMIT);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_times_itself_is_run() {
+    fn a_routine_that_times_itself_is_run() {
         let mut pace = Pace::default();
         pace.note_times_itself(FUNCTION.to_owned());
         let forecast = pace.forecast(FUNCTION, 1 << 40, &[1], cost, LIMIT);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_criterion_would_panic_at_is_a_sentence() {
+    fn values_that_criterion_panics_at_are_refused() {
         for (line, words) in [
             (
                 "--bench matmul/(",

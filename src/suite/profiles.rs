@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_on_no_device_has_no_profile() {
+    fn cpu_benchmarks_have_no_profile() {
         let root = tempfile::tempdir().unwrap();
         let mut profiles = Profiles::default();
         profiles.add("chain/cpu/one/64", false, &folder(root.path()), None);

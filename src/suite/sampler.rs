@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn an_invalid_time_is_refused() {
         assert_eq!(plausible(2e9, 4).unwrap(), 2e9);
         for ns in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e308] {
             let error = plausible(ns, 1).unwrap_err().to_string();

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_passes_and_what_is_not_is_named_with_its_size() {
+    fn a_wrong_result_is_named_with_its_size() {
         assert_eq!(verified(|_, y| y.fill(1.0)), Ok(Vec::new()));
         let wrong = verified(|_, y| y.fill(2.0)).unwrap_err();
         assert!(

@@ -83,7 +83,7 @@ fn rounded<T: DeviceRepr + Default>(
 /// Where rounding in integer arithmetic goes wrong first: NaN, infinity, the ends of a range.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn what_is_no_ordinary_number_is_rounded_as_it_should() -> Result<(), RoutineError> {
+fn special_values_are_rounded_correctly() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let nans = [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001, 0x7fc0_0000].map(f32::from_bits);

@@ -176,7 +176,7 @@ fn a_product_of_another_shape_lies_between_two_square_ones() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_answered() {
+fn an_unmeasured_operation_has_no_answer() {
     assert_eq!(
         asked(Question::new("other", 8)),
         (Choice::Unsure, Reason::NoOperation)

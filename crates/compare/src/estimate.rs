@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_class_may_have_done_is_no_change_and_no_proof_of_none() {
+    fn possible_drift_of_the_class_proves_nothing() {
         for sign in [1.0, -1.0] {
             let of = |centre: f64, common: f64| around(sign * centre, sign * common, 0.01, &[1e6]);
             for (centre, change, largest) in

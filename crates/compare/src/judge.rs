@@ -301,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_shown_the_same_in_as_many_pairs_as_are_told() {
+    fn unchanged_code_is_same_after_the_predicted_pairs() {
         let told = 200 + more_pairs(&spread(0.1, 200), None, THRESHOLD) as usize;
         let is_shown = |pairs| spread(0.1, pairs).if_changed(THRESHOLD) <= SAME_ERROR;
         assert!(is_shown(told) && !is_shown(told / 2), "{told} pairs");
     }
 
     #[test]
-    fn so_many_pairs_as_nobody_runs_are_never() {
+    fn too_many_further_pairs_are_not_suggested() {
         for (deviation, is_few) in [(0.55, true), (0.75, false)] {
             let told = more_pairs(&spread(deviation, 6_000), None, THRESHOLD);
             assert_eq!(told.is_finite(), is_few, "{told} pairs");

@@ -167,7 +167,7 @@ mod tests {
     use crate::median::Median;
 
     #[test]
-    fn what_all_did_alike_is_told_from_what_each_did() {
+    fn shared_drift_is_separated_from_own_drift() {
         let median = |ns: f64| Median::of(&[ns; 5]).unwrap();
         let common = [0.0_f64, 0.1, 0.3, 0.2];
         // Each truly changed by an amount of its own, and most ran in the first two rounds only.

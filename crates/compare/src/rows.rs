@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_pairs_chose_differently_they_count_and_it_is_said() {
+    fn pairs_count_if_all_chose_differently() {
         let base = [run(10.0, Some("x")), run(10.5, Some("x"))];
         let new = [run(14.0, Some("y")), run(14.6, Some("y"))];
         let said = "of what: base chose x, new y".to_owned();

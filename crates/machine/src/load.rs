@@ -212,7 +212,7 @@ intr 786493 0 0
     }
 
     #[test]
-    fn what_matters_is_told() {
+    fn facts_above_their_threshold_are_reported() {
         let cores = |cores| Background {
             cores,
             ..Background::default()

@@ -125,7 +125,7 @@ mod tests {
 
     /// A node without cores is the memory of a GPU.
     #[test]
-    fn what_is_not_said_is_not_known() {
+    fn a_missing_fact_is_unknown() {
         for gpu in [None, Some("-1"), Some("7"), Some("x"), Some("2")] {
             assert_eq!(
                 kept_at(&["0", "1", ""], gpu, "0"),

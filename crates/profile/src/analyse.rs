@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_must_know_is_noted() {
+    fn limits_of_the_recording_are_noted() {
         let mut recording = recording();
         recording.raw.dropped = 3;
         recording.raw.untimed = 2;

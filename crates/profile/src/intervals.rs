@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_and_what_is_left() {
+    fn overlap_and_difference() {
         let (a, b) = ([(0, 10), (20, 30)], [(2, 4), (8, 22), (29, 40)]);
         assert_eq!(intersection(&a, &b), [(2, 4), (8, 10), (20, 22), (29, 30)]);
         assert_eq!(difference(&a, &b), [(0, 2), (4, 8), (22, 29)]);

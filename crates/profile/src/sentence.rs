@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bounds_the_time_is_told() {
+    fn the_bound_of_the_time_is_named() {
         let summary = |busy_ns, kernels_ns, copies_ns, hidden_ns| Summary {
             unrecorded_ns: 1000.0,
             busy_ns,

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_must_not_use_is_said() {
+    fn a_forbidden_address_is_named() {
         let (mut memory, names, d1) = memory();
         assert!(memory.check(d1, 4096).is_ok());
         assert!(memory.check(d1 + 4095, 1).is_ok());

@@ -103,7 +103,7 @@ fn a_set_that_changes_nothing_is_left_out_and_none_else() {
 }
 
 #[test]
-fn what_waits_spoils_a_capture() {
+fn a_waiting_call_invalidates_a_capture() {
     let waits: [fn(&mut State, u64) -> Answer; 3] = [
         |state, stream| state.synchronize_stream(stream),
         |state, _| state.allocate(64).map(drop),

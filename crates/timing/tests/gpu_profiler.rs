@@ -193,7 +193,7 @@ fn copies_have_their_bytes_direction_and_memory() -> TestResult {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn what_overlaps_is_hidden() -> TestResult {
+fn overlapping_copies_are_hidden() -> TestResult {
     let bench = Opened::new()?;
     let other = bench.stream.context().new_stream()?;
     let n = 16 << 20;

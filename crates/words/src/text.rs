@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_a_terminal_is_written_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("gpu/cublas 2²⁰ µs"), "gpu/cublas 2²⁰ µs");
         assert_eq!(visible("a\x1b[31mb\0"), "a\\u{1b}[31mb\\u{0}");
         assert_eq!(visible("user\u{202e}txt"), "user\\u{202e}txt");

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_process_compiled_the_next_one_does_not() {
+    fn a_second_process_compiles_nothing_again() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.cu.sm_90");
         let compiled = || {

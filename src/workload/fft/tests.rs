@@ -29,7 +29,7 @@ fn the_reference_is_the_sum_of_the_definition() {
 }
 
 #[test]
-fn what_is_rounded_once_passes_and_less_does_not() {
+fn a_rounded_spectrum_passes_and_a_wrong_value_fails() {
     for n in [1, 8, 97, 1024] {
         let problem = std::rc::Rc::new(Fft::new(n));
         let right = spectra(&problem);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_row_major_is_not_copied() {
+    fn row_major_operands_are_not_copied() {
         let x = Array2::<f32>::zeros((64, 48));
         let copies = |a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>| {
             candidates(&a, &b, 4).iter().any(|way| way.copies)

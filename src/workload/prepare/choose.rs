@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_work_disturbed_is_chosen_again() {
+    fn disturbed_choices_are_made_again() {
         let mut choices = Choices::new();
         for choice in ["quiet", "disturbed", "asked for meanwhile"] {
             choices.note(choice, "1");
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_machine_slows_down_after_others_were_dropped_nothing_is_saved() {
+    fn a_slowdown_after_dropping_candidates_saves_nothing() {
         let micros = [250, 260, 750, 760];
         let slower = |asked| if asked > 7 { 4 } else { 1 };
         let (chosen, _) = of_micros(&micros, |place, asked| slower(asked) * micros[place]);

@@ -50,7 +50,7 @@ fn a_sum_whose_terms_cancel_is_judged_by_its_condition() {
 }
 
 #[test]
-fn what_is_no_number_never_passes() {
+fn nan_never_passes() {
     for n in [1, 1000] {
         assert!(!Sum::new(n).check(LONGEST, &[f32::NAN]).passed());
     }

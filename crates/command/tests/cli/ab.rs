@@ -114,7 +114,7 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_named() {
+fn benchmarks_that_cannot_be_compared_are_named() {
     for (old, fresh, says) in [
         (
             "exit 3",
@@ -138,7 +138,7 @@ fn what_cannot_be_compared_is_named() {
 }
 
 #[test]
-fn what_is_neither_a_bundle_nor_a_revision_is_refused() {
+fn a_name_of_neither_bundle_nor_revision_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     repository(dir.path());
     fs::create_dir(dir.path().join("empty")).unwrap();
@@ -408,7 +408,7 @@ fn ends(process: &str) {
 }
 
 #[test]
-fn what_a_benchmark_starts_and_leaves_ends_with_it() {
+fn child_processes_end_with_their_benchmark() {
     let dir = tempfile::tempdir().unwrap();
     let starts = format!(
         "sleep 600 & echo $! >> {}",

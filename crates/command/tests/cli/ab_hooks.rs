@@ -341,7 +341,7 @@ fn a_change_in_the_second_of_a_commit_is_compared() {
 }
 
 #[test]
-fn what_lies_behind_a_link_is_not_touched() {
+fn the_target_of_a_link_is_not_touched() {
     let house = House::new(Fate::Succeeds);
     let (main, outside) = (house.path("main"), house.path("outside"));
     for folder in [&outside, &main.join("folder")] {

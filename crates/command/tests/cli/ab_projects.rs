@@ -78,7 +78,7 @@ fn benchmarks_whose_results_share_a_folder_are_compared() {
 }
 
 #[test]
-fn what_an_executable_prints_is_no_benchmark() {
+fn printed_lines_are_no_benchmarks() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), &BOTH, &BOTH, "");
     let prints = "echo loading corpus: bench\nprintf 'loading... '\nfilter=. list=";

@@ -129,7 +129,7 @@ mod profile {
     }
 
     #[test]
-    fn what_cannot_be_run_is_said_before_anything_is_built() {
+    fn impossible_options_are_refused_before_building() {
         for (arguments, why) in [
             (
                 &["profile", "a("][..],

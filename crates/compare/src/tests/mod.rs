@@ -249,7 +249,7 @@ fn equivalence_is_shown_on_gated_kernels_from_two_pairs() {
 }
 
 #[test]
-fn what_is_run_once_more_is_judged_by_that_alone() {
+fn a_benchmark_run_again_is_judged_by_its_second_run() {
     let m = Machine {
         pairs: 8,
         screened: 2,
@@ -375,7 +375,7 @@ fn fewer_than_four_benchmarks_are_not_called_from_one_pair() {
 /// All benchmarks of one pair of runs moved alike, and some by more: the machine may have done that,
 /// or a change in code that they share.
 #[test]
-fn what_a_class_does_alike_in_one_pair_is_nobodys_change() {
+fn a_change_shared_by_the_class_gets_no_verdict() {
     let (judged, _) = compare(&GATED, 1, |i| match i {
         0 => 1.08,
         1 => 0.95,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_last_sample_is_left_out() {
+    fn readings_after_the_last_sample_are_left_out() {
         let readings = [1980, 1980, 1980, 345, 345].map(clock);
         let telemetry = record(readings.clone()).telemetry(Duration::from_millis(210));
         assert_eq!(telemetry.time_ms, [0, 100, 200]);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_small_and_comes_back() {
+    fn repeated_values_are_packed_and_restored() {
         let long = "{\"name\":\"gpu/µ\"}".repeat(1000);
         for text in [
             long.repeat(200),

@@ -110,7 +110,7 @@ fn plots_stand_alone() {
 }
 
 #[test]
-fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
+fn a_page_names_the_gpu_or_says_that_none_measured() {
     let (dir, root) = crate::tests::folders();
     let mut laptop = laptop(&root);
     laptop.skip("matmul/gpu/cublas", "no device has verified it yet");

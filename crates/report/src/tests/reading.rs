@@ -136,7 +136,7 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
 }
 
 #[test]
-fn what_an_unfinished_run_did_not_reach_is_listed() {
+fn benchmarks_that_an_unfinished_run_missed_are_listed() {
     let (dir, root) = crate::tests::folders();
     let mut f = laptop(&root);
     f.skip("matmul/cpu/rayon/3", "does not fit");

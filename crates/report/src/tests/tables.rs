@@ -71,7 +71,7 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
 }
 
 #[test]
-fn what_a_start_costs_stands_with_its_longest_phases() {
+fn the_cost_of_a_start_lists_its_longest_phases() {
     let (dir, root) = crate::tests::folders();
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());

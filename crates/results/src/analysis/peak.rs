@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_document_says_is_unknown() {
+    fn an_undocumented_architecture_is_unknown() {
         assert_eq!(flop_per_clock((10, 0), Format::Fp8), None);
         assert_eq!(flop_per_clock((8, 9), Format::Fp16), None);
         assert_eq!(flop_per_clock((6, 1), Format::F32), None);

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_submitted_may_have_two_modes() {
+    fn submit_times_may_have_two_modes() {
         let judged = |short: f64| {
             let two = (0..30).map(|i| if i % 2 == 0 { short } else { 60e3 });
             unsteady(two.collect(), Clock::Submit)

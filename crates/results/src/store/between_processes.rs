@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_is_what_the_committed_machines_showed() {
+    fn the_assumed_spread_is_that_of_the_committed_machines() {
         let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports/machines");
         if !machines.is_dir() {
             println!("skipped: the committed records belong to a checkout, and a package has none");

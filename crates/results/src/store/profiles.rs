@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_problem_with_its_file() {
+    fn an_unreadable_file_is_named_as_a_problem() {
         let json = |path: &Path, from: &str, to: &str| {
             let text = fs::read_to_string(path).unwrap();
             assert!(text.contains(from), "{from}");

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_measured_here_is_left_alone() {
+    fn folders_without_a_result_are_left_alone() {
         let root = Root::new();
         let folder = root.result("group/gpu", &[2], &[20.0]);
         fs::write(folder.join(NEW).join(FILE), "{").unwrap();

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_and_what_is_broken_are_told_apart() {
+    fn a_missing_library_differs_from_a_broken_one() {
         assert_eq!(reason(&["libcupti-not-there.so"]), NoProfile::NoLibrary);
         // A library without CUPTI's functions, as an empty stub is.
         let other = reason(&["libcupti-not-there.so", "libc.so.6"]);

@@ -21,9 +21,9 @@ tests! {
     Beside criterion_prints_what_is_asked_for: criterion_prints_what_is_asked_for,
     Beside a_run_leaves_its_files: a_run_leaves_its_files,
     Alone state_is_restored_before_each_sample_and_not_inside: state_is_restored_before_each_sample_and_not_inside,
-    Alone what_is_unsteady_is_measured_once_more: what_is_unsteady_is_measured_once_more,
+    Alone an_unsteady_benchmark_is_measured_again: an_unsteady_benchmark_is_measured_again,
     Beside failures_are_named_and_the_rest_goes_on: failures_are_named_and_the_rest_goes_on,
-    Beside what_is_left_out_costs_nothing: what_is_left_out_costs_nothing,
+    Beside a_left_out_benchmark_takes_no_time: a_left_out_benchmark_takes_no_time,
     Beside test_mode_verifies_and_writes_nothing: test_mode_verifies_and_writes_nothing,
     Beside profiling_says_what_it_cannot_see_and_keeps_no_result: profiling_says_what_it_cannot_see_and_keeps_no_result,
     Beside a_saved_baseline_compares_with_a_later_one: a_saved_baseline_compares_with_a_later_one,
@@ -177,7 +177,7 @@ fn state_is_restored_before_each_sample_and_not_inside() {
     );
 }
 
-fn what_is_unsteady_is_measured_once_more() {
+fn an_unsteady_benchmark_is_measured_again() {
     let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
     let run = Run::new(&bench("moody"), &[QUICK]);
     let said = run.said();
@@ -282,7 +282,7 @@ fn failures_are_named_and_the_rest_goes_on() {
     );
 }
 
-fn what_is_left_out_costs_nothing() {
+fn a_left_out_benchmark_takes_no_time() {
     let run = Run::new(&["--bench", "--noplot", "sound/cpu/double/4$"], &[QUICK]);
     assert_eq!(run.code(), 0, "{}", run.said());
     assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));

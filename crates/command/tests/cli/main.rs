@@ -20,4 +20,5 @@ mod printed;
 #[cfg(unix)]
 mod repositories;
 mod stored;
+#[cfg(unix)]
 mod thresholds;

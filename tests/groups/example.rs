@@ -128,8 +128,6 @@ fn the_page_has_all_that_it_declares() {
             "winner.sigmoid.ordinary",
             "transfers.sigmoid.transfer",
             "transfers.sigmoid.transfer-pinned",
-            "break_even.sigmoid.transfer",
-            "break_even.sigmoid.transfer-pinned",
         ]
     );
     let gpu: Vec<&str> = headlines(&report.found)

@@ -173,7 +173,7 @@ pub fn from(operation: &Operation, place: &Place) -> String {
     let answer = match (place.crossing.kind, &place.crossing.changes[..]) {
         (Kind::Always, _) => format!("everywhere, tested {range}"),
         (Kind::Never, _) => format!("nowhere, tested {range}"),
-        (Kind::Undecided, _) | (_, []) => format!("undecided, tested {range}"),
+        (Kind::Undecided, _) | (_, []) => format!("at no size for certain, tested {range}"),
         (Kind::From, [only, ..]) => format!("from {} on", at(only)),
         (Kind::BothWays, changes) => {
             let all: Vec<String> = changes

@@ -4,7 +4,9 @@ use std::process::{Command, Output};
 
 use crossover::model::Environment;
 
-use crate::printed::{holds, text};
+#[cfg(unix)]
+use crate::printed::holds;
+use crate::printed::text;
 
 /// The command without the caller's own settings.
 pub(crate) fn crossover(arguments: &[&str]) -> Command {

@@ -167,6 +167,7 @@ pub(crate) fn commit(out: &Path, plant: impl FnOnce(&Path) -> Fixture) {
 
 /// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at
 /// size 1, `most` from there to the largest size that an id can have.
+#[cfg(unix)]
 pub(crate) fn absurd(root: &Path, least: f64, most: f64) {
     let f = Fixture::new(root, Some("Example GPU"));
     let cost = |size: f64| Cost {

@@ -79,9 +79,12 @@ const VARIABLES: [&str; 8] = [
 ];
 
 /// Beginnings of the variables that this project sets for its own processes and tests.
-const INTERNAL: [&str; 5] = [
+const INTERNAL: [&str; 7] = [
     "CROSSOVER_AB_",
     "CROSSOVER_ADDED_FORMAT",
+    // `build.rs` sets these two; `cargo bench` hands them to the executable.
+    "CROSSOVER_COMMIT",
+    "CROSSOVER_DIRTY",
     "CROSSOVER_GOLDEN",
     "CROSSOVER_REQUIRE_",
     "CROSSOVER_TEST_",
@@ -263,6 +266,7 @@ mod tests {
         let names = [
             "CROSSOVER_PROFIL",
             "CROSSOVER_GATE",
+            "CROSSOVER_COMMIT",
             "PATH",
             "CROSSOVER_TEST_SUITE",
             "CROSSOVER_NUMA",

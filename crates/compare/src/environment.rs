@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::baseline::Baseline;
 
-/// What a reader must know of the two sides.
+/// Notes on the two sides, for the reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
     /// Differences that can cause a change by themselves.

@@ -104,7 +104,7 @@ impl Background {
         if self.is_busy(processors) {
             found.push(format!(
                 "background load: other programs, or the host of a virtual machine, used up to {:.1} of {processors} \
-                 cores: end them and run again",
+                 cores: end them, or run again later",
                 self.cores
             ));
         }
@@ -224,7 +224,7 @@ intr 786493 0 0
             busiest.disturbances(2),
             [
                 "background load: other programs, or the host of a virtual machine, used up to 1.0 of 2 cores: end \
-                 them and run again"
+                 them, or run again later"
             ]
         );
         let short_of_memory = Background {

@@ -24,7 +24,7 @@ pub struct Profile {
     pub iterations: u64,
     /// Kernels, copies and memory sets that were recorded in them.
     pub records: u64,
-    /// What a reader must know, in sentences: that the gate was off, that a limit was reached.
+    /// Notes for the reader, in sentences: that the gate was off, that a limit was reached.
     pub notes: Vec<String>,
     /// Work on the device, by the time that it takes, longest first.
     pub device: Vec<DeviceRow>,

@@ -237,7 +237,7 @@ struct Target {
 pub(super) struct Selected {
     /// The flags of cargo for those that exist; `None` if the user named some, and none of them exists.
     pub(super) flags: Option<Vec<String>>,
-    /// Those that do not exist; they may exist on the other side.
+    /// Names that do not exist here; they may exist on the other side.
     pub(super) missing: BTreeSet<String>,
 }
 

@@ -30,7 +30,7 @@ pub(super) trait Sampling {
     /// An interrupt, or that a process cannot be started.
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64>;
 
-    /// What a reader must know of the pairs that ran.
+    /// Notes on the pairs that ran, for the reader.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
@@ -57,7 +57,7 @@ impl Pair<'_> {
     }
 }
 
-/// What became of the pairs that have run.
+/// The pairs that have run, with their failures and notes.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The results of each side, pair by pair.
@@ -68,7 +68,7 @@ pub(super) struct Outcome {
     pub(super) failed: BTreeMap<String, String>,
     /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds: BTreeMap<String, f64>,
-    /// What a reader must know beside what the comparison says itself.
+    /// Notes that the comparison itself does not contain.
     pub(super) remarks: Vec<String>,
     /// Whether no other pair is run: a side hung, or nothing more can be written.
     pub(super) over: bool,

@@ -156,7 +156,7 @@ pub(super) struct Harness {
     /// The benchmarks that it runs alone, in its order.
     pub(super) ids: Vec<String>,
     options: Vec<String>,
-    /// What a reader must know of it.
+    /// Notes on it, for the reader.
     remarks: Vec<String>,
 }
 

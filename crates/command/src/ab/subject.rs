@@ -128,7 +128,7 @@ impl Side {
     /// Copies its files.
     ///
     /// # Errors
-    /// What git, cargo or the file system says.
+    /// The message of git, cargo or the file system.
     pub(super) fn copy(&mut self, side: usize, place: &Place, args: &Args) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());

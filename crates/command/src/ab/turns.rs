@@ -243,7 +243,7 @@ struct Side {
     at: At,
     /// Of the first executable that failed, or of the last one; `None` where it hung and was ended.
     status: Option<ExitStatus>,
-    /// What its calibrations chose, by the name of the choice.
+    /// The results of its calibrations, by the name of the choice.
     choices: BTreeMap<String, String>,
     /// How long it ran for each benchmark.
     seconds: BTreeMap<String, f64>,

@@ -50,7 +50,8 @@ pub(super) fn measure(path: &Path) -> anyhow::Result<(Vec<Time>, [String; 2])> {
     let named = || path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(named)?;
     let config: Config = toml::from_str(&text).with_context(named)?;
-    let budget = Duration::try_from_secs_f64(config.budget_s).context("budget_s is a time")?;
+    let budget = Duration::try_from_secs_f64(config.budget_s)
+        .context("budget_s must be a number of seconds, zero or more")?;
     let mut times = Vec::new();
     for operation in &config.operations {
         let (first, last) = operation.sizes;

@@ -175,7 +175,7 @@ impl Advice {
                 if slot.is_some() {
                     return Err(wrong("has two answers for data in one place"));
                 }
-                *slot = Some(PreparedPlace::new(place).map_err(wrong)?);
+                *slot = Some(PreparedPlace::new(place, &operation.places).map_err(wrong)?);
             }
             operations.push(Measured {
                 name: name.clone(),

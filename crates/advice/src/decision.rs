@@ -96,11 +96,11 @@ impl From<(usize, usize, usize)> for Size {
 /// What it would cost on either side, all calls together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The CPU's time.
+    /// The CPU's time: the same wherever the data are, if the CPU's code is.
     pub cpu_ns: f64,
     /// The GPU's time, with what moves the data and what a cold process pays.
     pub gpu_ns: f64,
-    /// The CPU's time over the GPU's.
+    /// The CPU's time over the GPU's in the processes that measured both for this place of the data.
     pub speedup: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -206,6 +206,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     let speedups = at.speedups();
     let reuse = f64::from(question.reuse);
     let cpu_ns = reuse * at.cpu().exp();
+    let shown_cpu_ns = reuse * sizes.cpu(moved).exp();
     let mut of_all = speedups;
     let mut ends = [at.end(moved), None];
     if question.reuse > 1 && !question.data.on_device() {
@@ -248,7 +249,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     Answer {
         choice,
         estimate: Some(Estimate {
-            cpu_ns,
+            cpu_ns: shown_cpu_ns,
             gpu_ns: cpu_ns / speedup,
             speedup,
             low,
@@ -293,6 +294,14 @@ impl Sizes {
             Sizes::Two(small, large) => Between(place.curve.at(small), Some(place.curve.at(large))),
         }
     }
+
+    /// Logarithm of the CPU's time, wherever the data are.
+    fn cpu(self, place: &PreparedPlace) -> f64 {
+        match self {
+            Sizes::One(size) => place.cpu(size),
+            Sizes::Two(small, large) => f64::midpoint(place.cpu(small), place.cpu(large)),
+        }
+    }
 }
 
 /// A curve at one size, or between what it is at two.
@@ -319,7 +328,7 @@ impl Between {
         [middle, low.min(middle), high.max(middle)].map(f64::exp)
     }
 
-    /// Logarithm of the CPU's time.
+    /// Logarithm of the CPU's time in the processes that measured this place.
     fn cpu(&self) -> f64 {
         let small = self.0.cpu();
         self.1

@@ -1,7 +1,7 @@
 //! Operations and places, prepared for decisions.
 
 use crate::curve::Curve;
-use crate::thresholds::{Choice, Place, Residency, Shape};
+use crate::thresholds::{Choice, Place, Point, Residency, Shape};
 
 /// An operation, prepared for decisions.
 #[derive(Clone, Debug)]
@@ -16,17 +16,40 @@ pub(crate) struct Measured {
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedPlace {
     pub curve: Curve,
+    /// Logarithms of sizes and of the CPU's times: of all places in which its code is the same.
+    cpu: Vec<(f64, f64)>,
     pub below: Option<Choice>,
     pub above: Option<Choice>,
 }
 
 impl PreparedPlace {
-    pub(crate) fn new(place: &Place) -> Result<Self, &'static str> {
+    /// A place of `places`, which are those of its operation.
+    pub(crate) fn new(place: &Place, places: &[Place]) -> Result<Self, &'static str> {
+        let curve = Curve::new(place)?;
+        let same = places.iter().filter(|other| other.cpu == place.cpu);
+        let mut points: Vec<&Point> = same.flat_map(|other| &other.points).collect();
+        points.sort_by(|a, b| (a.size.total_cmp(&b.size)).then(b.processes.cmp(&a.processes)));
+        // The time that most processes measured stays.
+        points.dedup_by_key(|point| point.size);
+        let logarithms = |point: &Point| (point.size.ln(), point.cpu_ns.ln());
         Ok(Self {
-            curve: Curve::new(place)?,
+            curve,
+            cpu: points.into_iter().map(logarithms).collect(),
             below: place.below,
             above: place.above,
         })
+    }
+
+    /// Logarithm of the CPU's time at a size, by its logarithm; outside the measured range that at its end.
+    pub(crate) fn cpu(&self, size: f64) -> f64 {
+        let size = self.curve.measured(size);
+        let next = self.cpu.partition_point(|(at, _)| *at < size);
+        let (to, end) = self.cpu[next.min(self.cpu.len() - 1)];
+        let (from, start) = self.cpu[next.saturating_sub(1)];
+        match to > from {
+            true => start + (end - start) * (size - from) / (to - from),
+            false => end,
+        }
     }
 }
 

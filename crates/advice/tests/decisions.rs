@@ -98,6 +98,29 @@ fn a_wide_gap_answers_only_where_both_its_ends_agree() {
     assert_eq!(advice.decide(&product(4000)).choice, Choice::Gpu);
 }
 
+/// Processes differ in the time of the same CPU code, and places in their sizes.
+#[test]
+fn the_time_of_the_cpu_is_the_same_wherever_the_data_are() {
+    let mut thresholds = thresholds();
+    let places = &mut thresholds.operations[0].places;
+    places[1].points.remove(5);
+    for point in &mut places[2].points {
+        (point.cpu_ns, point.gpu_ns) = (1.3 * point.cpu_ns, 1.3 * point.gpu_ns);
+        point.processes += 1;
+    }
+    let advice = Advice::new(thresholds).unwrap();
+    for size in [3u64, 8, 100, 128, 700, 4096] {
+        let of = |data| advice.decide(&product(size).data(data)).estimate.unwrap();
+        let queued = of(Residency::Queued);
+        let n = (size as f64).clamp(4.0, 2048.0);
+        let ratio = queued.cpu_ns / (1.3 * n.powi(3));
+        assert!((ratio - 1.0).abs() < 1e-9, "{size}: {queued:?}");
+        for data in [Residency::Pinned, Residency::Ordinary] {
+            assert_eq!(of(data).cpu_ns, queued.cpu_ns, "{size}");
+        }
+    }
+}
+
 #[test]
 fn data_that_are_used_again_are_moved_once() {
     let from_host = |reuse| {

@@ -30,8 +30,9 @@ fn blocks(language: &str) -> Vec<&'static str> {
 /// The page's program in C, compiled.
 fn c_program(folder: &Path) -> PathBuf {
     let headers =
-        ["stdio", "stdlib", "string", "unistd"].map(|name| format!("#include <{name}.h>\n"));
-    let source = headers.concat() + &blocks("c").concat() + MAIN;
+        ["sched", "stdio", "stdlib", "string"].map(|name| format!("#include <{name}.h>\n"));
+    let source =
+        "#define _GNU_SOURCE\n".to_owned() + &headers.concat() + &blocks("c").concat() + MAIN;
     let (from, to) = (folder.join("look_up.c"), folder.join("look_up"));
     fs::write(&from, source).unwrap();
     let built = Command::new("cc")
@@ -61,65 +62,62 @@ fn rust_program() -> PathBuf {
 fn the_programs_of_the_page_decide_as_the_crate_does() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let here = Here::detect();
-    let mut thresholds = planted::thresholds();
-    let Some(cpu) = here.cpu.clone() else {
+    let (Some(cpu), Some(threads)) = (here.cpu.clone(), here.threads) else {
         return println!("skipped: the programs read the CPU from /proc/cpuinfo");
     };
-    thresholds.machine.cpu = cpu;
-    thresholds.machine.threads = here.threads.unwrap();
-    thresholds.machine.gpu = String::new();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let usable = status.split("Cpus_allowed_list:").nth(1).unwrap().trim();
+    let first = usable.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let mut thresholds = planted::thresholds();
     let sizes: Vec<u64> = (1..=60).chain([300, 2048, 5000]).collect();
-    let programs: [(&str, Command); 3] = [
-        ("Python", {
-            let mut python = Command::new("python3");
-            python
-                .arg("-c")
-                .arg(blocks("python")[0])
-                .arg("thresholds.json");
-            python
-        }),
-        ("C", {
-            let mut c = Command::new(c_program(folder));
-            c.arg("thresholds.json");
-            c
-        }),
-        ("Rust", Command::new(rust_program())),
+    let [c, rust] = [c_program(folder), rust_program()].map(|path| path.display().to_string());
+    let file = "thresholds.json";
+    let programs = [
+        vec!["python3", "-c", blocks("python")[0], file],
+        vec![&c, file],
+        vec![&rust],
     ];
-    let mut programs = programs.map(|(name, mut program)| {
-        program
-            .arg("product")
-            .args(sizes.iter().map(u64::to_string));
-        program
-            .current_dir(folder)
-            .env("CROSSOVER_THRESHOLDS", "thresholds.json");
-        (name, program)
-    });
-    for other in [false, true] {
-        if other {
-            thresholds.machine.cpu.insert(0, '?');
-        }
-        let text = serde_json::to_vec(&thresholds).unwrap();
-        fs::write(folder.join("thresholds.json"), text).unwrap();
-        let advice = Advice::new(thresholds.clone()).unwrap().check(&here);
+    // On this machine, on another one, and on one processor of this one.
+    for (cpu, threads, wrapper) in [
+        (cpu.clone(), threads, vec![]),
+        (format!("{cpu}?"), threads, vec![]),
+        (cpu.clone(), 1, vec!["taskset", "-c", first]),
+    ] {
+        let usable = if wrapper.is_empty() {
+            here.threads
+        } else {
+            Some(1)
+        };
+        let is_other = cpu.ends_with('?');
+        (thresholds.machine.cpu, thresholds.machine.threads) = (cpu, threads);
+        fs::write(folder.join(file), serde_json::to_vec(&thresholds).unwrap()).unwrap();
+        let advice = Advice::new(thresholds.clone()).unwrap().check(&Here {
+            threads: usable,
+            ..here.clone()
+        });
         let decide = |&size: &u64| match advice.decide(&Question::new("product", size)).choice {
             Choice::Gpu => "gpu",
             Choice::Cpu => "cpu",
             Choice::Unsure => "unsure",
         };
         let expected: Vec<&str> = sizes.iter().map(decide).collect();
-        assert_eq!(expected.iter().all(|choice| *choice == "unsure"), other);
-        for (name, program) in &mut programs {
-            let Ok(output) = program.output() else {
-                println!("skipped: {name} is not here");
+        assert_eq!(expected.iter().all(|choice| *choice == "unsure"), is_other);
+        for program in &programs {
+            let words = [&wrapper[..], &program[..]].concat();
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).arg("product");
+            command.args(sizes.iter().map(u64::to_string));
+            command
+                .current_dir(folder)
+                .env("CROSSOVER_THRESHOLDS", file);
+            let Ok(output) = command.output() else {
+                println!("skipped: {} is not here", words[0]);
                 continue;
             };
             let said = String::from_utf8(output.stdout).unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(
-                said.split_whitespace().collect::<Vec<_>>(),
-                expected,
-                "{name}: {errors}"
-            );
+            let said: Vec<&str> = said.split_whitespace().collect();
+            assert_eq!(said, expected, "{words:?}: {errors}");
         }
     }
 }

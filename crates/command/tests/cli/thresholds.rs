@@ -1,24 +1,23 @@
 //! `crossover thresholds`: a table, or two commands, become answers and a file.
 
 use std::fs;
-use std::path::Path;
 
 use crossover_advice::{Advice, Choice, Question};
+use tempfile::TempDir;
 
 use crate::command::{crossover, output};
 use crate::printed::holds;
 
 const HEAD: &str = "process,operation,size,place,side,ns\n";
 
-/// b takes 10 µs, and a the square of the size.
+/// b takes 10 µs, and a as many nanoseconds as the square of the size.
 fn table(processes: usize, samples: usize) -> String {
     let mut lines = HEAD.to_owned();
     for process in 0..processes {
         for size in [25u64, 50, 90, 112, 200, 400] {
             for sample in 0..samples {
                 let noise = 1.0 + 0.001 * (process + sample) as f64;
-                let times = [("a", (size * size) as f64), ("gpu", 1e4)];
-                for (side, ns) in times {
+                for (side, ns) in [("a", (size * size) as f64), ("gpu", 1e4)] {
                     lines += &format!("{process},product,{size},ordinary,{side},{}\n", ns * noise);
                 }
             }
@@ -27,24 +26,39 @@ fn table(processes: usize, samples: usize) -> String {
     lines
 }
 
-/// Exit code, and what was printed.
-fn thresholds(folder: &Path, table: &str, more: &[&str]) -> (i32, String) {
-    let path = folder.join("times.csv");
-    fs::write(&path, table).unwrap();
-    let mut command = crossover(&[&["thresholds", "times.csv"], more].concat());
-    let (result, out, err) = output(command.current_dir(folder));
+/// A configuration of two shell commands, whose `$0` is the size.
+fn configuration(sizes: &str, a: &str, b: &str) -> String {
+    let command = |script| format!("['sh', '-c', '{script}', '{{size}}']");
+    let (a, b) = (command(a), command(b));
+    format!(
+        "sides = ['slow', 'fast']\nbudget_s = 30\n[[operations]]\nname = 'p'\nsizes = {sizes}\na = {a}\nb = {b}\n"
+    )
+}
+
+/// Runs the command on a table or a configuration: exit code, and what was printed.
+fn thresholds(folder: &TempDir, input: &str) -> (i32, String) {
+    fs::write(folder.path().join("input"), input).unwrap();
+    let named: &[&str] = match input.starts_with("sides") {
+        true => &["--run", "input"],
+        false => &["input"],
+    };
+    let mut command = crossover(&[&["thresholds", "-o", "out.json"], named].concat());
+    let (result, out, err) = output(command.current_dir(folder.path()));
     (result.status.code().unwrap(), out + &err)
+}
+
+/// The printed answers.
+fn answers(folder: &TempDir, input: &str) -> String {
+    let (code, said) = thresholds(folder, input);
+    assert_eq!(code, 0, "{said}");
+    said
 }
 
 #[test]
 fn a_table_becomes_answers_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, said) = thresholds(folder.path(), &table(4, 2), &["-o", "out.json"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(
-        said.starts_with("product, in ordinary memory: gpu wins from size = 1"),
-        "{said}"
-    );
+    let said = answers(&folder, &table(4, 2));
+    holds(&said, "product, in ordinary memory: gpu wins from size = 1");
     holds(&said, "on; 4 processes; at size = 400 it is 16× faster (");
     let file = folder.path().join("out.json");
     let advice = Advice::open(&file).unwrap();
@@ -54,40 +68,33 @@ fn a_table_becomes_answers_and_a_file() {
     assert_eq!(choices, [a, a, a, b, b, b]);
     // The command answers from the file as a program does.
     let file = file.to_str().unwrap();
-    let (_, out, err) = output(&mut crossover(&[
-        "advise",
-        "product",
-        "300",
-        "--thresholds",
-        file,
-    ]));
-    assert!(
-        out.starts_with("product, size = 300, in ordinary memory: use the GPU"),
-        "{out}{err}"
-    );
-}
+    let arguments = ["advise", "product", "300", "--thresholds", file];
+    let (_, out, _) = output(&mut crossover(&arguments));
+    holds(&out, "product, size = 300, in ordinary memory: use the GPU");
 
-#[test]
-fn fewer_than_three_processes_are_not_firm() {
-    let folder = tempfile::tempdir().unwrap();
-    let (code, said) = thresholds(folder.path(), &table(1, 8), &[]);
-    assert_eq!(code, 0, "{said}");
+    let said = answers(&folder, &table(1, 8));
     holds(&said, "one process; at size = 400");
     holds(&said, "not firm: measure in three or more processes");
+    let once = "1,product,800,ordinary,a,640000\n1,product,800,ordinary,b,10000\n";
+    let said = answers(&folder, &(table(3, 2) + once));
+    let left_out = "note: product, in ordinary memory: size 800 was measured once and is left out";
+    holds(&said, left_out);
+    holds(&said, "at size = 400 it is");
 }
 
 #[test]
-fn each_fault_of_a_table_is_a_sentence() {
+fn each_fault_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let good = table(3, 2);
-    let only = |side: &str| {
+    let without = |side: &str| {
         let lines = good.lines().filter(|line| !line.contains(side));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    let apart = format!(
-        "{HEAD}1,p,8,ordinary,a,5\n1,p,8,ordinary,a,5\n1,p,9,ordinary,b,5\n1,p,9,ordinary,b,5\n"
-    );
-    for (table, sentence) in [
+    let apart =
+        ["8,ordinary,a,5\n", "9,ordinary,b,5\n"].map(|line| format!("1,p,{line}").repeat(2));
+    let run = configuration("[1, 8]", "echo 5 ns", "echo 5 ns");
+    let prints = |a: &str| run.replacen("echo 5 ns", a, 1);
+    for (input, sentence) in [
         (good.replace(",place,", ",where,"), "missing field `place`"),
         (
             good.replace("ordinary", "on a shelf"),
@@ -102,129 +109,76 @@ fn each_fault_of_a_table_is_a_sentence() {
             "size and ns are numbers above zero",
         ),
         (
-            only(",gpu,"),
+            without(",gpu,"),
             "there are no times of gpu; measure both sides",
         ),
-        (only(",a,"), "there are no times of cpu; measure both sides"),
-        (apart, "cpu and gpu have no size in common"),
-        (HEAD.to_owned(), "times.csv has no samples"),
+        (
+            without(",a,"),
+            "there are no times of cpu; measure both sides",
+        ),
+        (
+            HEAD.to_owned() + &apart.concat(),
+            "cpu and gpu have no size in common",
+        ),
+        (HEAD.to_owned(), "input has no samples"),
         (table(1, 1), "no size that was measured more than once"),
+        (
+            prints("echo no room >&2; exit 3"),
+            "failed (exit status: 3): no room",
+        ),
+        (
+            prints("echo 5 parsecs"),
+            "printed \"5 parsecs\"; print times such as `1250 ns`",
+        ),
+        (
+            run.replace("[1, 8]", "[8, 8]"),
+            "sizes are the smallest and the largest",
+        ),
+        (run.replace("budget_s", "budget"), "unknown field `budget`"),
+        (
+            run.replace("'sh'", "'no-such-program'"),
+            "could not be started",
+        ),
+        (run.replace("'{size}'", "'7'"), "p: a command has no {size}"),
     ] {
-        let (code, said) = thresholds(folder.path(), &table, &[]);
-        assert_eq!(
-            (code, said.contains(sentence)),
-            (2, true),
-            "{sentence}: {said}"
-        );
+        let (code, said) = thresholds(&folder, &input);
+        assert_eq!(code, 2, "{sentence}: {said}");
+        holds(&said, sentence);
         let sentences = said.lines().filter(|line| line.starts_with("crossover: "));
         assert_eq!(sentences.count(), 1, "{said}");
     }
-    let single = format!("{good}1,product,800,ordinary,a,640000\n1,product,800,ordinary,b,10000\n");
-    let (code, said) = thresholds(folder.path(), &single, &[]);
-    assert_eq!(code, 0, "{said}");
-    holds(
-        &said,
-        "note: product, in ordinary memory: size 800 was measured once and is left out",
-    );
-    holds(&said, "at size = 400 it is");
-}
-
-/// Runs two shell commands in turns.
-fn run(folder: &Path, sizes: &str, a: &str, b: &str) -> (i32, String) {
-    let command = |script: &str| format!("['sh', '-c', '{script}', '{{size}}']");
-    let config = format!(
-        "sides = ['slow', 'fast']\nbudget_s = 30\n[[operations]]\nname = 'p'\nsizes = {sizes}\na = {}\nb = {}\n",
-        command(a),
-        command(b)
-    );
-    fs::write(folder.join("config.toml"), config).unwrap();
-    let arguments = ["thresholds", "--run", "config.toml", "-o", "out.json"];
-    let (result, out, err) = output(crossover(&arguments).current_dir(folder));
-    (result.status.code().unwrap(), out + &err)
 }
 
 #[test]
 fn two_commands_are_timed_in_turns_until_the_crossing_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    let log = |side: &str| format!("echo {side} $0 >> log; ");
-    let (code, said) = run(
-        folder.path(),
-        "[10, 1000]",
-        &(log("a") + "echo $(($0 * $0)) ns"),
-        &(log("b") + "echo 0.00001 s"),
-    );
-    assert_eq!(code, 0, "{said}");
+    let a = "echo a >> log; echo $(($0 * $0)) ns";
+    let b = "echo b >> log; echo 0.00001 s";
+    let said = answers(&folder, &configuration("[10, 1000]", a, b));
     holds(&said, "fast wins from size = 1");
-    let thresholds = Advice::open(folder.path().join("out.json"))
-        .unwrap()
-        .thresholds()
-        .clone();
-    let change = thresholds.operations[0].places[0].crossing.changes[0];
+    let advice = Advice::open(folder.path().join("out.json")).unwrap();
+    let place = &advice.thresholds().operations[0].places[0];
+    let change = place.crossing.changes[0];
     assert!((change.size / 100.0 - 1.0).abs() < 0.05, "{change:?}");
     assert!(change.high / change.low < 1.44, "{change:?}");
     let log = fs::read_to_string(folder.path().join("log")).unwrap();
-    let sides: Vec<&str> = log.lines().map(|line| &line[..1]).collect();
-    assert_eq!(sides[..8].concat(), "abbaabba");
+    assert!(log.replace('\n', "").starts_with("abbaabba"), "{log}");
 }
 
 #[test]
-fn a_crossing_outside_the_range_is_said() {
+fn a_crossing_outside_the_range_and_a_whole_process_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let square = "echo $(($0 * $0)) ns";
-    let (_, said) = run(folder.path(), "[8, 64]", square, "echo 10000 ns");
+    let (square, b) = ("echo $(($0 * $0)) ns", "echo 10000 ns");
+    let said = answers(&folder, &configuration("[8, 64]", square, b));
     holds(
         &said,
         "fast wins nowhere, tested size = 8 to 64; 3 processes",
     );
     holds(&said, "a crossing would lie above the measured sizes");
-    let (_, said) = run(folder.path(), "[200, 900]", square, "echo 10000 ns");
+    let said = answers(&folder, &configuration("[200, 900]", square, b));
     holds(&said, "fast wins everywhere");
     holds(&said, "a crossing would lie below the measured sizes");
-}
-
-#[test]
-fn each_fault_of_a_command_is_a_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = "echo 5 ns";
-    for (sizes, a, sentence) in [
-        (
-            "[1, 8]",
-            "echo out of memory >&2; exit 3",
-            "failed (exit status: 3): out of memory",
-        ),
-        (
-            "[1, 8]",
-            "echo 5 parsecs",
-            "printed \"5 parsecs\"; print times such as `1250 ns`",
-        ),
-        ("[8, 8]", good, "sizes are the smallest and the largest"),
-        ("[1, 8]\nbudget = 3", good, "unknown field `budget`"),
-    ] {
-        let (code, said) = run(folder.path(), sizes, a, good);
-        assert_eq!(
-            (code, said.contains(sentence)),
-            (2, true),
-            "{sentence}: {said}"
-        );
-    }
-    let config = fs::read_to_string(folder.path().join("config.toml")).unwrap();
-    for (from, to, sentence) in [
-        ("\nbudget = 3", "", ""),
-        ("'sh'", "'no-such-program'", "could not be started"),
-        ("'{size}'", "'7'", "p: a command has no {size}"),
-    ] {
-        let path = folder.path().join("config.toml");
-        fs::write(path, config.replace("\nbudget = 3", "").replace(from, to)).unwrap();
-        let mut command = crossover(&["thresholds", "--run", "config.toml"]);
-        let (_, out, err) = output(command.current_dir(folder.path()));
-        holds(&(out + &err), sentence);
-    }
-}
-
-#[test]
-fn a_command_that_prints_nothing_is_timed_as_a_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let (code, said) = run(folder.path(), "[1, 2]", "sleep 0.05", "true");
-    assert_eq!(code, 0, "{said}");
+    // Commands that print nothing are timed as processes.
+    let said = answers(&folder, &configuration("[1, 2]", "sleep 0.05", "true"));
     holds(&said, "fast wins everywhere");
 }

@@ -38,7 +38,7 @@ fn spin(stream: &Arc<CudaStream>, ns: u64) -> Result<Launch, RoutineError> {
     Ok(Launch::new(function, (1, 1, 1), (1, 1, 1)).arg(ns))
 }
 
-/// The time of an iteration on each clock, of a graph's replay, and by the call that chooses.
+/// The time of an iteration on each clock, and of a graph's replay.
 fn on_each_clock(
     time: &CudaTime,
     mut routine: impl FnMut() -> Result<(), CudaError>,
@@ -55,8 +55,6 @@ fn on_each_clock(
         let name = format!("graph on {clock}");
         times.push((name, sample.map(|ns| ns / ITERATIONS as f64)));
     }
-    let chosen = time.do_bench(&mut routine);
-    times.push(("chosen".to_owned(), chosen.map(|bench| bench.median_ns())));
     times
 }
 

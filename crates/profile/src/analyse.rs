@@ -6,34 +6,17 @@ use super::report::{DeviceRow, Profile, SCHEMA, Summary, Work};
 use super::sentence::{CallKind, kind, sentence};
 use super::{lanes, rows};
 
-/// What a profile says of its benchmark and machine, beside what was recorded.
-#[derive(Clone, Debug, Default)]
-pub struct About {
-    /// The benchmark's id.
-    pub benchmark: String,
-    /// The clock it is timed on, by its name.
-    pub clock: String,
-    /// Name of the device.
-    pub gpu: String,
-    /// Version of the CUPTI library.
-    pub cupti: String,
-    /// When it was recorded, in RFC 3339.
-    pub recorded: String,
-    /// What a reader should know of this recording, a sentence each.
-    pub notes: Vec<String>,
-}
-
 /// The reader is told where recording makes an iteration longer by more than this factor.
 const SLOWED: f64 = 1.2;
 /// The reader is told where the clocks of device and host disagree by more than this.
 const DISAGREE_NS: u64 = 1_000;
 
-/// Makes the profile of a recording.
-pub fn analyse(recording: &Recording, about: About) -> Profile {
+/// Makes the profile of a recording. `described` names the benchmark and the machine, and may have notes.
+pub fn analyse(recording: &Recording, described: Profile) -> Profile {
     let part = recording.part(&recording.steady);
     let device = rows::device(&part);
     let summary = summary(recording, &part, &device);
-    let mut notes = about.notes;
+    let mut notes = described.notes;
     notes.extend(warnings(recording, &summary));
     let timeline = lanes::timeline(recording);
     if timeline.left_out > 0 {
@@ -45,11 +28,6 @@ pub fn analyse(recording: &Recording, about: About) -> Profile {
     }
     Profile {
         schema: SCHEMA,
-        benchmark: about.benchmark,
-        clock: about.clock,
-        gpu: about.gpu,
-        cupti: about.cupti,
-        recorded: about.recorded,
         iterations: part.iterations as u64,
         records: part.work.len() as u64,
         notes,
@@ -58,6 +36,7 @@ pub fn analyse(recording: &Recording, about: About) -> Profile {
         ranges: rows::ranges(recording, &part),
         summary,
         timeline,
+        ..described
     }
 }
 
@@ -95,7 +74,7 @@ fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     notes
 }
 
-/// What the rows of a window come to.
+/// Sums up the rows of a window.
 fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summary {
     let each = |ns: u64| ns as f64 / part.iterations.max(1) as f64;
     let window = union(part.spans.iter().copied());
@@ -123,7 +102,7 @@ fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summar
     summary
 }
 
-/// What the host does for most of the time in which the device is idle. Where its threads do several
+/// The host's main activity while the device is idle. Where its threads do several
 /// things at once, launching counts before waiting, and a driver call before other code.
 fn while_idle(mut left: Vec<Interval>, part: &Part<'_>) -> &'static str {
     let causes = [
@@ -174,7 +153,7 @@ mod tests {
             .raw
             .work
             .retain(|w| matches!(w.work, Work::Copy { .. }));
-        let profile = analyse(&recording, About::default());
+        let profile = analyse(&recording, Profile::default());
         let s = &profile.summary;
         assert_eq!(
             (s.copies_ns, s.busy_ns, s.length_ns()),
@@ -191,9 +170,9 @@ mod tests {
         recording.unrecorded_ns = 140.0;
         recording.raw.calls[0].start = 50;
         recording.raw.calls[0].end = 51;
-        let about = About {
+        let about = Profile {
             notes: vec!["first".to_owned()],
-            ..About::default()
+            ..Profile::default()
         };
         let notes = analyse(&recording, about.clone()).notes;
         assert_eq!(notes[0], "first");
@@ -223,7 +202,7 @@ mod tests {
             },
             ..Recording::default()
         };
-        let profile = analyse(&recording, About::default());
+        let profile = analyse(&recording, Profile::default());
         assert_eq!(
             profile.summary.sentence,
             "idle 75 %: bound by synchronisation"
@@ -237,7 +216,7 @@ mod tests {
             singles: vec![window(&[(30, 40, Some(50))])],
             ..Recording::default()
         };
-        let profile = analyse(&recording, About::default());
+        let profile = analyse(&recording, Profile::default());
         assert_eq!(profile.summary.sentence, "nothing ran on the device");
         assert_eq!(profile.summary.first_kernel_ns, None);
     }
@@ -260,7 +239,7 @@ mod tests {
                 },
                 ..Recording::default()
             };
-            let s = analyse(&recording, About::default()).summary;
+            let s = analyse(&recording, Profile::default()).summary;
             prop_assert!(s.busy_ns <= s.iteration_ns);
             prop_assert!((s.kernels_ns + s.copies_ns - s.hidden_ns - s.busy_ns).abs() < 1e-9);
             prop_assert!(s.hidden_ns <= s.copies_ns.min(s.kernels_ns));

@@ -71,22 +71,10 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn times_that_touch_are_one() {
-        assert_eq!(union([(5, 9), (0, 3), (3, 4), (7, 8)]), [(0, 4), (5, 9)]);
-        assert_eq!(union([(3, 3), (9, 2)]), []);
-    }
-
-    #[test]
-    fn overlap_and_difference() {
-        let (a, b) = ([(0, 10), (20, 30)], [(2, 4), (8, 22), (29, 40)]);
-        assert_eq!(intersection(&a, &b), [(2, 4), (8, 10), (20, 22), (29, 30)]);
-        assert_eq!(difference(&a, &b), [(0, 2), (4, 8), (22, 29)]);
-    }
-
+    /// Some of them are empty or end before they start.
     fn intervals() -> impl Strategy<Value = Vec<Interval>> {
-        prop::collection::vec((0u64..60, 0u64..12), 0..12)
-            .prop_map(|v| v.into_iter().map(|(s, l)| (s, s + l)).collect())
+        prop::collection::vec((2u64..60, 0u64..12), 0..12)
+            .prop_map(|v| v.into_iter().map(|(s, l)| (s, s + l - 2)).collect())
     }
 
     proptest! {

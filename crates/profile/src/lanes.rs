@@ -1,4 +1,4 @@
-//! What was recorded, in lanes: one iteration as a picture, and all of them as a trace.
+//! A recording in lanes: one iteration as a picture, and all of them as a trace.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,21 +17,21 @@ const TRACED: usize = 100_000;
 
 const TO_DEVICE: &str = "host to device";
 
-/// Where a span lies. The order is that from top to bottom, in which data pass through the lanes.
+/// The lane of a span. Lanes are ordered from top to bottom as data pass through them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct At {
-    /// Of the host's lanes none.
+    /// `None` for lanes of the host.
     device: Option<u32>,
     order: u8,
     name: String,
-    /// Of the host, or of a stream none.
+    /// The host's thread; 0 on a device.
     thread: u32,
 }
 
 /// A span before it is placed.
 struct Bar {
     at: At,
-    /// None for an iteration as a whole, which only the trace shows.
+    /// `None` for an iteration as a whole, which only the trace shows.
     kind: Option<LaneKind>,
     start: u64,
     end: u64,
@@ -39,7 +39,7 @@ struct Bar {
     arguments: Value,
 }
 
-/// Spans of which none overlaps another, but ranges may nest.
+/// Spans that do not overlap. Ranges may nest.
 struct Row {
     at: At,
     name: String,
@@ -225,7 +225,7 @@ impl At {
     }
 }
 
-/// Gives each span a row. What runs at the same time needs several; ranges of one thread lie within
+/// Gives each span a row. Spans at the same time need several rows; ranges of one thread lie within
 /// each other. Rows of the same name are numbered.
 fn rows(mut bars: Vec<Bar>) -> Vec<Row> {
     bars.sort_by_key(|bar| (bar.start, Reverse(bar.end)));

@@ -24,7 +24,7 @@ mod table;
 mod tests;
 
 #[cfg(feature = "analysis")]
-pub use analyse::{About, analyse};
+pub use analyse::analyse;
 #[cfg(feature = "analysis")]
 pub use lanes::trace;
 pub use report::{

@@ -1,5 +1,5 @@
-//! What was recorded of a benchmark, before anything is made of it. All times are nanoseconds of
-//! the recording's own clock, which device and host share.
+//! The records of a benchmark, before they are analysed. All times are nanoseconds of the
+//! recording's own clock, which device and host share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub struct Recording {
 /// CUPTI's records of all windows together.
 #[derive(Clone, Debug, Default)]
 pub struct Raw {
-    /// What ran on devices.
+    /// Work on devices.
     pub work: Vec<WorkRecord>,
-    /// What the host called.
+    /// Calls of the host.
     pub calls: Vec<CallRecord>,
     /// Which range a call was made in: the call's correlation id and the range's number.
     pub in_range: Vec<(u32, u64)>,
@@ -70,7 +70,7 @@ impl Raw {
 /// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkRecord {
-    /// What it was.
+    /// The kernel, copy or memory set.
     pub work: Work,
     /// When it began on the device.
     pub start: u64,
@@ -103,7 +103,7 @@ pub struct CallRecord {
 /// A range of the code. Its number is its index in [`Recording::ranges`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeRecord {
-    /// What the code calls it.
+    /// Its name in the code.
     pub name: String,
     /// The thread, by a number of its own.
     pub thread: u32,
@@ -149,8 +149,8 @@ pub struct Part<'a> {
 }
 
 impl Recording {
-    /// What belongs to the iterations of a window: calls and ranges that begin in one, and the
-    /// work which those calls launch, however late it runs. Work whose call was not recorded
+    /// The records of a window's iterations: calls and ranges that begin in an iteration, and the
+    /// work that these calls launch, however late it runs. Work whose call was not recorded
     /// belongs to the window in whose time it starts.
     pub fn part(&self, window: &Window) -> Part<'_> {
         let launched: HashMap<u32, u64> = (self.raw.calls.iter())
@@ -230,7 +230,7 @@ impl Window {
     }
 
     /// Runs of iterations after which the host waited for the device, from the start of the first
-    /// to what `end` says of the last.
+    /// to the `end` of the last.
     pub fn spans(&self, end: impl Fn(&Iteration) -> u64) -> Vec<Interval> {
         let mut spans = Vec::new();
         let mut start = None;
@@ -307,7 +307,7 @@ pub mod planted {
         }
     }
 
-    /// What ran on the device.
+    /// A piece of work on the device.
     pub fn work(work: Work, start: u64, end: u64, correlation: u32) -> WorkRecord {
         WorkRecord {
             work,

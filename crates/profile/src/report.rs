@@ -1,4 +1,4 @@
-//! What a profile says, in the form of `profile.json`.
+//! The content of a profile, in the form of `profile.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: u32 = 1;
 
 /// Where the time of one benchmark goes. Printed, it is a table for a terminal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// The [`SCHEMA`] that it was written in.
     pub schema: u32,
@@ -20,7 +20,7 @@ pub struct Profile {
     pub cupti: String,
     /// When it was recorded, RFC 3339 in UTC.
     pub recorded: String,
-    /// Iterations that were recorded back to back: what is said per iteration is their mean.
+    /// Iterations that were recorded back to back. Numbers per iteration are their mean.
     pub iterations: u64,
     /// Kernels, copies and memory sets that were recorded in them.
     pub records: u64,
@@ -41,8 +41,8 @@ pub struct Profile {
 /// All executions of one kernel, copy or memory set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRow {
-    /// What it is. Kernels of one name and copies of one direction are rows of their own where
-    /// grid, block or number of bytes differ.
+    /// The kernel, copy or memory set. Kernels of one name and copies of one direction have several rows
+    /// if grid, block or number of bytes differ.
     pub work: Work,
     /// Executions per iteration.
     pub per_iteration: f64,
@@ -137,12 +137,12 @@ pub struct RangeRow {
     pub share: f64,
 }
 
-/// What the rows come to, per iteration.
+/// Totals of the rows, per iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Time of an iteration while it was recorded.
     pub iteration_ns: f64,
-    /// The same just before, with nothing recorded.
+    /// Time of an iteration just before, without recording.
     pub unrecorded_ns: f64,
     /// Time in which at least one kernel, copy or memory set ran.
     pub busy_ns: f64,
@@ -155,14 +155,14 @@ pub struct Summary {
     /// From the start of an iteration on an idle device until its first kernel starts, the median
     /// over single iterations; `None` where none has a kernel.
     pub first_kernel_ns: Option<f64>,
-    /// What bounds it, in a sentence.
+    /// A sentence that names the bound.
     pub sentence: String,
 }
 
 impl Summary {
-    /// What an iteration takes, in nanoseconds. That is the time measured just before the
-    /// recording, since recording makes driver calls and the gaps between them longer; never less
-    /// than the time in which the device was busy, which recording does not change.
+    /// The time of an iteration, in nanoseconds: that measured just before the recording, since
+    /// recording makes driver calls and the gaps between them longer. It is never less than the time
+    /// in which the device was busy, which recording does not change.
     pub fn length_ns(&self) -> f64 {
         let length = match self.unrecorded_ns > 0.0 {
             true => self.unrecorded_ns,
@@ -184,10 +184,10 @@ pub struct Timeline {
     pub left_out: u64,
 }
 
-/// What happens on one thread, stream or link.
+/// The activity of one thread, stream or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
-    /// What its spans are.
+    /// The kind of its spans.
     pub kind: LaneKind,
     /// Its name, such as `stream 13` or `host to device`.
     pub name: String,
@@ -195,7 +195,7 @@ pub struct Lane {
     pub spans: Vec<Span>,
 }
 
-/// What the spans of a [`Lane`] are.
+/// The kind of the spans of a [`Lane`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneKind {
@@ -218,6 +218,6 @@ pub struct Span {
     pub start_ns: f64,
     /// End.
     pub end_ns: f64,
-    /// What ran.
+    /// The name of the kernel, copy, call or range.
     pub name: String,
 }

@@ -1,4 +1,4 @@
-//! What bounds a benchmark, in a sentence.
+//! A sentence that names the bound of a benchmark.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) enum CallKind {
     Other,
 }
 
-/// What a driver call is for, by its name.
+/// The kind of a driver call, by its name.
 pub(super) fn kind(call: &str) -> CallKind {
     // Those of the runtime have the same words after another prefix.
     let call = &call.replacen("cuda", "cu", 1);
@@ -46,12 +46,12 @@ pub(super) fn kind(call: &str) -> CallKind {
     }
 }
 
-/// What takes at least this share of the iteration bounds it.
+/// A part with at least this share of the iteration bounds it.
 const MOST: f64 = 0.5;
-/// What takes at least this share of the iteration is mentioned.
+/// A part with at least this share of the iteration is mentioned.
 const MUCH: f64 = 0.2;
 
-/// The sentence; `while_idle` is what the host was busy with for most of the idle time.
+/// The sentence; `while_idle` is the host's main activity in the idle time.
 pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> String {
     if s.busy_ns <= 0.0 {
         return "nothing ran on the device".to_owned();

@@ -8,7 +8,7 @@ use crossover_words::units::{self, percent, rate, time};
 
 /// Columns of a terminal, where no width is given to the formatter.
 const WIDTH: usize = 80;
-/// A name in fewer letters says nothing.
+/// A shorter name is of no use.
 const SHORTEST: usize = 16;
 
 /// A table of text: the first row is its head, the first column names the row, the others are figures.
@@ -72,7 +72,7 @@ impl fmt::Display for Profile {
 }
 
 impl Profile {
-    /// What ran on the device, what the host called, and what the code named.
+    /// Work on the device, calls of the host, and ranges of the code.
     pub fn tables(&self) -> [Table; 3] {
         let mut calls = Table::new(&["driver call", "calls", "host time"]);
         for row in &self.calls {
@@ -94,7 +94,7 @@ impl Profile {
         [self.device_table(), calls, ranges]
     }
 
-    /// What the tables come to, one name and value per line.
+    /// Totals of the tables, one name and value per line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let s = &self.summary;
         let mut lines = Vec::new();
@@ -135,7 +135,7 @@ impl Profile {
         lines
     }
 
-    /// What ran on the device, without the columns in which no row has anything.
+    /// Work on the device, without empty columns.
     fn device_table(&self) -> Table {
         let is_kernel = |work: &Work| matches!(work, Work::Kernel { .. });
         let kernels = self.device.iter().any(|row| is_kernel(&row.work));

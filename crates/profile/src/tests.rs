@@ -2,7 +2,7 @@
 
 use crate::recording::planted::{call, kernel, range, upload, window, work};
 use crate::recording::{Raw, Recording};
-use crate::{About, Profile, Work, analyse};
+use crate::{Profile, Work, analyse};
 
 /// Two iterations back to back, the second copy behind the first kernel; and three single ones, of which
 /// the median has two threads, two streams and a range that never ends.
@@ -59,13 +59,13 @@ pub(crate) fn recording() -> Recording {
     }
 }
 
-pub(crate) fn about() -> About {
-    About {
+pub(crate) fn about() -> Profile {
+    Profile {
         benchmark: "saxpy/gpu".to_owned(),
         gpu: "NVIDIA H200".to_owned(),
         cupti: "13.0".to_owned(),
         notes: vec!["the gate is off".to_owned()],
-        ..About::default()
+        ..Profile::default()
     }
 }
 

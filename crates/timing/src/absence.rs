@@ -16,7 +16,7 @@ pub enum Absence {
          library path and check the driver's installation"
     )]
     BrokenDriver {
-        /// What happened at the first call.
+        /// The error of the first call.
         message: String,
     },
     /// The driver is installed and sees no device.
@@ -24,7 +24,7 @@ pub enum Absence {
         "the NVIDIA driver sees no GPU; check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's device access"
     )]
     NoDevice,
-    /// The driver supports no CUDA version from [`OLDEST_CUDA`] on.
+    /// The driver supports no CUDA version from 12.8 on.
     #[error(
         "the NVIDIA driver supports CUDA {}.{}; CUDA {}.{} is the oldest supported: update the driver to 570 or newer",
         cuda.0, cuda.1, OLDEST_CUDA.0, OLDEST_CUDA.1
@@ -43,7 +43,7 @@ pub enum Absence {
         /// How many devices there are.
         count: usize,
     },
-    /// The device's compute capability is below [`OLDEST_DEVICE`].
+    /// The device's compute capability is below 7.5 (Turing).
     #[error(
         "{name} has compute capability {}.{}; {}.{} (Turing) is the oldest supported: choose another GPU",
         compute_capability.0, compute_capability.1, OLDEST_DEVICE.0, OLDEST_DEVICE.1
@@ -77,10 +77,10 @@ debug_is_the_sentence!(Absence);
 
 /// The driver must support this CUDA version (major, minor) or a newer one:
 /// `cuEventElapsedTime_v2`, which cudarc calls, came with 12.8.
-pub const OLDEST_CUDA: (u32, u32) = (12, 8);
+pub(crate) const OLDEST_CUDA: (u32, u32) = (12, 8);
 /// Oldest compute capability (major, minor) that is supported: the oldest that CUDA 13 compiles
 /// for.
-pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
+pub(crate) const OLDEST_DEVICE: (u32, u32) = (7, 5);
 
 /// A call that failed while the device was opened.
 impl From<CudaError> for Absence {

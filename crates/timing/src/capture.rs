@@ -13,7 +13,7 @@ const KERNEL: u32 = 0;
 /// `CU_GRAPH_NODE_TYPE_GRAPH`: what the launch of a graph becomes within a capture.
 const GRAPH: u32 = 4;
 
-/// What one iteration enqueues on the stream that is timed.
+/// The work that one iteration enqueues on the timed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Enqueued {
     /// Launches of kernels and graphs.
@@ -23,7 +23,7 @@ pub(crate) struct Enqueued {
 }
 
 impl Device {
-    /// Counts what `routine` enqueues, by capturing it once. The captured iteration then runs, so
+    /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.
     pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
@@ -36,7 +36,7 @@ impl Device {
         Ok(Some(counted?))
     }
 
-    /// Captures what `routine` enqueues on the stream. None of it runs.
+    /// Captures the work that `routine` enqueues on the stream. None of it runs.
     ///
     /// # Errors
     /// Why it cannot be captured: the routine's own error first, since the driver refuses in the
@@ -66,7 +66,7 @@ impl Device {
     }
 }
 
-/// What a captured graph holds.
+/// Counts the nodes of a captured graph.
 pub(crate) fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
     let mut count = 0;
     // SAFETY: the graph is alive; without a list the call only counts.

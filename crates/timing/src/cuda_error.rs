@@ -71,7 +71,7 @@ pub(crate) use debug_is_the_sentence;
 
 debug_is_the_sentence!(CudaError);
 
-/// What cudarc returned of a driver function, with the function's name in its error.
+/// Puts the name of the driver function into an error that cudarc returned.
 #[doc(hidden)]
 pub trait Called<T> {
     /// # Errors

@@ -8,20 +8,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::driver::CudaStream;
 
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
-use crate::device::{Device, Routine};
+use crate::device::{Device, Routine, Sample, Window};
 use crate::error::{BoxError, TimingError};
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
-use crate::on_criterion::state::OnCriterion;
+use crate::on_criterion::OnCriterion;
 use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
-use crate::profiler::session::{Asked, Slot};
+use crate::profiler::session::Slot;
 use crate::sequence;
 use crossover_words::Clock;
 
@@ -182,11 +182,6 @@ impl CudaTime {
         self.inner.device.get().map(|d| &d.stream)
     }
 
-    /// The CUDA context; `None` without a GPU.
-    pub fn context(&self) -> Option<&Arc<CudaContext>> {
-        self.inner.device.get().map(|d| &d.context)
-    }
-
     /// Why the gate is off, `None` where it works (and without a GPU).
     pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
@@ -242,9 +237,10 @@ impl CudaTime {
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///
-    /// `launches` is how many kernel or graph launches one iteration enqueues, by which the gated
-    /// clock and `submit` size their batches. A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
-    /// drops a benchmark with a zero.
+    /// `launches` is the number of kernel or graph launches of one iteration. The gated clock and
+    /// `submit` size their batches by it. A time below the clock's
+    /// [resolution](Clock::resolution_ns) is reported as the resolution: Criterion drops a benchmark
+    /// with a zero.
     ///
     /// ```no_run
     /// use crossover_timing::{Clock, CudaTime};
@@ -268,7 +264,7 @@ impl CudaTime {
     /// # Errors
     /// A call of CUDA or the routine failed, the clock needs a device and there is none, the
     /// gate opened by itself, one iteration makes too many launches for it, or the device worked on
-    /// after the timed window: see [`TimingError`]. After an error on a clock of events the device is idle again.
+    /// after the timed window: see [`TimingError`]. After an error the device is idle again.
     pub fn measure<E: Into<BoxError>>(
         &self,
         clock: Clock,
@@ -277,35 +273,30 @@ impl CudaTime {
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-        self.measure_erased(clock, iterations, launches, &mut routine)
+        let sample = Sample {
+            clock,
+            iterations,
+            launches,
+        };
+        self.measure_erased(sample, &mut routine)
     }
 
     /// [`measure`](Self::measure), compiled once.
     pub(crate) fn measure_erased(
         &self,
-        clock: Clock,
-        iterations: u64,
-        launches: u32,
+        sample: Sample,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
-            let asked = Asked {
-                clock,
-                iterations,
-                launches,
-            };
-            let device = self.inner.device.get();
-            return (self.inner.session).measure(device, asked, routine, |routine| {
-                self.measure_plainly(clock, iterations, launches, routine)
-            });
+            return self.inner.session.measure(self, sample, routine);
         }
-        self.measure_plainly(clock, iterations, launches, routine)
+        self.measure_plainly(sample, routine)
     }
 
     /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the
-    /// host's clock, in nanoseconds. Nothing waits for the device. What `routine` returns is kept
-    /// from being optimised away, and dropped within the time.
+    /// host's clock, in nanoseconds. Nothing waits for the device. The return value is kept from being
+    /// optimised away, and dropped within the time.
     ///
     /// ```
     /// let time = crossover_timing::CudaTime::host_only();
@@ -322,44 +313,55 @@ impl CudaTime {
     /// [`measure`](Self::measure) where no profile is to be recorded.
     pub(crate) fn measure_plainly(
         &self,
-        clock: Clock,
-        iterations: u64,
-        launches: u32,
+        sample: Sample,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
+        let clock = sample.clock;
         let Some(device) = self.inner.device.get() else {
             return match clock {
-                Clock::Wall => finite(on_host(iterations, routine)?, clock),
+                Clock::Wall => finite(on_host(sample.iterations, routine)?, clock),
                 _ => Err(TimingError::NoDevice { clock }),
             };
         };
         device.gate.borrow().check(clock)?;
         let mut window = device.window(routine)?;
-        let nanoseconds = self.alone(|| match self.effective_clock(clock) {
-            Clock::Wall => sequence::wall(&mut window, iterations),
+        if sample.iterations == 1 && self.effective_clock(clock) == Clock::EventsGated {
+            sequence::load(&mut window)?;
+        }
+        let nanoseconds = self.alone(|| self.sample(device, &mut window, sample))?;
+        device.last_use.set(Some(Instant::now()));
+        finite(nanoseconds, clock)
+    }
+
+    /// Takes a sample, in the order of its clock.
+    pub(crate) fn sample(
+        &self,
+        device: &Device,
+        window: &mut Window<'_>,
+        sample: Sample,
+    ) -> Result<f64, TimingError> {
+        let Sample {
+            clock,
+            iterations,
+            launches,
+        } = sample;
+        match self.effective_clock(clock) {
+            Clock::Wall => sequence::wall(window, iterations),
             Clock::Submit => {
                 let batch = (LAUNCHES_PER_DRAIN / launches.max(1)).max(1);
-                sequence::submit(&mut window, iterations, u64::from(batch))
+                sequence::submit(window, iterations, u64::from(batch))
             }
-            Clock::Events => sequence::events(&mut window, iterations),
-            Clock::EventsGated => {
-                let batch = LAUNCHES_PER_GATE / launches.max(1);
-                if batch == 0 {
-                    return Err(TimingError::TooManyLaunches { launches });
-                }
-                if iterations == 1 {
-                    sequence::load(&mut window)?;
-                }
-                sequence::gated(&mut window, iterations, u64::from(batch))
-            }
+            Clock::Events => sequence::events(window, iterations),
+            Clock::EventsGated => match LAUNCHES_PER_GATE / launches.max(1) {
+                0 => Err(TimingError::TooManyLaunches { launches }),
+                batch => sequence::gated(window, iterations, u64::from(batch)),
+            },
             Clock::EventsCold => {
                 device.prepare_flush()?;
                 let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
-                sequence::cold(&mut window, iterations, gate)
+                sequence::cold(window, iterations, gate)
             }
-        })?;
-        device.last_use.set(Some(Instant::now()));
-        finite(nanoseconds, clock)
+        }
     }
 
     pub(crate) fn device(&self) -> Option<&Device> {

@@ -9,9 +9,10 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
-use crate::gate::{Gate, TIMEOUT};
+use crate::gate::Gate;
 use crate::prepared_launch::bind;
 use crate::sequence::{Edge, Timeline};
+use crossover_words::Clock;
 
 pub(super) struct Device {
     pub(super) context: Arc<CudaContext>,
@@ -28,11 +29,6 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Makes the context current on this thread.
-    pub(super) fn bind(&self) -> Result<(), CudaError> {
-        bind(&self.context)
-    }
-
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
         self.stream.synchronize().called("cuStreamSynchronize")
     }
@@ -58,7 +54,7 @@ impl Device {
     }
 
     pub(super) fn window<'a>(&'a self, routine: Routine<'a>) -> Result<Window<'a>, CudaError> {
-        self.bind()?;
+        bind(&self.context)?;
         let start = self.event()?;
         let end = self.event()?;
         Ok(Window {
@@ -85,6 +81,14 @@ impl Device {
     }
 }
 
+/// A sample: how many iterations on which clock, and the launches of one iteration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) clock: Clock,
+    pub(crate) iterations: u64,
+    pub(crate) launches: u32,
+}
+
 /// A routine, in the form in which the clocks take it.
 pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
@@ -93,7 +97,7 @@ pub(super) struct Window<'a> {
     device: &'a Device,
     routine: Routine<'a>,
     events: Option<(CudaEvent, CudaEvent)>,
-    /// From when on the host's clock counts.
+    /// The zero of the host's clock.
     begun: Instant,
 }
 
@@ -146,7 +150,7 @@ impl Timeline for Window<'_> {
         // SAFETY: the event is alive and was recorded.
         unsafe { result::event::synchronize(end.cu_event()) }.called("cuEventSynchronize")?;
         if self.device.gate.borrow_mut().take_timed_out() {
-            return Err(TimingError::GateTimeout { timeout: TIMEOUT });
+            return Err(TimingError::GateTimeout);
         }
         Ok(())
     }
@@ -162,11 +166,6 @@ impl Timeline for Window<'_> {
 
     fn now(&mut self) -> f64 {
         self.begun.elapsed().as_nanos() as f64
-    }
-
-    fn drain(&mut self) {
-        // The failure that led here is the one to report.
-        let _ = self.device.synchronize();
     }
 }
 

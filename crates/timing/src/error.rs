@@ -1,15 +1,14 @@
 //! Errors of a measurement.
 
-use std::time::Duration;
-
 use cudarc::driver::DriverError;
 
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
+use crate::gate::TIMEOUT;
 use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crossover_words::Clock;
 use crossover_words::units::time;
 
-/// What a routine may fail with: any error that a thread can pass on.
+/// The error of a routine: any that can be sent to another thread.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
@@ -34,14 +33,11 @@ pub enum TimingError {
     /// enqueued more launches than it said, or ran under a profiler that began to record after the gate
     /// had been tried.
     #[error(
-        "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
+        "the gate opened by itself after {TIMEOUT:?}, before the batch was queued: the routine synchronises \
          inside (use the wall clock, iter_wall), enqueues more launches than it says (correct `launches`), \
          or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
     )]
-    GateTimeout {
-        /// How long the gate waits for the host.
-        timeout: Duration,
-    },
+    GateTimeout,
     /// The clock needs the gate, the gate is off, and [`GateMode::Required`](crate::GateMode)
     /// admits no other clock.
     #[error(
@@ -77,7 +73,7 @@ pub enum TimingError {
         /// The timed window, ns.
         window_ns: f64,
     },
-    /// What the routine enqueues cannot be captured in a CUDA graph.
+    /// The work of the routine cannot be captured in a CUDA graph.
     #[error(
         "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
          no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
@@ -85,7 +81,7 @@ pub enum TimingError {
          use iter_gated or iter_wall"
     )]
     NotCaptured {
-        /// What the driver or the routine said to it.
+        /// The error of the driver or the routine.
         cause: BoxError,
     },
     /// One iteration enqueues more launches than

@@ -5,14 +5,15 @@ use cudarc::driver::CudaGraph;
 use crate::capture::enqueued;
 use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Routine};
+use crate::device::{Device, Routine, Sample};
 use crate::error::{BoxError, TimingError};
+use crate::prepared_launch::bind;
 use crate::sequence;
 use crossover_words::Clock;
 
 impl CudaTime {
-    /// Captures in a CUDA graph what one call of `routine` enqueues, replays the graph `iterations`
-    /// times, and returns the time of all replays together on `clock`, in nanoseconds. The capture
+    /// Captures one call of `routine` in a CUDA graph, replays the graph `iterations` times, and
+    /// returns the time of all replays together on `clock`, in nanoseconds. The capture
     /// and the upload of the graph are not timed. If the routine takes [rotating](crate::Rotating)
     /// inputs, as many calls are captured as there are copies, and their graphs are replayed in turn.
     ///
@@ -56,16 +57,21 @@ impl CudaTime {
         if iterations == 1 {
             sequence::load(&mut device.window(routine)?)?;
         } else {
-            device.bind()?;
+            bind(&device.context)?;
         }
         let mut graphs = Vec::new();
-        // What a capture does not hold runs at once, and only now.
+        // Work on a stream that is not captured runs at once: look for it here.
         self.alone(|| {
             graphs = self.captured(device, iterations, routine)?;
             Ok(0.0)
         })?;
         let mut in_turn = graphs.iter().cycle();
-        self.measure_erased(clock, iterations, 1, &mut || {
+        let sample = Sample {
+            clock,
+            iterations,
+            launches: 1,
+        };
+        self.measure_erased(sample, &mut || {
             in_turn
                 .next()
                 .map_or(Ok(()), |graph| Ok(device.replay(graph)?))

@@ -6,24 +6,23 @@ use cudarc::driver::{result, sys::CUdeviceptr};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
-use crate::device::Device;
+use crate::device::{Device, Sample};
 use crate::error::{BoxError, TimingError};
-use crate::prepared_launch::LAUNCHES_PER_GATE;
-use crate::sequence;
+use crate::prepared_launch::{LAUNCHES_PER_GATE, bind};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
-/// Of more bytes than this, as many are read in pieces from the first to the last.
+/// Of larger memory only this many bytes are read, in pieces from the first to the last byte.
 const READ: usize = 2 << 20;
-/// Bytes of such a piece: a copy of more takes longer than its start.
+/// Bytes of such a piece. A larger copy would take longer than its own start.
 const PIECE: usize = 16 << 10;
 /// Iterations that are compared with the first one on new inputs.
 const AGAIN: usize = 5;
-/// How much longer than those the first may take: it may find its data in memory instead of the cache.
+/// The first may take this many times as long: its data may be in memory instead of the cache.
 const COLDER: f64 = 3.0;
-/// By how much a copy of as many bytes may be slower than code that only reads.
+/// A copy of the same number of bytes may take this many times as long as code that only reads.
 const COPIES: f64 = 2.0;
-/// What a host may need more, ns, where it is taken off its core for a moment.
+/// Extra time, ns, of a host that is taken off its core for a moment.
 const HICCUP: f64 = 100_000.0;
 /// About the length of the window whose time is compared with the benchmark's.
 const WINDOW: f64 = 5e6;
@@ -31,7 +30,7 @@ const WINDOW: f64 = 5e6;
 /// Device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Where it begins.
+    /// Its first byte.
     pub address: CUdeviceptr,
     /// Its length.
     pub bytes: usize,
@@ -62,17 +61,17 @@ pub trait Guarded {
     /// Compares the output with a reference for these inputs.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence on what is wrong.
     fn check(&mut self) -> Result<(), BoxError>;
 
-    /// What an iteration reads and does not change.
+    /// The memory that an iteration reads and does not change.
     fn inputs(&self) -> Vec<DeviceMemory>;
 
-    /// What an iteration writes.
+    /// The memory that an iteration writes.
     fn output(&self) -> Vec<DeviceMemory>;
 }
 
-/// What a benchmark says of itself.
+/// The time that a benchmark reports, and what it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// The clock of its time.
@@ -85,7 +84,7 @@ pub struct Claim {
     pub bytes: Option<f64>,
 }
 
-/// A reason not to believe a time. As text, what was seen and what to do.
+/// A reason not to believe a time. Printed, it names the observation and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
@@ -123,33 +122,33 @@ pub enum Doubt {
         time(*first_ns), time(*again_ns)
     )]
     Replayed {
-        /// That one, ns.
+        /// The time of that iteration, ns.
         first_ns: f64,
-        /// The others, ns.
+        /// The time of the others, ns.
         again_ns: f64,
     },
     /// The benchmark's time is less than what its iterations take.
     #[error(
-        "the benchmark says {} and an iteration takes {}: its clock was read before the work was done; wait \
+        "the benchmark reports {} and an iteration takes {}: its clock was read before the work was done; wait \
          for the device first",
         time(*said_ns), time(*ns)
     )]
     TooEarly {
-        /// The benchmark's, ns.
+        /// The benchmark's time, ns.
         said_ns: f64,
-        /// That of an iteration among many, ns.
+        /// The time of an iteration among many, ns.
         ns: f64,
     },
     /// The benchmark's time is less than what its bytes take.
     #[error(
-        "the benchmark says {} and a copy of as many bytes takes {}: it does less work than it says, or moves \
+        "the benchmark reports {} and a copy of as many bytes takes {}: it does less work than it declares, or moves \
          fewer bytes",
         time(*said_ns), time(*copy_ns)
     )]
     AboveMemory {
-        /// The benchmark's, ns.
+        /// The benchmark's time, ns.
         said_ns: f64,
-        /// A copy of as many bytes, ns.
+        /// The time of a copy of as many bytes, ns.
         copy_ns: f64,
     },
     /// Equal iterations take very different times.
@@ -167,7 +166,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Whether it rests on values and not on times, which another load of the machine may change.
+    /// Whether it rests on values. Times may change with the load of the machine.
     pub fn is_proof(&self) -> bool {
         matches!(self, Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. })
     }
@@ -178,7 +177,7 @@ impl CudaTime {
     /// the code on new inputs and on a poisoned output, and compares outputs, inputs and times. Nothing
     /// of this is within a timed window: call it before or after the benchmark.
     ///
-    /// Of memory of more than 2 MiB it reads that many bytes, in pieces from the first to the last.
+    /// If memory is larger than 2 MiB, 2 MiB of it are read, in pieces from the first to the last byte.
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
@@ -218,7 +217,7 @@ impl CudaTime {
         }
         checked(&mut || code.check(), false);
         if late {
-            // What follows from it is said once.
+            // The other doubts follow from this one.
             doubts = vec![Doubt::Late];
         }
         let by = |over: fn(f64, f64) -> f64| again.iter().copied().reduce(over).unwrap_or(first_ns);
@@ -232,7 +231,12 @@ impl CudaTime {
         let most = u64::from(LAUNCHES_PER_GATE / claim.launches.max(1)).max(1);
         let many = ((WINDOW / claim.ns) as u64).clamp(1, most);
         let run = &mut || Ok(code.run()?);
-        let ns = self.measure_plainly(claim.clock, many, claim.launches, run)? / many as f64;
+        let sample = Sample {
+            clock: claim.clock,
+            iterations: many,
+            launches: claim.launches,
+        };
+        let ns = self.measure_plainly(sample, run)? / many as f64;
         let said_ns = claim.ns;
         if ns > 2.0 * said_ns + HICCUP / many as f64 {
             doubts.push(Doubt::TooEarly { said_ns, ns });
@@ -249,7 +253,7 @@ impl CudaTime {
         Ok(doubts)
     }
 
-    /// One iteration on a clock, which is not run once before; ns.
+    /// The time of one iteration, ns, which is not run once before. On `submit` it is that of `wall`.
     #[doc(hidden)]
     pub fn once<E: Into<BoxError>>(
         &self,
@@ -258,16 +262,15 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let device = self.guarded_device(clock)?;
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-        let mut window = device.window(&mut routine)?;
-        match self.effective_clock(clock) {
-            Clock::Wall | Clock::Submit => sequence::wall(&mut window, 1),
-            Clock::Events => sequence::events(&mut window, 1),
-            Clock::EventsGated => sequence::gated(&mut window, 1, 1),
-            Clock::EventsCold => {
-                device.prepare_flush()?;
-                sequence::cold(&mut window, 1, self.gate_off_reason().is_none())
-            }
-        }
+        let sample = Sample {
+            clock: match clock {
+                Clock::Submit => Clock::Wall,
+                other => other,
+            },
+            iterations: 1,
+            launches: 1,
+        };
+        self.sample(device, &mut device.window(&mut routine)?, sample)
     }
 
     /// A checksum of each, as the timed stream sees it after the work that is on it.
@@ -277,7 +280,7 @@ impl CudaTime {
     #[doc(hidden)]
     pub fn checksums(&self, memory: &[DeviceMemory]) -> Result<Vec<u64>, TimingError> {
         let device = self.guarded_device(Clock::Events)?;
-        device.bind()?;
+        bind(&device.context)?;
         (memory.iter())
             .map(|memory| Ok(checksum(device, *memory)?))
             .collect()
@@ -287,7 +290,7 @@ impl CudaTime {
         self.device().ok_or(TimingError::NoDevice { clock })
     }
 
-    /// What a copy that reads and writes as many bytes together takes, ns; `None` where there is no room.
+    /// The time of a copy that reads and writes as many bytes together, ns; `None` if memory is short.
     fn copied(&self, claim: &Claim) -> Result<Option<f64>, TimingError> {
         let Some(half) = claim.bytes.map(|bytes| (bytes / 2.0) as usize) else {
             return Ok(None);

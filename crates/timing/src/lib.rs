@@ -10,7 +10,6 @@ mod capture;
 mod cuda_error;
 mod cuda_time;
 mod device;
-mod do_bench;
 mod error;
 mod gate;
 mod graph;
@@ -27,11 +26,11 @@ mod range;
 mod rotating;
 mod sequence;
 
-pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+pub use absence::Absence;
 /// The version of Criterion that the measurement implements.
 #[cfg(feature = "criterion")]
 pub use criterion;
-/// What a profile says.
+/// The types of a recorded profile.
 #[cfg(feature = "profiler")]
 pub use crossover_profile as profile;
 pub use crossover_words::{Clock, UnknownClock};
@@ -41,13 +40,12 @@ pub use cuda_error::CudaError;
 pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;
-pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::GateMode;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
 pub use prepared_launch::LAUNCHES_PER_GATE;
 pub use prepared_launch::Launch;
-// What only the suite of this repository needs: no promise.
+// Hidden items are for the suite of this repository: no promise.
 #[cfg(feature = "criterion")]
 pub use on_criterion::{CudaBencherExt, Rate, Started};
 #[doc(hidden)]

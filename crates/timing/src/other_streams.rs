@@ -77,7 +77,7 @@ impl CudaTime {
         }
     }
 
-    /// What to say if the device works on for long after the timed stream is done.
+    /// The error for a device that works on for long after the timed stream is done.
     fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
         let allowed_ns = LEAST_NS.max(SHARE * window_ns);
         let wait = || self.settle().map(|time| time.as_nanos() as f64);
@@ -86,7 +86,7 @@ impl CudaTime {
         }
         let mut after_ns = wait()?;
         if after_ns > allowed_ns {
-            // What the call itself takes here.
+            // Subtracts the time of the call itself.
             after_ns -= wait()?;
         }
         Ok(

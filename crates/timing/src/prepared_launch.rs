@@ -1,7 +1,6 @@
 //! A prepared launch.
 
 use std::ffi::c_void;
-use std::fmt;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
 
@@ -33,6 +32,7 @@ pub const LAUNCHES_PER_GATE: u32 = 448;
 /// let ns = time.measure(Clock::EventsGated, 100, 1, || unsafe { scale.launch(stream) })?;
 /// # Ok::<(), BoxError>(())
 /// ```
+#[derive(Debug)]
 pub struct Launch {
     function: CudaFunction,
     grid: (u32, u32, u32),
@@ -99,17 +99,6 @@ impl Launch {
             )
         };
         CudaError::check("cuLaunchKernel", status)
-    }
-}
-
-impl fmt::Debug for Launch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launch")
-            .field("grid", &self.grid)
-            .field("block", &self.block)
-            .field("shared_bytes", &self.shared_bytes)
-            .field("arguments", &self.values.len())
-            .finish_non_exhaustive()
     }
 }
 

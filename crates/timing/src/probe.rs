@@ -11,7 +11,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::panic::catch_panic;
 use crate::prepared_launch::bind;
 
-/// What the driver says of a device, read without creating a context.
+/// Properties of a device, which the driver returns without a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
@@ -59,8 +59,8 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     })
 }
 
-/// Opens device `ordinal`: retains its primary context, and creates a stream in it. Returns what
-/// the driver says of the device, and the stream.
+/// Opens device `ordinal`: retains its primary context, and creates a stream in it. Returns the
+/// properties of the device, and the stream.
 ///
 /// Switches cudarc's cross-stream event tracking off for that context: with it, each launch
 /// carries extra events, and capturing a graph fails. Whoever uses several streams must then

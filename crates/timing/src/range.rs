@@ -1,6 +1,5 @@
 //! Names for parts of the code, for profiles.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 /// Names what this thread does until the guard is dropped. Ranges may nest.
@@ -20,24 +19,18 @@ pub fn range(name: &str) -> Range {
     Range {
         #[cfg(feature = "profiler")]
         recorded: crate::profiler::ranges::enter(name),
-        this_thread: PhantomData,
+        _this_thread: PhantomData,
     }
 }
 
 /// The guard of a [`range`]: the range ends when it is dropped.
+#[derive(Debug)]
 #[must_use = "the range ends when its guard is dropped"]
 pub struct Range {
     #[cfg(feature = "profiler")]
     recorded: Option<crate::profiler::ranges::Entered>,
     /// CUPTI keeps a stack per thread, so the guard must not move to another thread.
-    this_thread: PhantomData<*const ()>,
-}
-
-impl fmt::Debug for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = self.this_thread;
-        f.debug_struct("Range").finish_non_exhaustive()
-    }
+    _this_thread: PhantomData<*const ()>,
 }
 
 impl Drop for Range {

@@ -58,14 +58,14 @@ impl CudaTime {
     /// on.
     ///
     /// # Errors
-    /// That of `make`, or of reading the size of the cache.
+    /// The error of `make`, or of the query for the size of the cache.
     pub fn rotating<T, E: Into<BoxError>>(
         &self,
         bytes: usize,
         mut make: impl FnMut(usize) -> Result<T, E>,
     ) -> Result<Rotating<T>, TimingError> {
-        let count = match self.context() {
-            Some(context) => copies(bytes, l2_bytes(context)?),
+        let count = match self.device() {
+            Some(device) => copies(bytes, l2_bytes(&device.context)?),
             None => 1,
         };
         Ok(Rotating {

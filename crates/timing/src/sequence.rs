@@ -10,8 +10,8 @@ pub(super) enum Edge {
     End,
 }
 
-/// What a measurement does to a device. Everything but `open_gate`, `wait`, `synchronize`, `now`
-/// and `drain` enqueues and returns.
+/// The steps of a measurement on a device. Everything but `open_gate`, `wait`, `synchronize` and `now`
+/// enqueues and returns.
 pub(super) trait Timeline {
     /// Evicts the L2 cache.
     fn flush(&mut self) -> Result<(), TimingError>;
@@ -31,8 +31,6 @@ pub(super) trait Timeline {
     fn synchronize(&mut self) -> Result<(), TimingError>;
     /// The host's clock, in nanoseconds.
     fn now(&mut self) -> f64;
-    /// Waits for whatever is queued, errors ignored: leaves the device idle after a failure.
-    fn drain(&mut self);
 }
 
 /// One launch outside of any window, awaited: it loads whatever the routine loads lazily, which
@@ -132,8 +130,8 @@ fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, T
     t.elapsed()
 }
 
-/// Runs `body`. Where it fails, opens the gate and drains the stream: with the gate closed, the
-/// next synchronisation would hang until its time-out.
+/// Runs `body`. Where it fails, opens the gate and waits until the stream is idle: with the gate closed,
+/// the next synchronisation would hang until its time-out.
 fn guarded<T: Timeline, R>(
     t: &mut T,
     body: impl FnOnce(&mut T) -> Result<R, TimingError>,
@@ -141,7 +139,8 @@ fn guarded<T: Timeline, R>(
     let result = body(t);
     if result.is_err() {
         t.open_gate();
-        t.drain();
+        // The failure that led here is the one to report.
+        let _ = t.synchronize();
     }
     result
 }
@@ -228,13 +227,8 @@ mod tests {
         fn now(&mut self) -> f64 {
             self.calls.push("now");
             self.host_ns += 1.0;
-            // What is pending when the clock is read was not waited for.
+            // Work that is pending when the clock is read was not waited for.
             self.host_ns + 1_000.0 * self.pending as f64
-        }
-        fn drain(&mut self) {
-            assert!(!self.gate_closed, "draining behind a closed gate hangs");
-            self.calls.push("drain");
-            self.pending = 0;
         }
     }
 
@@ -329,7 +323,7 @@ mod tests {
                 run(&mut t).unwrap_err();
                 assert!(!t.gate_closed);
                 assert_eq!(t.pending, 0);
-                assert_eq!(&t.calls[t.calls.len() - 2..], said("open drain"));
+                assert_eq!(&t.calls[t.calls.len() - 2..], said("open synchronize"));
                 assert_eq!(
                     t.calls.len(),
                     at + 3,

@@ -44,17 +44,26 @@ fn iterations(ns: u64) -> u64 {
     (20_000_000 / ns).clamp(3, 400)
 }
 
-fn known_answers(clock: Clock) -> TestResult {
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_kernel_takes_its_known_time_on_each_clock_of_the_device() -> TestResult {
     let device = Opened::new()?;
-    let time = &device.time;
-    if clock == Clock::EventsGated && gate_is_off(time) {
-        return Ok(());
+    known_answers(&device, Clock::Events)?;
+    // The flush takes tens of microseconds: were it in the window, the constant would show it.
+    known_answers(&device, Clock::EventsCold)?;
+    match gate_is_off(&device.time) {
+        true => Ok(()),
+        false => known_answers(&device, Clock::EventsGated),
     }
+}
+
+fn known_answers(device: &Opened, clock: Clock) -> TestResult {
+    let time = &device.time;
     assert_eq!(time.effective_clock(clock), clock);
     let times = [5_000u64, 20_000, 100_000, 1_000_000, 10_000_000];
     let mut constants = Vec::new();
     for ns in times {
-        let answer = measured(&device, clock, ns)?;
+        let answer = measured(device, clock, ns)?;
         println!(
             "{clock}: spin {ns} ns measured {answer:.1} ns, {:.1} over",
             answer - ns as f64
@@ -103,25 +112,6 @@ fn known_answers(clock: Clock) -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn each_cheat_gets_its_sentence_and_what_is_honest_none() -> TestResult {
     cheats::all(&Opened::new()?.time).map_err(|error| error as _)
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn gated_known_answers() -> TestResult {
-    known_answers(Clock::EventsGated)
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn events_known_answers() -> TestResult {
-    known_answers(Clock::Events)
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn cold_known_answers() -> TestResult {
-    // The flush takes tens of microseconds: were it in the window, the constant would show it.
-    known_answers(Clock::EventsCold)
 }
 
 #[test]
@@ -265,7 +255,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
             Ok(stream.synchronize()?)
         })
         .unwrap_err();
-    assert!(matches!(error, TimingError::GateTimeout { .. }), "{error}");
+    assert!(matches!(error, TimingError::GateTimeout), "{error}");
     assert!(error.to_string().contains("wall clock"), "{error}");
     about(
         time.measure(Clock::EventsGated, 100, 1, launch)? / 100.0,
@@ -302,27 +292,5 @@ fn a_replay_takes_what_was_captured() -> TestResult {
         time.measure(Clock::EventsGated, 50, 2, both)? / 50.0,
         100_000,
     );
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn one_call_counts_and_chooses() -> TestResult {
-    let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let kernel = device.spin(50_000)?;
-    // SAFETY: the kernel takes one 64-bit number.
-    let launch = || unsafe { kernel.launch(stream) };
-    let measured = time.do_bench(launch)?;
-    assert_eq!(measured.launches, Some(1));
-    about(measured.median_ns(), 50_000);
-    let waits = time.do_bench(|| -> Result<(), BoxError> {
-        launch()?;
-        Ok(stream.synchronize()?)
-    })?;
-    assert_eq!((waits.clock, waits.launches), (Clock::Wall, None));
-    let nothing = time.do_bench(|| Ok::<(), CudaError>(())).unwrap_err();
-    let is_nothing = matches!(nothing, TimingError::NothingEnqueued { .. });
-    assert!(is_nothing, "{nothing}");
     Ok(())
 }

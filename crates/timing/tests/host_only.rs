@@ -1,4 +1,4 @@
-//! The measurement without a device, as Criterion drives it.
+//! The measurement and the profiler without a device, as Criterion drives them.
 #![cfg(feature = "criterion")]
 
 use std::fs;
@@ -62,4 +62,30 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
 fn the_readme_shows_what_a_machine_without_a_driver_prints() {
     let line = format!("\nCPU alone: {}\n", Absence::NoDriver);
     assert!(include_str!("../README.md").contains(&line), "{line}");
+}
+
+#[cfg(feature = "profiler")]
+#[test]
+fn each_benchmark_runs_without_a_profile() {
+    use crossover_timing::{profiler::CudaProfiler, range};
+    let dir = tempfile::tempdir().unwrap();
+    let time = CudaTime::host_only();
+    let mut criterion = Criterion::default()
+        .with_measurement(time.clone())
+        .with_profiler(CudaProfiler::new(&time))
+        .output_directory(dir.path())
+        .without_plots()
+        // Nothing follows the warm-up of one second.
+        .profile_time(Some(Duration::from_secs(1)));
+    let mut runs = 0u64;
+    criterion.bench_function("gpu", |b| {
+        b.iter_wall(&time, 1, || {
+            runs += 1;
+            let _step = range("a name with a \0 in it");
+            Ok::<(), TimingError>(())
+        });
+    });
+    drop(criterion);
+    assert!(runs > 10, "{runs}");
+    assert!(!dir.path().join("gpu/profile/profile.json").exists());
 }

@@ -50,7 +50,10 @@ fn main() -> ExitCode {
         ("a_gate_that_is_off_is_said_and_kept", timing::gate),
         ("a_stream_of_anyone_is_timed", timing::raw),
         ("each_clock_is_stored", timing::stored),
-        ("graphs_and_the_call_that_chooses", timing::graphs),
+        (
+            "graphs_are_timed_and_take_rotating_inputs_in_turn",
+            timing::graphs,
+        ),
         ("each_cheat_gets_its_sentence", timing::guarded),
         ("the_flush_resets_persisting_lines", timing::flush),
         (

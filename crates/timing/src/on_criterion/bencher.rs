@@ -79,20 +79,20 @@ pub trait CudaBencherExt: Sealed {
         self.iter_on(time, Clock::EventsCold, launches, routine);
     }
 
-    /// The replay of a CUDA graph ([`Clock::EventsGated`]): what one call of `routine` enqueues is
-    /// captured, and the replays of the graph are timed; the capture is not. Criterion asks for each
-    /// sample by itself, and each has a capture of its own, so the routine runs once per sample.
-    /// What cannot be captured is an error that says so
-    /// ([`TimingError::NotCaptured`](crate::TimingError::NotCaptured)).
+    /// The replay of a CUDA graph ([`Clock::EventsGated`]). The work of one call of `routine` is
+    /// captured, and the replays of the graph are timed; the capture is not. Each sample of
+    /// Criterion's has a capture of its own, so the routine runs once per sample.
+    /// A routine that cannot be captured ends with
+    /// [`TimingError::NotCaptured`](crate::TimingError::NotCaptured).
     fn iter_graph<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         routine: impl FnMut() -> Result<(), E>,
     );
 
-    /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. What
-    /// `routine` returns is kept from being optimised away, as by Criterion's own `b.iter`, which
-    /// on this measurement reads the device's clock.
+    /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. The
+    /// return value is kept from being optimised away, as by Criterion's own `b.iter`, which on this
+    /// measurement reads the device's clock.
     fn iter_cpu<T>(&mut self, routine: impl FnMut() -> T);
 
     /// The host clock from an idle device to a synchronised one ([`Clock::Wall`]): for
@@ -132,38 +132,40 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         time: &CudaTime,
         clock: Clock,
         launches: u32,
-        mut routine: impl FnMut() -> Result<(), E>,
+        routine: impl FnMut() -> Result<(), E>,
     ) {
-        let benchmark = Benchmark {
-            clock,
-            launches,
-            routine: type_name_of_val(&routine),
-        };
-        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-        self.iter_custom(|iterations| {
-            time.measure_benchmark(benchmark, iterations, &mut routine)
-                .unwrap_or_else(|e| time.fail(e))
-        });
+        iter(self, time, clock, Some(launches), routine);
     }
 
     fn iter_graph<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        mut routine: impl FnMut() -> Result<(), E>,
+        routine: impl FnMut() -> Result<(), E>,
     ) {
-        let benchmark = Benchmark {
-            clock: Clock::EventsGated,
-            launches: 1,
-            routine: type_name_of_val(&routine),
-        };
-        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-        self.iter_custom(|iterations| {
-            time.measure_graph_benchmark(benchmark, iterations, &mut routine)
-                .unwrap_or_else(|e| time.fail(e))
-        });
+        iter(self, time, Clock::EventsGated, None, routine);
     }
 
     fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
         self.iter_custom(|iterations| cpu(iterations, &mut routine));
     }
+}
+
+/// Times a routine, or without a number of launches the replay of its graph.
+fn iter<E: Into<BoxError>>(
+    bencher: &mut Bencher<'_, CudaTime>,
+    time: &CudaTime,
+    clock: Clock,
+    launches: Option<u32>,
+    mut routine: impl FnMut() -> Result<(), E>,
+) {
+    let benchmark = Benchmark {
+        clock,
+        launches,
+        routine: type_name_of_val(&routine),
+    };
+    let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+    bencher.iter_custom(|iterations| {
+        time.measure_benchmark(benchmark, iterations, &mut routine)
+            .unwrap_or_else(|e| time.fail(e))
+    });
 }

@@ -3,69 +3,44 @@
 use super::benchmarks::Benchmark;
 use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
-use crate::device::Routine;
+use crate::device::{Routine, Sample};
 use crate::error::{TimingError, count};
 use crate::sequence;
 use crossover_words::Clock;
 use crossover_words::units::time;
 
 impl CudaTime {
-    /// [`measure`](Self::measure) for a benchmark of Criterion's: where it begins, says on which
-    /// other clock it is timed, and whether it makes as many launches as it was said to.
+    /// [`measure`](Self::measure) for a Criterion benchmark. At its start it is checked, and a note is
+    /// printed if another clock takes the place of its own, or if it makes another number of launches than
+    /// it declares.
     pub(crate) fn measure_benchmark(
         &self,
         benchmark: Benchmark,
         iterations: u64,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
-        let Benchmark {
-            clock, launches, ..
-        } = benchmark;
-        if self.criterion().benchmarks.begins(benchmark, iterations) {
-            self.begin_benchmark(clock, launches, routine)?;
+        let clock = benchmark.clock;
+        let benchmarks = &self.criterion().benchmarks;
+        if benchmarks.begins(benchmark, iterations) {
+            self.begin_benchmark(benchmark, routine)?;
         }
-        let ns = self.measure_erased(clock, iterations, launches, routine)?;
-        self.note(clock, iterations, ns);
-        Ok(ns)
-    }
-
-    /// [`measure_graph`](Self::measure_graph) for a benchmark of Criterion's.
-    pub(crate) fn measure_graph_benchmark(
-        &self,
-        benchmark: Benchmark,
-        iterations: u64,
-        routine: Routine<'_>,
-    ) -> Result<f64, TimingError> {
-        if self.criterion().benchmarks.begins(benchmark, iterations) {
-            self.say_without_gate(benchmark.clock);
-        }
-        let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
-        self.note(benchmark.clock, iterations, ns);
-        Ok(ns)
-    }
-
-    /// Keeps a measurement of a benchmark, for the clock of its result to be written.
-    fn note(&self, clock: Clock, iterations: u64, ns: f64) {
+        let ns = match benchmark.launches {
+            Some(launches) => {
+                let sample = Sample {
+                    clock,
+                    iterations,
+                    launches,
+                };
+                self.measure_erased(sample, routine)?
+            }
+            None => self.measure_graph_erased(clock, iterations, routine)?,
+        };
         let used = self.effective_clock(clock);
-        self.criterion()
-            .benchmarks
-            .ledger
-            .note(iterations, ns, used);
+        benchmarks.ledger.note(iterations, ns, used);
+        Ok(ns)
     }
 
-    /// Says where another clock takes the place of this one.
-    fn say_without_gate(&self, clock: Clock) {
-        let off = self
-            .device()
-            .and_then(|d| d.gate.borrow().off().map(str::to_owned));
-        if let (Some(reason), Clock::EventsGated | Clock::EventsCold) = (off, clock) {
-            self.criterion()
-                .benchmarks
-                .say(without_gate(clock, &reason));
-        }
-    }
-
-    /// Says how much of a time on `events-cold` is the clock's own, where the numbers are shown.
+    /// Prints how much of a time on `events-cold` is the clock's own.
     fn say_constant(&self, clock: Clock) -> Result<(), TimingError> {
         let said = &self.criterion().benchmarks.constant_said;
         let Some(empty) = self.empty_kernel().filter(|_| clock == Clock::EventsCold) else {
@@ -86,10 +61,10 @@ impl CudaTime {
 
     fn begin_benchmark(
         &self,
-        clock: Clock,
-        launches: u32,
+        benchmark: Benchmark,
         routine: Routine<'_>,
     ) -> Result<(), TimingError> {
+        let clock = benchmark.clock;
         let Some(device) = self.device() else {
             return Ok(());
         };
@@ -97,29 +72,35 @@ impl CudaTime {
         if self.is_profiling() || !matches!(clock, Clock::EventsGated | Clock::EventsCold) {
             return Ok(());
         }
-        self.say_without_gate(clock);
+        let benchmarks = &self.criterion().benchmarks;
+        if let Some(reason) = device.gate.borrow().off() {
+            benchmarks.say(without_gate(clock, reason));
+        }
+        let Some(launches) = benchmark.launches else {
+            return Ok(());
+        };
         self.say_constant(clock)?;
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(routine)?)?;
         if let Some(enqueued) = device.count(routine)?
             && let Some(line) = miscounted(clock, launches, enqueued)?
         {
-            self.criterion().benchmarks.say(line);
+            benchmarks.say(line);
         }
         Ok(())
     }
 }
 
-/// What is said where the gate is off.
+/// The note if the gate is off.
 fn without_gate(clock: Clock, reason: &str) -> String {
     let instead = match clock {
         Clock::EventsCold => "each time on events-cold includes the wait for its launch",
-        _ => "what asks for events-gated is timed on events, launches included",
+        _ => "a benchmark on events-gated is timed on events, launches included",
     };
     format!("the gate is off, so {instead}: {reason}; GateMode::Required makes this an error")
 }
 
-/// What is said of the clock's own time.
+/// The note on the clock's own time.
 fn constant(cold_ns: f64, gated_ns: f64) -> String {
     format!(
         "an empty kernel takes {} on events-cold, whose iterations have an event pair each, and {} on \
@@ -129,10 +110,10 @@ fn constant(cold_ns: f64, gated_ns: f64) -> String {
     )
 }
 
-/// What is said where a routine does not make the launches that it was said to.
+/// The note if a routine makes another number of launches than declared.
 ///
 /// # Errors
-/// It declares some launches and enqueues nothing: there would be nothing to time.
+/// The benchmark declares launches and enqueues nothing: there would be nothing to time.
 fn miscounted(
     clock: Clock,
     launches: u32,
@@ -161,43 +142,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_and_more_launches_than_said_are_told_with_the_number_to_say() {
-        let said = |launches, made, others| {
-            let enqueued = Enqueued {
-                launches: made,
-                others,
-            };
-            miscounted(Clock::EventsGated, launches, enqueued).unwrap()
+    fn a_wrong_number_of_launches_is_told_with_the_right_one_and_none_is_an_error() {
+        let said = |declared, launches, others| {
+            let enqueued = Enqueued { launches, others };
+            miscounted(Clock::EventsGated, declared, enqueued)
+                .map(Option::unwrap_or_default)
+                .unwrap_or_else(|error| error.to_string())
         };
-        assert_eq!(said(2, 2, 0), None);
-        assert_eq!(said(0, 0, 1), None, "a copy is no launch");
-        assert_eq!(said(0, 0, 0), None);
-        let fewer = said(1, 3, 0).unwrap();
-        for words in [
-            "1 launch per iteration and makes 3",
-            "queued behind the gate; pass 3",
+        assert_eq!(said(2, 2, 0), "");
+        assert_eq!(said(0, 0, 1), "", "a copy is no launch");
+        assert_eq!(said(0, 0, 0), "");
+        for (said, words) in [
+            (said(1, 3, 0), "1 launch per iteration and makes 3"),
+            (said(1, 3, 0), "queued behind the gate; pass 3"),
+            (said(448, 1, 2), "448 launches per iteration and makes 1"),
+            (said(448, 1, 2), "pass 1"),
+            (said(3, 0, 0), "where it should make 3 launches"),
+            (said(3, 0, 0), "on CudaTime::stream"),
         ] {
-            assert!(fewer.contains(words), "{fewer}");
-        }
-        let more = said(448, 1, 2).unwrap();
-        for words in ["448 launches per iteration and makes 1", "pass 1"] {
-            assert!(more.contains(words), "{more}");
-        }
-    }
-
-    #[test]
-    fn work_elsewhere_is_an_error() {
-        let nothing = Enqueued {
-            launches: 0,
-            others: 0,
-        };
-        let error = miscounted(Clock::EventsCold, 3, nothing).unwrap_err();
-        let error = error.to_string();
-        for words in [
-            "enqueued nothing on the timed stream, where it should make 3 launches",
-            "CudaTime::stream",
-        ] {
-            assert!(error.contains(words), "{error}");
+            assert!(said.contains(words), "{said}");
         }
     }
 

@@ -9,7 +9,8 @@ use crossover_words::Clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Benchmark {
     pub(crate) clock: Clock,
-    pub(crate) launches: u32,
+    /// Launches of an iteration; `None` where the replay of a graph is timed.
+    pub(crate) launches: Option<u32>,
     /// The type of its closure.
     pub(crate) routine: &'static str,
 }
@@ -20,7 +21,7 @@ pub(crate) struct Benchmarks {
     /// The last measurement and its iterations.
     last: Cell<Option<(Benchmark, u64)>>,
     said: RefCell<Vec<String>>,
-    /// What of a cold time is the clock's own was said.
+    /// Whether the note on the constant of `events-cold` was printed.
     pub(super) constant_said: Cell<bool>,
     pub(crate) ledger: Ledger,
 }
@@ -49,7 +50,7 @@ mod tests {
 
     const GATED: Benchmark = Benchmark {
         clock: Clock::EventsGated,
-        launches: 1,
+        launches: Some(1),
         routine: "a",
     };
 

@@ -7,19 +7,17 @@ use cudarc::driver::{CudaEvent, result};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::{CudaTime, finite};
-use crate::device::elapsed;
+use crate::device::{Device, elapsed};
 use crate::error::TimingError;
 use crate::prepared_launch::bind;
 use crossover_words::Clock;
 
-/// What [`Measurement::start`] hands to [`Measurement::end`].
+/// The state between [`Measurement::start`] and [`Measurement::end`].
 #[derive(Debug)]
-pub struct Started(Begin);
-
-#[derive(Debug)]
-enum Begin {
-    Host(Instant),
-    Device(CudaEvent),
+pub struct Started {
+    begun: Instant,
+    /// Recorded on the device, where there is one.
+    event: Option<CudaEvent>,
 }
 
 impl Measurement for CudaTime {
@@ -27,24 +25,21 @@ impl Measurement for CudaTime {
     type Value = f64;
 
     fn start(&self) -> Started {
-        let Some(device) = self.device() else {
-            return Started(Begin::Host(Instant::now()));
-        };
-        let begin = || -> Result<CudaEvent, CudaError> {
+        let begin = |device: &Device| -> Result<CudaEvent, CudaError> {
             bind(&device.context)?;
             let event = device.event()?;
             device.record(&event)?;
             Ok(event)
         };
-        match begin() {
-            Ok(event) => Started(Begin::Device(event)),
-            Err(e) => self.fail(e),
+        Started {
+            begun: Instant::now(),
+            event: (self.device()).map(|device| begin(device).unwrap_or_else(|e| self.fail(e))),
         }
     }
 
     fn end(&self, started: Started) -> f64 {
-        let measured = match (started.0, self.device()) {
-            (Begin::Device(start), Some(device)) => {
+        let measured = match self.device().zip(started.event) {
+            Some((device, start)) => {
                 let finish = || -> Result<f64, TimingError> {
                     let end = device.event()?;
                     device.record(&end)?;
@@ -61,10 +56,7 @@ impl Measurement for CudaTime {
                 device.last_use.set(Some(Instant::now()));
                 measured
             }
-            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, Clock::Wall),
-            (Begin::Device(_), None) => Err(TimingError::NoDevice {
-                clock: Clock::Events,
-            }),
+            None => finite(started.begun.elapsed().as_nanos() as f64, Clock::Wall),
         };
         measured.unwrap_or_else(|e| self.fail(e))
     }

@@ -6,7 +6,6 @@ mod benchmarks;
 mod clock_file;
 mod measurement;
 mod rate;
-pub(crate) mod state;
 pub(crate) mod write;
 
 use std::path::PathBuf;
@@ -15,20 +14,29 @@ pub use bencher::CudaBencherExt;
 pub use measurement::Started;
 pub use rate::Rate;
 
+use self::benchmarks::Benchmarks;
+use self::rate::Formatter;
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
 
+/// The state of a clock between Criterion's calls.
+#[derive(Default)]
+pub(crate) struct OnCriterion {
+    formatter: Formatter,
+    benchmarks: Benchmarks,
+}
+
 impl CudaTime {
-    /// Sets what the throughput counts that Criterion prints from here on, for this measurement
-    /// and all its clones. Until it is set, that is [elements](Rate::elements).
+    /// Sets the unit of the throughput that Criterion prints from here on, for this measurement and
+    /// all its clones. The default is [elements](Rate::elements).
     pub fn set_rate(&self, rate: Rate) {
         self.criterion().formatter.set(rate);
     }
 
-    /// Where Criterion writes, if the program has set that with `Criterion::output_directory`: the
-    /// clock of each result is written beside it when this measurement and all its clones are
-    /// dropped, in `crossover-clock.json`. A later run says where a result is of another clock than
-    /// the one before, and `crossover compare` does not compare two clocks.
+    /// Sets the folder that the program gave to `Criterion::output_directory`. When this measurement
+    /// and all its clones are dropped, the clock of each result is written beside it, in
+    /// `crossover-clock.json`. A later run prints a note if a result has another clock than the one
+    /// before, and `crossover compare` does not compare two clocks.
     pub fn set_output_directory(&self, root: impl Into<PathBuf>) {
         self.criterion().benchmarks.ledger.set_root(root.into());
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
-/// What a benchmark's throughput counts, and how much of it one iteration does at a size.
+/// The unit of a benchmark's throughput, and the work of one iteration at a size.
 ///
 /// Criterion's throughput number doubles as the x axis of its plots, so it is best the
 /// problem size; the work done at that size is computed from it here. For a matrix product
@@ -66,7 +66,7 @@ impl Rate {
         (self.work)(size)
     }
 
-    /// What is counted: `FLOP`, `B` or `elem`.
+    /// The unit: `FLOP`, `B` or `elem`.
     pub fn unit(&self) -> &'static str {
         match self.unit {
             Unit::Flop => "FLOP",

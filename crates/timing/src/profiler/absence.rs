@@ -22,7 +22,7 @@ pub(super) enum NoProfile {
     BrokenLibrary {
         /// The file, or the name that the loader was given.
         library: String,
-        /// What happened.
+        /// The error.
         message: String,
     },
     /// The library has a version whose records this crate does not know.
@@ -32,7 +32,7 @@ pub(super) enum NoProfile {
         version::name(*version)
     )]
     UnknownVersion {
-        /// What `cuptiGetVersion` returns.
+        /// The version that `cuptiGetVersion` returns.
         version: u32,
     },
     /// The driver is too old for the library.
@@ -100,7 +100,7 @@ impl NoProfile {
         )
     }
 
-    /// What the status of a CUPTI call means; `text` is CUPTI's own for it.
+    /// The reason for the status of a CUPTI call; `text` is CUPTI's own for it.
     pub(super) fn of_status(
         call: &'static str,
         status: u32,

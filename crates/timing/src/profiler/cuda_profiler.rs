@@ -1,6 +1,5 @@
 //! The profiler that Criterion drives.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -12,7 +11,7 @@ use super::session::{Recorded, Session};
 use super::version;
 use crate::cuda_time::CudaTime;
 use crate::on_criterion::write::write;
-use crossover_profile::{About, Profile, analyse, trace};
+use crossover_profile::{Profile, analyse, trace};
 use crossover_words::Clock;
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
@@ -23,7 +22,7 @@ use crossover_words::Clock;
 /// is off from then until the benchmark ends. The profile is printed, and written to
 /// `profile.json` and `trace.json` in the folder that Criterion names.
 ///
-/// Where nothing can be recorded, one line says why, and the benchmark runs on.
+/// If nothing can be recorded, one line gives the reason, and the benchmark runs on.
 ///
 /// ```no_run
 /// use crossover_timing::criterion::Criterion;
@@ -35,18 +34,10 @@ use crossover_words::Clock;
 ///     .with_profiler(CudaProfiler::new(&time))
 ///     .configure_from_args();
 /// ```
+#[derive(Debug)]
 pub struct CudaProfiler {
     time: CudaTime,
     quiet: bool,
-}
-
-impl fmt::Debug for CudaProfiler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CudaProfiler")
-            .field("time", &self.time)
-            .field("quiet", &self.quiet)
-            .finish_non_exhaustive()
-    }
 }
 
 impl CudaProfiler {
@@ -58,14 +49,21 @@ impl CudaProfiler {
         }
     }
 
-    /// Does not print profiles. What keeps a benchmark from having one is still printed.
+    /// Does not print profiles. The reason why a benchmark has none is still printed.
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
     fn deliver(&self, benchmark: &str, folder: &Path, recorded: Recorded) {
-        let (profile, trace) = made_of(benchmark, recorded);
+        let (recording, described) = recorded;
+        let profile = Profile {
+            benchmark: benchmark.to_owned(),
+            recorded: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            ..described
+        };
+        let profile = analyse(&recording, profile);
+        let trace = trace(&recording, &profile);
         if !self.quiet {
             // Criterion has printed a line without its end.
             println!("\n{profile}");
@@ -83,44 +81,30 @@ impl CudaProfiler {
     }
 }
 
-/// The profile of what was recorded, and its trace.
-fn made_of(benchmark: &str, recorded: Recorded) -> (Profile, String) {
-    let Recorded {
-        recording,
-        clock,
-        gpu,
-        cupti,
-    } = recorded;
-    let about = About {
-        benchmark: benchmark.to_owned(),
+/// A profile that names the clock and the machine, with a note where a profile differs from what the
+/// clock measures.
+pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
+    let note = match clock {
+        Clock::Wall | Clock::Events => None,
+        Clock::EventsGated => Some(
+            "the gate is off while profiling: launches follow each other as the host makes them, so the device may \
+             idle where behind the gate it does not",
+        ),
+        Clock::EventsCold => Some(
+            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
+             while profiling, so the time until its first launch arrives is part of it",
+        ),
+        Clock::Submit => Some(
+            "the submit clock measures what queueing takes; this profile has the work on the device too",
+        ),
+    };
+    Profile {
         clock: clock.name().to_owned(),
         gpu,
         cupti: version::name(cupti),
-        recorded: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        notes: notes(clock),
-    };
-    let profile = analyse(&recording, about);
-    let trace = trace(&recording, &profile);
-    (profile, trace)
-}
-
-/// How what is profiled differs from what the clock measures.
-fn notes(clock: Clock) -> Vec<String> {
-    let notes: &[&str] = match clock {
-        Clock::Wall | Clock::Events => &[],
-        Clock::EventsGated => &[
-            "the gate is off while profiling: launches follow each other as the host makes them, so the device may \
-             idle where behind the gate it does not",
-        ],
-        Clock::EventsCold => &[
-            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
-             while profiling, so the time until its first launch arrives is part of it",
-        ],
-        Clock::Submit => &[
-            "the submit clock measures what queueing takes; this profile has the work on the device too",
-        ],
-    };
-    notes.iter().map(|n| (*n).to_owned()).collect()
+        notes: note.into_iter().map(str::to_owned).collect(),
+        ..Profile::default()
+    }
 }
 
 impl Profiler for CudaProfiler {
@@ -169,16 +153,11 @@ mod tests {
 
     #[test]
     fn a_recording_becomes_a_profile_and_two_files() {
-        let recorded = Recorded {
-            recording: Recording::default(),
-            clock: Clock::EventsGated,
-            gpu: "NVIDIA H200".to_owned(),
-            cupti: 130_001,
-        };
+        let described = described(Clock::EventsGated, "NVIDIA H200".to_owned(), 130_001);
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("profile");
         let profiler = CudaProfiler::new(&CudaTime::host_only()).quiet();
-        profiler.deliver("group/gpu/k/1", &folder, recorded);
+        profiler.deliver("group/gpu/k/1", &folder, (Recording::default(), described));
         let text = std::fs::read_to_string(folder.join("profile.json")).unwrap();
         let profile: Profile = serde_json::from_str(&text).unwrap();
         assert_eq!(profile.clock, "events-gated");

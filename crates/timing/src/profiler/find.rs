@@ -1,4 +1,4 @@
-//! Where CUPTI's library may be installed.
+//! The folders in which CUPTI's library may be installed.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,6 @@ use libloading::Library;
 
 use super::absence::NoProfile;
 use super::find::{NAMES, libraries};
-use super::records::Interface;
 use super::version::is_known;
 
 /// A status: 0 is success. See `cupti_result.h`.
@@ -137,11 +136,11 @@ impl Cupti {
         Ok(now)
     }
 
-    /// The name of a function of the driver or the CUDA runtime, by its number in CUPTI.
-    pub(super) fn function(&self, interface: Interface, number: u32) -> Option<String> {
-        let domain = match interface {
-            Interface::Driver => DRIVER_API,
-            Interface::Runtime => RUNTIME_API,
+    /// The name of a function of the CUDA runtime or the driver, by its number in CUPTI.
+    pub(super) fn function(&self, is_of_the_runtime: bool, number: u32) -> Option<String> {
+        let domain = match is_of_the_runtime {
+            true => RUNTIME_API,
+            false => DRIVER_API,
         };
         let mut name = std::ptr::null();
         // SAFETY: the address is valid for the write.
@@ -256,7 +255,7 @@ impl Cupti {
     }
 }
 
-/// That CUPTI serves this tool: ends when it is dropped.
+/// CUPTI's subscription of this tool. It ends when this is dropped.
 pub(super) struct Subscription {
     pub(super) cupti: &'static Cupti,
     subscriber: Subscriber,

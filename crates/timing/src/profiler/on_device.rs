@@ -7,7 +7,7 @@ use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
-use super::records::{Interface, KINDS, Record, read};
+use super::records::{KINDS, Record, read};
 use crate::cuda_error::CudaError;
 use crate::device::Device;
 use crate::error::TimingError;
@@ -23,8 +23,8 @@ pub(super) struct OnDevice<'a> {
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
-    /// Names of the functions of driver and runtime, by their numbers.
-    functions: HashMap<(Interface, u32), Arc<str>>,
+    /// Names of functions: whether they are of the runtime or the driver, and their numbers.
+    functions: HashMap<(bool, u32), Arc<str>>,
 }
 
 impl<'a> OnDevice<'a> {
@@ -58,32 +58,25 @@ impl<'a> OnDevice<'a> {
             // CUPTI writes zeros where it could not take a time.
             Record::Work(work) if work.start == 0 || work.end < work.start => raw.untimed += 1,
             Record::Work(work) => raw.work.push(work),
-            Record::Call {
-                interface,
-                function,
-                start,
-                end,
-                thread,
-                correlation,
-            } => {
+            Record::Call(call) => {
+                let function = (call.is_of_the_runtime(), call.function);
                 let cupti = self.cupti;
-                let name =
-                    self.functions
-                        .entry((interface, function))
-                        .or_insert_with(|| match cupti.function(interface, function) {
-                            Some(symbol) => name::call(&symbol).into(),
-                            None => format!("{interface:?} function {function}").into(),
-                        });
-                let calls = match interface {
-                    Interface::Driver => &mut raw.calls,
-                    Interface::Runtime => outer,
+                let name = self.functions.entry(function).or_insert_with(|| {
+                    match cupti.function(function.0, function.1) {
+                        Some(symbol) => name::call(&symbol).into(),
+                        None => format!("function {} without a name", call.function).into(),
+                    }
+                });
+                let calls = match call.is_of_the_runtime() {
+                    true => outer,
+                    false => &mut raw.calls,
                 };
                 calls.push(CallRecord {
                     name: name.clone(),
-                    start,
-                    end: end.max(start),
-                    thread,
-                    correlation,
+                    start: call.start,
+                    end: call.end.max(call.start),
+                    thread: call.thread,
+                    correlation: call.correlation,
                 });
             }
             Record::InRange { correlation, range } => raw.in_range.push((correlation, range)),
@@ -113,7 +106,7 @@ impl Bench for OnDevice<'_> {
 
     fn start(&mut self) -> Result<(), Stop> {
         self.subscription = Some(self.cupti.subscribe()?);
-        // What an earlier recording left behind is not this one's.
+        // Drops the records of an earlier recording.
         drop(buffers::take());
         // SAFETY: the functions hand out and take back buffers as CUPTI asks, and live as long as
         // the process; a panic in one would end the process.

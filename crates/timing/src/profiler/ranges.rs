@@ -134,7 +134,7 @@ mod tests {
             ]
         );
 
-        // One that was entered in the recording before is nothing to this one.
+        // A range of an earlier recording is ignored.
         let mut later = Ranges {
             recording: 1,
             records: Vec::new(),

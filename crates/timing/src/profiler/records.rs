@@ -24,15 +24,6 @@ const CONCURRENT_KERNEL: u32 = 10;
 const MEMCPY2: u32 = 22;
 const EXTERNAL_CORRELATION: u32 = 39;
 
-/// The API that a called function belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Interface {
-    /// CUDA's driver: `cuLaunchKernel`.
-    Driver,
-    /// CUDA's runtime, which libraries use: `cudaLaunchKernel`.
-    Runtime,
-}
-
 /// Kinds of activity that are recorded.
 pub(super) const KINDS: [u32; 7] = [
     DRIVER,
@@ -116,16 +107,25 @@ struct Set {
     correlation: u32,
 }
 
+/// A call of the driver, such as `cuLaunchKernel`, or of the CUDA runtime, which libraries use, such as
+/// `cudaLaunchKernel`.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Call {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Call {
     kind: u32,
-    function: u32,
-    start: u64,
-    end: u64,
+    /// CUPTI's number of the function.
+    pub(super) function: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
     process: u32,
-    thread: u32,
-    correlation: u32,
+    pub(super) thread: u32,
+    pub(super) correlation: u32,
+}
+
+impl Call {
+    pub(super) fn is_of_the_runtime(&self) -> bool {
+        self.kind == RUNTIME
+    }
 }
 
 #[repr(C)]
@@ -137,19 +137,11 @@ struct Mark {
     correlation: u32,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Work(WorkRecord),
-    /// A call of the driver or the CUDA runtime, by the number of its function.
-    Call {
-        interface: Interface,
-        function: u32,
-        start: u64,
-        end: u64,
-        thread: u32,
-        correlation: u32,
-    },
+    Call(Call),
     /// The call was made in a range.
     InRange {
         correlation: u32,
@@ -178,20 +170,7 @@ pub(super) unsafe fn read(record: *const u8) -> Record {
             MEMCPY => Record::Work(copy(&of(record))),
             MEMCPY2 => Record::Work(peer_copy(&of(record))),
             MEMSET => Record::Work(set(&of(record))),
-            kind @ (DRIVER | RUNTIME) => {
-                let call: Call = of(record);
-                Record::Call {
-                    interface: match kind {
-                        DRIVER => Interface::Driver,
-                        _ => Interface::Runtime,
-                    },
-                    function: call.function,
-                    start: call.start,
-                    end: call.end,
-                    thread: call.thread,
-                    correlation: call.correlation,
-                }
-            }
+            DRIVER | RUNTIME => Record::Call(of(record)),
             EXTERNAL_CORRELATION => {
                 let mark: Mark = of(record);
                 Record::InRange {
@@ -204,7 +183,7 @@ pub(super) unsafe fn read(record: *const u8) -> Record {
     }
 }
 
-/// What was done, with the times and places that its record has.
+/// A piece of work with the times, the device and the stream of its record.
 macro_rules! work {
     ($record:ident, $work:expr) => {
         WorkRecord {
@@ -410,15 +389,16 @@ mod tests {
             threadId: 4,
             correlationId: 8,
         });
-        let expected = Record::Call {
-            interface: Interface::Runtime,
+        let expected = Call {
+            kind: RUNTIME,
             function: 211,
             start: 3,
             end: 9,
+            process: 0,
             thread: 4,
             correlation: 8,
         };
-        assert_eq!(call, expected);
+        assert_eq!(call, Record::Call(expected));
         let mark = filled!(CUpti_ActivityExternalCorrelation {
             kind: Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
             externalId: 6,

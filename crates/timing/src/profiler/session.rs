@@ -5,11 +5,14 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use super::absence::NoProfile;
+use super::cuda_profiler::described;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{Plan, Stop, WINDOW, record};
-use crate::device::{Device, Routine};
+use crate::cuda_time::CudaTime;
+use crate::device::{Device, Routine, Sample};
 use crate::error::TimingError;
+use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
 use crossover_words::Clock;
 
@@ -40,6 +43,39 @@ impl Slot {
         self.taken.set(false);
         self.session.borrow_mut().take()
     }
+
+    /// A measurement of CPU code took place.
+    pub(crate) fn nothing_on_device(&self) {
+        if let Some(session) = &mut *self.session.borrow_mut() {
+            let nothing = Err(NoProfile::NothingOnDevice);
+            session.outcome.get_or_insert(nothing);
+        }
+    }
+
+    /// Measures within a session, and records once, when the benchmark has warmed up.
+    pub(crate) fn measure(
+        &self,
+        time: &CudaTime,
+        sample: Sample,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        let before = Instant::now();
+        let measured = time.measure_plainly(sample, routine);
+        let elapsed = before.elapsed();
+        // Taken out of its cell while the routine runs, since the routine may measure too.
+        let Some(mut session) = self.session.borrow_mut().take() else {
+            return measured;
+        };
+        let measured =
+            measured.and_then(|ns| session.take_in(ns, time.device(), sample, elapsed, routine));
+        if let Err(error) = &measured {
+            let message = error.to_string();
+            let failed = NoProfile::BenchmarkFailed { message };
+            session.outcome.get_or_insert(Err(failed));
+        }
+        *self.session.borrow_mut() = Some(session);
+        measured
+    }
 }
 
 #[derive(Default)]
@@ -48,17 +84,11 @@ pub(super) struct Session {
     outcome: Option<Result<Recorded, NoProfile>>,
 }
 
-/// What was recorded, and of what.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    pub(super) recording: Recording,
-    pub(super) clock: Clock,
-    pub(super) gpu: String,
-    pub(super) cupti: u32,
-}
+/// A recording, and a profile that names the clock and the machine.
+pub(super) type Recorded = (Recording, Profile);
 
 impl Session {
-    /// What was recorded, or why nothing was.
+    /// The recording, or the reason why there is none.
     pub(super) fn outcome(self, has_device: bool) -> Result<Recorded, NoProfile> {
         self.outcome.unwrap_or(Err(match has_device {
             true => NoProfile::Uncounted,
@@ -74,110 +104,49 @@ impl Session {
             && (self.iterations >= UNRECORDED
                 || elapsed >= SLOW * u32::try_from(iterations).unwrap_or(u32::MAX))
     }
-}
 
-impl Slot {
-    /// A measurement of CPU code took place.
-    pub(crate) fn nothing_on_device(&self) {
-        if let Some(session) = &mut *self.session.borrow_mut() {
-            let nothing = Err(NoProfile::NothingOnDevice);
-            session.outcome.get_or_insert(nothing);
-        }
-    }
-}
-
-/// The arguments of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
-    pub(crate) clock: Clock,
-    pub(crate) iterations: u64,
-    pub(crate) launches: u32,
-}
-
-impl Slot {
-    /// A measurement within a session: measures as `plainly` does, and once, when the benchmark
-    /// has warmed up, records it as well.
-    pub(crate) fn measure(
-        &self,
-        device: Option<&Device>,
-        asked: Asked,
-        routine: Routine<'_>,
-        plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
-    ) -> Result<f64, TimingError> {
-        let before = Instant::now();
-        let measured = plainly(routine);
-        let elapsed = before.elapsed();
-        // Taken out of its cell while the routine runs, since the routine may measure too.
-        let Some(mut session) = self.session.borrow_mut().take() else {
-            return measured;
-        };
-        let failed = match &measured {
-            Err(error) => {
-                let message = error.to_string();
-                session
-                    .outcome
-                    .get_or_insert(Err(NoProfile::BenchmarkFailed { message }));
-                None
-            }
-            Ok(_) if session.is_ready(asked.iterations, elapsed) => {
-                let expected_ns = elapsed.as_nanos() as f64 / asked.iterations as f64;
-                session.record(device, asked, expected_ns, routine).err()
-            }
-            Ok(_) => None,
-        };
-        *self.session.borrow_mut() = Some(session);
-        match failed {
-            Some(error) => Err(error),
-            None => measured,
-        }
-    }
-}
-
-impl Session {
-    /// Records. An error is the benchmark's own.
-    fn record(
+    /// Records the benchmark if it has warmed up with this measurement. An error is the benchmark's own.
+    fn take_in(
         &mut self,
+        ns: f64,
         device: Option<&Device>,
-        asked: Asked,
-        expected_ns: f64,
+        sample: Sample,
+        elapsed: Duration,
         routine: Routine<'_>,
-    ) -> Result<(), TimingError> {
-        let Some(device) = device else {
-            self.outcome = Some(Err(NoProfile::NoDevice));
-            return Ok(());
-        };
-        let cupti = match Cupti::get() {
-            Ok(cupti) => cupti,
-            Err(reason) => {
-                self.outcome = Some(Err(reason));
-                return Ok(());
-            }
-        };
-        let plan = Plan {
-            window: WINDOW,
-            expected_ns,
-            launches: asked.launches,
-            cold: asked.clock == Clock::EventsCold,
-        };
-        let mut bench = OnDevice::new(cupti, device, routine)?;
-        let recorded = match record(&mut bench, &plan) {
-            Ok(recording) if recording.has_nothing() => Err(NoProfile::NothingOnDevice),
-            Ok(recording) => Ok(Recorded {
-                recording,
-                clock: asked.clock,
-                gpu: gpu_name(device),
-                cupti: cupti.version,
-            }),
-            Err(Stop::Recording(reason)) => Err(reason),
-            Err(Stop::Benchmark(error)) => {
-                let message = error.to_string();
-                self.outcome = Some(Err(NoProfile::BenchmarkFailed { message }));
-                return Err(error);
-            }
-        };
-        self.outcome = Some(recorded);
-        Ok(())
+    ) -> Result<f64, TimingError> {
+        if self.is_ready(sample.iterations, elapsed) {
+            let expected_ns = elapsed.as_nanos() as f64 / sample.iterations as f64;
+            self.outcome = Some(match recorded(device, sample, expected_ns, routine) {
+                Ok(recorded) => Ok(recorded),
+                Err(Stop::Recording(reason)) => Err(reason),
+                Err(Stop::Benchmark(error)) => return Err(error),
+            });
+        }
+        Ok(ns)
     }
+}
+
+fn recorded(
+    device: Option<&Device>,
+    sample: Sample,
+    expected_ns: f64,
+    routine: Routine<'_>,
+) -> Result<Recorded, Stop> {
+    let device = device.ok_or(NoProfile::NoDevice)?;
+    let cupti = Cupti::get()?;
+    let plan = Plan {
+        window: WINDOW,
+        expected_ns,
+        launches: sample.launches,
+        cold: sample.clock == Clock::EventsCold,
+    };
+    let mut bench = OnDevice::new(cupti, device, routine).map_err(Stop::Benchmark)?;
+    let recording = record(&mut bench, &plan)?;
+    if recording.has_nothing() {
+        return Err(NoProfile::NothingOnDevice.into());
+    }
+    let described = described(sample.clock, gpu_name(device), cupti.version);
+    Ok((recording, described))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) const CHEATS: [(&str, &str); 10] = [
     ),
     ("put off", "work is on another stream or was put off"),
     ("reference", "on new inputs the output is wrong: 1048576 of"),
-    ("less than said", "it does less work than it says"),
+    ("less than said", "it does less work than it declares"),
     ("early clock", "its clock was read before the work was done"),
     ("busy", "other work shares the device"),
 ];

@@ -74,7 +74,7 @@ pub(crate) fn middle(
 
 /// A kernel of `source`, compiled for the device of `time`.
 pub(crate) fn function(time: &CudaTime, source: &str, name: &str) -> TestResult<CudaFunction> {
-    let context = time.context().expect("opened on a device");
+    let context = time.stream().expect("opened on a device").context();
     let (major, minor) = context.compute_capability()?;
     // NVRTC's own default is the oldest architecture that it knows.
     let options = CompileOptions {

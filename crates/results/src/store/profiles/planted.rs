@@ -8,7 +8,7 @@ use crate::store::layout::{PROFILE, PROFILE_FILE};
 use crate::store::whole_file::write_json;
 use crossover_profile::recording::planted::{call, window, work};
 use crossover_profile::recording::{Raw, Recording, WorkRecord};
-use crossover_profile::{About, Place, Profile, Work, analyse};
+use crossover_profile::{Place, Profile, Work, analyse};
 use crossover_words::Clock;
 
 /// An iteration in the making; times in ns from its start.
@@ -58,15 +58,15 @@ impl Iteration {
             unrecorded_ns: 0.9 * length_ns,
             ..Recording::default()
         };
-        let about = About {
+        let described = Profile {
             benchmark: id.to_owned(),
             clock: Clock::Wall.name().to_owned(),
             gpu: "NVIDIA H200".to_owned(),
             cupti: "13.0".to_owned(),
             recorded: "2026-11-22T10:00:00Z".to_owned(),
-            notes: Vec::new(),
+            ..Profile::default()
         };
-        analyse(&recording, about)
+        analyse(&recording, described)
     }
 }
 

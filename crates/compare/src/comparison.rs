@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
+use serde::Serialize;
 
 use crate::environment;
-use crate::judge::{self, Drift, Question};
+use crate::judge::{self, Drift, is_analysed_at};
 use crate::median::Location;
-use crate::multiple::is_analysed_at;
 use crate::rows::{self, Row};
-use crate::verdict::Verdict;
 use crossover_results::store::baseline::Baseline;
 
 /// What to compare, and from what size on a change counts.
@@ -43,6 +42,41 @@ impl Default for Options {
     }
 }
 
+/// What can be said of a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// A process of `ab` that ran it failed.
+    Failed,
+    /// A change is shown, upwards and by the threshold or more.
+    Slower,
+    /// A change is shown, downwards and by the threshold or more.
+    Faster,
+    /// Neither shown: too noisy, or not comparable.
+    Unsure,
+    /// Equivalence is shown: the whole interval lies within the threshold.
+    Same,
+    /// Only the base has it.
+    Gone,
+    /// Only the new side has it.
+    New,
+}
+
+impl Verdict {
+    /// The word that is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Failed => "failed",
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Unsure => "unsure",
+            Verdict::Same => "same",
+            Verdict::Gone => "gone",
+            Verdict::New => "new",
+        }
+    }
+}
+
 /// Everything said about two sides.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -52,18 +86,12 @@ pub struct Comparison {
     pub base: Vec<String>,
     /// Labels of the runs of the new side.
     pub new: Vec<String>,
-    /// Smallest change worth a verdict, as a fraction.
-    pub threshold: f64,
-    /// Pairs of runs that chose what was tested in the later ones.
-    pub screened: usize,
-    /// Whether `ab` ran both sides.
-    pub in_ab: bool,
+    /// How they were compared.
+    pub(crate) options: Options,
     /// Whether `ab` ran nothing, since the code of both sides is equal.
     pub equal: bool,
     /// Sides whose machine is unknown, a sentence each.
     pub unknown: Vec<String>,
-    /// What was taken from the samples of each run.
-    pub location: Location,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<Row>,
     /// What was learnt of each class.
@@ -116,11 +144,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         .iter()
         .filter_map(|(row, case)| Some((case.clone()?, shown(&row.id))))
         .unzip();
-    let question = Question {
-        threshold: options.threshold,
-        screened: options.screened,
-    };
-    let (judged, drifts) = judge::judge(&cases, &tested, &question);
+    let (judged, drifts) = judge::judge(&cases, &tested, options);
     let mut judged = judged.into_iter();
     let mut rows: Vec<Row> = all
         .into_iter()
@@ -170,12 +194,9 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         failures: Vec::new(),
         base: labels(base),
         new: labels(new),
-        screened: options.screened,
-        in_ab: options.on_one_machine,
+        options: options.clone(),
         equal: false,
         unknown: remarks.unknown,
-        location: options.location,
-        threshold: options.threshold,
         rows,
         drifts,
         warnings,
@@ -196,35 +217,28 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 
 impl Comparison {
     /// Of sides with equal code, of which nothing was run.
-    pub fn of_equal(labels: [Vec<String>; 2], options: &Options) -> Self {
-        let [base, new] = labels;
+    pub fn of_equal([base, new]: [Vec<String>; 2], options: &Options) -> Self {
+        let options = Options {
+            on_one_machine: true,
+            ..options.clone()
+        };
         Self {
             base,
             new,
-            in_ab: true,
             equal: true,
-            unknown: Vec::new(),
-            ..compare(&[], &[], options)
+            ..compare(&[], &[], &options)
         }
     }
 
-    /// Ids that are decided, where that may be said: after the pairs that chose, and at each interim
-    /// analysis of the later ones.
-    pub fn decided(&self) -> impl Iterator<Item = String> {
+    /// The verdicts that are final: after the pairs that chose, and at each interim analysis of the later
+    /// ones.
+    pub fn decided(&self) -> impl Iterator<Item = (&str, Verdict)> {
         let is_decided = |row: &&Row| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
             row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
         };
-        self.rows
-            .iter()
-            .filter(is_decided)
-            .map(|row| row.id.clone())
-    }
-
-    /// The verdict on a benchmark.
-    pub fn verdict(&self, id: &str) -> Option<Verdict> {
-        let row = self.rows.iter().find(|row| row.id == id)?;
-        Some(row.verdict)
+        let decided = self.rows.iter().filter(is_decided);
+        decided.map(|row| (row.id.as_str(), row.verdict))
     }
 
     /// Ids that more pairs could decide, and how many pairs that would take.

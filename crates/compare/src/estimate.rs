@@ -325,7 +325,7 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Class;
+    use crate::case::Class;
     use crate::median::Median;
 
     /// Around `centre`, with parts of one standard error and these degrees of freedom.

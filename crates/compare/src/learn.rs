@@ -163,7 +163,7 @@ fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Class;
+    use crate::case::Class;
     use crate::median::Median;
 
     #[test]

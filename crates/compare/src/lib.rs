@@ -3,19 +3,15 @@
 //! differ, and shown by `show` and `page`. `docs/comparing.md` says what was chosen and why.
 
 mod case;
-mod class;
 pub mod comparison;
 mod environment;
 mod estimate;
 mod judge;
 mod learn;
 pub mod median;
-mod multiple;
 mod page;
-pub mod plan;
 mod rows;
 mod show;
-pub mod verdict;
 
 #[cfg(test)]
 mod tests;

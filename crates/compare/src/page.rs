@@ -46,7 +46,7 @@ impl Comparison {
                         h2 { (name) }
                         div.plots {
                             figure { (drawn(&times(&sizes))) }
-                            figure { (drawn(&changes(&sizes, self.threshold))) }
+                            figure { (drawn(&changes(&sizes, self.options.threshold))) }
                         }
                     }
                 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::case::{Case, Pair};
-use crate::class::Class;
-use crate::comparison::Options;
+use crate::case::{Case, Class, Pair};
+use crate::comparison::{Options, Verdict};
 use crate::judge::Judged;
 use crate::median::{FEWEST_SAMPLES, Location, Median};
-use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_words::Clock;
@@ -510,13 +508,14 @@ mod tests {
             [run(10.0, None), run(10.1, None)],
             [run(10.0, None), run(10.2, None)],
         ];
-        let judged = |on_one_machine| {
+        let reason = |on_one_machine| {
             let options = Options {
                 on_one_machine,
                 ..Options::default()
             };
-            rows(&base, &new, &options).remove(0).1.is_some()
+            rows(&base, &new, &options).remove(0).0.reason
         };
-        assert!(judged(true) && !judged(false));
+        assert_eq!(reason(true), None);
+        assert!(reason(false).unwrap().contains("saved twice"));
     }
 }

@@ -6,12 +6,11 @@ use std::fmt::Write;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
-use crate::class::Class;
-use crate::comparison::{Comparison, FailOn};
+use crate::case::Class;
+use crate::comparison::{Comparison, FailOn, Verdict};
 use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::median::Location;
 use crate::rows::{Judgement, Row};
-use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 use crossover_words::text::{columns, wants_colours};
@@ -175,8 +174,8 @@ impl Comparison {
              false, and where nothing changed the probability of any such verdict is {0}; changes \
              under {1} get no verdict",
             percent_fine(CHANGE_ERROR),
-            percent_fine(self.threshold),
-            match self.location {
+            percent_fine(self.options.threshold),
+            match self.options.location {
                 Location::Median => "median time",
                 Location::Fastest => "time of each process's fastest sample",
             }
@@ -245,7 +244,7 @@ impl Comparison {
         // What was not run to the end may have changed by more than its resolution would be.
         let is_complete = |row: &&Row| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
-            self.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
+            self.options.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
         };
         let of_class = (self.rows.iter())
             .filter(|row| row.class.as_ref() == Some(class))
@@ -281,7 +280,7 @@ impl Comparison {
     /// The lists under the table, each with its heading.
     pub(super) fn remarks(&self, all: bool) -> Vec<(&'static str, Vec<String>)> {
         let listed = if all { usize::MAX } else { LISTED };
-        let undecided = match self.in_ab {
+        let undecided = match self.options.on_one_machine {
             true => "Undecided (a larger --budget runs more pairs)",
             false => "Undecided (`crossover ab` runs more pairs)",
         };
@@ -303,7 +302,7 @@ impl Comparison {
     /// What stored results can show, before anything is said of them.
     fn finds(&self) -> Option<String> {
         let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
-        let typical = typical.filter(|_| !self.in_ab)?;
+        let typical = typical.filter(|_| !self.options.on_one_machine)?;
         let finds = match typical <= LARGEST_RESOLUTION {
             true => format!("changes from {} on", percent_fine(typical)),
             false => format!("no change under {}", percent_fine(LARGEST_RESOLUTION)),
@@ -316,7 +315,7 @@ impl Comparison {
     /// What a reader of verdicts on executables that differ must know.
     fn layout(&self) -> Option<&'static str> {
         let changed = self.count(Verdict::Slower) + self.count(Verdict::Faster);
-        (self.in_ab && changed > 0).then_some(
+        (self.options.on_one_machine && changed > 0).then_some(
             "a change can move other code: a few percent in a benchmark that does not call what you \
              changed may be layout",
         )
@@ -411,10 +410,10 @@ impl Comparison {
             "schema": SCHEMA,
             "base": self.base,
             "new": self.new,
-            "threshold": self.threshold,
+            "threshold": self.options.threshold,
             "change_error": CHANGE_ERROR,
             "same_error": SAME_ERROR,
-            "screened": self.screened,
+            "screened": self.options.screened,
             "failures": self.failures,
             "exit_code": self.exit_code(fail_on),
             "counts": BTreeMap::from(counts),
@@ -545,6 +544,8 @@ fn markdown_table(rows: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comparison::{Options, compare};
+    use crossover_results::store::baseline::{Baseline, Sampled};
 
     #[test]
     fn figures_read_well() {
@@ -561,5 +562,33 @@ mod tests {
     #[test]
     fn nothing_breaks_out_of_a_table() {
         assert_eq!(escape("a|b <i>\n`x`"), "a\\|b &lt;i&gt; \\`x\\`");
+    }
+
+    /// Such as instructions, of a measurement that is not a time.
+    #[test]
+    fn counts_have_no_unit_and_no_clock() {
+        let side = |more: f64| {
+            let mut run = Baseline::default();
+            for (id, count) in [("equal", 100_000.0), ("more", more)] {
+                let sampled = Sampled {
+                    ns: vec![count; 10],
+                    clock: None,
+                    sidecar: None,
+                };
+                run.results.insert(id.to_owned(), sampled);
+            }
+            [run]
+        };
+        let options = Options {
+            on_one_machine: true,
+            ..Options::default()
+        };
+        let text = compare(&side(100_000.0), &side(102_000.0), &options).text(true);
+        for shown in ["100,000", "slower", "may be layout"] {
+            assert!(text.contains(shown), "{text}");
+        }
+        for hidden in ["µs", " ns", "clock", "unknown"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
     }
 }

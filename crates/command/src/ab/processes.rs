@@ -9,12 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
-use crate::ab::pairs::{Outcome, Pair, Sampling, no_room};
+use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
 use crate::ab::probe::Harness;
 use crate::ab::worktree::Place;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
-use crossover_results::store::source::Source;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
 
@@ -240,11 +239,7 @@ impl Sampling for Processes<'_> {
 /// How it failed.
 fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Result<Sampled, String> {
     forget_copies(home);
-    let mut left = Baseline::read(&Source {
-        root: home.to_owned(),
-        baseline: NEW.to_owned(),
-        label: String::new(),
-    });
+    let mut left = left_in(home);
     side.runs.extend(left.runs);
     match (left.results.remove(own), left.problems.first()) {
         (Some(sampled), _) => {

@@ -12,12 +12,9 @@ use anyhow::Context;
 use crate::ab::Args;
 use crate::ab::child::{self, GLANCE};
 use crate::ab::executable::Executable;
-use crate::ab::pairs::{Outcome, Pair, Sampling};
+use crate::ab::pairs::{Outcome, Pair, Sampling, left_in};
 use crate::ab::worktree::Place;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
-use crossover_results::store::baseline::Baseline;
-use crossover_results::store::layout::NEW;
-use crossover_results::store::source::Source;
 use crossover_system::{channel, usable_cores};
 
 /// The executables of both sides, which take turns.
@@ -99,13 +96,7 @@ impl Sampling for Turns<'_> {
         let b_first = pair.number.is_multiple_of(2);
         let told = [&told[0], &told[1]];
         let ran = take(commands(0), commands(1), b_first, told, pair.limit)?;
-        let left = pair.homes.each_ref().map(|home| {
-            Baseline::read(&Source {
-                root: home.clone(),
-                baseline: NEW.to_owned(),
-                label: String::new(),
-            })
-        });
+        let left = pair.homes.each_ref().map(|home| left_in(home));
         let mut took = BTreeMap::<String, f64>::new();
         for (side, ran) in ran.iter().enumerate() {
             for (choice, chosen) in &ran.choices {
@@ -499,19 +490,5 @@ mod tests {
             assert_eq!(side.choices["how"], "as before");
         }
         assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
-    }
-
-    #[test]
-    fn a_side_with_nothing_to_run_ends_and_the_other_goes_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let logs = ["a", "b"].map(|name| dir.path().join(name));
-        let [a, b] = logs.each_ref().map(|log| commands(log, ["x", "y"]));
-        let (nothing, some) = (instructions(&[]), instructions(&["y"]));
-        let [a, b] = take(a, b, true, [&nothing, &some], LONG).unwrap();
-        for side in [a, b] {
-            assert!(side.status.unwrap().success());
-        }
-        assert!(!logs[0].exists());
-        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "y\ny\n");
     }
 }

@@ -3,14 +3,13 @@
 
 mod simulated;
 
-use crate::case::{Case, Pair};
-use crate::class::Class;
-use crate::judge::{Judged, Question, THRESHOLD, TOO_FEW, judge};
+use crate::case::{Case, Class, Pair};
+use crate::comparison::{Options, Verdict};
+use crate::judge::{Judged, THRESHOLD, TOO_FEW, judge};
 use crate::median::Median;
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, SHARED, SHORT, Simulated, Tally, WALL, compare, tally, tally_of,
 };
-use crate::verdict::Verdict;
 use crossover_results::model::id::Device;
 use crossover_words::Clock;
 
@@ -197,14 +196,20 @@ fn one_pair_of_baselines_finds_what_stands_out_at_length() {
 }
 
 /// What a user sees who runs a few benchmarks: the false verdicts of small classes, in one pair of
-/// runs, two, and in turns.
+/// runs, several, and in turns, also on a machine that drifts more than any that was measured.
 #[test]
 fn a_few_benchmarks_cause_no_false_verdicts() {
-    for (pairs, screened) in [(1, 0), (2, 0), (14, 2)] {
+    for (pairs, screened, drift) in [
+        (1, 0, WALL.drift),
+        (2, 0, WALL.drift),
+        (4, 0, 0.04),
+        (14, 2, WALL.drift),
+    ] {
         for count in [1, 2, 4, 6, 10] {
             let m = Machine {
                 pairs,
                 screened,
+                drift,
                 ..WALL
             };
             let nothing = tally_of(&m, 200, &vec![1.0; count]);
@@ -318,36 +323,7 @@ fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
 }
 
 fn judged(cases: &[Case], tested: &[bool]) -> Vec<Option<Judged>> {
-    let question = Question {
-        threshold: THRESHOLD,
-        screened: 0,
-    };
-    judge(cases, tested, &question).0
-}
-
-#[test]
-fn one_benchmark_alone_is_held_against_its_own_pairs() {
-    let alone = |m: &Machine, seed: u64| {
-        let mut simulated = Simulated::new(m, seed, vec![1.0]);
-        for round in 0..m.pairs {
-            simulated.run(round, |_| true);
-        }
-        simulated.judge().0.remove(0)
-    };
-    let called = |j: &Judged| matches!(j.verdict, Verdict::Slower | Verdict::Faster);
-    let wrong = |m: Machine| (0..300).filter(|seed| called(&alone(&m, *seed))).count();
-    for pairs in [2, 4] {
-        let wrong = wrong(Machine { pairs, ..WALL });
-        assert!(wrong <= 6, "{pairs} pairs: {wrong} of 300");
-    }
-    // Nothing is assumed of how much a machine drifts.
-    let restless = Machine {
-        drift: 0.04,
-        pairs: 4,
-        ..WALL
-    };
-    let wrong = wrong(restless);
-    assert!(wrong <= 9, "{wrong} of 300");
+    judge(cases, tested, &Options::default()).0
 }
 
 #[test]

@@ -4,12 +4,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::case::{Case, Pair};
-use crate::class::Class;
-use crate::judge::{Drift, Judged, Question, THRESHOLD, judge};
+use crate::case::{Case, Class, Pair};
+use crate::comparison::{Options, Verdict};
+use crate::judge::{Drift, Judged, is_analysed_at, judge};
 use crate::median::{Location, Median};
-use crate::multiple::is_analysed_at;
-use crate::verdict::Verdict;
 use crossover_results::model::id::Device;
 use crossover_words::Clock;
 
@@ -220,11 +218,11 @@ impl<'m> Simulated<'m> {
     }
 
     pub(super) fn judge(&self) -> (Vec<Judged>, Vec<Drift>) {
-        let question = Question {
-            threshold: THRESHOLD,
+        let options = Options {
             screened: self.machine.screened,
+            ..Options::default()
         };
-        let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &question);
+        let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &options);
         (judged.into_iter().flatten().collect(), drifts)
     }
 

@@ -29,7 +29,7 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::choose;
-use crossover_protocol::nearest::nearest_id;
+use crossover_protocol::filter::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::machine_record::MACHINES;

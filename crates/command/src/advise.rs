@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossover_advice::{Advice, Here, Question, Residency, Size, Work};
 
-use crossover_protocol::nearest::nearest;
+use crossover_protocol::filter::nearest;
 use crossover_protocol::settings::Settings;
 use crossover_report::report::{self, Options};
 use crossover_report::thresholds::{decision_in_words, thresholds};

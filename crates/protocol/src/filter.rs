@@ -1,4 +1,4 @@
-//! The filter of benchmarks, a regular expression.
+//! The filter of benchmarks, a regular expression, and what a mistyped one may have meant.
 
 use regex::Regex;
 
@@ -7,4 +7,53 @@ pub fn why_no_filter(text: &str) -> Option<String> {
     let error = Regex::new(text).err()?.to_string();
     let why = error.lines().last().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
+}
+
+/// The known name that a mistyped one is nearest to, if they differ by a few characters.
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Insertions, deletions, changes and swaps that count as a slip.
+    const EDITS: usize = 3;
+    known
+        .into_iter()
+        .map(|known| (strsim::damerau_levenshtein(written, known), known))
+        // Three edits turn any short word into any other.
+        .filter(|(edits, known)| *edits <= EDITS.min(known.len() / 2))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// What a filter without a match may have meant: the beginning of an id with as many parts, such as
+/// a group, a group and a device, an implementation or a benchmark.
+pub fn nearest_id<'a>(filter: &str, ids: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let written = filter.trim_start_matches('^').trim_end_matches('$');
+    let written = written.trim_end_matches('/');
+    let slashes = written.matches('/').count();
+    let part = |id: &'a str| match id.match_indices('/').nth(slashes) {
+        Some((end, _)) => &id[..end],
+        None => id,
+    };
+    nearest(written, ids.into_iter().map(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_understood_at_each_length() {
+        let ids = [
+            "matmul/cpu/best/64",
+            "matmul/gpu/cublas/64",
+            "nested_sine/gpu/fused/1024",
+        ];
+        let meant = |filter| nearest_id(filter, ids);
+        assert_eq!(meant("matmull"), Some("matmul"));
+        assert_eq!(meant("^nested-sine/"), Some("nested_sine"));
+        assert_eq!(meant("matmul/gpuu"), Some("matmul/gpu"));
+        assert_eq!(meant("matmul/cpu/bets"), Some("matmul/cpu/best"));
+        assert_eq!(meant("matmul/cpu/best/46$"), Some("matmul/cpu/best/64"));
+        assert_eq!(meant("convolution"), None);
+        assert_eq!(meant("x"), None);
+        assert_eq!(meant(""), None);
+    }
 }

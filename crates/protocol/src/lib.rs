@@ -2,7 +2,5 @@
 //! of a process that takes [`turns`] with another. The suite and the command both know these.
 
 pub mod filter;
-pub mod local_variables;
-pub mod nearest;
 pub mod settings;
 pub mod turns;

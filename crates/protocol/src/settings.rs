@@ -13,7 +13,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::nearest::nearest;
+use crate::filter::nearest;
 use crossover_machine::absence::Absence;
 use crossover_timing::{DeviceProperties, GateMode, probe};
 

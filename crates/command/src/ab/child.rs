@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crossover_protocol::local_variables;
 use crossover_system::process;
 use crossover_words::text::visible;
 
@@ -168,10 +168,8 @@ pub(super) fn ended(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
 /// [`Interrupted`], or that it could not be started.
 fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
     check()?;
-    // In a hook git's variables name the user's repository and index. A child works on our own.
-    local_variables::remove(command);
     // A group of its own: an interrupt reaches it once, from here, and with all its children.
-    process::in_own_group(command)
+    process::in_own_group(without_repository(command))
         .stdin(Stdio::null())
         .stdout(out)
         .spawn()
@@ -222,4 +220,31 @@ pub(super) fn end(child: &mut Child) {
         std::thread::sleep(Duration::from_millis(50));
     }
     let _ = process::kill(child);
+}
+
+/// Of the variables that git lists, those that carry the settings of `git -c`, such as
+/// `safe.directory`, and name no repository. git itself keeps these two when it enters a submodule.
+const SETTINGS: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
+
+/// Has `command` find its repository by its current folder alone: git tells its hooks and aliases by
+/// environment variables on which repository they run.
+pub(super) fn without_repository(command: &mut Command) -> &mut Command {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    for name in NAMES.get_or_init(repository_variables) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// git's own list, since a later version may add to it. Where there is no git, no hook runs.
+fn repository_variables() -> Vec<String> {
+    let listed = Command::new("git")
+        .args(["rev-parse", "--local-env-vars"])
+        .output();
+    let listed = listed.map_or_else(|_| Vec::new(), |output| output.stdout);
+    String::from_utf8_lossy(&listed)
+        .lines()
+        .filter(|name| !SETTINGS.contains(name))
+        .map(str::to_owned)
+        .collect()
 }

@@ -20,12 +20,15 @@ pub(super) struct Executable {
     /// Its package and its bench target, `package/target`.
     pub(super) name: String,
     program: OsString,
-    /// Stands before all other arguments.
-    first: &'static str,
-    /// The folder that it runs in; the current one for a bundle.
-    folder: Option<PathBuf>,
-    /// All that it gets where cargo started it; `None` for a bundle, which gets what we have.
-    environment: Option<Vec<(OsString, OsString)>>,
+    /// `None` for a bundle, which gets our folder and environment.
+    started: Option<Started>,
+}
+
+/// The folder and the environment in which cargo started an executable.
+#[derive(Clone, Debug)]
+struct Started {
+    folder: PathBuf,
+    environment: Vec<(OsString, OsString)>,
 }
 
 /// In place of an executable cargo starts a shell with this. It writes down the folder, the
@@ -96,9 +99,10 @@ fn recorded(record: &[u8]) -> Vec<Executable> {
         executables.push(Executable {
             name: package.unwrap_or_default() + &target(Path::new(&program)),
             program,
-            first: "--bench",
-            folder: Some(os_string(folder).into()),
-            environment: Some(environment),
+            started: Some(Started {
+                folder: os_string(folder).into(),
+                environment,
+            }),
         });
     }
     executables
@@ -119,9 +123,7 @@ impl Executable {
         Self {
             name: "run".to_owned(),
             program: run.into(),
-            first: "bench",
-            folder: None,
-            environment: None,
+            started: None,
         }
     }
 
@@ -129,7 +131,7 @@ impl Executable {
     /// starts.
     pub(super) fn equals(&self, other: &Self) -> bool {
         let read = |one: &Self| fs::read(&one.program).ok();
-        self.environment.is_some() && self.name == other.name && read(self) == read(other)
+        self.started.is_some() && self.name == other.name && read(self) == read(other)
     }
 
     /// Whether it is a bench target of that package.
@@ -144,7 +146,7 @@ impl Executable {
     /// than those of an equal executable (docs/comparing.md). What cannot leave the cache keeps its pages.
     pub(super) fn read_anew(&self) {
         let program = Path::new(&self.program);
-        let beside = (self.folder.is_none())
+        let beside = (self.started.is_none())
             .then(|| fs::read_dir(program.parent()?).ok())
             .flatten();
         let beside = beside.into_iter().flatten().flatten();
@@ -160,15 +162,17 @@ impl Executable {
     /// Starts it as `cargo bench` would, with no arguments yet.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(self.first);
-        if let Some(environment) = &self.environment {
-            command
+        match &self.started {
+            None => command.arg("bench"),
+            Some(started) => (command.arg("--bench").current_dir(&started.folder))
                 .env_clear()
-                .envs(environment.iter().map(|(name, value)| (name, value)));
-        }
-        if let Some(folder) = &self.folder {
-            command.current_dir(folder);
-        }
+                .envs(
+                    started
+                        .environment
+                        .iter()
+                        .map(|(name, value)| (name, value)),
+                ),
+        };
         // A comparison has no use for telemetry, whose thread would run in the other side's turn,
         // nor for answers, which a run puts to child processes.
         command
@@ -181,14 +185,14 @@ impl Executable {
     /// The same, where the work tree that was built at `from` lies at `to`.
     pub(super) fn moved(&self, from: &Path, to: &Path) -> Self {
         let mut moved = self.clone();
-        if let Some(folder) = &mut moved.folder
-            && let Ok(inner) = folder.strip_prefix(from)
-        {
-            *folder = to.join(inner);
-        }
-        for (_, value) in moved.environment.iter_mut().flatten() {
-            if let Ok(inner) = Path::new(value).strip_prefix(from) {
-                *value = to.join(inner).into();
+        if let Some(started) = &mut moved.started {
+            if let Ok(inner) = started.folder.strip_prefix(from) {
+                started.folder = to.join(inner);
+            }
+            for (_, value) in &mut started.environment {
+                if let Ok(inner) = Path::new(value).strip_prefix(from) {
+                    *value = to.join(inner).into();
+                }
             }
         }
         moved
@@ -281,38 +285,27 @@ impl Workspace {
     }
 
     pub(super) fn selected(&self, args: &Args) -> Selected {
-        let has = |spec: &String| self.packages.iter().any(|package| package.is(spec));
-        let chosen = |package: &&Package| {
-            args.packages.is_empty() || args.packages.iter().any(|spec| package.is(spec))
-        };
-        let benches = || {
-            self.packages
-                .iter()
-                .filter(chosen)
-                .flat_map(Package::benches)
-        };
-        let has_bench = |name: &String| benches().any(|target| target.name == *name);
-        let (packages, no_packages): (Vec<&String>, Vec<_>) =
-            args.packages.iter().partition(|spec| has(spec));
-        let (targets, no_targets): (Vec<&String>, Vec<_>) =
-            args.benches.iter().partition(|name| has_bench(name));
-        let lacks_all =
-            |there: &[&String], missing: &[&String]| there.is_empty() && !missing.is_empty();
-        let has_none = lacks_all(&packages, &no_packages) || lacks_all(&targets, &no_targets);
-        let flags = (packages.into_iter().flat_map(|name| ["--package", name]))
-            .chain(targets.into_iter().flat_map(|name| ["--bench", name]))
-            .map(str::to_owned);
-        let missing = (no_packages
-            .into_iter()
-            .map(|name| format!("package `{name}`")))
-        .chain(
-            no_targets
-                .into_iter()
-                .map(|name| format!("bench target `{name}`")),
-        );
+        let is = |package: &Package| args.packages.iter().any(|spec| package.is(spec));
+        let chosen = (self.packages.iter()).filter(|one| args.packages.is_empty() || is(one));
+        let benches: BTreeSet<&String> = (chosen.flat_map(Package::benches))
+            .map(|target| &target.name)
+            .collect();
+        let has_package = |spec: &String| self.packages.iter().any(|package| package.is(spec));
+        let has_bench = |name: &String| benches.contains(name);
+        let kinds: [(&[String], &str, &str, &dyn Fn(&String) -> bool); 2] = [
+            (&args.packages, "--package", "package", &has_package),
+            (&args.benches, "--bench", "bench target", &has_bench),
+        ];
+        let (mut flags, mut missing, mut lacks_all) = (Vec::new(), BTreeSet::new(), false);
+        for (names, flag, what, has) in kinds {
+            let (there, absent): (Vec<&String>, Vec<_>) = names.iter().partition(|name| has(name));
+            lacks_all |= there.is_empty() && !absent.is_empty();
+            flags.extend((there.into_iter()).flat_map(|name| [flag.to_owned(), name.clone()]));
+            missing.extend(absent.into_iter().map(|name| format!("{what} `{name}`")));
+        }
         Selected {
-            flags: (!has_none).then(|| flags.collect()),
-            missing: missing.collect(),
+            flags: (!lacks_all).then_some(flags),
+            missing,
         }
     }
 

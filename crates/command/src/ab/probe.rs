@@ -240,21 +240,15 @@ fn probe(
     lines.retain(|line| !ignored.contains(line));
     probe.noise = (!nothing.trim().is_empty()).then(|| ignored.clone());
 
-    let wanted = || {
-        OPTIONS
-            .iter()
-            .map(|option| option.split(' ').map(str::to_owned))
-    };
-    let wanted = || {
-        wanted()
-            .map(Vec::from_iter)
-            .filter(|option| !user.gave(&option[0]))
-    };
-    let mut options: Vec<String> = wanted().flatten().collect();
+    let wanted: Vec<Vec<String>> = (OPTIONS.iter())
+        .map(|option| option.split(' ').map(str::to_owned).collect())
+        .filter(|option: &Vec<String>| !user.gave(&option[0]))
+        .collect();
+    let mut options = wanted.concat();
     let mut names = probe.names(&options, &lines)?;
     if names.is_none() {
         options = Vec::new();
-        for option in wanted() {
+        for option in wanted {
             if probe.list(&option)?.succeeded() {
                 options.extend(option);
             }

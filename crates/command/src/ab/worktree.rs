@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 use crate::ab::{NAMES, child};
-use crossover_protocol::local_variables;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_system::files::os_string;
 
@@ -272,7 +271,11 @@ impl Place {
     /// them, and makes an empty folder. Builds nothing without a repository.
     pub(super) fn new(repository: Option<&Repository>) -> anyhow::Result<Self> {
         let (target, mut lock) = match repository {
-            Some(repository) => target_folder(repository)?,
+            Some(repository) => {
+                let target = std::env::var_os("CARGO_TARGET_DIR");
+                let target = target.map_or_else(|| repository.top.join("target"), PathBuf::from);
+                target_folder(&std::path::absolute(&target).unwrap_or(target))?
+            }
             None => (PathBuf::new(), None),
         };
         if let Some(lock) = &mut lock {
@@ -372,12 +375,10 @@ impl Place {
     }
 }
 
-/// A folder for target folders that no other comparison uses, with its lock; without a lock where
-/// files cannot be locked.
-fn target_folder(repository: &Repository) -> anyhow::Result<(PathBuf, Option<File>)> {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| repository.top.join("target"), PathBuf::from);
-    let first = std::path::absolute(&target).unwrap_or(target).join("ab");
+/// A folder in `target` for target folders that no other comparison uses, with its lock; without a lock
+/// where files cannot be locked.
+fn target_folder(target: &Path) -> anyhow::Result<(PathBuf, Option<File>)> {
+    let first = target.join("ab");
     let mut path = first.clone();
     for number in 2.. {
         let opened = fs::create_dir_all(&path).and_then(|()| {
@@ -409,7 +410,7 @@ fn target_folder(repository: &Repository) -> anyhow::Result<(PathBuf, Option<Fil
 /// fetches nothing that a partial clone lacks.
 fn git_around(dir: &Path) -> Command {
     let mut command = Command::new("git");
-    local_variables::remove(&mut command)
+    child::without_repository(&mut command)
         .args(["-c", "core.hooksPath=/dev/null"])
         .args(["-c", "core.fsmonitor=false"])
         .arg("-C")
@@ -467,4 +468,20 @@ fn git_line(command: &mut Command) -> anyhow::Result<String> {
         .context("git printed no UTF-8")?
         .trim_end_matches(['\n', '\r'])
         .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One builds the same code for both sides while the processes of another read executables.
+    #[test]
+    fn comparisons_at_once_build_in_folders_of_their_own() {
+        let target = tempfile::tempdir().unwrap();
+        let folder = || target_folder(target.path()).unwrap();
+        let ((first, lock), (second, _second_lock)) = (folder(), folder());
+        assert_ne!(first, second);
+        drop(lock);
+        assert_eq!(folder().0, first);
+    }
 }

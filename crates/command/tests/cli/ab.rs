@@ -1,53 +1,16 @@
-//! `crossover ab`: order of the runs, verdicts, and what is left behind, also after an
-//! interrupt.
+//! `crossover ab`: order of the runs, verdicts, and what is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::Value;
-
+use crate::compare::{compared, row, verdict};
 use crate::full_disk;
-use crate::printed::{ended, printed, text};
+use crate::printed::{ended, holds, text};
 use crate::repositories::{
-    builds, cargo, clean, crossover, git, harness, repository, script, work_trees,
+    BOTH, Bundles, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git,
 };
-
-pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
-
-/// Bundles `old` and `fresh`; what these print and leave must not matter.
-pub(crate) fn bundles(dir: &Path, old: &[(&str, f64)], fresh: &[(&str, f64)], body_of_fresh: &str) {
-    let log = dir.join("log");
-    let noise = "echo noise on standard output; echo more >&2";
-    harness(&dir.join("old/run"), &log, old, noise);
-    harness(&dir.join("fresh/run"), &log, fresh, body_of_fresh);
-}
-
-pub(crate) fn compare(dir: &Path, args: &[&str]) -> Output {
-    crossover(dir)
-        .args(["old", "fresh"])
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-/// Standard output holds the comparison alone.
-pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", printed(output)))
-}
-
-pub(crate) fn verdict(json: &Value, id: &str) -> String {
-    let benchmarks = json["benchmarks"].as_array().unwrap();
-    let found = benchmarks.iter().find(|benchmark| benchmark["id"] == id);
-    found.unwrap_or_else(|| panic!("{id}: {json:#}"))["verdict"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
 
 /// The one results folder of a run of the command.
 fn kept(cwd: &Path) -> PathBuf {
@@ -60,21 +23,33 @@ fn kept(cwd: &Path) -> PathBuf {
     dir
 }
 
+/// Fails where a process goes on.
+pub(crate) fn ends(process: &str) {
+    // It may wait a moment to be reaped.
+    let stat = || fs::read_to_string(format!("/proc/{process}/stat"));
+    for _ in 0..500 {
+        if stat().is_ok_and(|stat| !stat.contains(") Z ")) {
+            std::thread::sleep(Duration::from_millis(10));
+        } else {
+            return;
+        }
+    }
+    panic!("process {process} was left");
+}
+
 #[test]
 fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
-    let dir = tempfile::tempdir().unwrap();
     let fresh = [("sort/100", 105.0), ("sum", 20.0), ("later", 1.0)];
-    let body = "echo ${#AB_PADDING} >> lengths";
-    bundles(dir.path(), &BOTH, &fresh, body);
-    let output = compare(dir.path(), &["--json", "--", "s|l"]);
-    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
-    let json = json(&output);
-    assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
-    assert_eq!(verdict(&json, "sum"), "same");
-    assert_eq!(verdict(&json, "later"), "new");
+    // Each process leaves a child.
+    let body = "echo ${#AB_PADDING} >> lengths; sleep 600 & echo $! >> started";
+    let bundles = Bundles::new(&BOTH, &fresh, body);
+    let output = bundles.ab("--json -- s|l");
+    let json = compared(&output, 1);
+    let verdicts = ["sort/100", "sum", "later"].map(|id| verdict(&json, id));
+    assert_eq!(verdicts, ["slower", "same", "new"], "{json:#}");
     assert_eq!(json["screened"], 8);
     assert_eq!(json["warnings"].as_array().unwrap().len(), 0, "{json:#}");
-    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    let log = bundles.read("log");
     let first: Vec<&str> = log.lines().take(9).collect();
     assert_eq!(
         first,
@@ -90,14 +65,15 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
             "old sum",
         ]
     );
+    bundles.read("started").lines().for_each(ends);
     // Each process has its stack elsewhere.
-    let lengths = fs::read_to_string(dir.path().join("lengths")).unwrap();
+    let lengths = bundles.read("lengths");
     let lengths: BTreeSet<&str> = lengths.lines().collect();
     assert!(lengths.len() > 20, "{lengths:?}");
     // What is decided is not run again.
     assert_eq!(log.matches("fresh sum").count(), 8);
     assert_eq!(log.matches("old sort").count(), 8 + 6);
-    let kept = kept(dir.path());
+    let kept = kept(bundles.dir());
     for name in ["a1/1/sum", "b1/2/later", "a14/0/sort/100"] {
         assert!(kept.join(name).is_dir(), "{name}");
     }
@@ -105,10 +81,10 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
         assert!(kept.join(name).is_file(), "{name}");
     }
     let said = text(&output.stderr);
-    assert!(said.contains(kept.to_str().unwrap()));
+    holds(&said, kept.to_str().unwrap());
     // Of the later pairs, what they decide.
     assert_eq!(said.matches("pair ").count(), 8, "{said}");
-    assert!(said.contains("sort/100: slower\n"), "{said}");
+    holds(&said, "sort/100: slower\n");
     let ignored = fs::read_to_string(kept.with_file_name(".gitignore")).unwrap();
     assert_eq!(ignored, "*\n");
 }
@@ -129,186 +105,96 @@ fn benchmarks_that_cannot_be_compared_are_named() {
             "knows no option of Criterion's",
         ),
     ] {
-        let dir = tempfile::tempdir().unwrap();
-        script(&dir.path().join("old"), old);
-        script(&dir.path().join("fresh"), fresh);
-        let output = compare(dir.path(), &[]);
-        ended(&output, 2, says);
+        let bundles = Bundles::new(&BOTH, &BOTH, "");
+        executable(&bundles.dir().join("old/run"), old);
+        executable(&bundles.dir().join("fresh/run"), fresh);
+        ended(&bundles.ab(""), 2, says);
     }
 }
 
 #[test]
-fn a_name_of_neither_bundle_nor_revision_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    repository(dir.path());
-    fs::create_dir(dir.path().join("empty")).unwrap();
-    for (args, says) in [
-        (vec!["nowhere"], "neither a bundle folder nor a revision"),
-        (vec!["empty"], "without an executable `run`"),
-        (vec!["--", "x"], "does not build"),
+fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
+    let project = Project::new(&BOTH[..1], "");
+    let top = project.top();
+    project.write("file", "changed\n");
+    commit(top, "second");
+    fs::create_dir(top.join("empty")).unwrap();
+    executable(&top.join("a/run"), "exit 0");
+    for (sides, says) in [
+        ("nowhere", "neither a bundle folder nor a revision"),
+        ("empty", "without an executable `run`"),
+        ("a", "name the second one too"),
     ] {
-        let output = crossover(dir.path()).args(args).output().unwrap();
-        ended(&output, 2, says);
-        clean(dir.path());
+        ended(&project.ab(sides).output().unwrap(), 2, says);
     }
-    script(&dir.path().join("a"), "exit 0");
-    let output = crossover(dir.path()).arg("a").output().unwrap();
-    assert!(printed(&output).contains("name the second one too"));
+    project.cargo("exit 1");
+    ended(&project.ab("").output().unwrap(), 2, "does not build");
+    clean(top);
+    let outside = tempfile::tempdir().unwrap();
+    let said = ended(
+        &crossover(outside.path()).output().unwrap(),
+        2,
+        "This is not a git repository. Run `crossover ab` inside one",
+    );
+    assert_eq!(said.matches("repository").count(), 1, "{said}");
+    let shallow = outside.path().join("shallow");
+    let url = format!("file://{}", top.display());
+    let clone = ["clone", "--quiet", "--depth", "1", &url, "shallow"];
+    git(outside.path(), &clone);
+    let output = crossover(&shallow).arg("HEAD~1").output().unwrap();
+    ended(&output, 2, "`git fetch --deepen=100`");
+}
+
+#[test]
+fn a_name_is_a_revision_if_git_knows_it() {
+    let project = Project::new(&BOTH[..1], "");
+    git(project.top(), &["tag", "v1"]);
+    executable(&project.path("v1/run"), "touch target-run");
+    for revision in ["v1", ":/first"] {
+        let options = format!("{revision} HEAD {ONE_PAIR}");
+        compared(&project.ab(&options).output().unwrap(), 0);
+    }
+    assert!(!project.path("target-run").exists());
+    clean(project.top());
 }
 
 #[test]
 fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
+    let leaves = r#"echo "$PWD|$(cat file)" >> $log-at; echo left > left"#;
+    let project = Project::new(&BOTH[..1], leaves);
+    let top = project.top();
     // Changed, deleted, new and ignored files.
-    fs::write(top.join("gone"), "x").unwrap();
-    git(top, &["add", "gone"]);
-    git(top, &["commit", "--quiet", "-m", "second"]);
+    project.write("gone", "x");
+    commit(top, "second");
     fs::remove_file(top.join("gone")).unwrap();
-    fs::write(top.join("file"), "changed\n").unwrap();
-    fs::write(top.join("fresh"), "new\n").unwrap();
-    fs::write(top.join("target-x"), "ignored").unwrap();
+    project.write("file", "changed\n");
+    project.write("fresh", "new\n");
+    project.write("target-x", "ignored");
     let before = git(top, &["status", "--porcelain"]);
-    let log = top.join("target-log");
-    let bench = top.join("target-bench/run");
-    let leaves = format!(
-        r#"echo "$PWD|$(cat file)" >> {}; echo left > left"#,
-        log.display()
-    );
-    harness(&bench, &top.join("target-ran"), &BOTH[..1], &leaves);
-    let cargo = cargo(
-        top,
-        &format!(
-            r#"echo "$PWD|$(cat file)|$1 $2|$CARGO_TARGET_DIR|$(ls | tr '\n' ' ')|$(git status --porcelain | tr '\n' ' ')" >> {log}
-{built}"#,
-            log = log.display(),
-            built = builds(&bench),
-        ),
-    );
-    let output = crossover(top)
-        .args("--features f --pairs 2 --budget 0 --".split(' '))
-        .arg("some filter|s")
-        .env("CARGO", cargo)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    let log = fs::read_to_string(&log).unwrap();
+    project.cargo(&format!(
+        r#"echo "$PWD|$(cat file)|$1 $2|$CARGO_TARGET_DIR|$(ls | tr '\n' ' ')|$(git status --porcelain | tr '\n' ' ')" >> {}-at
+{}"#,
+        project.ran().display(),
+        builds(&project.path("target-bench/run")),
+    ));
+    let mut ab = project.ab("--features f --pairs 2 --budget 0 --");
+    ended(&ab.arg("some filter|s").output().unwrap(), 0, "");
+    let log = fs::read_to_string(project.path("target-ran-at")).unwrap();
     let (tree, _) = log.split_once('|').unwrap();
-    let target = |side: &str| top.canonicalize().unwrap().join("target/ab").join(side);
-    let built = |side: &str, files: &str| {
-        format!(
-            "{tree}|{files}",
-            files = files.replace("TARGET", target(side).to_str().unwrap())
-        )
-    };
+    let target = top.canonicalize().unwrap().join("target/ab");
+    let target = target.to_str().unwrap();
     let want = [
-        built("a", "committed|bench --features|TARGET|file gone |"),
-        built(
-            "b",
-            "changed|bench --features|TARGET|file fresh | M file  D gone ?? fresh ",
-        ),
-        format!("{tree}|changed"),
-        format!("{tree}|committed"),
-        format!("{tree}|committed"),
-        format!("{tree}|changed"),
-    ]
-    .join("\n");
-    assert_eq!(log.trim_end(), want);
+        "committed|bench --features|TARGET/a|file gone |",
+        "changed|bench --features|TARGET/b|file fresh | M file  D gone ?? fresh ",
+        "changed",
+        "committed",
+        "committed",
+        "changed",
+    ];
+    let want = want.map(|line| format!("{tree}|{}", line.replace("TARGET", target)));
+    assert_eq!(Vec::from_iter(log.lines()), want);
     assert_eq!(git(top, &["status", "--porcelain"]), before);
     clean(top);
-}
-
-/// A second comparison in one repository builds the same code for both sides, while the first one runs
-/// executables that differ.
-#[test]
-fn two_comparisons_at_once_in_one_repository_have_executables_of_their_own() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    fs::write(top.join("file"), "slower\n").unwrap();
-    git(top, &["commit", "--quiet", "--all", "-m", "second"]);
-    let [hold, held] = ["target-hold", "target-held"].map(|name| top.join(name));
-    fs::write(&hold, "").unwrap();
-    // The first process of all waits.
-    let waits = format!(
-        "if mkdir {} 2>/dev/null; then while [ -e {} ]; do sleep 0.02; done; fi",
-        held.display(),
-        hold.display()
-    );
-    for (code, ns) in [("committed", 20.0), ("slower", 23.0)] {
-        let bench = top.join("target-built").join(code);
-        harness(&bench, &top.join("target-ran"), &[("sum", ns)], &waits);
-    }
-    let built = Path::new("$CARGO_TARGET_DIR/x");
-    let cargo = cargo(
-        top,
-        &format!(
-            "mkdir -p $CARGO_TARGET_DIR\ncp {}/$(cat file) $CARGO_TARGET_DIR/x\n{}",
-            top.join("target-built").display(),
-            builds(built)
-        ),
-    );
-    let ab = |old: &str| {
-        let mut command = crossover(top);
-        command
-            .args([old, "HEAD", "--json", "--run-equal"])
-            .env("CARGO", &cargo);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    };
-    let first = ab("HEAD~1").spawn().unwrap();
-    while !held.exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let second = ab("HEAD").output().unwrap();
-    fs::remove_file(&hold).unwrap();
-    let first = first.wait_with_output().unwrap();
-    assert_eq!(verdict(&json(&second), "sum"), "same");
-    assert_eq!(first.status.code(), Some(1), "{}", printed(&first));
-    assert_eq!(verdict(&json(&first), "sum"), "slower");
-    // The next one has no need of target folders of its own.
-    let third = ab("HEAD").output().unwrap();
-    assert_eq!(third.status.code(), Some(0), "{}", printed(&third));
-    assert!(!top.join("target/ab/3").exists());
-}
-
-#[test]
-fn an_interrupt_ends_the_children_and_removes_the_work_trees() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    let started = top.join("target-started");
-    // A child of the child that would outlive both, and heeds no interrupt.
-    let sleeps = format!(
-        r#"trap "" INT
-sleep 600 &
-echo $! > {0}.part
-mv {0}.part {0}
-wait
-sleep 600"#,
-        started.display()
-    );
-    let bench = top.join("target-bench/run");
-    harness(&bench, &top.join("target-ran"), &BOTH, &sleeps);
-    let child = crossover(top)
-        .arg("--run-equal")
-        .env("CARGO", cargo(top, &builds(&bench)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while !started.exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_ne!(work_trees(top), 0);
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
-    assert!(printed(&output).contains("interrupted"));
-    clean(top);
-    let grandchild = fs::read_to_string(started).unwrap();
-    ends(grandchild.trim());
 }
 
 /// One benchmark panics, is killed, hangs or leaves no result: it is named, it is not run again, and
@@ -323,26 +209,23 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         ),
         ("kill -KILL $$", "failed (signal: 9 (SIGKILL)", 1),
         ("sleep 600", "took longer than --turn-limit", 1),
-        ("exit 0", "left no result", 1),
+        ("exit 0", "left no result in CRITERION_HOME: more;", 1),
         (
             "case $CRITERION_HOME in *b3/*) exit 7;; esac",
             "failed (exit status: 7)",
             3,
         ),
     ] {
-        let dir = tempfile::tempdir().unwrap();
         let body = format!("echo more >&2; if [ $id = sum ]; then {fails}; fi");
-        bundles(dir.path(), &BOTH, &BOTH, &body);
-        let output = compare(dir.path(), &["--json", "--turn-limit", "5"]);
-        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
-        let json = json(&output);
+        let bundles = Bundles::new(&BOTH, &BOTH, &body);
+        let output = bundles.ab("--json --turn-limit 5");
+        let json = compared(&output, 1);
         assert_eq!(verdict(&json, "sort/100"), "same");
         assert_eq!(verdict(&json, "sum"), "failed");
         assert_eq!(json["exit_code"], 1);
-        let said = text(&output.stderr);
         let named = format!("error: sum of run b{runs} {says}");
-        assert!(said.contains(&named), "{said}");
-        let log = fs::read_to_string(dir.path().join("log")).unwrap();
+        holds(&text(&output.stderr), &named);
+        let log = bundles.read("log");
         assert_eq!(log.matches("fresh sum").count(), runs, "{log}");
     }
 }
@@ -350,23 +233,18 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
 /// Criterion wrote results of other benchmarks, or of the same one, before the process failed.
 #[test]
 fn nothing_counts_that_a_failed_process_left() {
-    let dir = tempfile::tempdir().unwrap();
     for benchmarks in [&BOTH[..], &BOTH[1..]] {
-        bundles(dir.path(), benchmarks, benchmarks, "");
+        let bundles = Bundles::new(benchmarks, benchmarks, "");
         for side in ["old", "fresh"] {
-            let run = dir.path().join(side).join("run");
             let panics = "echo thread main panicked at x.rs:1:2: >&2; echo boom >&2; exit 101";
-            let panics = format!("case \"$list$filter\" in ^sum*) {panics};; esac\n");
-            fs::write(&run, fs::read_to_string(&run).unwrap() + &panics).unwrap();
+            let end = "sample.json\"\ndone";
+            let fails = format!("{end}\ncase \"$list$filter\" in ^sum*) {panics};; esac");
+            bundles.replace(side, end, &fails);
         }
-        let output = compare(dir.path(), &["--json"]);
-        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
-        let json = json(&output);
-        let found = json["benchmarks"].as_array().unwrap();
-        let failed = found.iter().find(|row| row["id"] == "sum");
-        let failed = failed.unwrap_or_else(|| panic!("{}", printed(&output)));
+        let json = bundles.compared("", 1);
+        let failed = row(&json, "sum");
         assert_eq!(failed["verdict"], "failed");
-        assert!(failed["reason"].to_string().contains("boom"), "{failed}");
+        holds(&failed["reason"].to_string(), "boom");
         assert_eq!(json["exit_code"], 1);
         if benchmarks.len() > 1 {
             assert_eq!(verdict(&json, "sort/100"), "same");
@@ -374,199 +252,88 @@ fn nothing_counts_that_a_failed_process_left() {
     }
 }
 
+/// Files stand where folders would be made: for the results of a process, for those of the third pair, and
+/// for the comparison.
 #[test]
-fn a_full_disk_is_no_failure_of_a_benchmark() {
-    let dir = tempfile::tempdir().unwrap();
-    // A file in place of the folder, which nothing can be written to.
-    let full = r#"case $CRITERION_HOME in *b2/*) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
-    bundles(dir.path(), &BOTH, &BOTH, full);
-    let output = compare(dir.path(), &["--json"]);
-    let said = ended(&output, 1, "no more pairs were run");
-    assert!(!said.contains("it is not run again"), "{said}");
-    assert!(
-        said.contains("choose another folder with --results"),
-        "{said}"
-    );
-    let log = fs::read_to_string(dir.path().join("log")).unwrap();
-    assert_eq!(log.lines().count(), 6, "{log}");
-}
-
-/// Whether a process runs; it may wait a moment to be reaped.
-fn is_alive(process: &str) -> bool {
-    fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-/// Fails where a process goes on.
-fn ends(process: &str) {
-    for _ in 0..500 {
-        if !is_alive(process) {
-            return;
+fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
+    let slower = [("sort/100", 105.0), ("sum", 21.0)];
+    let no_result = r#"case $CRITERION_HOME in *b2/*) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
+    let no_pair = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
+    for (fills, pairs, processes, says) in [
+        (
+            no_result,
+            1,
+            6,
+            &[
+                "no more pairs were run",
+                "choose another folder with --results",
+            ],
+        ),
+        (no_pair, 2, 8, &["a3: ", "compare.html: "]),
+    ] {
+        let bundles = Bundles::new(&BOTH, &slower, fills);
+        let output = bundles.ab("--json --pairs 3");
+        let json = compared(&output, 1);
+        assert_eq!(json["classes"][0]["pairs"], pairs, "{json:#}");
+        let said = text(&output.stderr);
+        for words in says {
+            holds(&said, words);
         }
-        std::thread::sleep(Duration::from_millis(10));
+        // It is no failure of a benchmark.
+        for words in ["it is not run again", "CRITERION_HOME"] {
+            assert!(!said.contains(words), "{said}");
+        }
+        assert_eq!(bundles.read("log").lines().count(), processes, "{said}");
     }
-    panic!("process {process} was left");
-}
-
-#[test]
-fn child_processes_end_with_their_benchmark() {
-    let dir = tempfile::tempdir().unwrap();
-    let starts = format!(
-        "sleep 600 & echo $! >> {}",
-        dir.path().join("started").display()
-    );
-    bundles(dir.path(), &BOTH, &BOTH, &starts);
-    let output = compare(dir.path(), &["--pairs", "1", "--budget", "0"]);
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    let started = fs::read_to_string(dir.path().join("started")).unwrap();
-    assert_eq!(started.lines().count(), 2);
-    started.lines().for_each(ends);
-}
-
-#[test]
-fn a_pipe_in_place_of_a_file_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    fs::remove_file(top.join("file")).unwrap();
-    nix::unistd::mkfifo(&top.join("file"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let builds = cargo(top, "exit 0");
-    let output = crossover(top).env("CARGO", builds).output().unwrap();
-    ended(
-        &output,
-        2,
-        "note: what git could not read above is as in HEAD",
-    );
-    clean(top);
-}
-
-#[test]
-fn a_name_is_a_revision_if_git_knows_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    git(top, &["tag", "v1"]);
-    script(&top.join("v1"), "touch target-run");
-    let bench = top.join("target-bench/run");
-    harness(&bench, &top.join("target-ran"), &BOTH[..1], "");
-    for revision in ["v1", ":/first"] {
-        let output = crossover(top)
-            .args([revision, "HEAD", "--pairs", "1", "--budget", "0"])
-            .env("CARGO", cargo(top, &builds(&bench)))
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    }
-    assert!(!top.join("target-run").exists());
-    clean(top);
-}
-
-#[test]
-fn a_revision_that_cannot_be_read_has_its_remedy() {
-    let dir = tempfile::tempdir().unwrap();
-    let outside = crossover(dir.path()).output().unwrap();
-    let said = ended(
-        &outside,
-        2,
-        "This is not a git repository. Run `crossover ab` inside one",
-    );
-    assert_eq!(said.matches("repository").count(), 1, "{said}");
-    let top = dir.path().join("top");
-    repository(&top);
-    fs::write(top.join("file"), "changed\n").unwrap();
-    git(&top, &["commit", "--quiet", "--all", "-m", "second"]);
-    let url = format!("file://{}", top.display());
-    git(
-        dir.path(),
-        &["clone", "--quiet", "--depth", "1", &url, "shallow"],
-    );
-    let shallow = dir.path().join("shallow");
-    let output = crossover(&shallow).arg("HEAD~1").output().unwrap();
-    ended(&output, 2, "`git fetch --deepen=100`");
 }
 
 #[test]
 fn equal_executables_are_not_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    let (bench, ran) = (top.join("target-bench/run"), top.join("target-ran"));
-    harness(&bench, &ran, &BOTH, "");
-    let cargo = cargo(top, &builds(&bench));
-    let ab = |arguments: &[&str]| {
-        let mut command = crossover(top);
-        command.args(["--pairs", "1", "--budget", "0", "--json"]);
-        command
-            .args(arguments)
-            .env("CARGO", &cargo)
-            .output()
-            .unwrap()
+    let project = Project::new(&BOTH, "");
+    let ab = |option: &str| {
+        let output = project.ab(&format!("{ONE_PAIR} {option}")).output();
+        compared(&output.unwrap(), 0)
     };
-    fs::write(top.join("README.md"), "new\n").unwrap();
-    let output = ab(&[]);
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    assert_eq!(json(&output)["exit_code"], 0);
-    assert!(!ran.exists());
+    project.write("README.md", "new\n");
+    assert_eq!(ab("")["exit_code"], 0);
+    assert!(!project.ran().exists());
     // Data that is read when they run.
-    fs::write(top.join("file"), "changed\n").unwrap();
-    let warnings = json(&ab(&[]))["warnings"].to_string();
-    assert!(
-        warnings.contains("equal executables; they differ in file"),
-        "{warnings}"
-    );
-    assert!(ran.exists());
-    git(top, &["checkout", "--quiet", "file"]);
-    fs::remove_file(&ran).unwrap();
-    assert_eq!(ab(&["--run-equal"]).status.code(), Some(0));
-    assert!(ran.exists());
+    project.write("file", "changed\n");
+    let says = "equal executables; they differ in file";
+    holds(&ab("")["warnings"].to_string(), says);
+    assert!(project.ran().exists());
+    git(project.top(), &["checkout", "--quiet", "file"]);
+    fs::remove_file(project.ran()).unwrap();
+    ab("--run-equal");
+    assert!(project.ran().exists());
 }
 
 #[test]
 fn another_toolchain_and_a_lock_file_that_is_ignored_are_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
+    let project = Project::new(&BOTH[..1], "");
     let lock = |version: &str| format!("name = \"itoa\"\nversion = \"{version}\"\n");
-    fs::write(top.join(".git/info/exclude"), "Cargo.lock\n").unwrap();
-    fs::write(top.join("Cargo.lock"), lock("1.0.5")).unwrap();
-    fs::write(
-        top.join("rust-toolchain.toml"),
-        "[toolchain]\nchannel = \"1.95\"\n",
-    )
-    .unwrap();
-    let bench = top.join("target-bench/run");
-    harness(&bench, &top.join("target-ran"), &BOTH[..1], "");
-    let locks = format!(
-        "printf '{}' > Cargo.lock\n",
-        lock("1.0.19").replace('\n', "\\n")
-    );
-    let output = crossover(top)
-        .args(["--pairs", "1", "--budget", "0", "--json"])
-        .env("CARGO", cargo(top, &(locks + &builds(&bench))))
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    let warnings = json(&output)["warnings"].to_string();
-    assert!(
-        warnings.contains("without yours: itoa 1.0.5 → 1.0.19"),
-        "{warnings}"
-    );
-    assert!(
-        warnings.contains("rust-toolchain differs: none → 1.95"),
-        "{warnings}"
-    );
+    project.write(".git/info/exclude", "Cargo.lock\n");
+    project.write("Cargo.lock", &lock("1.0.5"));
+    let toolchain = "[toolchain]\nchannel = \"1.95\"\n";
+    project.write("rust-toolchain.toml", toolchain);
+    project.cargo(&format!(
+        "echo '{}' > Cargo.lock\n{}",
+        lock("1.0.19"),
+        builds(&project.path("target-bench/run"))
+    ));
+    let json = compared(&project.ab(ONE_PAIR).output().unwrap(), 0);
+    let warnings = json["warnings"].to_string();
+    holds(&warnings, "without yours: itoa 1.0.5 → 1.0.19");
+    holds(&warnings, "rust-toolchain differs: none → 1.95");
 }
 
 #[test]
 fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
     let both = [("sum", 20.0), ("sums", 20.0)];
-    bundles(dir.path(), &both, &both, "");
-    let options = ["--json", "--pairs", "1", "--budget", "0", "--"];
-    let ab = |arguments: &[&str]| compare(dir.path(), &[&options[..], arguments].concat());
-    let output = ab(&["--exact", "sum"]);
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-    assert_eq!(json(&output)["benchmarks"].as_array().unwrap().len(), 1);
-    let said = ended(&ab(&["--quick"]), 2, "--quick");
+    let bundles = Bundles::new(&both, &both, "");
+    let json = bundles.compared("--pairs 1 --budget 0 -- --exact sum", 0);
+    assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1);
+    let said = ended(&bundles.ab("-- --quick"), 2, "--quick");
     assert!(!said.contains("pair 1"), "{said}");
 }
 
@@ -574,50 +341,20 @@ fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
 /// the work tree.
 #[test]
 fn a_temporary_folder_that_is_too_small_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path();
-    repository(top);
-    fs::write(top.join("large"), vec![b'x'; 1 << 16]).unwrap();
+    let project = Project::new(&BOTH, "");
+    project.write("large", &"x".repeat(1 << 16));
     for is_committed in [false, true] {
         if is_committed {
-            git(top, &["add", "large"]);
-            git(top, &["commit", "--quiet", "-m", "large"]);
+            commit(project.top(), "large");
         }
-        let output = crossover(top)
-            .env("CARGO", cargo(top, "exit 0"))
-            .env("LD_PRELOAD", full_disk::library())
-            .env("FULL_AFTER", "8000")
-            .output()
-            .unwrap();
-        let said = printed(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        let mut ab = project.ab("");
+        let full = ab.env("LD_PRELOAD", full_disk::library());
+        let output = full.env("FULL_AFTER", "8000").output().unwrap();
         let named = format!(
             "{}: No space left on device (os error 28); name a folder with more room in TMPDIR",
-            top.join("tmp").display()
+            project.path("tmp").display()
         );
-        assert!(said.contains(&named), "{said}");
-        clean(top);
+        ended(&output, 2, &named);
+        clean(project.top());
     }
-}
-
-/// The second pair leaves no room for a third, and none for the files of the comparison.
-#[test]
-fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let fills = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
-    let slower = [("sort/100", 105.0), ("sum", 21.0)];
-    bundles(dir.path(), &BOTH, &slower, fills);
-    let output = compare(dir.path(), &["--pairs", "3", "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
-    let json = json(&output);
-    assert_eq!(json["classes"][0]["pairs"], 2, "{json:#}");
-    let text = text(&output.stderr);
-    for file in ["a3: ", "compare.html: "] {
-        assert!(
-            text.contains(file) && !text.contains("CRITERION_HOME"),
-            "{text}"
-        );
-    }
-    let log = fs::read_to_string(dir.path().join("log")).unwrap();
-    assert_eq!(log.lines().count(), 8);
 }

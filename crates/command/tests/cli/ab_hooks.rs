@@ -3,33 +3,26 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::ab::ends;
 use crate::printed::{ended, holds, printed, text};
-use crate::repositories::{self, alone, builds, executable, git, harness};
+use crate::repositories::{self, alone, builds, commit, crossover, executable, git, harness};
 
-/// What becomes of a comparison, by what its first build does.
-#[derive(Clone, Copy, Debug)]
-enum Fate {
-    Succeeds,
-    Fails,
-    Interrupted,
-    Killed,
-}
+/// What the first build of a comparison does, and the exit code of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fate(&'static str, &'static str);
 
-impl Fate {
-    /// What the build does, and what the comparison ends with.
-    fn build_and_code(self) -> (&'static str, &'static str) {
-        match self {
-            Fate::Succeeds => ("exit 0", "0\n"),
-            Fate::Fails => ("exit 1", "2\n"),
-            Fate::Interrupted => ("kill -INT $PPID; sleep 600", "130\n"),
-            Fate::Killed => ("kill -KILL $PPID; exit 0", "137\n"),
-        }
-    }
-}
+const SUCCEEDS: Fate = Fate("exit 0", "0\n");
+const FAILS: Fate = Fate("exit 1", "2\n");
+/// A child of the build would outlive both, and heeds no interrupt.
+const INTERRUPTED: Fate = Fate(
+    "trap '' INT; sleep 600 & echo $! > $made/left; kill -INT $PPID; wait; sleep 600",
+    "130\n",
+);
+const KILLED: Fate = Fate("kill -KILL $PPID; exit 0", "137\n");
 
 /// A folder with a repository in `main` and one more worktree in `linked`, which was made from a
 /// third and is on no branch. Hooks and logs lie beside them.
@@ -45,8 +38,7 @@ impl House {
         let main = this.path("main");
         repositories::repository(&main);
         fs::write(main.join("second"), "committed\n").unwrap();
-        git(&main, &["add", "second"]);
-        git(&main, &["commit", "--quiet", "-m", "second"]);
+        commit(&main, "second");
         fs::write(main.join("file"), "stashed\n").unwrap();
         git(&main, &["stash", "--quiet"]);
         git(&main, &["tag", "v1"]);
@@ -55,7 +47,7 @@ impl House {
         git(&this.path("third"), &[&add[..], &["../linked"]].concat());
         fs::create_dir_all(this.path("tmp")).unwrap();
         fs::create_dir_all(this.path("made")).unwrap();
-        this.cargo(fate.build_and_code().0);
+        this.cargo(fate.0);
         this.hooks();
         this
     }
@@ -124,7 +116,7 @@ state > $dir/made/after"#,
     /// Nothing of the user's changed while `ab` ran, no hook of theirs ran, and nothing is left.
     fn left_alone(&self, fate: Fate, way: &str) {
         let way = format!("{way}, {fate:?}: {}", self.made("output"));
-        assert_eq!(self.made("code"), fate.build_and_code().1, "{way}");
+        assert_eq!(self.made("code"), fate.1, "{way}");
         let before = self.made("before");
         for file in ["main/.git/index", "main/.git/refs/stash", "linked/file"] {
             assert!(before.contains(file), "{way}");
@@ -142,12 +134,16 @@ state > $dir/made/after"#,
                 "{way} {name}"
             );
         }
-        if let Fate::Killed = fate {
+        if fate == KILLED {
             assert_ne!(repositories::work_trees(self.dir.path()), 0, "{way}");
             // The next one clears up.
             self.cargo("exit 1");
             let output = self.ab(&self.path("main"), &[]);
             assert_eq!(output.status.code(), Some(2), "{way}{}", printed(&output));
+        }
+        if fate == INTERRUPTED {
+            assert!(self.made("output").contains("interrupted"), "{way}");
+            ends(self.made("left").trim());
         }
         assert_eq!(repositories::work_trees(self.dir.path()), 0, "{way}");
         let worktrees = git(&self.path("main"), &["worktree", "list"]);
@@ -156,24 +152,20 @@ state > $dir/made/after"#,
 
     /// `crossover ab` in a folder, outside a hook.
     fn ab(&self, cwd: &Path, environment: &[(&str, &str)]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
-        alone(&mut command)
-            .args(["ab", "--pairs", "1", "--budget", "0"])
-            .current_dir(cwd)
+        crossover(cwd)
+            .args(["--pairs", "1", "--budget", "0"])
             .env("TMPDIR", self.path("tmp"))
             .env("CARGO", self.path("made/cargo"))
             .envs(environment.iter().copied())
-            .env_remove("RUST_BACKTRACE")
-            .stdin(Stdio::null())
             .output()
             .unwrap()
     }
 
-    /// What the builds of both sides saw there.
+    /// What the builds of both sides saw there, and what `ab` printed as errors.
     fn seen(&self, cwd: &Path) -> String {
         let _ = fs::remove_file(self.path("made/seen"));
         let output = self.ab(cwd, &[]);
-        assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+        ended(&output, 0, "");
         self.made("seen") + &text(&output.stderr)
     }
 
@@ -186,8 +178,8 @@ state > $dir/made/after"#,
 #[test]
 fn a_commit_holds_what_was_staged() {
     for (place, fates) in [
-        ("main", [Fate::Succeeds, Fate::Killed].as_slice()),
-        ("linked", &[Fate::Succeeds, Fate::Fails, Fate::Interrupted]),
+        ("main", [SUCCEEDS, KILLED].as_slice()),
+        ("linked", &[SUCCEEDS, FAILS, INTERRUPTED]),
     ] {
         for &fate in fates {
             let house = House::new(fate);
@@ -203,7 +195,7 @@ fn a_commit_holds_what_was_staged() {
             assert_eq!(changed, "third\n\nA\tadded\nM\tfile\n", "{way}");
             assert_eq!(git(&top, &["show", "HEAD:file"]), "staged\n", "{way}");
             assert_eq!(git(&top, &["status", "--porcelain"]), " M file\n", "{way}");
-            if let Fate::Succeeds = fate {
+            if fate == SUCCEEDS {
                 // HEAD against the files as they lie in the work tree.
                 assert_eq!(
                     house.made("seen"),
@@ -216,51 +208,45 @@ fn a_commit_holds_what_was_staged() {
     }
 }
 
+/// A rebase is on no branch, the index of `commit -a` lies elsewhere, and git sets other variables for an
+/// alias.
 #[test]
-fn a_commit_of_all_changes_holds_them() {
-    let house = House::new(Fate::Succeeds);
-    let top = house.path("main");
-    fs::write(top.join("file"), "changed\n").unwrap();
-    fs::write(top.join("new"), "new\n").unwrap();
-    git(&top, &["commit", "--quiet", "-a", "-m", "third"]);
-    house.left_alone(Fate::Succeeds, "commit -a");
-    let changed = git(&top, &["show", "--format=%s", "--name-status", "HEAD"]);
+fn an_alias_a_rebase_and_a_commit_of_all_changes_go_on() {
+    let house = House::new(SUCCEEDS);
+    let (main, linked) = (house.path("main"), house.path("linked"));
+    let compare = house.path("made/compare").display().to_string();
+    let status = |top: &Path| git(top, &["status", "--porcelain"]);
+
+    git(&linked, &["config", "alias.judge", &format!("!{compare}")]);
+    fs::write(linked.join("file"), "staged\n").unwrap();
+    git(&linked, &["add", "file"]);
+    fs::create_dir(linked.join("below")).unwrap();
+    git(&linked.join("below"), &["judge"]);
+    house.left_alone(SUCCEEDS, "alias");
+    assert_eq!(status(&linked), "M  file\n");
+
+    git(&linked, &["reset", "--quiet", "--hard"]);
+    let head = git(&linked, &["rev-parse", "HEAD"]);
+    let rebase = ["rebase", "--quiet", "-x", &compare, "HEAD~1"];
+    git(&linked, &rebase);
+    house.left_alone(SUCCEEDS, "rebase");
+    assert_eq!(git(&linked, &["rev-parse", "HEAD"]), head);
+    assert_eq!(status(&linked), "");
+
+    fs::write(main.join("file"), "changed\n").unwrap();
+    fs::write(main.join("new"), "new\n").unwrap();
+    git(&main, &["commit", "--quiet", "-a", "-m", "third"]);
+    house.left_alone(SUCCEEDS, "commit -a");
+    let changed = git(&main, &["show", "--format=%s", "--name-status", "HEAD"]);
     assert_eq!(changed, "third\n\nM\tfile\n");
-    assert_eq!(git(&top, &["show", "HEAD:file"]), "changed\n");
-    assert_eq!(git(&top, &["status", "--porcelain"]), "?? new\n");
-    assert!(house.made("seen").contains("changed |  M file ?? new "));
-}
-
-#[test]
-fn a_rebase_goes_on() {
-    let house = House::new(Fate::Succeeds);
-    let top = house.path("linked");
-    let compare = house.path("made/compare");
-    let head = git(&top, &["rev-parse", "HEAD"]);
-    let rebase = ["rebase", "--quiet", "-x", compare.to_str().unwrap()];
-    git(&top, &[&rebase[..], &["HEAD~1"]].concat());
-    house.left_alone(Fate::Succeeds, "rebase");
-    assert_eq!(git(&top, &["rev-parse", "HEAD"]), head);
-    assert_eq!(git(&top, &["status", "--porcelain"]), "");
-}
-
-#[test]
-fn an_alias_leaves_the_index_alone() {
-    let house = House::new(Fate::Succeeds);
-    let top = house.path("linked");
-    let alias = format!("!{}", house.path("made/compare").display());
-    git(&top, &["config", "alias.judge", &alias]);
-    fs::write(top.join("file"), "staged\n").unwrap();
-    git(&top, &["add", "file"]);
-    fs::create_dir(top.join("below")).unwrap();
-    git(&top.join("below"), &["judge"]);
-    house.left_alone(Fate::Succeeds, "alias");
-    assert_eq!(git(&top, &["status", "--porcelain"]), "M  file\n");
+    assert_eq!(git(&main, &["show", "HEAD:file"]), "changed\n");
+    assert_eq!(status(&main), "?? new\n");
+    holds(&house.made("seen"), "changed |  M file ?? new ");
 }
 
 #[test]
 fn a_repository_of_another_user_needs_the_users_consent() {
-    let house = House::new(Fate::Succeeds);
+    let house = House::new(SUCCEEDS);
     let top = house.path("linked");
     // git's own tests pretend in this way.
     let foreign = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
@@ -275,13 +261,12 @@ fn a_repository_of_another_user_needs_the_users_consent() {
         ("GIT_CONFIG_KEY_0", "safe.directory"),
         ("GIT_CONFIG_VALUE_0", "*"),
     ];
-    let output = house.ab(&top, &consent);
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    ended(&house.ab(&top, &consent), 0, "");
 }
 
 #[test]
 fn submodules_are_compared_too() {
-    let house = House::new(Fate::Succeeds);
+    let house = House::new(SUCCEEDS);
     let (main, other) = (house.path("main"), house.path("other"));
     repositories::repository(&other);
     let local = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
@@ -316,81 +301,72 @@ fn submodules_are_compared_too() {
     assert_eq!(repositories::work_trees(house.dir.path()), 0);
 }
 
-/// Only the time of the index tells git that it must read such a file.
+/// A file that changed in the second of a commit, of which only the time of the index tells; one that the
+/// user has git take for unchanged; and a link and a pipe in place of a folder and a file.
 #[test]
-fn a_change_in_the_second_of_a_commit_is_compared() {
-    let house = House::new(Fate::Succeeds);
-    let main = house.path("main");
+fn the_work_tree_is_compared_as_it_is() {
+    let house = House::new(SUCCEEDS);
+    let (main, outside) = (house.path("main"), house.path("outside"));
     git(&main, &["config", "core.trustctime", "false"]);
+    for folder in [&outside, &main.join("folder")] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("deep"), "precious\n").unwrap();
+    }
+    fs::write(main.join("piped"), "committed\n").unwrap();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     for text in ["one\n", "two\n"] {
         fs::write(main.join("file"), text).unwrap();
         let file = fs::File::options().append(true).open(main.join("file"));
         file.unwrap().set_modified(later).unwrap();
         if text == "one\n" {
-            git(
-                &main,
-                &["commit", "--quiet", "--no-verify", "--all", "-m", "third"],
-            );
+            commit(&main, "third");
         }
     }
-    // A file that the user has git take for unchanged.
     git(&main, &["update-index", "--assume-unchanged", "second"]);
     fs::write(main.join("second"), "changed\n").unwrap();
-    holds(&house.seen(&main), "two |  M file  M second | third");
-}
-
-#[test]
-fn the_target_of_a_link_is_not_touched() {
-    let house = House::new(Fate::Succeeds);
-    let (main, outside) = (house.path("main"), house.path("outside"));
-    for folder in [&outside, &main.join("folder")] {
-        fs::create_dir(folder).unwrap();
-        fs::write(folder.join("deep"), "precious\n").unwrap();
-    }
-    git(&main, &["add", "folder"]);
-    git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
     fs::remove_dir_all(main.join("folder")).unwrap();
     std::os::unix::fs::symlink(&outside, main.join("folder")).unwrap();
+    fs::remove_file(main.join("piped")).unwrap();
+    nix::unistd::mkfifo(&main.join("piped"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let seen = house.seen(&main);
-    holds(&seen, "committed |  D folder/deep ?? folder ");
+    holds(
+        &seen,
+        "two |  M file  D folder/deep  M second ?? folder | third",
+    );
+    holds(&seen, "note: what git could not read above is as in HEAD");
     let deep = fs::read_to_string(outside.join("deep")).unwrap();
     assert_eq!(deep, "precious\n");
 }
 
 #[test]
 fn repositories_of_all_kinds_are_compared() {
-    let house = House::new(Fate::Succeeds);
+    let house = House::new(SUCCEEDS);
     let main = house.path("main");
     git(&main, &["config", "uploadpack.allowFilter", "true"]);
     git(&main, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     fs::create_dir(main.join("folder")).unwrap();
     fs::write(main.join("folder/deep"), "committed\n").unwrap();
-    git(&main, &["add", "folder"]);
-    git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
+    commit(&main, "third");
     git(&main, &["tag", "v2"]);
     let url = format!("file://{}", main.display());
-    let clone = |name: &str, options: &[&str]| {
+    let clone = |name: &str, option: &str| {
         let path = house.path(name);
-        let end = [&url, path.to_str().unwrap()];
-        git(
-            house.dir.path(),
-            &[&["clone", "--quiet"], options, &end[..]].concat(),
-        );
+        let to = path.to_str().unwrap();
+        git(house.dir.path(), &["clone", "--quiet", option, &url, to]);
         path
     };
-    let bare = clone("bare", &["--bare"]);
+    let bare = clone("bare", "--bare");
     git(&bare, &["worktree", "add", "--quiet", "../of-bare", "HEAD"]);
-    let sparse = clone("sparse", &[]);
+    let sparse = clone("sparse", "--no-local");
     git(
         &sparse,
         &["sparse-checkout", "set", "--no-cone", "file", ".gitignore"],
     );
     assert!(!sparse.join("folder").exists());
     let places = [
-        clone("shallow", &["--depth", "1"]),
-        clone("partial", &["--filter=blob:none"]),
-        clone("with \"quotes\" \\ and #\nlines", &[]),
+        clone("shallow", "--depth=1"),
+        clone("partial", "--filter=blob:none"),
+        clone("with \"quotes\" \\ and #\nlines", "--no-local"),
         house.path("of-bare"),
         sparse,
     ];
@@ -411,8 +387,7 @@ fn repositories_of_all_kinds_are_compared() {
     holds(&printed(&output), "make a first commit");
     fs::write(sha256.join("file"), "committed\n").unwrap();
     fs::write(sha256.join(".gitignore"), "target*\n").unwrap();
-    git(&sha256, &["add", "."]);
-    git(&sha256, &["commit", "--quiet", "-m", "first"]);
+    commit(&sha256, "first");
     assert!(house.seen(&sha256).starts_with("committed | | first | \n"));
     let output = house.ab(&bare, &[]);
     ended(&output, 2, "must be run in a work tree");
@@ -422,40 +397,34 @@ fn repositories_of_all_kinds_are_compared() {
 /// may write the index, which a hook's git holds.
 #[test]
 fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
-    let house = House::new(Fate::Succeeds);
+    let dir = tempfile::tempdir().unwrap();
+    let [hooks, own, none] = ["hooks", "own", "none"].map(|name| dir.path().join(name));
+    fs::create_dir(&none).unwrap();
+    repositories::repository(&hooks);
+    repositories::repository(&own);
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build.rs");
-    let build = house.path("made/build");
-    let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
-        .args(["--edition", "2024", source, "-o"])
-        .arg(&build)
-        .status()
-        .unwrap();
-    assert!(built.success());
-    let hooks = house.path("main/.git");
+    let build = dir.path().join("build");
+    let mut rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"));
+    let rustc = rustc.args(["--edition", "2024", source, "-o"]).arg(&build);
+    assert!(rustc.status().unwrap().success());
     let run = |dir: &Path| {
         let mut command = Command::new(&build);
         alone(&mut command)
             .current_dir(dir)
-            .env("GIT_DIR", &hooks)
-            .env("GIT_INDEX_FILE", hooks.join("index"));
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", printed(&output));
-        text(&output.stdout)
+            .env("GIT_DIR", hooks.join(".git"))
+            .env("GIT_INDEX_FILE", hooks.join(".git/index"));
+        ended(&command.output().unwrap(), 0, "")
     };
-    let other = house.path("other");
-    repositories::repository(&other);
-    let commit = git(&other, &["rev-parse", "HEAD"]);
     // Written again: the index does not know it as unchanged.
-    fs::write(other.join("file"), "committed\n").unwrap();
-    let index = fs::read(other.join(".git/index")).unwrap();
-    let stamped = run(&other);
+    fs::write(own.join("file"), "committed\n").unwrap();
+    let index = fs::read(own.join(".git/index")).unwrap();
+    let stamped = run(&own);
+    let commit = git(&own, &["rev-parse", "HEAD"]);
     let want = format!(
         "cargo::rustc-env=CROSSOVER_COMMIT={commit}cargo::rustc-env=CROSSOVER_DIRTY=false\n"
     );
     assert!(stamped.ends_with(&want), "{stamped}");
-    assert_eq!(fs::read(other.join(".git/index")).unwrap(), index);
-    let none = house.path("none");
-    fs::create_dir(&none).unwrap();
+    assert_eq!(fs::read(own.join(".git/index")).unwrap(), index);
     let stamped = run(&none);
     assert!(!stamped.contains("CROSSOVER_COMMIT"), "{stamped}");
 }

@@ -7,6 +7,8 @@ use crossover::model::{Cpu, Environment, GpuInfo};
 use crossover::model::{DeviceState, RunRecord, SCHEMA, Sidecar};
 use crossover::timing::Clock;
 use crossover_results::store::planted;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 /// One benchmark to write.
@@ -14,8 +16,6 @@ use serde_json::json;
 pub(crate) struct Result {
     pub(crate) id: String,
     pub(crate) ns: f64,
-    /// Spread of the samples, as a fraction.
-    pub(crate) spread: f64,
     pub(crate) seed: u64,
     pub(crate) clock: Option<Clock>,
     pub(crate) throttled: bool,
@@ -26,7 +26,6 @@ impl Result {
         Self {
             id: id.to_owned(),
             ns,
-            spread: 0.0005,
             seed,
             clock: Some(Clock::EventsGated),
             throttled: false,
@@ -47,28 +46,20 @@ pub(crate) fn folder(root: &Path, baseline: &str, id: &str) -> PathBuf {
 /// Writes a result of the run that [`suite`] names after its baseline.
 pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
     let dir = folder(root, baseline, &result.id);
-    // SplitMix64, the sum of four for a bell.
-    let mut state = result.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut uniform = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    };
-    let mut bell = || (0..4).map(|_| uniform()).sum::<f64>() - 2.0;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(result.seed);
+    // The sum of four for a bell.
+    let mut bell = || (0..4).map(|_| random.random::<f64>()).sum::<f64>() - 2.0;
     let iters: Vec<f64> = (1..=30).map(|i| f64::from(i * 10)).collect();
     let times: Vec<f64> = iters
         .iter()
-        .map(|n| n * result.ns * (1.0 + result.spread * bell() * 1.7))
+        .map(|n| n * result.ns * (1.0 + 0.00085 * bell()))
         .collect();
     let sidecar = result.clock.map(|clock| Sidecar {
         device_state: Some(DeviceState {
             sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
-            throttle_reasons: Some(if result.throttled {
-                vec!["sw_thermal_slowdown".to_owned()]
-            } else {
-                Vec::new()
+            throttle_reasons: Some(match result.throttled {
+                true => vec!["sw_thermal_slowdown".to_owned()],
+                false => Vec::new(),
             }),
         }),
         run: format!("run-{baseline}"),

@@ -1,15 +1,108 @@
-//! Small repositories, and a `crossover ab` that builds nothing, for tests of the command.
+//! Planted repositories and bundles, whose benchmarks are shell scripts, for tests of `crossover ab`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::compare::compared;
 use crate::printed::{printed, text};
 
-/// Writes an executable `run` to a folder.
-pub(crate) fn script(dir: &Path, body: &str) {
-    executable(&dir.join("run"), body);
+pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
+
+/// Options for one pair of processes of each benchmark, compared as JSON.
+pub(crate) const ONE_PAIR: &str = "--json --pairs 1 --budget 0";
+
+/// A repository with one commit of `file`, which a stand-in for cargo builds to benchmarks in shell.
+pub(crate) struct Project(TempDir);
+
+impl Project {
+    /// See [`harness`].
+    pub(crate) fn new(benchmarks: &[(&str, f64)], body: &str) -> Self {
+        let this = Self(tempfile::tempdir().unwrap());
+        repository(this.top());
+        let bench = this.path("target-bench/run");
+        harness(&bench, &this.ran(), benchmarks, body);
+        this.cargo(&builds(&bench));
+        this
+    }
+
+    pub(crate) fn top(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.top().join(name)
+    }
+
+    /// The log of what ran.
+    pub(crate) fn ran(&self) -> PathBuf {
+        self.path("target-ran")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Stands in for cargo with this build, and describes no workspace.
+    pub(crate) fn cargo(&self, build: &str) {
+        let body = format!("[ \"$1\" != metadata ]\n{build}");
+        executable(&self.path("target-bin/cargo"), &body);
+    }
+
+    /// `crossover ab` with the stand-in for cargo.
+    pub(crate) fn ab(&self, options: &str) -> Command {
+        let mut command = crossover(self.top());
+        command
+            .args(options.split_whitespace())
+            .env("CARGO", self.path("target-bin/cargo"));
+        command
+    }
+}
+
+/// Bundles `old` and `fresh`, and the log of what ran.
+pub(crate) struct Bundles(TempDir);
+
+impl Bundles {
+    /// See [`harness`]. What `old` prints and leaves must not matter.
+    pub(crate) fn new(old: &[(&str, f64)], fresh: &[(&str, f64)], body_of_fresh: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let noise = "echo noise on standard output; echo more >&2";
+        harness(&dir.path().join("old/run"), &log, old, noise);
+        harness(&dir.path().join("fresh/run"), &log, fresh, body_of_fresh);
+        Self(dir)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.dir().join(name)).unwrap()
+    }
+
+    /// Replaces a text in the script of a side.
+    pub(crate) fn replace(&self, side: &str, text: &str, by: &str) {
+        let run = self.dir().join(side).join("run");
+        let script = fs::read_to_string(&run).unwrap();
+        assert!(script.contains(text));
+        fs::write(run, script.replace(text, by)).unwrap();
+    }
+
+    pub(crate) fn ab(&self, options: &str) -> Output {
+        let mut command = crossover(self.dir());
+        command.args(["old", "fresh"]);
+        command.args(options.split_whitespace()).output().unwrap()
+    }
+
+    /// The comparison, which ends with this code.
+    pub(crate) fn compared(&self, options: &str, code: i32) -> Value {
+        compared(&self.ab(&format!("--json {options}")), code)
+    }
 }
 
 pub(crate) fn executable(path: &Path, body: &str) {
@@ -24,9 +117,12 @@ pub(crate) fn crossover(cwd: &Path) -> Command {
         .arg("ab")
         .current_dir(cwd)
         .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUST_BACKTRACE")
         // Work trees go where the test can see that they are gone.
         .env("TMPDIR", cwd.join("tmp"))
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     fs::create_dir_all(cwd.join("tmp")).unwrap();
     command
 }
@@ -60,14 +156,19 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     text(&output.stdout)
 }
 
+/// Commits all changes and new files, without hooks.
+pub(crate) fn commit(dir: &Path, message: &str) {
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "--quiet", "--no-verify", "-m", message]);
+}
+
 /// A repository with one commit and nothing that cargo could build.
 pub(crate) fn repository(dir: &Path) {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(".gitignore"), "target*\ntmp\n/a\n").unwrap();
     fs::write(dir.join("file"), "committed\n").unwrap();
     git(dir, &["init", "--quiet"]);
-    git(dir, &["add", "."]);
-    git(dir, &["commit", "--quiet", "-m", "first"]);
+    commit(dir, "first");
 }
 
 /// No worktree but the first, and nothing in the temporary folder.
@@ -81,29 +182,19 @@ pub(crate) fn work_trees(dir: &Path) -> usize {
     fs::read_dir(dir.join("tmp")).unwrap().count()
 }
 
-/// Stands in for cargo, and describes no workspace.
-pub(crate) fn cargo(dir: &Path, body: &str) -> PathBuf {
-    let bin = dir.join("target-bin");
-    script(&bin, &format!("[ \"$1\" != metadata ]\n{body}"));
-    bin.join("run")
-}
-
 /// A bench executable as Criterion has them, in shell: it lists and runs `benchmarks`, each a name
-/// and its time in nanoseconds, and logs what it runs behind the name of its folder. `$id` is the
-/// benchmark in `body`, which comes before its result.
+/// and its time in nanoseconds, and logs what it runs behind the name of its folder. `body` comes
+/// before a result; it knows the benchmark as `$id` and the log as `$log`.
 pub(crate) fn harness(path: &Path, log: &Path, benchmarks: &[(&str, f64)], body: &str) {
     let cases: String = benchmarks
         .iter()
         .map(|(id, ns)| format!("'{id}') ns={ns};;\n"))
         .collect();
-    let ids = benchmarks
-        .iter()
-        .map(|(id, _)| format!("'{id}'"))
-        .collect::<Vec<_>>();
+    let ids = benchmarks.iter().map(|(id, _)| format!("'{id}'"));
     executable(
         path,
         &format!(
-            r#"filter=. list=
+            r#"log={log} filter=. list=
 while [ $# -gt 0 ]; do
   case "$1" in
     bench|--bench|--noplot) ;;
@@ -119,7 +210,7 @@ for id in {ids}; do
   if [ "$list" ]; then echo "$id: benchmark"; continue; fi
   case $id in
 {cases}  esac
-  echo "$(basename "$(dirname "$0")") $id" >> {log}
+  echo "$(basename "$(dirname "$0")") $id" >> $log
 {body}
   dir=$CRITERION_HOME/$(echo "$id" | tr ':?' '__')/new
   mkdir -p "$dir"
@@ -130,7 +221,7 @@ for id in {ids}; do
     printf "{{\"iters\":[%s],\"times\":[%s]}}", substr(n, 2), substr(t, 2)
   }}' > "$dir/sample.json"
 done"#,
-            ids = ids.join(" "),
+            ids = Vec::from_iter(ids).join(" "),
             log = log.display(),
         ),
     );

@@ -8,25 +8,16 @@ use tempfile::TempDir;
 use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
-use crate::suite::confirm::questions::{OpenQuestions, Question};
+use crate::suite::confirm::questions::{OpenQuestions, Question, mark_wide};
 use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
-use crossover_results::analysis::answer::confirmations::of_confirmations;
-use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
 use crossover_system::interrupt;
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
 /// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
 const APART: Duration = Duration::from_secs(40);
-/// More processes than wanted are asked where an interval is still wider than this: as a factor in
-/// size, and in speedup.
-const USEFUL: (f64, f64) = (1.5, 1.6);
-/// Processes that a question is put to where the GPU's times are those of another machine. They
-/// cannot be measured again here, so more processes would tell more of this CPU than of the answer;
-/// the interval of the median is that of so few.
-const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 /// No more processes than wanted are asked once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
@@ -125,7 +116,7 @@ impl Confirming {
         loop {
             let mut open = self.short_of_processes();
             if !open.contains(&true) && when == When::AfterGroups && self.may_go_on() {
-                open = too_wide(&self.asking.questions);
+                open = self.asking.questions.iter().map(|q| q.is_wide).collect();
             }
             let over = !open.contains(&true) || interrupt::signal().is_some();
             if over || !self.ask_one(&open) {
@@ -148,7 +139,7 @@ impl Confirming {
     pub(in crate::suite) fn to_come(&self) -> Duration {
         let questions = self.asking.questions.iter();
         let wanted =
-            questions.map(|question| self.wanted_of(question).saturating_sub(question.put));
+            questions.map(|question| question.wanted(self.wanted).saturating_sub(question.put));
         self.each() * wanted.max().unwrap_or(0) as u32
     }
 
@@ -166,15 +157,8 @@ impl Confirming {
     fn short_of_processes(&self) -> Vec<bool> {
         let questions = self.asking.questions.iter();
         questions
-            .map(|question| question.put < self.wanted_of(question))
+            .map(|question| question.put < question.wanted(self.wanted))
             .collect()
-    }
-
-    fn wanted_of(&self, question: &Question) -> usize {
-        match &question.gpu_times {
-            Some(_) => self.wanted.min(OF_ANOTHER_GPU),
-            None => self.wanted,
-        }
     }
 
     /// Puts the open questions to one process; false where it fails.
@@ -225,6 +209,7 @@ impl Confirming {
             question.put += 1;
             question.asked.processes.extend(paired_times);
         }
+        mark_wide(&mut self.asking.questions);
         true
     }
 
@@ -274,29 +259,6 @@ impl Confirming {
             .cloned()
             .collect()
     }
-}
-
-/// Which questions have an interval that is too wide to be of use.
-fn too_wide(questions: &[Question]) -> Vec<bool> {
-    let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
-    let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
-    of_confirmations(&asked)
-        .into_iter()
-        .zip(questions)
-        .map(|(answer, question)| {
-            // A question that no process could answer is not asked again, and more processes would
-            // not tell more of another machine's GPU.
-            !question.asked.processes.is_empty()
-                && question.gpu_times.is_none()
-                && answer.is_none_or(|answer| {
-                    let size = match answer.for_good() {
-                        Some(change) => is_wide((change.low, change.high), USEFUL.0),
-                        None => answer.answer == Answer::Undecided,
-                    };
-                    size || is_wide(answer.speedup_interval, USEFUL.1)
-                })
-        })
-        .collect()
 }
 
 /// What one process answers to a question; `None` where a time is missing.

@@ -144,6 +144,10 @@ impl TakingTurns {
                     true => 0,
                     false => side.iterations.div_ceil(8),
                 };
+                if is_warm_soon && side.iterations == iterations {
+                    // It is a sample like those that follow.
+                    side.samples.push(iteration);
+                }
                 return Ok(());
             }
             side.iterations *= 4;

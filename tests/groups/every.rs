@@ -8,11 +8,11 @@ use std::rc::Rc;
 use crossover::device::Gpu;
 use libtest_mimic::{Failed, Trial};
 
-use crate::suite;
+use crate::groups;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (at, group) in suite::groups().iter().enumerate() {
+    for (at, group) in groups().iter().enumerate() {
         let contradictions = group.contradictions();
         let name = format!("{}/does_not_contradict_itself", group.name());
         trials.push(Trial::test(name, move || match contradictions.first() {
@@ -46,7 +46,7 @@ fn verify(group: usize, function: &str, on_gpu: bool) -> Result<(), Failed> {
         })?),
         false => None,
     };
-    let absent = suite::groups()[group].verify(function, gpu.as_ref())?;
+    let absent = groups()[group].verify(function, gpu.as_ref())?;
     for reason in absent {
         println!("left out: {reason}");
     }

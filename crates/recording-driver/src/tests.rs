@@ -7,11 +7,13 @@ use crate::fault::code;
 use crate::launch::Shape;
 use crate::state::{Answer, State};
 
-/// A kernel without parameters.
+/// A kernel without parameters, and one with an address.
 const IMAGE: &str = "\
 crossover-image
 source test.cu
 kernel 1024 k
+kernel 1024 fill
+param 8 float *
 end
 ";
 
@@ -24,17 +26,18 @@ pub(crate) fn opened() -> (State, u64) {
     (state, stream)
 }
 
-/// Launches a kernel without parameters.
-fn launched(state: &mut State, stream: u64) {
+/// Launches a kernel with an address, which `k` does not take.
+fn launched(state: &mut State, kernel: &str, address: u64, stream: u64) -> Answer {
     let module = state.load_module(IMAGE).unwrap();
-    let function = state.function(module, "k").unwrap();
+    let function = state.function(module, kernel).unwrap();
     let shape = Shape {
         grid: [1; 3],
         block: [1; 3],
         shared: 0,
     };
-    // SAFETY: the kernel has no parameters.
-    unsafe { state.launch(function, shape, stream, std::ptr::null()) }.unwrap();
+    let arguments = [(&raw const address).cast()];
+    // SAFETY: the kernels have at most this parameter.
+    unsafe { state.launch(function, shape, stream, arguments.as_ptr()) }
 }
 
 /// Copies eight bytes.
@@ -103,6 +106,36 @@ fn a_set_that_changes_nothing_is_left_out_and_none_else() {
 }
 
 #[test]
+fn a_forbidden_address_is_named() {
+    let (mut state, _) = opened();
+    let d1 = state.allocate(4096).unwrap();
+    assert!(state.memory.check(d1, 4096).is_ok());
+    assert!(state.memory.check(d1 + 4095, 1).is_ok());
+    let host = &raw const state as u64;
+    for (address, bytes, why) in [
+        (d1 + 4, 4096, "4096 B at d1+0x4 end 4 B past d1 of 4096 B"),
+        (d1 + 4096, 4, "d1+0x1000 is used on the device"),
+        (host, 4, "ordinary memory of the host is used on the device"),
+    ] {
+        let fault = state.memory.check(address, bytes).unwrap_err();
+        assert!(fault.corrupts);
+        assert_eq!(fault.why, why);
+    }
+}
+
+#[test]
+fn a_kernel_that_gets_freed_memory_is_named() {
+    let (mut state, stream) = opened();
+    let d1 = state.allocate(8).unwrap();
+    launched(&mut state, "fill", d1, stream).unwrap();
+    state.free(d1).unwrap();
+    let fault = launched(&mut state, "fill", d1, stream).unwrap_err();
+    assert!(fault.corrupts);
+    let why = "argument 1 of fill: d1 (freed) is used after it was freed";
+    assert_eq!(fault.why, why);
+}
+
+#[test]
 fn a_waiting_call_invalidates_a_capture() {
     let waits: [fn(&mut State, u64) -> Answer; 3] = [
         |state, stream| state.synchronize_stream(stream),
@@ -128,7 +161,7 @@ fn a_stream_that_joined_must_be_waited_for() {
     state.begin_capture(stream_1).unwrap();
     state.record(event, stream_1).unwrap();
     state.wait_event(stream_2, event).unwrap();
-    launched(&mut state, stream_2);
+    launched(&mut state, "k", 0, stream_2).unwrap();
     let waited = state.synchronize_event(event).unwrap_err();
     assert_eq!(waited.code, code::CAPTURED_EVENT);
     let other = state.end_capture(stream_2).unwrap_err();

@@ -1,19 +1,12 @@
 //! The rows on a real device: the same library passes their calls through to the real driver and its
 //! libraries, and what it writes down is compared with what the recording driver writes.
-//!
-//! | variable | what it names |
-//! | --- | --- |
-//! | `RECORDED_REAL` | the real libraries, with colons between |
-//! | `RECORDED_OUT` | a folder for the texts |
-//! | `RECORDED_GOLDEN` | where the golden texts lie, if not in the sources |
+//! `RECORDED_REAL` names the real libraries, with colons between.
 
-use std::fs;
 use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::golden::{Section, known, recorded};
+use crate::golden::{Section, difference, known, recorded};
 use crate::stand_in::StandIn;
 use crate::suite;
 use crate::text::text;
@@ -23,65 +16,55 @@ use crate::text::text;
 const DECIDED: [&str; 5] = ["tile ", "stages ", "pieces ", "workspace ", "grid ("];
 
 pub(crate) fn with_a_real_driver() {
-    let variable = |name| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
-    let (real, out) = (
-        variable("RECORDED_REAL"),
-        PathBuf::from(variable("RECORDED_OUT")),
-    );
+    let real = std::env::var("RECORDED_REAL").expect("RECORDED_REAL names the real libraries");
     let groups: Vec<&str> = suite::groups().iter().map(|group| group.name()).collect();
     let differences = |group: &str| {
-        catch_unwind(|| both(group, &real, &out))
-            .unwrap_or_else(|_| format!("{group} did not run to its end\n"))
+        catch_unwind(|| both(group, &real))
+            .unwrap_or_else(|_| vec![format!("{group} did not run to its end")])
     };
-    let differences: String = groups.into_par_iter().map(differences).collect();
-    assert!(differences.is_empty(), "{differences}");
+    let differences: Vec<String> = groups.into_par_iter().flat_map(differences).collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Runs the rows of a group on both drivers, and says what differs.
-fn both(group: &str, real: &str, out: &Path) -> String {
+/// Runs the rows of a group on both drivers, and returns the first line of each that differs.
+fn both(group: &str, real: &str) -> Vec<String> {
     let mut sections = known(group);
     if group == "cold_start" {
         // All rows are phases of the same processes.
         sections.truncate(1);
     }
-    let passing = || StandIn::passing_to(real);
-    let mut passed = recorded(&passing(), group, &sections);
-    let calibrated = |(passed, known): (&Section, &Section)| known.lacks(passed).is_some();
-    if passed.iter().zip(&sections).any(calibrated) {
-        passed = recorded(&passing(), group, &passed);
+    let mut passed = recorded(&StandIn::passing_to(real), group, &sections);
+    let chosen = |sections: &[Section]| -> Vec<_> {
+        sections
+            .iter()
+            .map(|section| section.chosen.clone())
+            .collect()
+    };
+    if chosen(&passed) != chosen(&sections) {
+        // What was calibrated is handed over.
+        passed = recorded(&StandIn::passing_to(real), group, &passed);
     }
-    fs::write(out.join(format!("{group}.txt")), text(group, &passed)).expect("there is room");
     let recorded = recorded(&StandIn::new(), group, &sections);
-    let both = recorded.iter().zip(&passed);
-    both.filter_map(|(recorded, passed)| difference(recorded, passed))
+    let told = |section: &Section| text(group, &[masked(section)]);
+    (recorded.iter().zip(&passed))
+        .filter_map(|(recorded, passed)| match passed.failure.as_str() {
+            "" => difference(&told(recorded), &told(passed)),
+            failure => Some(format!("{}: {failure}", passed.name)),
+        })
         .collect()
 }
 
-/// The first line that differs; what follows is shifted, or a consequence.
-fn difference(recorded: &Section, passed: &Section) -> Option<String> {
-    let name = &passed.name;
-    if !passed.failure.is_empty() {
-        return Some(format!("{name}: {}\n", passed.failure));
-    }
-    let [here, there] = [recorded, passed].map(|section| -> Vec<String> {
-        let lines = section.phases.iter();
-        let lines = lines.flat_map(|phase| [&phase.name].into_iter().chain(&phase.lines));
-        lines.map(|line| masked(line)).collect()
-    });
-    let at = (0..here.len().max(there.len())).find(|&at| here.get(at) != there.get(at))?;
-    let told = |line: Option<&String>| line.map_or("nothing", |line| line).to_owned();
-    let (here, there) = (told(here.get(at)), told(there.get(at)));
-    Some(format!("{name}:\n  - {here}\n  + {there}\n"))
-}
-
-/// The line without what the device decides.
-fn masked(line: &str) -> String {
-    let mut line = line.to_owned();
-    for word in DECIDED {
-        if let Some((before, after)) = line.split_once(word) {
-            let after = after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
-            line = format!("{before}{word}{after}");
+/// The section without what the device decides.
+fn masked(section: &Section) -> Section {
+    let mut section = section.clone();
+    section.chosen.clear();
+    for line in section.phases.iter_mut().flat_map(|phase| &mut phase.lines) {
+        for word in DECIDED {
+            if let Some((before, after)) = line.split_once(word) {
+                let after = after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
+                *line = format!("{before}{word}{after}");
+            }
         }
     }
-    line
+    section
 }

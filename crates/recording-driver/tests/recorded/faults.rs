@@ -9,29 +9,23 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use crossover::device::Gpu;
-use crossover::model::{Residency, Verified};
+use crossover::model::{Allocator, CopyDirection, Cost, Residency, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::Clock;
 use crossover::workload::matmul::precision::{self, Format, Precision};
 use crossover::workload::matmul::{self, Shaped};
-use crossover::workload::memory::{self, Memory};
-use crossover::workload::nested_sine::{self, NestedSine};
-use crossover::workload::transfer::{self, Transfer};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
+use crossover::workload::{memory, nested_sine, transfer};
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::source::Source;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::str::ParallelString;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use walkdir::WalkDir;
 
-use crate::stand_in::{StandIn, mark, said};
+use crate::stand_in::{StandIn, expect, mark, said};
 
 /// Out of memory, a launch that failed (which stays), a device that is unavailable, not ready, unknown.
 const ERRORS: [i32; 5] = [2, 719, 46, 600, 999];
-
-/// A run that takes longer hangs.
-const HANGS: &str = "120";
 
 // ---- the run ----
 
@@ -39,46 +33,46 @@ type Made = Result<Box<dyn Routine>, RoutineError>;
 
 /// A routine that says which phase of a benchmark it is in.
 struct Marked {
-    routine: Option<Box<dyn Routine>>,
+    routine: Box<dyn Routine>,
     verified: bool,
-}
-
-impl Marked {
-    fn routine(&mut self) -> &mut dyn Routine {
-        &mut **self.routine.as_mut().expect("until it is dropped")
-    }
+    _end: End,
 }
 
 impl Routine for Marked {
     fn poison(&mut self) -> Result<(), RoutineError> {
         mark("verification");
         self.verified = false;
-        self.routine().poison()
+        self.routine.poison()
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
         if std::mem::take(&mut self.verified) {
             mark("sampling");
         }
-        self.routine().run()
+        self.routine.run()
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         self.verified = true;
-        self.routine().check()
+        self.routine.check()
     }
 
     fn launches(&self) -> u32 {
-        self.routine
-            .as_ref()
-            .map_or(1, |routine| routine.launches())
+        self.routine.launches()
     }
 }
 
 impl Drop for Marked {
     fn drop(&mut self) {
         mark("drop");
-        self.routine = None;
+    }
+}
+
+/// Is dropped after the routine.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
         mark("between benchmarks");
     }
 }
@@ -86,66 +80,62 @@ impl Drop for Marked {
 fn row<W: 'static>(
     name: &'static str,
     clock: Clock,
-    make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Made + 'static,
+    make: fn(&Rc<Gpu>, &Rc<W>) -> Made,
 ) -> Implementation<W> {
     Implementation::gpu(name, clock, move |gpu, problem| {
         mark("set-up");
-        let routine = Some(make(gpu, problem)?);
-        let verified = false;
-        Ok(Box::new(Marked { routine, verified }) as Box<dyn Routine>)
+        Ok(Box::new(Marked {
+            routine: make(gpu, problem)?,
+            verified: false,
+            _end: End,
+        }) as Box<dyn Routine>)
     })
 }
 
 fn group<W: Workload>(name: &'static str, size: u64) -> Group<W> {
     let sizes = Sizes::new([size], [size], [size]);
-    Group::new(name, sizes, None, |_| crossover::model::Cost::default())
+    Group::new(name, sizes, None, |_| Cost::default())
 }
 
 /// Rows that together call most of the driver and of its libraries.
 fn groups() -> Vec<AnyGroup> {
-    let copied = |routine: Implementation<NestedSine>| routine.data(Residency::Pinned);
+    let pinned = row("pinned", Clock::Wall, |gpu, problem| {
+        nested_sine::gpu::from_host(gpu, problem, HostMemory::Pinned)
+    });
     let sine = group("sine", 64)
         .with(Implementation::cpu("std", nested_sine::cpu::std))
         .with(row("fused", Clock::EventsGated, nested_sine::gpu::fused))
         .with(row("graph", Clock::Events, nested_sine::gpu::graph))
-        .with(copied(row("pinned", Clock::Wall, |gpu, problem| {
-            nested_sine::gpu::from_host(gpu, problem, HostMemory::Pinned)
-        })));
+        .with(pinned.data(Residency::Pinned));
     let product = group::<Shaped<Precision>>("product", 64)
-        .with(row(
-            "cublas",
-            Clock::EventsCold,
-            |gpu, problem: &Rc<Shaped<Precision>>| matmul::gpu::cublas(gpu, problem.matmul()),
-        ))
-        .with(row(
-            "fp8",
-            Clock::Submit,
-            |gpu, problem: &Rc<Shaped<Precision>>| {
-                precision::product(gpu, problem.matmul(), Format::Fp8)
-            },
-        ));
-    let memory = group::<Memory>("allocation", 4096)
+        .with(row("cublas", Clock::EventsCold, |gpu, problem| {
+            matmul::gpu::cublas(gpu, problem.matmul())
+        }))
+        .with(row("fp8", Clock::Submit, |gpu, problem| {
+            precision::product(gpu, problem.matmul(), Format::Fp8)
+        }));
+    let memory = group("allocation", 4096)
         .with(row("pool", Clock::Wall, |gpu, problem| {
-            memory::allocation(gpu, problem, crossover::model::Allocator::MallocAsyncKept)
+            memory::allocation(gpu, problem, Allocator::MallocAsyncKept)
         }))
         .with(row("malloc", Clock::Wall, |gpu, problem| {
-            memory::allocation(gpu, problem, crossover::model::Allocator::Malloc)
+            memory::allocation(gpu, problem, Allocator::Malloc)
         }));
-    let copy = |name, memory: HostMemory| {
-        row(name, Clock::Wall, move |gpu, problem| {
-            transfer::copy(
-                gpu,
-                problem,
-                crossover::model::CopyDirection::ToDevice,
-                memory,
-                1,
-            )
-        })
-        .data(memory)
-    };
-    let copies = group::<Transfer>("copies", 1024)
-        .with(copy("pinned", HostMemory::Pinned))
-        .with(copy("ordinary", HostMemory::Pageable));
+    let pinned = row("pinned", Clock::Wall, |gpu, problem| {
+        transfer::copy(gpu, problem, CopyDirection::ToDevice, HostMemory::Pinned, 1)
+    });
+    let ordinary = row("ordinary", Clock::Wall, |gpu, problem| {
+        transfer::copy(
+            gpu,
+            problem,
+            CopyDirection::ToDevice,
+            HostMemory::Pageable,
+            1,
+        )
+    });
+    let copies = group("copies", 1024)
+        .with(pinned.data(HostMemory::Pinned))
+        .with(ordinary.data(HostMemory::Pageable));
     vec![sine.into(), product.into(), memory.into(), copies.into()]
 }
 
@@ -161,6 +151,8 @@ pub(crate) fn run() -> ExitCode {
 struct Bench {
     stand_in: StandIn,
     device: PathBuf,
+    /// The ids of its results.
+    ids: BTreeSet<String>,
     /// Calls by phase and function.
     calls: BTreeMap<(String, String), u64>,
 }
@@ -168,24 +160,24 @@ struct Bench {
 struct Ended {
     code: Option<i32>,
     said: String,
-    results: TempDir,
+    /// The folder with its results.
+    folder: TempDir,
 }
 
 impl Bench {
     fn new() -> Self {
         let stand_in = StandIn::new();
         let device = stand_in.small_h200();
+        let (ids, calls) = (BTreeSet::new(), BTreeMap::new());
         let mut bench = Self {
             stand_in,
             device,
-            calls: BTreeMap::new(),
+            ids,
+            calls,
         };
         let calls = bench.stand_in.folder().join("calls");
-        let root = bench.stand_in.folder().join("criterion");
-        let mut command = bench.command(&root);
-        let output = command.env("RECORDING_DRIVER_CALLS", &calls).output();
-        let output = output.expect("this executable runs");
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let mut command = bench.command(bench.stand_in.folder());
+        expect(command.env("RECORDING_DRIVER_CALLS", &calls), 0);
         let text = fs::read_to_string(calls).expect("the driver has written it");
         bench.calls = (text.lines())
             .map(|line| {
@@ -195,61 +187,57 @@ impl Bench {
                 ((phase, function), next().parse().expect("a count"))
             })
             .collect();
+        bench.ids = sound(bench.stand_in.folder());
+        assert_eq!(bench.ids.len(), 10, "{:?}", bench.ids);
         bench
     }
 
-    fn command(&self, root: &Path) -> Command {
-        let this = self
-            .stand_in
-            .command("faults", self.device.to_str().expect("a path"));
-        let mut command = Command::new("timeout");
-        command
-            .args(["--signal=KILL", HANGS])
-            .arg(this.get_program());
+    /// A run with its results in a folder.
+    fn command(&self, folder: &Path) -> Command {
+        let device = self.device.to_str().expect("a path");
+        let mut command = self.stand_in.command("faults", device);
         // With Criterion's own lines a benchmark has its line before it begins: what fails is at that line.
         command.args(["--bench", "--quick", "--noplot", "--verbose"]);
         command.args(["--warm-up-time", "0.01", "--measurement-time", "0.01"]);
-        for (name, value) in this.get_envs() {
-            command.env(name, value.expect("all are set"));
-        }
-        command.env("CRITERION_HOME", root);
+        command.env("CRITERION_HOME", folder.join("criterion"));
         command
     }
 
     /// A run over the results of the sound one.
     fn with(&self, fault: &str) -> Ended {
-        let results = tempfile::tempdir().expect("a folder of its own");
-        let root = results.path().join("criterion");
-        copy(&self.stand_in.folder().join("criterion"), &root);
-        let output = self
-            .command(&root)
-            .env("RECORDING_DRIVER_FAULTS", fault)
-            .output();
+        let folder = tempfile::tempdir().expect("a folder of its own");
+        let results = self.stand_in.folder().join("criterion");
+        let copied = Command::new("cp")
+            .arg("-r")
+            .args([&results, folder.path()])
+            .status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        let mut command = self.command(folder.path());
+        let output = command.env("RECORDING_DRIVER_FAULTS", fault).output();
         let output = output.expect("this executable runs");
         Ended {
             code: output.status.code(),
             said: said(&output),
-            results,
+            folder,
         }
     }
+}
+
+/// The ids of the results that have a sidecar of the same samples.
+fn sound(folder: &Path) -> BTreeSet<String> {
+    let results = Baseline::read(&Source {
+        root: folder.join("criterion"),
+        baseline: "new".to_owned(),
+        label: String::new(),
+    });
+    let results = results.results.into_iter();
+    let sound = results.filter(|(_, sampled)| sampled.sidecar.is_some());
+    sound.map(|(id, _)| id).collect()
 }
 
 fn bench() -> &'static Bench {
     static BENCH: OnceLock<Bench> = OnceLock::new();
     BENCH.get_or_init(Bench::new)
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in WalkDir::new(from)
-        .into_iter()
-        .map(|entry| entry.expect("it is there"))
-    {
-        let to = to.join(entry.path().strip_prefix(from).expect("it is in there"));
-        match entry.file_type().is_dir() {
-            true => fs::create_dir_all(to).expect("a new folder"),
-            false => drop(fs::copy(entry.path(), to).expect("there is room")),
-        }
-    }
 }
 
 impl Ended {
@@ -280,23 +268,9 @@ impl Ended {
 
     /// A result of before that is gone, or whose samples are not those that its sidecar is of.
     fn torn(&self) -> Option<String> {
-        let before = bench().stand_in.folder().join("criterion");
-        let files = WalkDir::new(&before).into_iter().flatten();
-        let samples = files.filter(|file| file.file_name() == "sample.json");
-        let folders = samples.filter_map(|file| {
-            let folder = file.path().parent()?;
-            folder.strip_prefix(&before).ok().map(Path::to_owned)
-        });
-        let whole = |folder: &PathBuf| {
-            let folder = self.results.path().join("criterion").join(folder);
-            let sidecar = fs::read(folder.join("crossover.json")).ok()?;
-            let sidecar: Value = serde_json::from_slice(&sidecar).ok()?;
-            let digest = Sha256::digest(fs::read(folder.join("sample.json")).ok()?);
-            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            (sidecar["samples_sha256"] == digest).then_some(())
-        };
-        let torn = { folders }.find(|folder| whole(folder).is_none())?;
-        Some(format!("{} is not whole any more", torn.display()))
+        let now = sound(self.folder.path());
+        let torn = bench().ids.difference(&now).next()?;
+        Some(format!("{torn} is not whole any more"))
     }
 }
 
@@ -359,8 +333,8 @@ fn failing(fault: &str) -> Option<String> {
 /// before anything and later, one that was never there, and a call that nothing follows.
 const SELECTED: &str = "\
 cuInit:1:46:opening | 1 | cuInit failed: CUDA_ERROR_DEVICE_UNAVAILABLE | error: the selected GPU
-cuMemAllocAsync:1:2:set-up | 1 | FAILED sine/gpu/fused/64: | cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY
-cuLaunchKernel:40:719:sampling | 1 | FAILED sine/gpu/fused/64: cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED | LOST
+cuMemAllocAsync:1:2:set-up | 1 | FAILED sine/gpu/fused/64: | cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY | GiB of device memory are free: end the process that holds the rest
+cuLaunchKernel:4:719:sampling | 1 | FAILED sine/gpu/fused/64: cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED | LOST
 cuStreamSynchronize:2:999:verification | 1 | FAILED sine/gpu/fused/64: | cuStreamSynchronize failed: CUDA_ERROR_UNKNOWN
 cuEventSynchronize:1:600:sampling | 1 | FAILED sine/gpu/fused/64: cuEventSynchronize failed: CUDA_ERROR_NOT_READY
 cuMemFreeAsync:3:999:drop | 1 | FAILED sine/gpu/fused/64: an earlier CUDA call failed: CUDA_ERROR_UNKNOWN

@@ -15,13 +15,18 @@ fn fold(lines: Vec<Line>) -> Vec<String> {
     let mut told = Vec::new();
     let mut rest = &lines[..];
     while !rest.is_empty() {
-        let Some(Repeat { lines, times, .. }) = best(rest) else {
+        let Some((length, times)) = best(rest) else {
             told.push(rest[0].text());
             rest = &rest[1..];
             continue;
         };
-        rest = &rest[times * lines.len()..];
-        let block = fold(lines);
+        let (first, second) = (&rest[..length], &rest[length..2 * length]);
+        let with_steps = first.iter().zip(second).map(|(a, b)| a.with_steps(b));
+        let block = match first == second {
+            true => fold(first.to_vec()),
+            false => fold(with_steps.collect()),
+        };
+        rest = &rest[times * length..];
         match &block[..] {
             [line] => told.push(format!("{times} times: {line}")),
             _ => {
@@ -33,57 +38,27 @@ fn fold(lines: Vec<Line>) -> Vec<String> {
     told
 }
 
-/// A block at the beginning of some lines that repeats.
-struct Repeat {
-    /// The first block, with the steps of its numbers.
-    lines: Vec<Line>,
-    times: usize,
-    /// Lines that need not be told.
-    saved: usize,
-}
-
-/// The shortest block of those that save most lines.
-fn best(lines: &[Line]) -> Option<Repeat> {
-    let mut best: Option<Repeat> = None;
+/// The length of the block at the beginning of some lines that saves most of them when it is told
+/// once, and how often it repeats.
+fn best(lines: &[Line]) -> Option<(usize, usize)> {
+    let (mut best, mut most) = (None, 0);
     for length in 1..=LONGEST.min(lines.len() / 2) {
-        for has_steps in [false, true] {
-            let times = repeats(lines, length, has_steps);
-            if times < if has_steps { FEWEST_STEPS } else { 2 } {
-                continue;
-            }
-            let saved = (times * length).saturating_sub(length + usize::from(length > 1));
-            if saved > best.as_ref().map_or(0, |best| best.saved) {
-                let (first, second) = (lines[..length].iter(), &lines[length..]);
-                let lines = match has_steps {
-                    false => first.cloned().collect(),
-                    true => first.zip(second).map(|(a, b)| a.with_steps(b)).collect(),
-                };
-                best = Some(Repeat {
-                    lines,
-                    times,
-                    saved,
-                });
-            }
+        let blocks: Vec<&[Line]> = lines.chunks_exact(length).collect();
+        let fewest = match blocks[0] == blocks[1] {
+            true => 2,
+            false => FEWEST_STEPS,
+        };
+        let is_next = |&at: &usize| {
+            let mut lines = blocks[0].iter().zip(blocks[1]).zip(blocks[at]);
+            lines.all(|((first, second), line)| line.follows(first, second, at as i128))
+        };
+        let times = 1 + (1..blocks.len()).take_while(is_next).count();
+        let saved = (times * length).saturating_sub(length + usize::from(length > 1));
+        if times >= fewest && saved > most {
+            (best, most) = (Some((length, times)), saved);
         }
     }
     best
-}
-
-/// How often the block of the first lines repeats, as it is or by equal steps.
-fn repeats(lines: &[Line], length: usize, has_steps: bool) -> usize {
-    let mut blocks = lines.chunks_exact(length);
-    let (Some(first), Some(second)) = (blocks.next(), blocks.next()) else {
-        return 1;
-    };
-    let is_next = |(times, block): &(usize, &[Line])| {
-        let mut lines = first.iter().zip(second).zip(*block);
-        lines.all(|((first, second), line)| match has_steps {
-            false => line == first,
-            true => line.follows(first, second, *times as i128),
-        })
-    };
-    let following = [second].into_iter().chain(blocks);
-    1 + (1..).zip(following).take_while(is_next).count()
 }
 
 /// A line, taken apart at its numbers.
@@ -183,23 +158,19 @@ impl Number {
     /// The number that a text begins with: decimal, hexadecimal, or with digits behind a point.
     fn first_of(text: &str) -> Self {
         let sign = text.len() - text.trim_start_matches(['-', '+']).len();
-        let hexadecimal = text[sign..].strip_prefix("0x");
-        let end_of = |digits: &str, is_digit: fn(char) -> bool| {
-            let end = digits.find(|c| !is_digit(c)).unwrap_or(digits.len());
-            text.len() - digits.len() + end
+        let (start, radix) = match text[sign..].starts_with("0x") {
+            true => (sign + 2, 16),
+            false => (sign, 10),
         };
-        let (end, value) = match hexadecimal {
-            Some(digits) => {
-                let end = end_of(digits, |c| c.is_ascii_hexdigit());
-                (end, i128::from_str_radix(&text[sign + 2..end], 16))
-            }
-            None => {
-                let end = end_of(&text[sign..], |c| c.is_ascii_digit() || c == '.');
-                (end, text[..end].parse())
-            }
+        let is_digit = |c: char| c.is_digit(radix) || radix == 10 && c == '.';
+        let rest = text[start..].trim_start_matches(is_digit);
+        let text = &text[..text.len() - rest.len()];
+        let value = match radix {
+            16 => i128::from_str_radix(&text[start..], 16),
+            _ => text.parse(),
         };
         Self {
-            text: text[..end].to_owned(),
+            text: text.to_owned(),
             value: value.ok(),
         }
     }

@@ -5,19 +5,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::Source;
-use crossover::timing::Launch;
-use crossover::timing::cudarc::driver::DevicePtr;
 
-use crate::stand_in::{StandIn, mark, restart_names, said};
+use crate::stand_in::{mark, restart_names};
 use crate::suite;
-
-static FILL: Source = Source {
-    name: "fill.cu",
-    text: "extern \"C\" __global__ void fill(float *x, float value, unsigned int n) {}",
-    options: &[],
-    oldest: (7, 5),
-};
 
 /// What the process that was started again does: runs each row that its arguments name, as
 /// `group/function/size`, with the choices that follow it, as `choice = candidate`.
@@ -63,30 +53,4 @@ pub(crate) fn run() -> ExitCode {
     }
     mark("after all rows");
     ExitCode::SUCCESS
-}
-
-/// What the process that was started again does: uses memory that was freed.
-pub(crate) fn corrupt() -> ExitCode {
-    let gpu = Gpu::open(0).expect("the recording driver opens");
-    let y = gpu.alloc::<f32>(16).expect("there is room");
-    let (address, _) = y.device_ptr(gpu.stream());
-    let fill = gpu.function(&FILL, "fill").expect("the kernel compiles");
-    let launch = Launch::new(fill, (1, 1, 1), (16, 1, 1));
-    let launch = launch.arg::<u64>(address).arg(1.0f32).arg(16u32);
-    drop(y);
-    // SAFETY: none; this is what must not be done.
-    let launched = unsafe { launch.launch(gpu.stream()) };
-    println!("went on with {launched:?}");
-    ExitCode::SUCCESS
-}
-
-pub(crate) fn corrupted() {
-    let stand_in = StandIn::new();
-    let output = stand_in.command("corrupts", "h200").output();
-    let output = output.expect("this executable runs");
-    let said = said(&output);
-    assert!(!output.status.success(), "{said}");
-    let sentence = "the recording driver ends the process at cuLaunchKernel: argument 1 of fill: \
-                    d1 (freed) is used after it was freed";
-    assert!(said.contains(sentence), "{said}");
 }

@@ -23,6 +23,9 @@ const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 /// Says what a process that was started again is to do.
 pub(crate) const TASK: &str = "RECORDED_TASK";
 
+/// Seconds after which a process that was started again hangs, and is killed.
+const HANGS: &str = "300";
+
 /// How much the virtual clock varies, in millionths.
 pub(crate) const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 
@@ -78,7 +81,9 @@ impl StandIn {
 
     /// This executable again, with `task` to do on `device`.
     pub(crate) fn command(&self, task: &str, device: &str) -> Command {
-        let mut command = Command::new(std::env::current_exe().expect("as above"));
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", HANGS]);
+        command.arg(std::env::current_exe().expect("as above"));
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
         let path = format!("{}:{others}", self.folder.path().display());
         command
@@ -129,25 +134,27 @@ pub(crate) fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Begins a part of the log, and a phase for faults. Call this in a process that was started again.
+/// A function of the recording driver. Call it in a process that was started again.
+///
+/// # Safety
+/// `F` is the type of the function.
+unsafe fn exported<F: Copy>(name: &[u8]) -> F {
+    // SAFETY: the caller's promise.
+    let function = unsafe { sys::culib().get::<F>(name) };
+    *function.expect("the recording driver is loaded")
+}
+
+/// Begins a part of the log, and a phase for faults.
 pub(crate) fn mark(text: &str) {
     let text = CString::new(text).expect("a mark without zeros");
+    let name = b"crossover_recording_driver_mark\0";
     // SAFETY: the recording driver exports the function so; the text lives through the call.
-    unsafe {
-        let mark = sys::culib()
-            .get::<unsafe extern "C" fn(*const c_char)>(b"crossover_recording_driver_mark\0")
-            .expect("the recording driver is loaded");
-        mark(text.as_ptr());
-    }
+    unsafe { exported::<unsafe extern "C" fn(*const c_char)>(name)(text.as_ptr()) }
 }
 
 /// Lets names begin at 1 again, so that those of a row do not depend on what came before it.
 pub(crate) fn restart_names() {
+    let name = b"crossover_recording_driver_restart_names\0";
     // SAFETY: as in `mark`.
-    unsafe {
-        let restart = sys::culib()
-            .get::<unsafe extern "C" fn()>(b"crossover_recording_driver_restart_names\0")
-            .expect("the recording driver is loaded");
-        restart();
-    }
+    unsafe { exported::<unsafe extern "C" fn()>(name)() }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::fold::folded;
-use crate::golden::{Phase, Section};
+use crate::golden::Section;
 
 const HEAD: &str = "\
 What each GPU row asks of the driver, a line per call, from set-up to drop. d1, pinned1 and the like
@@ -36,40 +36,28 @@ pub(crate) fn text(group: &str, sections: &[Section]) -> String {
     let lines: Vec<Vec<String>> = sections.iter().map(lines).collect();
     let mut handed_over = BTreeMap::new();
     for (at, section) in sections.iter().enumerate() {
-        let told = told(&lines[at], &lines[..at]);
-        let base = told.base.map(|base| format!("{AS}{}", sections[base].name));
+        let (base, told) = told(&lines[at], &lines[..at]);
+        let base = base.map(|base| format!("{AS}{}", sections[base].name));
         let _ = writeln!(text, "\n## {}{}", section.name, base.unwrap_or_default());
         for (choice, candidate) in &section.chosen {
             if handed_over.insert(choice, candidate) != Some(candidate) {
                 let _ = writeln!(text, "{CHOSEN}{choice} = {candidate}");
             }
         }
-        for line in told.lines {
+        for line in told {
             let _ = writeln!(text, "{line}");
         }
     }
     text
 }
 
-/// How a section is written.
-struct Told {
-    /// The section that the lines are edits of.
-    base: Option<usize>,
-    lines: Vec<String>,
-}
-
-/// As few lines as may be.
-fn told(lines: &[String], before: &[Vec<String>]) -> Told {
-    let in_full = Told {
-        base: None,
-        lines: lines.to_vec(),
-    };
-    let as_edits = before.iter().enumerate().map(|(base, before)| Told {
-        base: Some(base),
-        lines: edits(before, lines),
-    });
+/// As few lines as may be, and the section that they are edits of.
+fn told(lines: &[String], before: &[Vec<String>]) -> (Option<usize>, Vec<String>) {
+    let in_full = (None, lines.to_vec());
+    let before = before.iter().enumerate();
+    let as_edits = before.map(|(base, before)| (Some(base), edits(before, lines)));
     let all = [in_full].into_iter().chain(as_edits);
-    all.min_by_key(|told| told.lines.len())
+    all.min_by_key(|(_, lines)| lines.len())
         .expect("at least in full")
 }
 
@@ -168,34 +156,4 @@ pub(crate) fn sections(text: &str) -> Vec<Section> {
         }
     }
     sections
-}
-
-/// Lines in place of others, new ones, and lines that are gone.
-pub(crate) fn tells_what_differs() {
-    let section = |name: &str, set_up: &[&str]| {
-        let mut section = Section::new(name.to_owned(), BTreeMap::new());
-        let iteration = ["launch", "wait"].as_slice();
-        let phases = [
-            ("set-up", set_up),
-            ("first run", iteration),
-            (ITERATION, iteration),
-        ];
-        section.phases = Vec::from(phases.map(|(name, lines)| Phase {
-            name: name.to_owned(),
-            lines: lines.iter().map(|&line| line.to_owned()).collect(),
-        }));
-        section
-    };
-    let written = [
-        section("gpu/a/1", &["a", "b", "c", "d", "e"]),
-        section("gpu/b/1", &["a", "x", "c", "e", "e1", "e2", "e3"]),
-        section("gpu/c/1", &["b", "c", "d", "e"]),
-    ];
-    let text = text("group", &written);
-    let told = text.split_once("\n## gpu/b/1").expect("a heading").1;
-    assert_eq!(
-        told,
-        ": as gpu/a/1\n3 =   x\n5 -\n6 +   3 times: e1{+1}\n\n## gpu/c/1: as gpu/a/1\n2 -\n"
-    );
-    assert!(text.contains("first run:\n  (an iteration)\niteration:\n  launch\n  wait\n"));
 }

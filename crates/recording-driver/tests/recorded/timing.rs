@@ -1,6 +1,6 @@
 //! The timing crate and Criterion: the wrong thing tried, and the sentence seen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -11,11 +11,15 @@ use crossover_timing::{
 };
 use crossover_words::clock_file::stored_clock;
 
-use crate::stand_in::{StandIn, expect};
+use crate::stand_in::{StandIn, VARIATION, expect, mark};
 
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
 mod cheats;
+
+/// Of the H200's description: an empty kernel, and what the host needs to launch one.
+const KERNEL: f64 = 1_400.0;
+const LAUNCH: f64 = 2_500.0;
 
 /// How long the kernel on the second stream takes.
 const SPUN: Duration = Duration::from_millis(1);
@@ -71,7 +75,31 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             .measurement_time(Duration::from_millis(5))
             .bench_function(name, f);
     };
+    let measured = |name: &str, time: &CudaTime, clock, iterations| -> Result<(), TimingError> {
+        mark(name);
+        println!("{name}: {}", time.measure(clock, iterations, 1, launch)?);
+        Ok(())
+    };
     match task {
+        "known" => {
+            measured("load", &time, Clock::EventsGated, 1)?;
+            measured("events", &time, Clock::Events, 1_000)?;
+            measured("gated", &time, Clock::EventsGated, 1_000)?;
+            measured("cold", &time, Clock::EventsCold, 10)?;
+            measured("two gated", &time, Clock::EventsGated, 2)?;
+            measured("submit", &time, Clock::Submit, 300)?;
+            measured("wall", &time, Clock::Wall, 3)?;
+            time.ignore_other_streams(false);
+            measured("alone", &time, Clock::EventsGated, 2)?;
+            time.ignore_other_streams(true);
+            mark("the gate waits for the routine");
+            let error = time.measure(Clock::EventsGated, 2, 1, waits);
+            assert!(matches!(error, Err(TimingError::GateTimeout { .. })));
+            measured("after", &time, Clock::EventsGated, 10)?;
+            let ungated = CudaTime::on_stream(&stream, GateMode::Off)?;
+            measured("without a gate", &ungated, Clock::EventsGated, 10)?;
+            mark("drop");
+        }
         "plain" | "off" | "required" => bench("k", &mut |b| b.iter_gated(&time, 1, launch)),
         "fewer" => bench("k", &mut |b| b.iter_gated(&time, 1, twice)),
         "more" => bench("k", &mut |b| b.iter_gated(&time, 3, launch)),
@@ -137,11 +165,6 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             let time = unsafe { CudaTime::on_raw_stream(0, raw, GateMode::Auto) }?;
             let ns = time.measure(Clock::EventsGated, 100, 1, launch)? / 100.0;
             println!("raw {}", (1_000.0..2_000.0).contains(&ns));
-        }
-        "cold" => {
-            let mut inputs = time.rotating(8 << 20, |_| stream.alloc_zeros::<u8>(8 << 20))?;
-            println!("copies {}", inputs.copies().len());
-            time.measure(Clock::EventsCold, 3, 1, launch)?;
         }
         "cheats" => cheats::all(&time)?,
         other => return Err(format!("no task is called {other}").into()),
@@ -247,36 +270,14 @@ pub(crate) fn raw() {
     assert!(said.contains("raw true"), "{said}");
 }
 
-/// Each clock is stored and reads the virtual time.
+/// Each clock is stored.
 pub(crate) fn stored() {
     let stand_in = StandIn::new();
     let said = well(&stand_in, "clocks");
     let constant = "on events-cold, whose iterations have an event pair each, and 1.";
     assert_eq!(said.matches(constant).count(), 1, "{said}");
-    // Of the H200's description: a launch takes 2,500 ns of the host, an empty kernel 1,400, give or
-    // take 1 %. Criterion's own `iter` counts a batch from its first launch on.
-    for (benchmark, clock, each, more) in [
-        ("events", None, 2_500.0..=2_500.0, 1_414.0),
-        ("cold", Some(Clock::EventsCold), 1_386.0..=1_414.0, 0.0),
-    ] {
-        assert_eq!(self::clock(&stand_in, benchmark), clock, "{benchmark}");
-        let sample = stand_in.folder().join("criterion").join(benchmark);
-        let sample = std::fs::read(sample.join("new/sample.json")).unwrap();
-        let sample: serde_json::Value = serde_json::from_slice(&sample).unwrap();
-        let numbers = |of: &str| sample[of].as_array().unwrap().clone().into_iter();
-        for (n, time) in numbers("iters").zip(numbers("times")) {
-            let (n, time) = (n.as_f64().unwrap(), time.as_f64().unwrap());
-            // An elapsed time is a float of milliseconds.
-            let (least, most) = (
-                each.start() * n * 0.999_99,
-                each.end() * n * 1.000_01 + more,
-            );
-            assert!(
-                (least..=most).contains(&time),
-                "{benchmark}: {n} in {time} ns"
-            );
-        }
-    }
+    assert_eq!(clock(&stand_in, "events"), None);
+    assert_eq!(clock(&stand_in, "cold"), Some(Clock::EventsCold));
     assert_eq!(clock(&stand_in, "submit"), Some(Clock::Submit));
 }
 
@@ -306,16 +307,64 @@ pub(crate) fn guarded() {
     print!("{}", well(&StandIn::new(), "cheats"));
 }
 
-/// The flush resets persisting lines before it writes.
-pub(crate) fn flush() {
+/// The clocks read the driver's virtual time, with the gate, the records and the waits in order.
+pub(crate) fn known() {
     let stand_in = StandIn::new();
     let mut command = stand_in.logged("timing", "h200");
-    let said = expect(command.arg("cold"), 0);
-    // 1 + 2 · 60 MB over 8 MiB, on the H200 that the driver describes.
-    assert!(said.contains("copies 16"), "{said}");
-    let (_, lines) = stand_in.phases().remove(0);
-    let resets = |line: &&String| line.contains("persisting");
-    assert_eq!(lines.iter().filter(resets).count(), 3, "{lines:?}");
-    let at = lines.iter().position(|line| resets(&line)).unwrap();
-    assert!(lines[at + 1].contains("set "), "{}", lines[at + 1]);
+    // A host that is slow to wait would repeat a sample.
+    let said = expect(command.arg("known").env(VARIATION, "0"), 0);
+    for (name, nanoseconds) in [
+        ("events", 1_000.0 * LAUNCH + KERNEL),
+        ("gated", 1_000.0 * KERNEL),
+        ("cold", 10.0 * KERNEL),
+        ("two gated", 2.0 * KERNEL),
+        ("after", 10.0 * KERNEL),
+        ("without a gate", 10.0 * LAUNCH + KERNEL),
+    ] {
+        let mut lines = said.lines();
+        let read = lines.find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let read: f64 = read.unwrap().parse().unwrap();
+        // An elapsed time is a float of milliseconds.
+        let error = (read / nanoseconds - 1.0).abs();
+        assert!(error < 1e-6, "{name}: {read} ns and not {nanoseconds}");
+    }
+    let phases: BTreeMap<_, _> = stand_in.phases().into_iter().collect();
+    let empty = "launch crossover_empty grid (1,1,1) block (1,1,1) shared 0 on s1 ()";
+    let gate =
+        "launch crossover_gate grid (1,1,1) block (1,1,1) shared 0 on s1 (pinned1, 5000000000)";
+    let gated = |start: &str, end: &str| {
+        let [start_line, end_line] = [start, end].map(|event| format!("record {event} on s1"));
+        let wait = format!("wait for {end}");
+        [gate, &start_line, empty, empty, &end_line, &wait].map(str::to_owned)
+    };
+    assert_eq!(phases["two gated"], gated("e1", "e2"));
+    // Other streams are looked at outside of the window.
+    let alone = &phases["alone"];
+    assert_eq!(alone[..6], gated("e2", "e1"));
+    assert_eq!(alone[6], "wait for the context");
+    // The pool of events gives them out in turns.
+    let cold = [
+        "reset the persisting lines of the L2 cache",
+        "set 125829120 B of d1 to 0x00 on s1",
+        gate,
+        "record e2 on s1",
+        empty,
+        "record e1 on s1",
+        "wait for e1",
+    ];
+    let lines = &phases["cold"];
+    assert_eq!(lines.iter().filter(|line| *line == cold[1]).count(), 10);
+    assert_eq!(lines[lines.len() - cold.len()..], cold);
+    // The queue is emptied before each of two even batches and after the last, and not in between.
+    let waits: Vec<usize> = (phases["submit"].iter().enumerate())
+        .filter(|(_, line)| *line == "wait for s1")
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(waits, [0, 151, 302]);
+    assert_eq!(
+        phases["wall"],
+        ["wait for s1", empty, empty, empty, "wait for s1"]
+    );
+    let is_left = |line: &String| line.contains("the context ends with");
+    assert!(!phases["drop"].iter().any(is_left), "{:?}", phases["drop"]);
 }

@@ -1,11 +1,10 @@
 //! Whole runs of the suite's own groups, from the bench executable to the page.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::stand_in::{StandIn, TASK, VARIATION, expect};
+use crate::stand_in::{StandIn, expect};
 
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
@@ -67,20 +66,16 @@ pub(crate) fn page() {
     assert_eq!(fs::read_to_string(&readme).expect("it is there"), text);
 }
 
-/// Other cards run what they can, and say what they cannot.
-pub(crate) fn cards() {
-    let run = |device: &str, profile: &str, filter: &str| {
-        let stand_in = StandIn::new();
+/// A card or a library that cannot do everything has the rest of the rows, and a reason for each that
+/// is left out.
+pub(crate) fn incomplete() {
+    let run = |stand_in: StandIn, device: &str, profile: &str, filter: &str| {
         let mut command = stand_in.command("bench", device);
-        expect(
-            command
-                .args(["--test", filter])
-                .env("CROSSOVER_PROFILE", profile),
-            0,
-        )
+        command.env("CROSSOVER_PROFILE", profile);
+        expect(command.args(["--test", filter]), 0)
     };
     let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine)/gpu/.*/1024)$";
-    let said = run("t4", "quick", filter);
+    let said = run(StandIn::new(), "t4", "quick", filter);
     for sentence in [
         "skipped precision/gpu/bf16/256: Tesla T4 (compute capability 7.5) has no BF16 tensor cores",
         "skipped precision/gpu/fp8/256: Tesla T4 (compute capability 7.5) has no FP8 tensor cores",
@@ -89,22 +84,14 @@ pub(crate) fn cards() {
     }
     let ran = said.matches("Success").count();
     assert!(ran > 15, "{ran} have run: {said}");
-    let said = run(
-        "little_memory",
-        "default",
-        "nested_sine/gpu/fused/(1024|268435456)$",
-    );
+    let filter = "nested_sine/gpu/fused/(1024|268435456)$";
+    let said = run(StandIn::new(), "little_memory", "default", filter);
     let skipped = "skipped nested_sine/gpu/fused/268435456: needs 2.0 GiB of device memory";
     assert!(said.contains(skipped), "{said}");
     assert_eq!(said.matches("Success").count(), 1, "{said}");
-}
-
-/// A library that is not there is a reason to leave its rows out.
-pub(crate) fn without_cufft() {
     let stand_in = StandIn::new();
     fs::remove_file(stand_in.folder().join("libcufft.so")).expect("a link");
-    let mut command = stand_in.command("bench", "h200");
-    let said = expect(command.args(["--bench", "--test", "fft/gpu/cufft/64$"]), 0);
+    let said = run(stand_in, "h200", "quick", "fft/gpu/cufft/64$");
     let absent = "skipped fft/gpu/cufft/64: cuFFT was not found; install the CUDA toolkit's cuFFT";
     assert!(said.contains(absent), "{said}");
 }
@@ -128,44 +115,6 @@ pub(crate) fn confirmed() {
     for process in processes {
         let ns = process[0]["gpu_ns"].as_f64().expect("a time");
         assert!((7_920.0..=8_250.0).contains(&ns), "{ns} ns");
-    }
-}
-
-/// `ab` lets two processes take turns, and sees that they are the same.
-pub(crate) fn in_turns() {
-    let stand_in = StandIn::new();
-    let exe = std::env::current_exe().expect("this executable has a path");
-    // Samples that are all the same on both sides would be one measurement under two names.
-    for (side, variation) in [("a", 3_000), ("b", 4_000)] {
-        let run = stand_in.folder().join(side).join("run");
-        fs::create_dir(run.parent().expect("a folder")).expect("a new folder");
-        let script = format!(
-            "#!/bin/sh\nshift\n{VARIATION}={variation} {TASK}=bench exec '{}' --bench \"$@\"\n",
-            exe.display()
-        );
-        fs::write(&run, script).expect("a new file");
-        fs::set_permissions(&run, PermissionsExt::from_mode(0o755)).expect("it is our own");
-    }
-    let mut command = stand_in.command("crossover", "little_memory");
-    command
-        .current_dir(stand_in.folder())
-        .args(["ab", "a", "b", "--pairs", "1", "--budget", "0"]);
-    let rows = "nested_sine/gpu/(fused-gated|graph-gated)/1024$";
-    expect(command.args(["--results", "results", "--", rows]), 0);
-    let results = fs::read_dir(stand_in.folder().join("results")).expect("a folder");
-    let kept = results
-        .flatten()
-        .find(|kept| kept.path().is_dir())
-        .expect("a run");
-    let compared = fs::read(kept.path().join("compare.json")).expect("it is there");
-    let compared: Value = serde_json::from_slice(&compared).expect("JSON");
-    let benchmarks = compared["benchmarks"].as_array().expect("a list");
-    assert_eq!(benchmarks.len(), 2, "{compared:#}");
-    for benchmark in benchmarks {
-        let ratio = benchmark["ratio"].as_f64();
-        let ratio = ratio.unwrap_or_else(|| panic!("no ratio: {benchmark:#}"));
-        assert!((0.99..1.01).contains(&ratio), "{benchmark:#}");
-        assert_eq!(benchmark["base_samples"], benchmark["new_samples"]);
     }
 }
 

@@ -7,11 +7,11 @@ use crossover::device::kernel::{Cubin, Source};
 use crossover::device::libraries;
 use crossover::machine::CEILINGS;
 
-use crate::suite;
+use crate::groups;
 
 /// The sources of every group and that of the machine's limits, each once.
 fn sources() -> Vec<&'static Source> {
-    let mut sources: Vec<&Source> = suite::groups()
+    let mut sources: Vec<&Source> = groups()
         .iter()
         .flat_map(|group| group.kernels())
         .copied()

@@ -1,6 +1,7 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    output::survive_a_full_disk(1, || run(groups))
+    run(groups)
 }
 
 fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
@@ -86,15 +87,17 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let finished = suite.run();
     let mut code = finished.close();
     if let Some((results, (root, out))) = finished.results() {
-        // Results are on disk already: what fails here is said and loses nothing.
-        match write::of_results(results, root, out, &Options::default()) {
-            Ok(written) => println!("\n{written}"),
-            Err(error) => {
-                let error = visible_lines(&error.to_string());
-                eprintln!("error: no report was written: {error}");
-                if code == ExitCode::SUCCESS {
-                    code = ExitCode::FAILURE;
-                }
+        // Results are on disk already: what fails here loses nothing.
+        let written = write::of_results(results, root, out, &Options::default());
+        let printed = (written.map_err(|error| format!("no report was written: {error}")))
+            .and_then(|written| {
+                let printed = writeln!(io::stdout(), "\n{written}");
+                printed.map_err(|error| format!("standard output could not be written: {error}"))
+            });
+        if let Err(error) = printed {
+            eprintln!("error: {}", visible_lines(&error));
+            if code == ExitCode::SUCCESS {
+                code = ExitCode::FAILURE;
             }
         }
     }

@@ -3,14 +3,6 @@
 //!
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
-/// Standard error where a bar may be the last line: it goes before anything else is printed.
-macro_rules! eprintln {
-    ($($text:tt)*) => {{
-        $crate::suite::progress::clear();
-        std::eprintln!($($text)*);
-    }};
-}
-
 mod account;
 pub(crate) mod arguments;
 mod bench;
@@ -31,6 +23,7 @@ pub(crate) mod progress;
 mod run;
 mod sampler;
 pub(crate) mod sampling_plan;
+mod state;
 pub(crate) mod turns;
 mod verify;
 

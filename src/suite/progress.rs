@@ -1,9 +1,6 @@
-//! How far a run is: a line for each benchmark, with its time and the time that is left, and a bar
-//! where a terminal shows it.
+//! How far a run is: a line for each benchmark, with its time and the time that is left.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::suite::criterion_lines::Hidden;
@@ -12,19 +9,6 @@ use crossover_words::units;
 
 /// Number of benchmarks after which the time left is estimated from them.
 const ENOUGH: usize = 3;
-
-/// Columns of the bar.
-const BAR: usize = 24;
-
-/// Whether the last line of the terminal is a bar.
-static IS_DRAWN: AtomicBool = AtomicBool::new(false);
-
-/// Takes the bar away before something else is printed.
-pub(super) fn clear() {
-    if IS_DRAWN.swap(false, Ordering::Relaxed) {
-        eprint!("\r\x1b[2K");
-    }
-}
 
 /// Counts benchmarks, and says where the run is.
 #[derive(Default)]
@@ -40,14 +24,12 @@ pub(super) struct Progress {
     /// Criterion's lines, where they are kept out of standard output: then each benchmark has a line
     /// here once it is measured, and else one before it begins.
     criterion: Option<Hidden>,
-    has_bar: bool,
 }
 
 impl Progress {
     pub(super) fn new(is_quiet: bool, criterion: Option<Hidden>) -> Self {
         Self {
             is_quiet,
-            has_bar: criterion.is_some() && !is_quiet && io::stderr().is_terminal(),
             criterion,
             ..Self::default()
         }
@@ -61,29 +43,20 @@ impl Progress {
     /// Notes that a benchmark begins, or is skipped for a reason of its own.
     pub(super) fn begin(&mut self, id: &str) {
         self.start.get_or_insert_with(Instant::now);
-        let line = self.line(self.begun, id);
+        if !self.is_quiet && self.criterion.is_none() {
+            eprintln!("{}", self.line(self.begun, id));
+        }
         self.begun += 1;
-        if self.is_quiet {
-            return;
-        }
-        if self.criterion.is_none() {
-            eprintln!("{line}");
-        }
-        self.draw(line);
     }
 
     /// Says what a benchmark took.
     pub(super) fn measured(&mut self, id: &str, result: &Benchmark) {
-        if self.criterion.is_none() {
-            return;
-        }
         let unsteady = result.unsteady.as_ref().map_or("", |_| ", unsteady");
         let said = format!("{id}: {}{unsteady}", units::time(result.median_ns));
         let line = match self.is_quiet {
             true => said,
             false => self.line(self.begun.saturating_sub(1), said),
         };
-        clear();
         if let Some(criterion) = &mut self.criterion {
             criterion.print(&line);
         }
@@ -97,7 +70,6 @@ impl Progress {
 
     /// Ends the lines of benchmarks: what is printed from here on goes to standard output itself.
     pub(super) fn end(&mut self) {
-        clear();
         self.criterion = None;
     }
 
@@ -112,20 +84,6 @@ impl Progress {
             true => place,
             false => format!("{place}, {}", left_in_words(left)),
         }
-    }
-
-    fn draw(&self, line: String) {
-        if !self.has_bar {
-            return;
-        }
-        let full = BAR * self.begun.saturating_sub(1) / self.total.max(1);
-        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR - full));
-        let columns = crossover_words::text::columns().map_or(80, usize::from);
-        let text: String = format!("{bar} {line}").chars().take(columns - 1).collect();
-        clear();
-        eprint!("{text}");
-        let _ = io::stderr().flush();
-        IS_DRAWN.store(true, Ordering::Relaxed);
     }
 }
 

@@ -56,10 +56,6 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
     crossover_system::output::end_with_the_reader();
-    crossover_system::output::survive_a_full_disk(2, subcommand)
-}
-
-fn subcommand() -> ExitCode {
     let arguments = Arguments::parse();
     for remark in unknown_variables() {
         eprintln!("note: {remark}");

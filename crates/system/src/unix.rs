@@ -138,21 +138,16 @@ pub mod files {
     }
 }
 
-/// What becomes of this process when what it prints cannot be written.
+/// Where this process prints.
 pub mod output {
     use std::fs::File;
-    use std::io::{self, IsTerminal, PipeReader, Read, Write};
-    use std::os::fd::{AsFd, AsRawFd, RawFd};
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    use std::process::ExitCode;
-    use std::sync::mpsc::{Receiver, channel};
-    use std::sync::{Mutex, PoisonError};
-    use std::time::Duration;
+    use std::io;
+    use std::os::fd::{AsFd, AsRawFd};
 
     use nix::libc;
     use nix::sys::signal::{SigHandler, Signal, signal};
 
-    /// Ends this process without a word when the reader of its output goes away (`| head -1`), as
+    /// Ends this process without a message when the reader of its output goes away (`| head -1`), as
     /// other commands end: Rust would have it panic. A limit of the size of files is an error of the
     /// write that meets it, as a full disk is, and ends no process.
     pub fn end_with_the_reader() {
@@ -160,88 +155,6 @@ pub mod output {
         let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
         // SAFETY: as above.
         let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
-    }
-
-    /// A stream of this process that goes to a file.
-    struct Stream {
-        name: &'static str,
-        number: RawFd,
-        file: File,
-        /// Says at the stream's end what kept it from the file; `None` for a stream that goes to the
-        /// file of another one.
-        ended: Option<Receiver<Option<io::Error>>>,
-    }
-
-    static STREAMS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-
-    /// Runs what prints. Where that goes to a file, and the disk is full, `println!` would panic, in
-    /// Criterion too and in the middle of a measurement; so a thread passes it on. What it could not
-    /// write is said on the other stream and makes a success this failure.
-    pub fn survive_a_full_disk(failure: u8, run: impl FnOnce() -> ExitCode) -> ExitCode {
-        if let Err(error) = pass_on() {
-            eprintln!(
-                "note: if the disk gets full, this process ends at its next line of output: {error}"
-            );
-        }
-        let code = run();
-        let lost = finish();
-        for line in &lost {
-            let _ = writeln!(io::stderr(), "error: {line}");
-            let _ = writeln!(io::stdout(), "error: {line}");
-        }
-        match lost.is_empty() || code != ExitCode::SUCCESS {
-            true => code,
-            false => ExitCode::from(failure),
-        }
-    }
-
-    fn pass_on() -> io::Result<()> {
-        extern "C" fn at_exit() {
-            finish();
-        }
-        let mut streams: Vec<(Stream, (u64, u64))> = Vec::new();
-        let (out, err) = (io::stdout(), io::stderr());
-        for (name, fd) in [
-            ("standard output", out.as_fd()),
-            ("standard error", err.as_fd()),
-        ] {
-            let file = File::from(fd.try_clone_to_owned()?);
-            let about = file.metadata()?;
-            let kind = about.file_type();
-            if file.is_terminal() || kind.is_fifo() || kind.is_socket() {
-                continue;
-            }
-            let (number, id) = (fd.as_raw_fd(), (about.dev(), about.ino()));
-            // What goes to one file keeps its order.
-            let ended = match streams.iter().find(|(_, other)| *other == id) {
-                Some((first, _)) => {
-                    replace(number, first.number)?;
-                    None
-                }
-                None => {
-                    let (from, to) = io::pipe()?;
-                    let (tell, ended) = channel();
-                    let mut file = file.try_clone()?;
-                    let pass = move || tell.send(copy(from, &mut file));
-                    std::thread::Builder::new().spawn(pass)?;
-                    replace(number, to.as_raw_fd())?;
-                    Some(ended)
-                }
-            };
-            let stream = Stream {
-                name,
-                number,
-                file,
-                ended,
-            };
-            streams.push((stream, id));
-        }
-        *STREAMS.lock().unwrap_or_else(PoisonError::into_inner) =
-            streams.into_iter().map(|(stream, _)| stream).collect();
-        // SAFETY: the function is there for as long as the process. It is also Criterion and clap that
-        // end a process.
-        unsafe { libc::atexit(at_exit) };
-        Ok(())
     }
 
     /// Standard output as a file that stays where it goes now.
@@ -257,43 +170,11 @@ pub mod output {
     /// # Errors
     /// What the system says.
     pub fn print_to(to: &impl AsFd) -> io::Result<()> {
-        replace(io::stdout().as_raw_fd(), to.as_fd().as_raw_fd())
-    }
-
-    /// Has the stream `number` go where `to` goes.
-    fn replace(number: RawFd, to: RawFd) -> io::Result<()> {
-        // SAFETY: both are open; Rust's own handles of the streams know nothing but their numbers.
-        match unsafe { libc::dup2(to, number) } {
+        let (to, stdout) = (to.as_fd().as_raw_fd(), io::stdout().as_raw_fd());
+        // SAFETY: both are open; Rust's own handle of the stream knows nothing but its number.
+        match unsafe { libc::dup2(to, stdout) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
-    }
-
-    /// Copies to the end, also where nothing can be written any more: whoever prints must not wait.
-    fn copy(mut from: PipeReader, to: &mut File) -> Option<io::Error> {
-        let (mut bytes, mut failed) = ([0; 4096], None);
-        while let Ok(read @ 1..) = from.read(&mut bytes) {
-            if failed.is_none() {
-                failed = to.write_all(&bytes[..read]).err();
-            }
-        }
-        failed
-    }
-
-    /// Has the streams go to their files again, and says which of them lost something.
-    pub fn finish() -> Vec<String> {
-        /// A process that was started here may hold a pipe open for longer.
-        const PATIENCE: Duration = Duration::from_secs(1);
-        let mut streams = STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
-        let streams = std::mem::take(&mut *streams);
-        let _ = io::stdout().flush();
-        for stream in &streams {
-            let _ = replace(stream.number, stream.file.as_raw_fd());
-        }
-        let lost = streams.iter().filter_map(|stream| {
-            let error = stream.ended.as_ref()?.recv_timeout(PATIENCE).ok()??;
-            Some(format!("{} could not be written: {error}", stream.name))
-        });
-        lost.collect()
     }
 }

@@ -170,28 +170,16 @@ pub mod files {
     }
 }
 
-/// What becomes of this process when what it prints cannot be written.
+/// Where this process prints.
 pub mod output {
     use std::fs::File;
-    use std::io::{self, Write};
+    use std::io;
     use std::os::windows::io::{AsHandle, AsRawHandle};
-    use std::process::ExitCode;
 
     use windows_sys::Win32::System::Console::{STD_OUTPUT_HANDLE, SetStdHandle};
 
     /// Nothing to do: there is no signal for it.
     pub fn end_with_the_reader() {}
-
-    /// Runs what prints. A print that fails ends the process.
-    pub fn survive_a_full_disk(_failure: u8, run: impl FnOnce() -> ExitCode) -> ExitCode {
-        run()
-    }
-
-    /// Writes what is buffered.
-    pub fn finish() -> Vec<String> {
-        let _ = io::stdout().flush();
-        Vec::new()
-    }
 
     /// Standard output as a file that stays where it goes now.
     ///

@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use crossover::model::RunRecord;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
 use crate::full_disk;
-use crate::printed::printed;
+use crate::printed::ended;
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -80,40 +80,13 @@ pub(crate) fn no_locks() {
 
 /// Whatever the disk that the log goes to, what was measured is kept.
 pub(crate) fn unwritable_output() {
-    let full = || File::options().write(true).open("/dev/full").unwrap();
-    for (stream, words) in [
-        (
-            0,
-            "error: standard output could not be written: No space left",
-        ),
-        (
-            1,
-            "error: standard error could not be written: No space left",
-        ),
-        (2, ""),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
-        let mut report = crossover(dir.path(), &["report", "--no-reference"]);
-        for (command, code) in [(&mut run, 1), (&mut report, 2)] {
-            let lost = |of: i32| stream == of || stream == 2;
-            let to = |of: i32| {
-                if lost(of) {
-                    full().into()
-                } else {
-                    Stdio::piped()
-                }
-            };
-            let output = command.stdout(to(0)).stderr(to(1)).output().unwrap();
-            // The report has nothing to say on standard error.
-            let code = if code == 2 && stream == 1 { 0 } else { code };
-            assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
-            let said = printed(&output);
-            assert!(code == 0 || said.contains(words), "{said}");
-            assert!(!said.contains("could not compare"), "{said}");
-        }
-        assert_eq!(shown(dir.path()), SOUND);
-    }
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+    let output = run.stdout(full).output().unwrap();
+    let words = "error: standard output could not be written: No space left";
+    ended(&output, 1, words);
+    assert_eq!(shown(dir.path()), SOUND);
 }
 
 /// Other work beside a run. Two processes for each processor, since the run has a share too.
@@ -156,15 +129,9 @@ pub(crate) fn busy_host() {
         .filter(|it| it.starts_with("background load"))
         .collect();
     assert_eq!(found.len(), 1, "{found:?}");
-    let sidecar = |row: &str| -> Value {
-        let sidecar = fs::read(dir.path().join(row).join("4/new/crossover.json")).unwrap();
-        serde_json::from_slice(&sidecar).unwrap()
-    };
-    for row in ["sound/cpu_fill", "choice/cpu_best"] {
-        let others = &sidecar(row)["extra"]["processors_busy_with_other_work"];
-        assert!(others.as_f64() >= Some(0.2), "{row}: {others}");
-    }
-    let notes = &sidecar("choice/cpu_best")["notes"];
+    let sidecar = fs::read(dir.path().join("choice/cpu_best/4/new/crossover.json")).unwrap();
+    let sidecar: Value = serde_json::from_slice(&sidecar).unwrap();
+    let notes = &sidecar["notes"];
     let marked = "chosen while other work kept processors busy, so another process chooses again: ";
     assert!(notes.to_string().contains(marked), "{notes}");
 }
@@ -174,36 +141,6 @@ pub(super) fn records_in(root: &Path) -> Vec<RunRecord> {
     let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
     text.map(|text| serde_json::from_slice(&text).unwrap())
         .collect()
-}
-
-/// Adds a record beside the one of a run, which is as that but of another moment and for this change;
-/// the name of that run.
-fn another_run(root: &Path, started: &str, change: impl FnOnce(&mut RunRecord)) -> String {
-    let mut record = records_in(root).remove(0);
-    let of = record.run.clone();
-    record.run = started.replace(['-', ':'], "") + "-1";
-    record.started = started.to_owned();
-    change(&mut record);
-    let path = root.join(format!("runs/{}.json", record.run));
-    fs::write(path, json!(record).to_string()).unwrap();
-    of
-}
-
-/// An earlier run of the same machine met ceilings ten times as high.
-pub(crate) fn low_ceilings() {
-    let (_dir, root) = measured();
-    another_run(&root, "2026-01-02T03:04:05Z", |earlier| {
-        earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
-    });
-    let mut again = bench(&root, &["--bench", "--quick", "sound/cpu/fill/8"]);
-    let said = expect(&mut again, 0, "again, since an earlier run exceeds them");
-    assert!(said.contains("note: cpu_fma_all is "), "{said}");
-    let marked = |run: &RunRecord| {
-        let mut found = run.environment.disturbances.iter();
-        found.any(|it| it.contains("in the run 20260102T030405Z-1"))
-    };
-    let records = records_in(&root);
-    assert_eq!(records.iter().filter(|run| marked(run)).count(), 1);
 }
 
 pub(crate) fn records() {

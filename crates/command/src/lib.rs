@@ -55,6 +55,9 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
+    if let Some(code) = ab::record() {
+        return code;
+    }
     crossover_system::output::end_with_the_reader();
     let arguments = Arguments::parse();
     for remark in unknown_variables() {

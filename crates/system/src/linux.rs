@@ -77,6 +77,9 @@ pub fn forget_cached(file: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -89,6 +92,23 @@ mod tests {
         assert_eq!(usable_cores(), before);
     }
 
+    #[test]
+    fn a_file_leaves_the_page_cache() {
+        // Not in a temporary folder, which may lie in memory.
+        let executable = std::env::current_exe().unwrap();
+        let mut file = tempfile::NamedTempFile::new_in(executable.parent().unwrap()).unwrap();
+        file.write_all(&[1; 1 << 16]).unwrap();
+        let cached = || {
+            let mut fincore = Command::new("fincore");
+            let fincore = fincore.args(["--bytes", "--noheadings", "--output", "RES"]);
+            let output = fincore.arg(file.path()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        assert_eq!(cached(), "65536");
+        forget_cached(file.as_file()).unwrap();
+        assert_eq!(cached(), "0");
+    }
+
     /// Starts this test again with a limit of 8 GB.
     #[test]
     fn what_is_mapped_counts_against_the_limit_of_addresses() {
@@ -99,7 +119,7 @@ mod tests {
             return;
         }
         let again = "ulimit -v 8000000 && exec \"$0\" --nocapture what_is_mapped";
-        let output = std::process::Command::new("sh")
+        let output = Command::new("sh")
             .args(["-c", again])
             .arg(std::env::current_exe().unwrap())
             .env(LIMITED, "1")

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -31,12 +32,37 @@ struct Started {
     environment: Vec<(OsString, OsString)>,
 }
 
-/// In place of an executable cargo starts a shell with this. It writes down the folder, the
-/// executable and the environment, each with a zero byte behind it, and an empty one at the end.
-const RECORD: &str = r#"{ printf '%s\0' "$PWD" "$1"; cat /proc/self/environ; printf '\0'; } >> "$CROSSOVER_AB_BUILT""#;
-
-/// Names the file that [`RECORD`] writes to.
+/// Names the file that [`record`] writes to.
 const BUILT: &str = "CROSSOVER_AB_BUILT";
+/// The first argument where cargo starts this command in place of an executable.
+const RECORD: &str = "record";
+
+/// Where cargo starts this command in place of an executable: writes down the folder, the executable and the
+/// environment, each with a zero byte behind it, and an empty text at the end.
+pub(crate) fn record() -> Option<ExitCode> {
+    let file = std::env::var_os(BUILT)?;
+    let mut arguments = std::env::args_os().skip(1);
+    let program = (arguments.next()? == RECORD).then(|| arguments.next())??;
+    let environment = std::env::vars_os().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    let written = std::env::current_dir().and_then(|folder| {
+        let texts = [folder.into(), program].into_iter().chain(environment);
+        let texts = texts.chain([OsString::new()]);
+        let bytes = texts.flat_map(|text| [text.into_encoded_bytes(), vec![0]]);
+        let mut file = File::options().append(true).open(&file)?;
+        file.write_all(&bytes.flatten().collect::<Vec<u8>>())
+    });
+    Some(match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("crossover: {}: {error}", file.display());
+            ExitCode::FAILURE
+        }
+    })
+}
 
 /// Builds the bench executables of `folder` in the work tree `tree` with `cargo bench`, and returns those that it would
 /// start, in its order.
@@ -52,7 +78,7 @@ pub(super) fn build(
     // Beside the work tree, to be removed with it.
     let record = tree.with_file_name("built");
     fs::write(&record, "")?;
-    let runner = serde_json::json!(["sh", "-c", RECORD, "record"]);
+    let runner = serde_json::json!([std::env::current_exe()?, RECORD]);
     let mut command = cargo(folder);
     command
         .arg("bench")
@@ -336,26 +362,5 @@ mod tests {
         let command = Executable::of_bundle("run".into()).command();
         let mut set = command.get_envs();
         assert!(set.any(|it| it == ("CROSSOVER_MONITOR".as_ref(), Some("off".as_ref()))));
-    }
-
-    // Only Linux is asked to drop a file from the page cache.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_file_of_an_executable_leaves_the_page_cache() {
-        // Not in a temporary folder, which may lie in memory.
-        let folder = std::env::current_exe().unwrap();
-        let folder = tempfile::tempdir_in(folder.parent().unwrap()).unwrap();
-        for name in ["run", "x"] {
-            fs::write(folder.path().join(name), vec![1; 1 << 16]).unwrap();
-        }
-        let cached = |name: &str| {
-            let mut fincore = Command::new("fincore");
-            let fincore = fincore.args(["--bytes", "--noheadings", "--output", "RES"]);
-            let output = fincore.arg(folder.path().join(name)).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
-        };
-        assert_eq!([cached("run"), cached("x")], ["65536", "65536"]);
-        Executable::of_bundle(folder.path().join("run")).read_anew();
-        assert_eq!([cached("run"), cached("x")], ["0", "0"]);
     }
 }

@@ -16,6 +16,7 @@ use std::time::SystemTime;
 
 use anyhow::anyhow;
 
+pub(crate) use crate::ab::executable::record;
 use crate::ab::pairs::Pairs;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Side;

@@ -1,6 +1,7 @@
 //! The sides of a comparison: named by the user, copied, built, and how they differ beside their code.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -87,11 +88,12 @@ impl Side {
             };
             return Ok(Self::of(label, repository.clone(), Some(commit.clone())));
         }
-        if dir.join("run").is_file() {
+        let run = Path::new("run").with_extension(EXE_EXTENSION);
+        if dir.join(&run).is_file() {
             let dir = dir.canonicalize()?;
             return Ok(Self {
                 label: dir.display().to_string(),
-                executables: vec![Executable::of_bundle(dir.join("run"))],
+                executables: vec![Executable::of_bundle(dir.join(run))],
                 source: None,
             });
         }

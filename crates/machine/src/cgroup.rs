@@ -1,5 +1,4 @@
-//! The CPU quota that a container or a systemd unit puts on this process. Linux keeps it in control groups;
-//! those of version 1 are not read.
+//! The CPU quota that a container or a systemd unit puts on this process. Linux keeps it in control groups.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +9,26 @@ pub(super) fn quota() -> Option<f64> {
     quota_of(&read(Path::new("/proc/self/cgroup"))?, read)
 }
 
-/// `cgroup` is the text of `/proc/self/cgroup`: a line per hierarchy, `id:controllers:path`. Version 2
-/// is the one with the id 0, which names no controllers.
+/// `cgroup` is the text of `/proc/self/cgroup`: a line per hierarchy, `id:controllers:path`. That of version 2
+/// names no controllers; of version 1 the one with the controller `cpu` has the quota.
 fn quota_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64> {
-    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mount = Path::new("/sys/fs/cgroup");
-    // A container may see its own group as the root of the mount, and then has no folder of that path.
-    let group = mount.join(path.trim_start_matches('/'));
-    let groups = group.ancestors().take_while(|it| it.starts_with(mount));
-    let quotas = groups.filter_map(|group| cores(&read(&group.join("cpu.max"))?));
+    let in_group = |group: &Path| {
+        let file = |name| read(&group.join(name));
+        let of_version_1 = || Some(file("cpu.cfs_quota_us")? + " " + &file("cpu.cfs_period_us")?);
+        cores(&file("cpu.max").or_else(of_version_1)?)
+    };
+    let quotas = cgroup.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let mount = match controllers.split(',').any(|it| it == "cpu") {
+            true => Path::new("/sys/fs/cgroup/cpu"),
+            false if controllers.is_empty() => Path::new("/sys/fs/cgroup"),
+            false => return None,
+        };
+        // A container may see its own group as the root of the mount, and then has no folder of that path.
+        let group = mount.join(path.trim_start_matches('/'));
+        let groups = group.ancestors().take_while(|it| it.starts_with(mount));
+        groups.filter_map(in_group).reduce(f64::min)
+    });
     quotas.reduce(f64::min)
 }
 
@@ -32,8 +42,6 @@ fn cores(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn quota(cgroup: &str, files: &[(&str, &str)]) -> Option<f64> {
@@ -55,18 +63,14 @@ mod tests {
         assert_eq!(quota("0::/a/b\n", &files[..1]), None);
         let half = [("/sys/fs/cgroup/cpu.max", "50000 100000\n")];
         assert_eq!(quota("0::/docker/abc\n", &half), Some(0.5));
-    }
-
-    proptest! {
-        /// Lines of the kernel's form with anything in them, and a file of any content
-        /// wherever they lead.
-        #[test]
-        fn any_text_is_read_without_a_panic(
-            cgroup in "([0-9]{0,2}:(cpu|cpuset,cpu||[a-z=]{0,4}):(/|/a/b|\\.\\./x|\\PC{0,8})?\n){0,3}\\PC{0,9}",
-            file in "(max|-?[0-9]{0,40}(e[0-9]{1,3})?|inf|NaN|\\PC{0,6})[ \n](max|[0-9]{0,40}|\\PC{0,6})",
-        ) {
-            let quota = quota_of(&cgroup, |_| Some(file.clone()));
-            prop_assert!(quota.is_none_or(|cores| cores > 0.0 && cores.is_finite()));
+        let of_version_1 = [
+            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+        ];
+        let groups = "5:cpuset:/\n4:cpu,cpuacct:/docker/abc\n";
+        assert_eq!(quota(groups, &of_version_1), Some(0.5));
+        for text in ["", "max", "0 100000", "-1 100000", "1 0", "NaN 1", "1 x"] {
+            assert_eq!(cores(text), None, "{text}");
         }
     }
 }

@@ -7,9 +7,8 @@ use std::path::Path;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::cgroup;
-use crate::load::field;
-use crate::numa::numbers;
 use crossover_results::model::environment::Cpu;
+use crossover_system::usable_cores;
 
 /// Collects what is known of this machine's processor.
 pub(super) fn collect() -> Cpu {
@@ -18,7 +17,7 @@ pub(super) fn collect() -> Cpu {
             .with_cpu(CpuRefreshKind::nothing())
             .with_memory(MemoryRefreshKind::nothing().with_ram()),
     );
-    let usable_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
     Cpu {
         model: system
             .cpus()
@@ -27,22 +26,14 @@ pub(super) fn collect() -> Cpu {
             .filter(|model| !model.is_empty())
             .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         physical_cores: System::physical_core_count().filter(|&cores| cores > 0),
-        logical_cores: system.cpus().len().max(usable_cores),
-        usable_cores,
-        allowed_cores: fs::read_to_string("/proc/self/status")
-            .ok()
-            .and_then(|status| allowed_cores(&status)),
+        logical_cores: system.cpus().len().max(parallelism),
+        usable_cores: parallelism,
+        allowed_cores: Some(usable_cores().len()).filter(|&cores| cores > 0),
         quota_cores: cgroup::quota(),
         vector_extensions: vector_extensions(),
         memory_bytes: Some(system.total_memory()).filter(|&bytes| bytes > 0),
         governor: governor(Path::new("/sys/devices/system/cpu")),
     }
-}
-
-/// Processors in the affinity mask, from the text of `/proc/self/status`.
-fn allowed_cores(status: &str) -> Option<usize> {
-    let cores = numbers(field(status, "Cpus_allowed_list:")?)?.len();
-    (cores > 0).then_some(cores)
 }
 
 /// The frequency governors of the processors under `root`, joined by commas where they differ.
@@ -77,19 +68,6 @@ fn vector_extensions() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_affinity_mask_is_counted() {
-        let cores = |list: &str| allowed_cores(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
-        assert_eq!(cores("0"), Some(1));
-        assert_eq!(cores("0-15"), Some(16));
-        assert_eq!(cores("0-3,8,10-11"), Some(7));
-        assert_eq!(cores("3-1"), None);
-        assert_eq!(cores(""), None);
-        assert_eq!(cores("0-18446744073709551615"), None);
-        assert_eq!(cores("0-18446744073709551614,0"), None);
-        assert_eq!(allowed_cores("Name:\tx\n"), None);
-    }
 
     #[test]
     fn unlike_governors_are_all_named() {

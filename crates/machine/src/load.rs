@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::numa::numbers;
+use crossover_system::usable_cores;
 
 /// Ticks per second in `/proc`, on every architecture.
 const TICKS: f64 = 100.0;
@@ -47,12 +47,9 @@ impl Load {
     /// Reads it; `None` where the system does not tell.
     pub fn now() -> Option<Self> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{file}")).ok();
-        let status = read("self/status")?;
-        let allowed = numbers(field(&status, "Cpus_allowed_list:")?)?;
-        let at = Instant::now();
         Some(Self {
-            at,
-            all: busy(&read("stat")?, &allowed)?,
+            at: Instant::now(),
+            all: busy(&read("stat")?, &usable_cores())?,
             own: own(&read("self/stat")?)?,
             waited: read("pressure/cpu").and_then(|text| waited(&text)),
             waited_for_memory: read("pressure/memory").and_then(|text| waited(&text)),
@@ -123,11 +120,6 @@ fn share(now: Option<f64>, earlier: Option<f64>, time: f64) -> Option<f64> {
     Some(((now? - earlier?) / time).clamp(0.0, 1.0))
 }
 
-/// The rest of the line that begins with this.
-pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name))
-}
-
 /// Seconds that these processors were busy for or taken away, from `/proc/stat`. `None` where it counts
 /// nothing, as in some sandboxes.
 fn busy(stat: &str, allowed: &[usize]) -> Option<f64> {
@@ -155,7 +147,8 @@ fn own(stat: &str) -> Option<f64> {
 
 /// Seconds from a file in `/proc/pressure`, in which some thread waited.
 fn waited(pressure: &str) -> Option<f64> {
-    let (_, micros) = field(pressure, "some ")?.rsplit_once("total=")?;
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
+    let (_, micros) = some.rsplit_once("total=")?;
     Some(micros.trim().parse::<u64>().ok()? as f64 * 1e-6)
 }
 

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::load::field;
-
 /// The nodes of a machine that have cores.
 pub struct Nodes {
     /// The cores of each node.
@@ -45,10 +43,9 @@ impl Nodes {
         (!cores.is_empty()).then_some(Self { cores, gpu })
     }
 
-    /// The only node on whose cores this process may run, on a machine with others, and whether the GPU hangs
-    /// at another. `status` is the text of `/proc/self/status`.
-    pub(crate) fn kept_at(&self, status: &str) -> Option<(u32, bool)> {
-        let allowed = numbers(field(status, "Cpus_allowed_list:")?)?;
+    /// The only node that has some of these cores, on a machine with others, and whether the GPU hangs at
+    /// another.
+    pub(crate) fn kept_at(&self, allowed: &[usize]) -> Option<(u32, bool)> {
         let is_used = |cores: &[usize]| cores.iter().any(|core| allowed.contains(core));
         let mut used = self.cores.iter().filter(|(_, cores)| is_used(cores));
         let (&node, _) = used.next().filter(|_| self.cores.len() > 1)?;
@@ -64,7 +61,7 @@ impl Nodes {
 }
 
 /// The numbers of a list of the kernel, such as `0-3,8`.
-pub(crate) fn numbers(list: &str) -> Option<Vec<usize>> {
+fn numbers(list: &str) -> Option<Vec<usize>> {
     /// More than any kernel numbers.
     const MOST: usize = 1 << 16;
     let mut numbers = Vec::new();
@@ -108,8 +105,8 @@ mod tests {
 
     fn kept_at(nodes: &[&str], gpu: Option<&str>, cores: &str) -> Option<(u32, bool)> {
         let (_dir, sys) = machine(nodes, gpu);
-        let status = format!("Name:\tx\nCpus_allowed_list:\t{cores}\n");
-        Nodes::below(&sys, Some(GPU)).unwrap().kept_at(&status)
+        let allowed = numbers(cores).unwrap();
+        Nodes::below(&sys, Some(GPU)).unwrap().kept_at(&allowed)
     }
 
     #[test]

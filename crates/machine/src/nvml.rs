@@ -172,10 +172,6 @@ mod tests {
             | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING
             | ThrottleReasons::DISPLAY_CLOCK_SETTING;
         assert!(slowing(harmless).is_empty());
-    }
-
-    #[test]
-    fn every_other_reason_is_named() {
         assert_eq!(
             slowing(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP),
             ["power cap"]

@@ -233,14 +233,9 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Ve
             .map(|(_, s)| *s)
     };
     let mut roofs: Vec<(Device, String, Option<f64>)> = Vec::new();
-    let words = |name: &str| {
-        let words = limits::words(name);
-        words.split(',').next().unwrap_or(words).to_owned()
-    };
     match work {
         Work::Flop => {
             roofs.extend(peaks(on(Device::Gpu), gpu));
-            roofs.push((Device::Gpu, words("gpu_sgemm"), gpu.ceiling("gpu_sgemm")));
             for name in ["cpu_fma_all", "cpu_fma_1"] {
                 roofs.push((
                     Device::Cpu,

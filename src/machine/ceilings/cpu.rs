@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::machine::ceilings::cpu_memory;
-use crate::machine::ceilings::effort::Effort;
-use crate::machine::ceilings::measured::Measured;
+use crate::machine::ceilings::measured::{Effort, Measured};
 use crate::model::role::Threads;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::CHAINS;

@@ -4,8 +4,7 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::machine::ceilings::effort::Effort;
-use crate::machine::ceilings::measured::Measured;
+use crate::machine::ceilings::measured::{Effort, Measured};
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::BLOCK_BYTES;

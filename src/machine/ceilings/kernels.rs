@@ -6,9 +6,9 @@ use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{CompileError, Source};
 use crate::machine::ceilings::measured::Measured;
-use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
-use crate::timing::{BoxError, Clock, CudaTime, Launch, TimingError};
+use crate::timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
+use crossover_results::statistics::median::median;
 
 /// The kernels that the device's limits are measured with.
 pub static CEILINGS: Source = Source {
@@ -39,6 +39,25 @@ const FMA_BLOCK: u32 = 1024;
 const FMA_ROUNDS: u32 = 1024;
 /// Multiply-adds of a thread in a round: see the kernel.
 const FMA_OF_ROUND: u32 = 512;
+
+/// Repetitions; the median counts.
+pub(super) const REPEATS: usize = 7;
+
+/// Median nanoseconds of one iteration.
+pub(super) fn typical(
+    time: &CudaTime,
+    clock: Clock,
+    iterations: u64,
+    mut routine: impl FnMut() -> Result<(), CudaError>,
+) -> Result<f64, TimingError> {
+    time.measure(clock, 1, 1, &mut routine)?;
+    let mut samples = Vec::with_capacity(REPEATS);
+    for _ in 0..REPEATS {
+        samples.push(time.measure(clock, iterations, 1, &mut routine)? / iterations as f64);
+    }
+    // The median: what a device, which runs nothing else meanwhile, sustains.
+    Ok(median(samples).expect("there are repetitions"))
+}
 
 /// Measures f32 multiply-adds in registers on all multiprocessors, in FLOP/s.
 ///

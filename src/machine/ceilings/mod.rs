@@ -5,8 +5,6 @@
 //! | ceiling | unit | what |
 //! | --- | --- | --- |
 //! | `gpu_fma` | FLOP/s | f32 fused multiply-adds in registers |
-//! | `gpu_copy` | B/s | the driver's device-to-device copy, bytes read plus bytes written |
-//! | `gpu_sgemm` | FLOP/s | cuBLAS SGEMM, large N: what a library does, and no limit |
 //! | `h2d_pinned`, `d2h_pinned` | B/s | copy between pinned host memory and the device |
 //! | `launch_latency` | ns | an empty kernel launched eagerly, one after the other |
 //! | `empty_kernel` | ns | an empty kernel behind a gate |
@@ -19,8 +17,6 @@
 
 pub(crate) mod cpu;
 mod cpu_memory;
-pub(crate) mod effort;
 pub(crate) mod gpu;
 pub(crate) mod kernels;
-mod measured;
-mod typical;
+pub(crate) mod measured;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
-use crate::device::kernel::resources::{self, Resources};
 use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_NVRTC};
@@ -129,11 +128,6 @@ unsafe fn get_cubin(
 }
 
 impl Cubin {
-    /// Registers, spills and memory of each kernel, in the order of the compiler's log.
-    pub fn resources(&self) -> Vec<Resources> {
-        resources::parse(&self.log)
-    }
-
     /// Loads the machine code into a context.
     ///
     /// # Errors

@@ -1,8 +1,6 @@
 //! Kernels: compiled by NVRTC, loaded, and shared between the processes of a run.
 
 mod compile;
-mod resources;
 pub(crate) mod shared;
 
 pub use compile::{CompileError, Cubin, Module, Source};
-pub use resources::Resources;

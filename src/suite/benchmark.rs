@@ -1,26 +1,24 @@
 //! One benchmark: checked, prepared, verified, sampled, verified again, stored.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, SamplingMode, Throughput};
 
-use crate::model::cost::Cost;
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
-use crate::suite::account::Spent;
 use crate::suite::arguments::Mode;
-use crate::suite::group::{AnyGroup, Inputs, Operation, Row};
+use crate::suite::group::Inputs;
 use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::pace::{Forecast, Pace};
-use crate::suite::run::Run;
+use crate::suite::pace::Pace;
 use crate::suite::sampler::Sampler;
-use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, Sampling, Timing};
+use crate::suite::sampling_plan::Sampling;
+use crate::suite::state::{Bench, GroupCache, Prepared, Run};
 use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
-use crate::workload::choose::{self, Calibration};
+use crate::workload::choose;
 use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
 use crossover_machine::monitor::Watch;
@@ -28,77 +26,8 @@ use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::statistics::unsteady::unsteady;
 use crossover_results::store::attempt::Aside;
-use crossover_results::store::curves::Benchmark;
-use crossover_results::store::folder::BenchmarkFolder;
 use crossover_system::interrupt;
-
-/// A benchmark that is about to be run, and what is known of it so far.
-pub(super) struct Bench<'a> {
-    pub(super) id: String,
-    pub(super) group: &'a AnyGroup,
-    pub(super) row: &'a Row,
-    pub(super) size: u64,
-    pub(super) cost: Cost,
-    pub(super) folder: BenchmarkFolder,
-    /// When it was begun; `None` in turns with another process, whose work is no background load.
-    begun: Option<Load>,
-    /// The time it took beside its set-up.
-    pub(super) spent: Spent,
-    /// Reasons not to believe its time.
-    pub(super) doubts: Vec<Doubt>,
-    /// The result, once it is stored.
-    pub(super) result: Option<Benchmark>,
-    choices: BTreeMap<String, String>,
-    calibrations: Vec<Calibration>,
-    /// The choices that were made under background load.
-    disturbed: BTreeSet<String>,
-}
-
-/// A benchmark's routine, verified, and how it is sampled.
-pub(super) struct Prepared {
-    pub(super) routine: Box<dyn Routine>,
-    pub(super) sampling: Sampling,
-}
-
-/// What the benchmarks of a group leave for those that follow.
-#[derive(Default)]
-pub(super) struct GroupCache {
-    pace: Pace,
-    edge_cases: OnceCell<Option<Inputs>>,
-    /// Implementations that are right on the edge cases. Their set-up is the same at each size.
-    right_on_edge_cases: BTreeSet<String>,
-    /// Inputs with other values than the timed ones, of the size that was last asked for.
-    other_values: Option<(u64, Inputs)>,
-}
-
-impl GroupCache {
-    pub(super) fn other_values(&mut self, operation: &Operation, size: u64) -> Inputs {
-        let known = self.other_values.take().filter(|known| known.0 == size);
-        let known = known.unwrap_or_else(|| (size, (operation.other_values)(size)));
-        self.other_values.insert(known).1.clone()
-    }
-}
-
-impl<'a> Bench<'a> {
-    pub(super) fn new(run: &Run, group: &'a AnyGroup, row: &'a Row, size: u64) -> Self {
-        let named = group.id_of(row, size);
-        Self {
-            id: named.to_string(),
-            group,
-            row,
-            size,
-            cost: group.cost_of(row, size),
-            folder: BenchmarkFolder::new(&run.settings.results, named, group.rate.is_some()),
-            begun: None,
-            spent: Spent::default(),
-            doubts: Vec::new(),
-            choices: BTreeMap::new(),
-            calibrations: Vec::new(),
-            disturbed: BTreeSet::new(),
-            result: None,
-        }
-    }
-}
+use crossover_words::units;
 
 impl Run {
     /// Measures a benchmark. In turns, its driver says whether it is verified.
@@ -135,28 +64,26 @@ impl Run {
         }
     }
 
-    /// Leaves a benchmark out if one iteration takes longer than the profile allows. To know that, it may
-    /// run some smaller sizes once.
+    /// Leaves a benchmark out if one iteration would take longer than the profile allows.
     fn check_duration(&self, bench: &Bench<'_>, pace: &mut Pace) -> Result<(), Missing> {
-        let Bench { group, row, .. } = *bench;
+        let Bench {
+            group, row, size, ..
+        } = *bench;
         let Some(limit) = self.sampling.longest_iteration_of(&row.role) else {
             return Ok(());
         };
         let sizes = group.sizes_of(row).of(self.settings.profile).iter();
-        let smaller: Vec<u64> = sizes.copied().filter(|size| *size < bench.size).collect();
+        let before = sizes.copied().filter(|other| *other < size).max();
         let cost = |size| group.cost_of(row, size);
-        loop {
-            match pace.forecast(&row.function(), bench.size, &smaller, cost, limit) {
-                Forecast::Runs => return Ok(()),
-                Forecast::TooLong(reason) => return Err(Missing::Skipped(reason)),
-                Forecast::RunFirst(size) => caught(|| {
-                    // Collected before this process itself has a context on the device.
-                    self.machine.environment();
-                    let mut routine = self.make(bench, &(group.operation.inputs)(size))?;
-                    self.run_once(&mut *routine)?;
-                    self.iteration(bench, size, pace, &mut *routine).map(drop)
-                })?,
-            }
+        let expected = pace.expect(&row.function(), size, before, cost);
+        match expected.filter(|expected| *expected > limit) {
+            None => Ok(()),
+            Some(expected) => Err(Missing::Skipped(format!(
+                "one iteration would take about {}, more than the {} that a benchmark may; a faster machine \
+                 runs it, and so does a filter that selects this size alone",
+                units::time(expected.as_nanos() as f64),
+                units::time(limit.as_nanos() as f64)
+            ))),
         }
     }
 
@@ -230,7 +157,7 @@ impl Run {
     /// it has no part that one could record.
     fn announce_ready(&self, bench: &Bench<'_>, sampling: &Sampling) -> Result<(), Missing> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
-        if is_profiled && sampling.timing == Timing::Own {
+        if is_profiled && !sampling.is_timed_by_a_clock() {
             let reason = "it times itself, so the profiler cannot follow it";
             return Err(Missing::Skipped(reason.to_owned()));
         }
@@ -334,7 +261,7 @@ impl Run {
 
     /// Whether a result is judged by how steady it is.
     fn judges(&self, sampling: &Sampling) -> bool {
-        self.arguments.saves && self.turns.is_none() && sampling.timing == Timing::Clock
+        self.arguments.saves && self.turns.is_none() && sampling.is_timed_by_a_clock()
     }
 
     /// Prints each doubt; the first makes a steady result unsteady.
@@ -348,20 +275,19 @@ impl Run {
     /// Makes Criterion sample as planned, unless the command line says otherwise. Returns how long
     /// Criterion warms up.
     fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) -> Duration {
-        let Samples {
-            count,
-            measurement,
-            mode,
-        } = plan.samples;
         let in_turns = self.turns.is_some();
         let gave = |option| self.arguments.gave(option);
         let is_planned = in_turns || !(gave("sample-size") || gave("measurement-time"));
-        plots.sampling_mode(if is_planned { mode } else { SamplingMode::Auto });
+        plots.sampling_mode(if is_planned {
+            plan.mode
+        } else {
+            SamplingMode::Auto
+        });
         if !gave("sample-size") {
-            plots.sample_size(count);
+            plots.sample_size(plan.samples);
         }
         if in_turns || !gave("measurement-time") {
-            plots.measurement_time(measurement);
+            plots.measurement_time(plan.measurement);
         }
         if in_turns || !gave("warm-up-time") {
             plots.warm_up_time(plan.warm_up);
@@ -379,10 +305,8 @@ impl Run {
         plan: &Sampling,
     ) -> Result<Option<Telemetry>, Missing> {
         let warm_up = self.configure(plots, plan);
-        let watch = match plan.timing {
-            Timing::Clock if bench.row.is_gpu() && self.arguments.saves => self.watch(),
-            _ => None,
-        };
+        let is_watched = plan.is_timed_by_a_clock() && bench.row.is_gpu() && self.arguments.saves;
+        let watch = is_watched.then(|| self.watch()).flatten();
         let inputs = self.inputs(bench, routine)?;
         let mut sampler = Sampler::new(self, bench, routine, watch.as_ref());
         let sampled_before = bench.folder.sampled_at();
@@ -520,7 +444,6 @@ impl Run {
         }
         let mut extra = BTreeMap::new();
         let others = self.journal.background_since(bench.begun);
-        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
         bench.choices.extend(choose::take_recent());
         (bench.calibrations).extend(choose::take_calibrations());
         if self.turns.is_none() {
@@ -623,18 +546,14 @@ impl Run {
         Ok(checked.map_err(TimingError::from)?)
     }
 
-    /// Runs a warm iteration at a size, and keeps how long it took; `None` of a routine that times
-    /// itself.
+    /// Runs a warm iteration, and keeps how long it took; `None` of a routine that times itself.
     fn iteration(
         &self,
         bench: &Bench<'_>,
-        size: u64,
         pace: &mut Pace,
         routine: &mut dyn Routine,
     ) -> Result<Option<Duration>, Missing> {
-        let function = bench.row.function();
         if routine.time(1).transpose()?.is_some() {
-            pace.note_times_itself(function);
             return Ok(None);
         }
         let start = Instant::now();
@@ -643,8 +562,7 @@ impl Run {
             self.wait()?;
         }
         let iteration = start.elapsed();
-        let cost = bench.group.cost_of(bench.row, size);
-        pace.note(function, &cost, size, iteration);
+        pace.note(bench.row.function(), bench.size, iteration);
         Ok(Some(iteration))
     }
 
@@ -655,39 +573,27 @@ impl Run {
         pace: &mut Pace,
         routine: &mut dyn Routine,
     ) -> Result<Sampling, Missing> {
-        let nothing = Duration::from_nanos(1);
-        // A routine that times itself has measured already, and returns at once: in more time
-        // Criterion would plan billions of iterations, in less it would print a warning.
-        let mut plan = Sampling {
-            timing: Timing::Own,
-            warm_up: nothing,
-            iteration: nothing,
-            samples: Samples {
-                count: FEWEST_SAMPLES,
-                measurement: Duration::from_micros(100),
-                mode: SamplingMode::Flat,
-            },
+        let mut plan = match self.iteration(bench, pace, routine)? {
+            None => Sampling::OF_ITS_OWN,
+            Some(iteration) => {
+                // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
+                // takes both for one if it calls no second time.
+                let is_doubled =
+                    bench.row.clock == Clock::EventsGated && 2 * iteration > self.sampling.warm_up;
+                let seen = if is_doubled { 2 * iteration } else { iteration };
+                Sampling {
+                    iteration: Some(iteration),
+                    ..self.sampling.for_iteration(seen)
+                }
+            }
         };
-        if let Some(iteration) = self.iteration(bench, bench.size, pace, routine)? {
-            let warm_up = self.sampling.warm_up;
-            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
-            // takes both for one if it calls no second time.
-            let is_doubled = bench.row.clock == Clock::EventsGated && 2 * iteration > warm_up;
-            let seen = if is_doubled { 2 * iteration } else { iteration };
-            plan = Sampling {
-                timing: Timing::Clock,
-                warm_up,
-                samples: self.sampling.for_iteration(seen),
-                iteration,
-            };
-        }
         if self.turns.is_some() {
             // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
             // must not warn that the samples, with the other side's turns between them, take longer
             // than planned.
-            plan.warm_up = nothing;
-            plan.samples.measurement = Duration::from_secs(1_000);
-            plan.samples.mode = SamplingMode::Flat;
+            plan.warm_up = Duration::from_nanos(1);
+            plan.measurement = Duration::from_secs(1_000);
+            plan.mode = SamplingMode::Flat;
         }
         Ok(plan)
     }

@@ -5,11 +5,9 @@
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
-use crate::suite::benchmark::{Bench, GroupCache, Prepared};
 use crate::suite::group::Inputs;
 use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::run::Run;
-use crate::suite::sampling_plan::Timing;
+use crate::suite::state::{Bench, GroupCache, Prepared, Run};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
@@ -103,15 +101,18 @@ impl Run {
         let Prepared { routine, sampling } = prepared;
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
-        let is_guarded = sampling.timing == Timing::Clock && self.looks(bench) && is_smallest;
+        let is_guarded = self.looks(bench) && is_smallest;
         // A routine that does not say what it writes keeps state of the process, such as a memory pool.
-        if !is_guarded || routine.outputs().is_empty() {
+        let Some(iteration) = sampling.iteration.filter(|_| is_guarded) else {
+            return Ok(());
+        };
+        if routine.outputs().is_empty() {
             return Ok(());
         }
         let begun = Instant::now();
         let guarded = caught(|| {
             let other_values = cache.other_values(&bench.group.operation, bench.size);
-            self.guard(bench, &other_values, &mut **routine, sampling.iteration)
+            self.guard(bench, &other_values, &mut **routine, iteration)
         });
         bench.spent.add(Activity::Checks, begun.elapsed());
         guarded

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{Criterion, Throughput};
 
 use crate::device::kernel::{Source, shared};
 use crate::model::record::{Activity, NO_GROUP};
 use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::benchmark::{Bench, GroupCache};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
@@ -26,6 +25,7 @@ use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
+use crate::suite::state::{Bench, GroupCache, Run};
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::choose;
@@ -46,22 +46,6 @@ pub(crate) struct Suite {
     groups: Vec<AnyGroup>,
     /// Keeps other runs out of the results folder.
     _lock: Option<File>,
-}
-
-/// The one owner of a run's state, except for Criterion itself.
-pub(super) struct Run {
-    pub(super) settings: Settings,
-    pub(super) arguments: Arguments,
-    pub(super) sampling: SamplingPlan,
-    pub(super) time: CudaTime,
-    pub(super) machine: Host,
-    /// Where another process takes turns with this one.
-    pub(super) turns: Option<Turns>,
-    /// What happened so far.
-    pub(super) journal: Journal,
-    progress: Progress,
-    confirming: Confirming,
-    profiles: Profiles,
 }
 
 impl Suite {
@@ -409,13 +393,6 @@ impl Run {
         let mut spent = Spent::default();
         spent.on(Activity::Analysis, work);
         self.journal.spent(group, spent);
-    }
-}
-
-impl Bench<'_> {
-    /// The function and size under which Criterion knows it in its group.
-    pub(super) fn criterion_id(&self) -> BenchmarkId {
-        BenchmarkId::new(self.row.function(), self.size)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use crate::suite::benchmark::Bench;
-use crate::suite::run::Run;
+use crate::suite::state::{Bench, Run};
 use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};

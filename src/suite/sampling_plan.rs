@@ -86,26 +86,30 @@ impl SamplingPlan {
     /// The samples of a routine whose iteration takes about `iteration`. Slow ones get fewer, and
     /// more time. Each has at least two iterations: with one Criterion prints a warning, which says
     /// to change settings that the suite has chosen.
-    pub(super) fn for_iteration(&self, iteration: Duration) -> Samples {
+    pub(super) fn for_iteration(&self, iteration: Duration) -> Sampling {
         let iteration = iteration.max(Duration::from_nanos(1));
         // Of k iterations in the k-th sample, or of a multiple of that.
         let linear = iteration.mul_f64((self.samples * (self.samples + 1) / 2) as f64);
         if linear.mul_f64(UNSURE) <= self.measurement {
-            return Samples {
-                count: self.samples,
+            return Sampling {
+                iteration: Some(iteration),
+                warm_up: self.warm_up,
+                samples: self.samples,
                 measurement: self.measurement,
                 mode: SamplingMode::Linear,
             };
         }
         let fit = self.measurement.as_nanos() / (2 * iteration.as_nanos());
-        let count = usize::try_from(fit)
+        let samples = usize::try_from(fit)
             .unwrap_or(usize::MAX)
             .clamp(FEWEST_SAMPLES, self.samples);
         // Criterion rounds the iterations of a sample up: to two, should it find the iteration up to
         // half slower, or up to a quarter faster.
-        let needed = iteration.mul_f64(1.5 * count as f64);
-        Samples {
-            count,
+        let needed = iteration.mul_f64(1.5 * samples as f64);
+        Sampling {
+            iteration: Some(iteration),
+            warm_up: self.warm_up,
+            samples,
             measurement: self.measurement.max(needed),
             mode: SamplingMode::Flat,
         }
@@ -115,30 +119,32 @@ impl SamplingPlan {
 /// Criterion may find an iteration this much slower than its plan has it.
 const UNSURE: f64 = 1.25;
 
-/// How many samples are taken, and how.
+/// How a routine is sampled.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Samples {
-    pub(super) count: usize,
+pub(super) struct Sampling {
+    /// A warm iteration; `None` where the routine times itself, and has measured before Criterion asks.
+    pub(super) iteration: Option<Duration>,
+    pub(super) warm_up: Duration,
+    pub(super) samples: usize,
     /// The time that Criterion plans for all of them.
     pub(super) measurement: Duration,
     pub(super) mode: SamplingMode,
 }
 
-/// What times a routine.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Timing {
-    Clock,
-    /// The routine itself, which has measured before Criterion asks.
-    Own,
-}
+impl Sampling {
+    /// That of a routine that times itself, and returns at once: in more time Criterion would plan billions
+    /// of iterations, in less it would print a warning.
+    pub(super) const OF_ITS_OWN: Self = Self {
+        iteration: None,
+        warm_up: Duration::from_nanos(1),
+        samples: FEWEST_SAMPLES,
+        measurement: Duration::from_micros(100),
+        mode: SamplingMode::Flat,
+    };
 
-/// How a routine is sampled.
-pub(super) struct Sampling {
-    pub(super) timing: Timing,
-    pub(super) warm_up: Duration,
-    pub(super) samples: Samples,
-    /// A warm iteration.
-    pub(super) iteration: Duration,
+    pub(super) fn is_timed_by_a_clock(&self) -> bool {
+        self.iteration.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -149,16 +155,16 @@ mod tests {
     fn slow_iterations_get_fewer_samples_and_time_enough() {
         let plan = SamplingPlan::of(Profile::Default);
         for fast in [Duration::ZERO, Duration::from_micros(3)] {
-            let samples = plan.for_iteration(fast);
-            assert_eq!(samples.count, plan.samples);
-            assert_eq!(samples.measurement, plan.measurement);
+            let sampling = plan.for_iteration(fast);
+            assert_eq!(sampling.samples, plan.samples);
+            assert_eq!(sampling.measurement, plan.measurement);
         }
-        let samples = plan.for_iteration(Duration::from_secs(1));
-        assert_eq!(samples.count, FEWEST_SAMPLES);
-        assert_eq!(samples.measurement, Duration::from_secs(15));
+        let sampling = plan.for_iteration(Duration::from_secs(1));
+        assert_eq!(sampling.samples, FEWEST_SAMPLES);
+        assert_eq!(sampling.measurement, Duration::from_secs(15));
         assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [5, 1]);
-        let samples = plan.for_iteration(plan.measurement.mul_f64(1.0 / 25.0));
-        assert_eq!(samples.count, 12);
+        let sampling = plan.for_iteration(plan.measurement.mul_f64(1.0 / 25.0));
+        assert_eq!(sampling.samples, 12);
     }
 
     /// As Criterion computes it, where it finds the iteration somewhat faster or slower.
@@ -168,29 +174,20 @@ mod tests {
             let plan = SamplingPlan::of(profile);
             for exponent in -90..10 {
                 let planned = Duration::from_secs_f64(1.26f64.powi(exponent));
-                let samples = plan.for_iteration(planned);
+                let sampling = plan.for_iteration(planned);
                 for found in [0.8, 1.0, 1.2].map(|off| planned.mul_f64(off)) {
-                    let count = samples.count as f64;
-                    let runs = match samples.mode {
+                    let count = sampling.samples as f64;
+                    let runs = match sampling.mode {
                         SamplingMode::Linear => count * (count + 1.0) / 2.0,
                         _ => count,
                     };
-                    let fit = samples.measurement.as_secs_f64() / found.as_secs_f64() / runs;
+                    let fit = sampling.measurement.as_secs_f64() / found.as_secs_f64() / runs;
                     assert!(fit > 1.0, "{profile:?} {planned:?}: {fit}");
                     if planned > plan.measurement {
                         assert!(fit <= 2.0, "{profile:?} {planned:?}: {fit}");
                     }
                 }
             }
-        }
-    }
-
-    #[test]
-    fn no_profile_resamples_more_than_ten_thousand_times() {
-        for profile in [Profile::Quick, Profile::Default, Profile::Full] {
-            let resamples = SamplingPlan::of(profile).resamples;
-            // Below 1,001 Criterion prints a warning per benchmark.
-            assert!((1_001..=10_000).contains(&resamples));
         }
     }
 }

@@ -9,7 +9,6 @@ mod ones;
 pub(crate) mod run;
 mod settings;
 mod signals;
-mod too_long;
 mod turns;
 
 use std::rc::Rc;
@@ -61,13 +60,31 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         Cost::default()
     })
     .with(Implementation::cpu("two", two_modes));
+    // By its cost, the second size takes 64 times as long as the first.
+    let cost = |n| Cost {
+        flop: Some((n as f64).powi(3)),
+        ..Cost::default()
+    };
+    let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cost)
+        .with(Implementation::cpu("sleeps", sleeps).one_thread());
     vec![
         sound.into(),
         faulty.into(),
         choice.into(),
         modes.into(),
-        too_long::group().into(),
+        long.into(),
     ]
+}
+
+/// Takes 16 ms.
+fn sleeps(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
+    let n = problem.0;
+    let fill = |y: &mut [f32]| {
+        std::thread::sleep(Duration::from_millis(16));
+        y.fill(1.0);
+    };
+    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+    Ok(on_cpu(n, fill, check))
 }
 
 /// Takes 1 ms for a while, then 3 ms for a while.
@@ -88,18 +105,15 @@ tests! {
     Beside a_page_that_is_larger_than_a_file_may_be: files::too_large_a_page,
     Beside a_folder_whose_name_is_no_text: files::name_that_is_no_text,
     Beside two_runs_in_one_folder: files::two_runs,
-    Beside a_panic_in_set_up_or_check_is_one_failure: settings::panics,
     Beside a_filter_that_selects_nothing: settings::selects_nothing,
     Beside a_device_that_was_asked_for: settings::device_asked_for,
     Beside the_commit_of_another_package: settings::commit_of_another,
     Beside a_folder_without_locks: files::no_locks,
     Alone a_busy_host: files::busy_host,
-    Beside ceilings_below_those_of_an_earlier_run: files::low_ceilings,
     Beside output_that_cannot_be_written: files::unwritable_output,
     Beside records_that_are_missing_or_lead_elsewhere: files::records,
     Beside a_closed_pipe: signals::closed_pipe,
     Beside signals_end_a_run_in_order: signals::signals,
-    Beside a_run_that_is_stopped_goes_on: signals::stopped,
     Alone a_signal_while_it_is_measured_once_more: signals::once_more,
     Beside a_killed_run_says_what_it_did_not_reach: signals::killed,
     Beside a_full_disk: cut_short::full_disk,
@@ -119,7 +133,7 @@ tests! {
     Beside a_signal_while_processes_answer: confirmed::interrupted,
     Beside an_earlier_run_does_not_keep_a_run_from_asking: confirmed::after_another,
     Beside a_small_container: settings::little_memory,
-    Beside one_cause_is_one_line: settings::one_cause_one_line,
-    Alone only_what_is_too_long_is_left_out: too_long::left_out,
+    Beside a_panic_is_one_failure_and_one_cause_one_line: settings::one_cause_one_line,
+    Beside what_would_take_too_long_is_left_out: settings::too_long,
     Beside what_was_loaded_is_not_measured: settings::load_baseline,
 }

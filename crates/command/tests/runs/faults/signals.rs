@@ -37,9 +37,7 @@ pub(crate) fn closed_pipe() {
     assert_eq!(shown(&root), SOUND);
 }
 
-/// Waits until the second benchmark is being measured, sends the signal (to a process that it stops
-/// also the one to go on), and gives exit code and
-/// words.
+/// Waits until the second benchmark is being measured, sends the signal, and gives exit code and words.
 pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
     let words = "Benchmarking sound/cpu/fill/8";
     interrupted_at(&mut long(root, "0.4", "sound"), words, signal)
@@ -81,23 +79,10 @@ pub(crate) fn interrupted_at(
     }
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
     nix::sys::signal::kill(pid, signal).unwrap();
-    if signal == nix::sys::signal::Signal::SIGSTOP {
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).unwrap();
-    }
     errors.read_to_string(&mut said).unwrap();
     let status = child.wait().unwrap();
     said += &printed.join().unwrap().unwrap();
     (status.code(), said)
-}
-
-/// As a laptop does when its lid is closed, and a user with Ctrl-Z.
-pub(crate) fn stopped() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ended, said) = interrupted(dir.path(), nix::sys::signal::Signal::SIGSTOP);
-    assert_eq!(ended, Some(0), "{said}");
-    assert!(!said.contains("FAILED"), "{said}");
-    assert_eq!(shown(dir.path()), SOUND);
 }
 
 pub(crate) fn signals() {

@@ -118,43 +118,8 @@ fn a_run_leaves_its_files() {
         "drawn by plotters"
     );
     assert!(run.root().join("index.html").is_file(), "the report");
-    exports(run.root());
 }
 
-/// An export is one file, and the same again when it is repeated.
-fn exports(root: &Path) {
-    let to = tempfile::tempdir().expect("a temporary folder can be made");
-    let export = || {
-        Command::new(env!("CARGO_BIN_EXE_crossover"))
-            .arg("export")
-            .arg(to.path())
-            .env("CRITERION_HOME", root)
-            .output()
-            .expect("the command starts")
-    };
-    let exported = export();
-    let said = String::from_utf8_lossy(&exported.stdout).into_owned();
-    assert!(exported.status.success(), "{exported:?}");
-    assert!(said.starts_with("2 benchmarks of 1 run in "), "{said}");
-    assert!(exported.stderr.is_empty(), "{exported:?}");
-    let files = || {
-        let all = walkdir::WalkDir::new(to.path())
-            .into_iter()
-            .map(Result::unwrap);
-        let files = all.filter(|entry| entry.file_type().is_file());
-        let read =
-            |entry: walkdir::DirEntry| (std::fs::read(entry.path()).unwrap(), entry.into_path());
-        files.map(read).collect::<Vec<_>>()
-    };
-    let first = files();
-    assert_eq!(first.len(), 1);
-    assert!(first[0].1.to_str().unwrap().ends_with(".json.gz"));
-    assert!(export().status.success());
-    assert!(files() == first);
-}
-
-/// A result in two modes is undone and measured again by another Criterion, which leaves the
-/// files, and the group's report, as one measurement would have.
 fn state_is_restored_before_each_sample_and_not_inside() {
     let options = ["--bench", "--noplot", "stateful", "--sample-size", "10"];
     let run = Run::new(&options, &[QUICK]);
@@ -177,6 +142,8 @@ fn state_is_restored_before_each_sample_and_not_inside() {
     );
 }
 
+/// A result in two modes is undone and measured again by another Criterion, which leaves the
+/// files, and the group's report, as one measurement would have.
 fn an_unsteady_benchmark_is_measured_again() {
     let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
     let run = Run::new(&bench("moody"), &[QUICK]);

@@ -1,0 +1,115 @@
+//! What a run knows: the state of the whole, of a group, and of the benchmark that is being measured.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use criterion::BenchmarkId;
+
+use crate::model::cost::Cost;
+use crate::suite::account::Spent;
+use crate::suite::arguments::Arguments;
+use crate::suite::confirm::driver::Confirming;
+use crate::suite::group::{AnyGroup, Inputs, Operation, Row};
+use crate::suite::host::Host;
+use crate::suite::journal::Journal;
+use crate::suite::pace::Pace;
+use crate::suite::profiles::Profiles;
+use crate::suite::progress::Progress;
+use crate::suite::sampling_plan::{Sampling, SamplingPlan};
+use crate::suite::turns::Turns;
+use crate::timing::{CudaTime, Doubt};
+use crate::workload::choose::Calibration;
+use crate::workload::routine::Routine;
+use crossover_machine::load::Load;
+use crossover_protocol::settings::Settings;
+use crossover_results::store::curves::Benchmark;
+use crossover_results::store::folder::BenchmarkFolder;
+
+/// The one owner of a run's state, except for Criterion itself.
+pub(super) struct Run {
+    pub(super) settings: Settings,
+    pub(super) arguments: Arguments,
+    pub(super) sampling: SamplingPlan,
+    pub(super) time: CudaTime,
+    pub(super) machine: Host,
+    /// Where another process takes turns with this one.
+    pub(super) turns: Option<Turns>,
+    /// What happened so far.
+    pub(super) journal: Journal,
+    pub(super) progress: Progress,
+    pub(super) confirming: Confirming,
+    pub(super) profiles: Profiles,
+}
+
+/// A benchmark that is about to be run, and what is known of it so far.
+pub(super) struct Bench<'a> {
+    pub(super) id: String,
+    pub(super) group: &'a AnyGroup,
+    pub(super) row: &'a Row,
+    pub(super) size: u64,
+    pub(super) cost: Cost,
+    pub(super) folder: BenchmarkFolder,
+    /// When it was begun; `None` in turns with another process, whose work is no background load.
+    pub(super) begun: Option<Load>,
+    /// The time it took beside its set-up.
+    pub(super) spent: Spent,
+    /// Reasons not to believe its time.
+    pub(super) doubts: Vec<Doubt>,
+    /// The result, once it is stored.
+    pub(super) result: Option<Benchmark>,
+    pub(super) choices: BTreeMap<String, String>,
+    pub(super) calibrations: Vec<Calibration>,
+    /// The choices that were made under background load.
+    pub(super) disturbed: BTreeSet<String>,
+}
+
+/// A benchmark's routine, verified, and how it is sampled.
+pub(super) struct Prepared {
+    pub(super) routine: Box<dyn Routine>,
+    pub(super) sampling: Sampling,
+}
+
+/// What the benchmarks of a group leave for those that follow.
+#[derive(Default)]
+pub(super) struct GroupCache {
+    pub(super) pace: Pace,
+    pub(super) edge_cases: OnceCell<Option<Inputs>>,
+    /// Implementations that are right on the edge cases. Their set-up is the same at each size.
+    pub(super) right_on_edge_cases: BTreeSet<String>,
+    /// Inputs with other values than the timed ones, of the size that was last asked for.
+    pub(super) other_values: Option<(u64, Inputs)>,
+}
+
+impl GroupCache {
+    pub(super) fn other_values(&mut self, operation: &Operation, size: u64) -> Inputs {
+        let known = self.other_values.take().filter(|known| known.0 == size);
+        let known = known.unwrap_or_else(|| (size, (operation.other_values)(size)));
+        self.other_values.insert(known).1.clone()
+    }
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(run: &Run, group: &'a AnyGroup, row: &'a Row, size: u64) -> Self {
+        let named = group.id_of(row, size);
+        Self {
+            id: named.to_string(),
+            group,
+            row,
+            size,
+            cost: group.cost_of(row, size),
+            folder: BenchmarkFolder::new(&run.settings.results, named, group.rate.is_some()),
+            begun: None,
+            spent: Spent::default(),
+            doubts: Vec::new(),
+            choices: BTreeMap::new(),
+            calibrations: Vec::new(),
+            disturbed: BTreeSet::new(),
+            result: None,
+        }
+    }
+
+    /// The function and size under which Criterion knows it in its group.
+    pub(super) fn criterion_id(&self) -> BenchmarkId {
+        BenchmarkId::new(self.row.function(), self.size)
+    }
+}

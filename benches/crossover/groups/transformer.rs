@@ -8,7 +8,7 @@ use crossover::workload::transformer::{self, Inference, cpu, gpu};
 use super::networks::Network;
 
 pub(crate) fn group() -> Group<Inference> {
-    let sizes = Sizes::powers_of_two([0, 3], [0, 3, 5], 0..=6).odd([1, 3, 5]);
+    let sizes = Sizes::powers_of_two([0, 3], [0, 3, 5], 0..=6).odd([1, 3]);
     let network = Network {
         on_cpu: [cpu::best, cpu::one_thread],
         on_gpu: gpu::pass,

@@ -26,7 +26,7 @@ const CORES: [usize; 3] = [1, 2, 16];
 
 /// Inputs of benchmarks that take more host memory have no digest here: making them takes too
 /// long for a test.
-const LARGEST_INPUT: u64 = 150 << 20;
+const LARGEST_INPUT: u64 = 16 << 20;
 /// Up to here the inputs are made with each number of cores.
 const SMALL_INPUT: u64 = 4 << 20;
 

@@ -28,7 +28,6 @@ fn main() -> ExitCode {
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
-        Ok("crossover") => return crossover_command::run(),
         Ok("faults") => return faults::run(),
         Ok("timing") => return timing::run(),
         Ok("rows") => return rows::run(),

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use crossover_report::readme::{ReadmeError, refresh};
+use crossover_report::report::Options;
+use crossover_results::export::{ExportError, export};
 use serde_json::Value;
 
 use crate::stand_in::{StandIn, expect};
@@ -52,17 +55,14 @@ pub(crate) fn page() {
     let page = fs::read_to_string(stand_in.folder().join("index.html")).expect("a page");
     assert!(page.contains("recorded, not measured"));
     let to = stand_in.folder().join("exported");
-    let mut export = stand_in.command("crossover", "h200");
-    let refused = expect(export.arg("export").arg(&to), 2);
-    assert!(refused.contains("was recorded, not measured"), "{refused}");
+    let refused = export(stand_in.folder(), &to).expect_err("nothing was measured");
+    assert!(matches!(refused, ExportError::Recorded(_)), "{refused}");
     assert!(!to.exists());
     let readme = stand_in.folder().join("README.md");
     let text = "<!-- crossover:begin -->\n<!-- crossover:end -->\n";
     fs::write(&readme, text).expect("a file in a new folder");
-    let mut report = stand_in.command("crossover", "h200");
-    let option = format!("--readme={}", readme.display());
-    let refused = expect(report.args(["report", "--no-reference", &option]), 2);
-    assert!(refused.contains("were recorded, not measured"), "{refused}");
+    let refused = refresh(&readme, &root, stand_in.folder(), &Options::default());
+    assert!(matches!(refused, Err(ReadmeError::Recorded { .. })));
     assert_eq!(fs::read_to_string(&readme).expect("it is there"), text);
 }
 

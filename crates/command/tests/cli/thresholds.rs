@@ -82,65 +82,46 @@ fn a_table_becomes_answers_and_a_file() {
     holds(&said, "at size = 400 it is");
 }
 
+/// The replaced text of a table or a configuration, its replacement, and the sentence for this fault.
+const FAULTS: [&str; 10] = [
+    ",place, | ,where, | missing field `place`",
+    "ordinary | on a shelf | unknown variant `on a shelf`",
+    ",gpu, | ,tpu, | the side \"tpu\" is neither a, b, cpu nor gpu",
+    ",10000 | ,-1 | size and ns are numbers above zero",
+    "echo 5 ns | echo no room >&2; exit 3 | failed (exit status: 3): no room",
+    "echo 5 ns | echo 5 parsecs | printed \"5 parsecs\"; print times such as `1250 ns`",
+    "[1, 8] | [8, 8] | sizes are the smallest and the largest",
+    "budget_s | budget | unknown field `budget`",
+    "'sh' | 'no-such-program' | could not be started",
+    "'{size}' | '7' | p: a command has no {size}",
+];
+
 #[test]
 fn each_fault_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let good = table(3, 2);
+    let run = configuration("[1, 8]", "echo 5 ns", "echo 5 ns");
+    let replaced = FAULTS.map(|fault| {
+        let mut columns = fault.split(" | ");
+        let mut next = || columns.next().unwrap();
+        let (from, to, sentence) = (next(), next(), next());
+        let input = if good.contains(from) { &good } else { &run };
+        (input.replace(from, to), sentence)
+    });
     let without = |side: &str| {
         let lines = good.lines().filter(|line| !line.contains(side));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        lines.collect::<Vec<_>>().join("\n")
     };
     let apart =
         ["8,ordinary,a,5\n", "9,ordinary,b,5\n"].map(|line| format!("1,p,{line}").repeat(2));
-    let run = configuration("[1, 8]", "echo 5 ns", "echo 5 ns");
-    let prints = |a: &str| run.replacen("echo 5 ns", a, 1);
-    for (input, sentence) in [
-        (good.replace(",place,", ",where,"), "missing field `place`"),
-        (
-            good.replace("ordinary", "on a shelf"),
-            "unknown variant `on a shelf`",
-        ),
-        (
-            good.replace(",gpu,", ",tpu,"),
-            "the side \"tpu\" is neither a, b, cpu nor gpu",
-        ),
-        (
-            good.replace(",10000\n", ",-1\n"),
-            "size and ns are numbers above zero",
-        ),
-        (
-            without(",gpu,"),
-            "there are no times of gpu; measure both sides",
-        ),
-        (
-            without(",a,"),
-            "there are no times of cpu; measure both sides",
-        ),
-        (
-            HEAD.to_owned() + &apart.concat(),
-            "cpu and gpu have no size in common",
-        ),
+    let others = [
+        (without(",gpu,"), "there are no times of gpu; measure both"),
+        (without(",a,"), "there are no times of cpu; measure both"),
+        (HEAD.to_owned() + &apart.concat(), "have no size in common"),
         (HEAD.to_owned(), "input has no samples"),
         (table(1, 1), "no size that was measured more than once"),
-        (
-            prints("echo no room >&2; exit 3"),
-            "failed (exit status: 3): no room",
-        ),
-        (
-            prints("echo 5 parsecs"),
-            "printed \"5 parsecs\"; print times such as `1250 ns`",
-        ),
-        (
-            run.replace("[1, 8]", "[8, 8]"),
-            "sizes are the smallest and the largest",
-        ),
-        (run.replace("budget_s", "budget"), "unknown field `budget`"),
-        (
-            run.replace("'sh'", "'no-such-program'"),
-            "could not be started",
-        ),
-        (run.replace("'{size}'", "'7'"), "p: a command has no {size}"),
-    ] {
+    ];
+    for (input, sentence) in replaced.into_iter().chain(others) {
         let (code, said) = thresholds(&folder, &input);
         assert_eq!(code, 2, "{sentence}: {said}");
         holds(&said, sentence);
@@ -170,10 +151,8 @@ fn a_crossing_outside_the_range_and_a_whole_process_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (square, b) = ("echo $(($0 * $0)) ns", "echo 10000 ns");
     let said = answers(&folder, &configuration("[8, 64]", square, b));
-    holds(
-        &said,
-        "fast wins nowhere, tested size = 8 to 64; 3 processes",
-    );
+    let nowhere = "fast wins nowhere, tested size = 8 to 64; 3 processes";
+    holds(&said, nowhere);
     holds(&said, "a crossing would lie above the measured sizes");
     let said = answers(&folder, &configuration("[200, 900]", square, b));
     holds(&said, "fast wins everywhere");

@@ -26,6 +26,7 @@ impl Device {
     /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.
+    #[cfg(feature = "criterion")]
     pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
         let Ok(graph) = self.capture(routine) else {
             return Ok(None);

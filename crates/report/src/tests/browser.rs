@@ -5,93 +5,57 @@
 //! `target/screenshots/`.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-use crate::report::Options;
 use crate::tests::cdp::{Browser, Driven, chromium};
-use crate::write;
+use crate::tests::{committed, folder, written};
 use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::stored_results::StoredResults;
 
-/// A report of its own, for a test in the browser: `plant` fills the folder of results. The page is
-/// opened on a desktop.
-pub(super) fn with_page(
-    plant: impl FnOnce(&Path),
-    test: impl FnOnce(&mut Browser, &Page) -> Driven,
-) {
-    let (dir, root) = crate::tests::folders();
-    plant(&root);
-    opened(&written(dir.path()), test);
+/// The page of these results in a folder of its own, opened on a desktop.
+pub(super) fn with_page(results: StoredResults, test: impl FnOnce(&mut Browser, &Path) -> Driven) {
+    let dir = folder();
+    opened(&written(results, dir.path()).page, test);
 }
 
-/// The same of what `plant` plants beside the committed machines; says so where none is committed.
+/// The page of these results beside the committed machines.
 pub(super) fn beside_the_committed(
-    plant: impl FnOnce(&Path),
-    test: impl FnOnce(&mut Browser, &Page) -> Driven,
+    results: StoredResults,
+    test: impl FnOnce(&mut Browser, &Path) -> Driven,
 ) {
-    let out = crate::tests::folder();
-    if copy_committed(out.path()) {
-        plant(&out.path().join("criterion"));
-        opened(&written(out.path()), test);
-    }
+    let dir = folder();
+    symlink(committed::machines(), dir.path().join(MACHINES)).unwrap();
+    opened(&written(results, dir.path()).page, test);
 }
 
 /// The page of the committed machines alone, written once for all tests.
-pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Page) -> Driven) {
-    static PAGE: OnceLock<Option<Page>> = OnceLock::new();
-    let page = PAGE.get_or_init(|| {
+pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Path) -> Driven) {
+    static PAGE: LazyLock<PathBuf> = LazyLock::new(|| {
         let out = screenshots().join("committed");
         // Of an earlier run, with the records of that time.
         let _ = fs::remove_dir_all(&out);
-        copy_committed(&out).then(|| written(&out))
+        fs::create_dir_all(&out).unwrap();
+        symlink(committed::machines(), out.join(MACHINES)).unwrap();
+        written(StoredResults::default(), &out).page
     });
-    if let Some(page) = page {
-        opened(page, test);
-    }
+    opened(&PAGE, test);
 }
 
-/// Copies the committed machines beside the page in `out`; false where there are none.
-fn copy_committed(out: &Path) -> bool {
-    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
-    let machines = reports.join(MACHINES);
-    match machines.is_dir() {
-        true => crate::tests::copy_folder(&machines, &out.join(MACHINES)),
-        false => eprintln!("skipped: no machine is committed"),
-    }
-    machines.is_dir()
-}
-
-/// The page of the results in a folder.
-fn written(out: &Path) -> Page {
-    let root = out.join("criterion");
-    let written = write::refresh(&root, out, &Options::default()).unwrap();
-    let page = written.page;
-    Page { root, page }
-}
-
-fn opened(page: &Page, test: impl FnOnce(&mut Browser, &Page) -> Driven) {
+fn opened(page: &Path, test: impl FnOnce(&mut Browser, &Path) -> Driven) {
     with_browser(|browser| {
         browser.look(1400, 900, false)?;
-        browser.open(&page.page)?;
+        browser.open(page)?;
         test(browser, page)?;
         clean(browser);
         Ok(())
     });
 }
 
-/// Where the results of a test are, and the page made of them.
-pub(super) struct Page {
-    pub(super) root: PathBuf,
-    pub(super) page: PathBuf,
-}
-
-impl Page {
-    /// The page of a group.
-    pub(super) fn of(&self, group: &str) -> PathBuf {
-        self.page
-            .with_file_name("groups")
-            .join(format!("{group}.html"))
-    }
+/// The page of a group.
+pub(super) fn of_group(page: &Path, group: &str) -> PathBuf {
+    page.with_file_name(format!("groups/{group}.html"))
 }
 
 /// Runs `test` with a browser, or says why not.
@@ -105,7 +69,7 @@ fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
         eprintln!("skipped: there is no Chromium; install one or name it with CHROMIUM");
         return;
     };
-    let profile = crate::tests::folder();
+    let profile = folder();
     let mut browser = Browser::start(&program, profile.path()).unwrap();
     test(&mut browser).unwrap();
 }

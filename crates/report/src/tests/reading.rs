@@ -1,155 +1,228 @@
-//! Results that must not be shown, those of other machines, and reports that cannot be made.
+//! Results that must not be shown, those of other machines, records, and reports that cannot be made.
 
 use std::fs;
-use std::path::Path;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::report::{Options, ReportError, read};
-use crate::tests::fixture::Fixture;
-use crate::tests::holds;
-use crate::tests::machines::laptop;
-use crate::tests::refreshed;
+use crate::tests::committed::{benchmark, commit, measured, without_gpu};
+use crate::tests::{folder, holds, report, written};
 use crate::write;
-use crossover_results::model::GpuInfo;
-use crossover_results::store::layout::SIDECAR;
+use crossover_results::model::record::{Failure, RunRecord, Skip};
 use crossover_results::store::machine::MachineResults;
-use crossover_words::Clock;
+use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::stored_results::StoredResults;
 
-const GOOD: &str = "matmul/gpu/cublas/64";
-const BAD: &str = "matmul/gpu/tiled/64";
-
-fn two(root: &Path) -> Fixture {
-    let f = Fixture::new(root, Some("Example GPU"));
-    f.row(GOOD, Clock::EventsGated, 1000.0);
-    f.row(BAD, Clock::EventsGated, 2000.0);
-    f
-}
-
-fn ids(machine: &MachineResults) -> Vec<&str> {
-    machine.benchmarks().map(|b| b.id.as_str()).collect()
-}
-
-#[test]
-fn wrong_failed_and_foreign_machine_results_are_not_shown() {
-    let dir = crate::tests::folder();
-    let mut f = two(dir.path());
-    let path = f.dir(BAD).join(SIDECAR);
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("1.5e-7", "0.5")).unwrap();
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert_eq!(ids(&machine), [GOOD]);
-    assert!(machine.problems[0].reason.contains("wrong"));
-
-    fs::write(&path, text).unwrap();
-    f.fail(BAD, "CUDA_ERROR_ILLEGAL_ADDRESS");
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert_eq!(ids(&machine), [GOOD]);
-    assert!(machine.problems[0].reason.contains("ILLEGAL_ADDRESS"));
-
-    // A later run on another machine, in the same folder.
-    let run = dir.path().join("runs/20260102T030405Z-1.json");
-    let later = fs::read_to_string(&run)
-        .unwrap()
-        .replace("2026-01-02", "2026-02-02")
-        .replace("20260102T", "20260202T")
-        .replace("Example CPU 9000", "Another CPU");
-    fs::write(dir.path().join("runs/20260202T030405Z-1.json"), later).unwrap();
-    let machine = MachineResults::read(dir.path(), "here", false);
-    assert!(ids(&machine).is_empty());
-    let mut problems = machine.problems.iter();
-    assert!(problems.any(|problem| problem.reason.contains("another machine measured here")));
+/// Adds a run that follows, which has measured one benchmark.
+fn with_later_run(change: impl FnOnce(&mut RunRecord)) -> StoredResults {
+    let mut results = measured(&["matmul"]);
+    let mut run = results.runs[2].clone();
+    run.run = "20270102T030405Z-1".into();
+    run.started = "2027-01-02T03:04:05Z".into();
+    run.confirmations.clear();
+    change(&mut run);
+    let mut own = benchmark(&mut results, "matmul/cpu/best/64").clone();
+    own.run = Some(run.run.clone());
+    results.with_run(&run, &[(own.id.clone(), own)].into())
 }
 
 #[test]
-fn results_of_a_second_board_are_another_machines() {
-    let (dir, root) = crate::tests::folders();
-    let mut f = Fixture::new(&root, Some("Example GPU"));
-    let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
-    f.gpu(uuid("GPU-11111111-2222"));
-    for n in [64, 128] {
-        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, 1e5);
-        f.row(&format!("matmul/gpu/cublas-eager/{n}"), Clock::Events, 1e4);
+fn wrong_and_failed_results_are_not_shown() {
+    let dir = folder();
+    let mut results = measured(&["matmul"]);
+    let wrong = benchmark(&mut results, "matmul/gpu/cublas/64");
+    wrong.verified.as_mut().unwrap().error = 0.5;
+    results.runs[2].failed.push(Failure {
+        id: "matmul/gpu/tiled/64".into(),
+        error: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
+    });
+    let read = MachineResults::read_other(&commit(results, dir.path())).unwrap();
+    for (id, reason) in [
+        ("matmul/gpu/cublas/64", "its result is wrong"),
+        ("matmul/gpu/tiled/64", "ILLEGAL_ADDRESS"),
+    ] {
+        assert!(read.benchmarks().all(|b| b.id != id), "{id}");
+        let problem = read.problems.iter().find(|problem| problem.what == id);
+        assert!(problem.unwrap().reason.contains(reason), "{problem:?}");
     }
-    f.next_run(30);
-    f.gpu(uuid("GPU-33333333-4444"));
-    // The CPU of the second one is fifty times as fast.
-    for n in [64, 128] {
-        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, 2e3);
-    }
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    assert_eq!(
-        ids(&report.machine),
-        ["matmul/cpu/best/64", "matmul/cpu/best/128"]
-    );
-    let [other] = &report.machine.problems[..] else {
-        panic!("{:?}", report.machine.problems)
+}
+
+#[test]
+fn results_of_another_machine_are_left_out_and_named() {
+    let dir = folder();
+    let board = |run: &mut RunRecord| {
+        run.environment.gpu.as_mut().unwrap().uuid = Some("GPU-33333333-4444".into());
     };
-    assert_eq!(other.what, "Example GPU (GPU-11111111)");
-    // Its GPU is not taken for this one's.
-    assert!(report.found.is_empty(), "{:?}", report.found);
-
-    // The first board again: one machine with two runs.
-    f.next_run(45);
-    f.gpu(uuid("GPU-11111111-2222"));
-    f.row("matmul/cpu/best/64", Clock::Wall, 1e5);
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    assert_eq!(
-        ids(&report.machine),
-        [
-            "matmul/cpu/best/64",
-            "matmul/gpu/cublas-eager/64",
-            "matmul/gpu/cublas-eager/128"
-        ]
+    let cpu = |run: &mut RunRecord| run.environment.cpu.model = "Another CPU".into();
+    for other in [with_later_run(board), with_later_run(cpu)] {
+        let report = report(other, dir.path());
+        let ids: Vec<&str> = report.machine.benchmarks().map(|b| &*b.id).collect();
+        assert_eq!(ids, ["matmul/cpu/best/64"]);
+        let [problem] = &report.machine.problems[..] else {
+            panic!("{:?}", report.machine.problems)
+        };
+        holds(&problem.what, &["NVIDIA H200 (board-324c4b"]);
+        holds(&problem.reason, &["another machine measured here"]);
+        // Its GPU is not taken for this one's.
+        assert!(report.found.is_empty(), "{:?}", report.found);
+    }
+    // A later run of the same machine adds to its results.
+    let same = with_later_run(|_| {});
+    let count = same.benchmarks.len();
+    let runs = report(same.clone(), dir.path()).machine.runs;
+    let results: Vec<usize> = runs.iter().map(|(_, results)| *results).collect();
+    assert_eq!(results, [1, count - 1, 0, 0]);
+    holds(
+        &written(same, dir.path()).pages(),
+        &[
+            "Results of several runs",
+            "of the run of 2026-11-25 02:29:32 UTC",
+        ],
     );
-    let results: Vec<usize> = report.machine.runs.iter().map(|(_, n)| *n).collect();
-    assert_eq!(results, [1, 2]);
-    let (page, ..) = refreshed(&root, dir.path());
-    assert!(page.contains("Results of several runs"));
-    assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
 }
 
 #[test]
-fn no_result_says_what_to_run() {
-    let dir = crate::tests::folder();
-    let out = dir.path().join("out");
-    let error = write::refresh(&dir.path().join("none"), &out, &Options::default()).unwrap_err();
+fn a_report_that_cannot_be_made_says_what_to_do() {
+    let dir = folder();
+    let (none, out) = (dir.path().join("none"), dir.path().join("out"));
+    let error = write::refresh(&none, &out, &Options::default()).unwrap_err();
     assert!(matches!(error, ReportError::NoResults { .. }));
-    assert!(error.to_string().contains("cargo bench"));
+    holds(&error.to_string(), &["cargo bench"]);
     assert!(!out.exists(), "nothing is written");
     let with = Options {
         with: vec![dir.path().join("nowhere")],
         no_reference: false,
     };
-    let error = write::refresh(&dir.path().join("none"), &out, &with).unwrap_err();
-    assert!(error.to_string().contains("nowhere"));
-}
-
-#[test]
-fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
-    let (dir, root) = crate::tests::folders();
-    two(&root);
+    let error = write::refresh(&none, &out, &with).unwrap_err();
+    holds(&error.to_string(), &["nowhere"]);
     // A file where the folder should be stops every user, root included.
-    let out = dir.path().join("out");
     fs::write(&out, "in the way").unwrap();
-    let error = write::refresh(&root, &out, &Options::default()).unwrap_err();
-    assert!(error.to_string().contains("out"), "{error}");
-    assert!(error.to_string().contains("--out"), "{error}");
+    let results = measured(&["matmul"]);
+    let error = write::of_results(results, &none, &out, &Options::default()).unwrap_err();
+    holds(&error.to_string(), &["out", "--out"]);
 }
 
 #[test]
 fn benchmarks_that_an_unfinished_run_missed_are_listed() {
-    let (dir, root) = crate::tests::folders();
-    let mut f = laptop(&root);
-    f.skip("matmul/cpu/rayon/3", "does not fit");
-    f.fail("matmul/cpu/rayon/5", "wrong result");
-    let page = || refreshed(&root, dir.path()).0;
-    assert!(!page().contains("Not reached"));
-    f.unfinished(&[
-        "matmul/cpu/best/64",
-        "matmul/cpu/rayon/3",
-        "matmul/cpu/rayon/5",
-        "matmul/cpu/rayon/7",
-    ]);
-    let html = page();
-    holds(&html, &["Not reached: 1"]);
-    assert!(html.contains("<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it"));
+    let dir = folder();
+    let mut results = measured(&["matmul"]);
+    let [skipped, failed, missed] = ["3", "5", "7"].map(|n| format!("matmul/cpu/rayon/{n}"));
+    let run = &mut results.runs[2];
+    run.planned = vec![skipped.clone(), failed.clone(), missed];
+    run.skipped = vec![Skip {
+        id: skipped,
+        reason: "does not fit".into(),
+    }];
+    run.failed = vec![Failure {
+        id: failed,
+        error: "wrong result".into(),
+    }];
+    let page = |results: &StoredResults| written(results.clone(), dir.path()).pages();
+    assert!(!page(&results).contains("Not reached"));
+    results.runs[2].finished = None;
+    let missed = "<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it";
+    holds(&page(&results), &["Not reached: 1", missed]);
+}
+
+/// Of a machine with several records one stands for it on other pages.
+#[test]
+fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
+    let dir = folder();
+    let run = |second: u32, profile: &str| {
+        let mut results = measured(&["matmul"]);
+        let mut run = results.runs[2].clone();
+        run.run = format!("20270102T0304{second:02}Z-1");
+        run.started = format!("2027-01-02T03:04:{second:02}Z");
+        run.profile = profile.into();
+        results.benchmarks.truncate(1);
+        results.benchmarks[0].run = Some(run.run.clone());
+        results.runs = vec![run];
+        commit(results, dir.path());
+    };
+    let shown = || {
+        let (read, problems) = MachineResults::read_machines(&dir.path().join(MACHINES));
+        assert_eq!(problems, []);
+        let [machine] = &read[..] else {
+            panic!("{}", read.len())
+        };
+        machine.run.clone().unwrap().started.clone()
+    };
+    run(5, "full");
+    assert_eq!(shown(), "2027-01-02T03:04:05Z");
+    run(10, "default");
+    run(20, "default");
+    run(30, "full");
+    assert_eq!(shown(), "2027-01-02T03:04:20Z");
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
+    let dir = folder();
+    let path = commit(measured(&["matmul"]), dir.path());
+    let sound = fs::read(&path).unwrap();
+    let inside = miniz_oxide::inflate::decompress_to_vec(&sound[10..]).unwrap();
+    let inside = String::from_utf8(inside).unwrap();
+    let newer = inside.replace("\"schema\":1}", "\"schema\":2}");
+    assert_ne!(inside, newer);
+    let mut flipped = sound.clone();
+    flipped[sound.len() / 2] ^= 1;
+    for (bytes, reason) in [
+        (sound[..sound.len() / 2].to_vec(), "is damaged"),
+        (flipped, "is damaged"),
+        ([&sound[..], b"more"].concat(), "is damaged"),
+        (inside.clone().into_bytes(), "is not packed by gzip"),
+        (gzip("{}"), "is no record of a machine"),
+        (gzip("[1, 2"), "is no record of a machine"),
+        (gzip(&newer), "schema 2 is newer than 1"),
+        (gzip(&" ".repeat(33 << 20)), "unpacks to more than 32 MiB"),
+    ] {
+        fs::write(&path, &bytes).unwrap();
+        let options = Options {
+            with: vec![path.clone()],
+            no_reference: true,
+        };
+        let error = read(dir.path(), dir.path(), &options).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+        // Among the committed machines it is left out and named.
+        let report = report(without_gpu(&["matmul"]), dir.path());
+        assert!(report.reference.is_none());
+        let [problem] = &report.machine.problems[..] else {
+            panic!("{:?}", report.machine.problems)
+        };
+        assert!(problem.reason.contains(reason), "{problem:?}");
+    }
+}
+
+/// Nothing that names a user, a folder or a board is in a record, wherever it stood.
+#[test]
+fn a_record_tells_nothing_of_whoever_measured() {
+    let dir = folder();
+    let board = "GPU-01234567-89ab-cdef-0123-456789abcdef";
+    let mut results = measured(&["matmul"]);
+    let run = &mut results.runs[2];
+    run.environment.gpu.as_mut().unwrap().uuid = Some(board.into());
+    run.failed = vec![Failure {
+        id: "matmul/gpu/lost/64".into(),
+        error: "/home/someone/kernels/a.cu: no such file".into(),
+    }];
+    run.skipped = vec![Skip {
+        id: "matmul/gpu/none".into(),
+        reason: format!("{board} at ~someone has none"),
+    }];
+    let read = MachineResults::read_other(&commit(results, dir.path())).unwrap();
+    let all = format!("{read:?}");
+    holds(&all, &["no such file", "board-", "has none"]);
+    for told in ["someone", "/home", "01234567-", board] {
+        assert!(!all.contains(told), "{told}");
+    }
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(text.as_bytes()).unwrap();
+    packed.finish().unwrap()
 }

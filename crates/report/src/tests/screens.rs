@@ -2,24 +2,21 @@
 //! committed record.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::json;
 
-use crate::tests::browser::{on_the_committed_page, photograph, text, with_page};
+use crate::tests::browser::{of_group, on_the_committed_page, photograph, text, with_page};
 use crate::tests::chart::labels_are_apart;
+use crate::tests::committed::{benchmark, measured, without_gpu};
 use crate::tests::holds;
-use crate::tests::machines::{full, laptop};
-use crate::tests::profiles::profiled;
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
 #[test]
 fn without_scripts_the_answers_are_there() {
-    let plant = |root: &Path| drop(full(root, "Example GPU"));
-    with_page(plant, |browser, page| {
+    on_the_committed_page(|browser, page| {
         let off = json!({"value": true});
         browser.call("Emulation.setScriptExecutionDisabled", off)?;
-        browser.open(&page.page)?;
+        browser.open(page)?;
         // What is not shown is not in it.
         let text = browser.eval("document.body.innerText")?;
         let text = text.as_str().unwrap();
@@ -28,7 +25,7 @@ fn without_scripts_the_answers_are_there() {
         let needs =
             "[...document.querySelectorAll('.scripted')].filter(e => e.checkVisibility()).length";
         assert_eq!(browser.eval(needs)?, 0);
-        browser.open(&page.of("matmul"))?;
+        browser.open(&of_group(page, "matmul"))?;
         let drawn = "[...document.querySelectorAll('.plots img')].filter(image => image.checkVisibility() && image.naturalWidth > 0).length";
         assert!(browser.eval(drawn)?.as_u64() >= Some(3));
         browser.call(
@@ -42,8 +39,7 @@ fn without_scripts_the_answers_are_there() {
 /// Neither here nor among the committed machines.
 #[test]
 fn without_a_gpu_the_page_shows_the_cpu() {
-    let plant = |root: &Path| laptop(root).skip("matmul/gpu/cublas", "there is none");
-    with_page(plant, |browser, _| {
+    with_page(without_gpu(&["matmul"]), |browser, _| {
         let says = text(browser, "#v-says")?;
         assert!(says.starts_with("No GPU has measured matmul "), "{says}");
         assert!(text(browser, "#i-rows")?.contains("cpu/best"));
@@ -57,31 +53,25 @@ fn without_a_gpu_the_page_shows_the_cpu() {
 }
 
 /// A group, an implementation and a GPU whose names are HTML.
-fn odd_names(root: &Path) {
-    let f = full(root, "<script>alert(1)</script>");
-    let id = "</script><img src=x onerror=alert(2)>/gpu/\"><b>/64";
-    let new = root.join("odd/new");
-    fs::create_dir_all(&new).unwrap();
-    let from = f.dir("matmul/cpu/best/64");
-    fs::copy(from.join("sample.json"), new.join("sample.json")).unwrap();
-    let benchmark = json!({
-        "group_id": "</script><img src=x onerror=alert(2)>",
-        "function_id": "cpu/\"><b>", "value_str": "64", "full_id": id,
-    });
-    fs::write(new.join("benchmark.json"), benchmark.to_string()).unwrap();
-}
-
 #[test]
 fn names_from_files_stay_text() {
-    with_page(odd_names, |browser, _| {
-        assert_eq!(
-            browser.eval("document.querySelectorAll('img, b b').length")?,
-            0
-        );
-        assert_eq!(
-            browser.eval("document.querySelectorAll('#v-operation option').length")?,
-            2
-        );
+    let mut results = measured(&["matmul"]);
+    let gpu = &mut results.runs[2].environment.gpu;
+    gpu.as_mut().unwrap().name = "<script>alert(1)</script>".into();
+    let mut odd = benchmark(&mut results, "matmul/cpu/best/64").clone();
+    odd.group = "</script><img src=x onerror=alert(2)>".into();
+    odd.implementation = "\"><b>".into();
+    odd.id = format!("{}/cpu/{}/64", odd.group, odd.implementation);
+    results.benchmarks.push(odd.clone());
+    // A group of one size has no chart to choose.
+    odd.id = odd.id.replace("/64", "/128");
+    odd.size = 128;
+    results.benchmarks.push(odd);
+    with_page(results, |browser, _| {
+        let elements = browser.eval("document.querySelectorAll('img, b b').length")?;
+        assert_eq!(elements, 0);
+        let operations = "document.querySelectorAll('#v-operation option').length";
+        assert_eq!(browser.eval(operations)?, 2);
         Ok(())
     });
 }
@@ -107,7 +97,7 @@ const WIDE: &str = "[...document.querySelectorAll('main *')].filter(e => !e.pare
 fn the_committed_reference() {
     on_the_committed_page(|browser, page| {
         // What a reader has to load, to scroll and to read.
-        let bytes = fs::metadata(&page.page)?.len();
+        let bytes = fs::metadata(page)?.len();
         let shown = browser.eval(
                 "[document.documentElement.scrollHeight, document.body.innerText.match(/\\d[\\d,.]*/g).length]",
             )?;
@@ -120,15 +110,19 @@ fn the_committed_reference() {
         let cells = browser.eval("document.querySelectorAll('#map td[data-group]').length")?;
         assert!(cells.as_u64() >= Some(20), "{cells}");
         browser.look(390, 844, false)?;
-        browser.open(&page.page)?;
+        browser.open(page)?;
         assert_eq!(browser.eval(BROKEN)?, json!([]), "on a phone");
-        for page in [page.page.clone(), page.of("matmul"), page.of("fft")] {
+        for page in [
+            page.to_owned(),
+            of_group(page, "matmul"),
+            of_group(page, "fft"),
+        ] {
             browser.open(&page)?;
             browser.eval("document.querySelectorAll('details').forEach(d => d.open = true)")?;
             browser.drawn()?;
             assert_eq!(browser.eval(WIDE)?, json!([]), "{}", page.display());
         }
-        browser.open(&page.page)?;
+        browser.open(page)?;
         photograph(browser, "reference")
     });
 }
@@ -136,23 +130,68 @@ fn the_committed_reference() {
 /// Also for whoever wants to look: light and dark, wide and narrow.
 #[test]
 fn timelines_fit_every_screen() {
-    with_page(
-        |root| drop(profiled(root)),
-        |browser, page| {
-            browser.open(&page.of("chain"))?;
-            let outside = browser.eval(
-                "[...document.querySelectorAll('.lane')].flatMap(lane => {
-                   const box = lane.lastElementChild.getBoundingClientRect();
-                   return [...lane.querySelectorAll('i')].filter(block => {
-                     const b = block.getBoundingClientRect();
-                     return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
-                   }).map(block => block.title)})",
-            )?;
-            assert_eq!(outside, json!([]));
-            let drawn = browser.eval("document.querySelectorAll('.lane i').length")?;
-            assert!(drawn.as_u64().is_some_and(|n| n > 90), "{drawn}");
-            photograph(browser, "profiles")?;
-            Ok(())
-        },
-    );
+    on_the_committed_page(|browser, page| {
+        browser.open(&of_group(page, "graph_replay"))?;
+        let outside = browser.eval(
+            "[...document.querySelectorAll('.lane')].flatMap(lane => {
+               const box = lane.lastElementChild.getBoundingClientRect();
+               return [...lane.querySelectorAll('i')].filter(block => {
+                 const b = block.getBoundingClientRect();
+                 return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
+               }).map(block => block.title)})",
+        )?;
+        assert_eq!(outside, json!([]));
+        let drawn = browser.eval("document.querySelectorAll('.lane i').length")?;
+        assert!(drawn.as_u64().is_some_and(|n| n > 90), "{drawn}");
+        photograph(browser, "profiles")
+    });
+}
+
+#[test]
+fn tables_are_read_on_a_phone_and_by_keyboard() {
+    on_the_committed_page(|browser, page| {
+        browser.look(390, 844, false)?;
+        browser.open(&of_group(page, "matmul"))?;
+        // The page itself does not scroll sideways; its tables do.
+        let wide = "document.documentElement.scrollWidth <= innerWidth";
+        assert_eq!(browser.eval(wide)?, true);
+        // The keyboard reaches and scrolls what scrolls.
+        let regions = "[...document.querySelectorAll('.scroll')].every(s => s.tabIndex === 0 && \
+                       s.getAttribute('role') === 'region' && s.ariaLabel)";
+        assert_eq!(browser.eval(regions)?, true);
+        browser.eval(
+            "{const s = [...document.querySelectorAll('#group-matmul .matrix')].pop().closest('.scroll'); \
+              s.scrollIntoView(); s.focus()}",
+        )?;
+        browser.press("ArrowRight")?;
+        browser.until("document.activeElement.scrollLeft > 0")
+    });
+}
+
+#[test]
+fn a_permalink_opens_where_it_was_taken_and_each_link_leads_somewhere() {
+    on_the_committed_page(|browser, page| {
+        browser.open(&of_group(page, "matmul"))?;
+        browser.eval("document.querySelector('#group-matmul .finding .permalink').click()")?;
+        browser.drawn()?;
+        let address = browser.eval("location.hash")?;
+        holds(&address.to_string(), &["\"#finding-matmul-"]);
+        browser.reload()?;
+        browser.until("(r => r.top >= 0 && r.top < innerHeight)(document.querySelector(':target').getBoundingClientRect())")?;
+        // Every link to a group's page leads to something on it, and every other one within its page.
+        let within = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))\
+                    .filter(h => !h.startsWith('#view:') && !document.getElementById(decodeURIComponent(h.slice(1))))";
+        assert_eq!(browser.eval(within)?, json!([]));
+        browser.open(page)?;
+        assert_eq!(browser.eval(within)?, json!([]));
+        let to_groups = "[...document.querySelectorAll('a[href^=\"groups/\"]')].map(a => a.getAttribute('href'))";
+        let links: Vec<String> = serde_json::from_value(browser.eval(to_groups)?)?;
+        for link in links {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let html = fs::read_to_string(page.with_file_name(file))?;
+            let anchor = format!("id=\"{anchor}\"");
+            assert!(anchor == "id=\"\"" || html.contains(&anchor), "{link}");
+        }
+        Ok(())
+    });
 }

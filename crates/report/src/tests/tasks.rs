@@ -2,13 +2,12 @@
 //! committed record, whose figures change with it: the tests assert what kind of answer it is.
 
 use std::fs;
-use std::path::Path;
 
 use crate::tests::browser::{beside_the_committed, on_the_committed_page, text};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::chart::enter;
+use crate::tests::committed::without_gpu;
 use crate::tests::holds;
-use crate::tests::machines::laptop;
 
 /// The cells of the rows that a selector names.
 fn rows(browser: &mut Browser, selector: &str) -> Driven<Vec<Vec<String>>> {
@@ -78,7 +77,7 @@ fn how_sure_is_an_answer() {
 fn where_are_all_numbers_as_a_file() {
     on_the_committed_page(|browser, page| {
         let file = browser.eval("document.querySelector('footer a').getAttribute('href')")?;
-        let csv = page.page.with_file_name(file.as_str().unwrap());
+        let csv = page.with_file_name(file.as_str().unwrap());
         let csv = fs::read_to_string(csv)?;
         assert!(csv.lines().count() > 500 && csv.starts_with("machine,id,"));
         Ok(())
@@ -92,7 +91,7 @@ fn what_address_leads_to_this_view() {
         enter(browser, "data", "pinned")?;
         let says = text(browser, "#v-says")?;
         let link = browser.eval("document.querySelector('#view-link').href")?;
-        browser.open(&page.page)?;
+        browser.open(page)?;
         assert_ne!(text(browser, "#v-says")?, says);
         browser.eval(&format!("location.href = {link}"))?;
         browser.reload()?;
@@ -117,10 +116,11 @@ fn what_is_the_fastest_of_each_clock_at_256_and_why() {
 /// Its CPU is shown against the GPU of the committed machine, and no advice is given to use that.
 #[test]
 fn what_would_a_gpu_do_for_a_machine_without_one() {
-    let plant = |root: &Path| drop(laptop(root));
-    beside_the_committed(plant, |browser, _| {
+    beside_the_committed(without_gpu(&["matmul"]), |browser, _| {
         let banner = text(browser, ".banner")?;
         holds(&banner, &["There is no GPU here.", "NVIDIA H"]);
+        enter(browser, "data", "queued")?;
+        enter(browser, "size", "1024")?;
         let says = text(browser, "#v-says")?;
         holds(&says, &["with an NVIDIA H", " this would be ", "× faster"]);
         Ok(())

@@ -1,42 +1,43 @@
 //! The thresholds that a report writes, and decisions in words.
 
-use crate::tests::holds;
 use std::fs;
 
-use crossover_advice::thresholds::{Kind, Shape};
+use crossover_advice::thresholds::{Kind, Shape, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
 
-use super::fixture::Fixture;
-use super::machines::{commit, full, laptop, powers};
-use crate::report::{Options, read};
+use crate::report::Report;
+use crate::tests::committed::{commit, measured, without_gpu};
+use crate::tests::{folder, holds, report, written};
 use crate::thresholds::{decision_in_words, thresholds};
-use crate::write;
-use crossover_results::model::cost::Cost;
-use crossover_words::Clock;
 
-fn advice(report: &crate::report::Report) -> Advice {
+fn advice(report: &Report) -> Advice {
     Advice::new(thresholds(report).unwrap()).unwrap()
 }
 
 #[test]
 fn they_are_written_beside_the_page() {
-    let (dir, root) = crate::tests::folders();
-    full(&root, "Example GPU");
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    assert!(written.to_string().contains("\nthresholds: "), "{written}");
+    let dir = folder();
+    let results = measured(&["matmul", "nested_sine"]);
+    let said = written(results.clone(), dir.path()).to_string();
+    holds(&said, &["\nthresholds: "]);
     let advice = Advice::open(dir.path().join("thresholds.json")).unwrap();
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
+    let report = report(results, dir.path());
     assert_eq!(Some(advice.thresholds()), thresholds(&report).as_ref());
     let held = &advice.thresholds().machine;
     assert_eq!(
         (held.gpu.as_str(), held.gpu_of_another_machine),
-        ("Example GPU", false)
+        ("NVIDIA H200", false)
     );
-
-    let matmul = &advice.thresholds().operations[0];
+    let [matmul, sine] = &advice.thresholds().operations[..] else {
+        panic!("{advice:?}")
+    };
     assert_eq!(
         (matmul.name.as_str(), matmul.shape),
         ("matmul", Shape::SquareProduct)
+    );
+    assert_eq!(
+        (sine.name.as_str(), sine.shape),
+        ("nested_sine", Shape::Size)
     );
     let queued = &matmul.places[0];
     assert_eq!(
@@ -55,92 +56,80 @@ fn they_are_written_beside_the_page() {
         let answer = advice.decide(&question);
         assert_eq!(answer.choice, choice, "{size} {answer:?}");
     }
-    let sine = advice
-        .thresholds()
-        .operations
-        .iter()
-        .find(|o| o.name == "nested_sine")
-        .unwrap();
-    assert_eq!(sine.shape, Shape::Size);
 }
 
-/// An operation of a user's own, whose GPU code was measured at every third size of the CPU's.
+/// The GPU code of a group without processes was measured at every second size of the CPU's.
 #[test]
 fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
-    let (dir, root) = crate::tests::folders();
-    let fixture = Fixture::new(&root, Some("Example GPU"));
-    let cost = |_| Cost::default();
-    let cpu = |n: f64| 10.0 * n * n;
-    let gpu = |n: f64| 1e4 + n * n;
-    fixture.curve("op/cpu/a", Clock::Wall, &powers(3, 12, 1), cpu, cost);
-    let measured = powers(3, 12, 3);
-    fixture.curve("op/gpu/b", Clock::Events, &measured, gpu, cost);
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    let thresholds = thresholds(&report).unwrap();
-    let points = &thresholds.operations[0].places[0].points;
-    let sizes: Vec<u64> = points.iter().map(|point| point.size as u64).collect();
-    assert_eq!(sizes, powers(3, 12, 1));
-    for point in points {
-        let is_measured = measured.contains(&(point.size as u64));
-        assert_eq!(point.processes, usize::from(is_measured), "{point:?}");
-        let truth = cpu(point.size) / gpu(point.size);
-        assert!(
-            (point.low..=point.high).contains(&truth),
-            "{truth} {point:?}"
-        );
+    let dir = folder();
+    let mut results = measured(&["nested_sine"]);
+    for run in &mut results.runs {
+        run.confirmations.clear();
     }
-    let advice = advice(&report);
-    let asked = Question::new("op", 1000).data(Residency::Queued);
-    let said = decision_in_words::measured(&advice, &thresholds.operations[0], &asked);
-    let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; it is ";
-    assert!(said.starts_with(verdict), "{said}");
+    let points = |thresholds: &Thresholds| thresholds.operations[0].places[0].points.clone();
+    let all = thresholds(&report(results.clone(), dir.path())).unwrap();
+    let left_out = [1 << 16, 1 << 20, 1 << 24];
+    results
+        .benchmarks
+        .retain(|b| !b.id.contains("/gpu/") || !left_out.contains(&b.size));
+    let report = report(results, dir.path());
+    let some = thresholds(&report).unwrap();
+    assert_eq!(
+        all.operations[0].places[0].gpu,
+        some.operations[0].places[0].gpu
+    );
+    let mut seen = 0;
+    for point in points(&some) {
+        let is_measured = !left_out.contains(&(point.size as u64));
+        assert_eq!(point.processes, usize::from(is_measured), "{point:?}");
+        let all = points(&all);
+        let truth = all.iter().find(|at| at.size == point.size).unwrap();
+        let truth = truth.cpu_ns / truth.gpu_ns;
+        let interval = point.low..=point.high;
+        assert!(interval.contains(&truth), "{truth} {point:?}");
+        seen += usize::from(!is_measured);
+    }
+    assert_eq!(seen, left_out.len());
 }
 
 #[test]
-fn without_answers_there_are_none() {
-    let (dir, root) = crate::tests::folders();
-    laptop(&root);
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    assert!(!written.to_string().contains("thresholds"), "{written}");
+fn a_machine_without_a_gpu_compares_its_cpu_with_the_gpu_of_the_reference() {
+    let dir = folder();
+    let mut slow = without_gpu(&["matmul"]);
+    for benchmark in &mut slow.benchmarks {
+        benchmark.median_ns *= 3.0;
+        let (low, high) = benchmark.interval_ns.unwrap();
+        benchmark.interval_ns = Some((3.0 * low, 3.0 * high));
+    }
+    let alone = written(slow.clone(), dir.path());
+    assert!(!alone.to_string().contains("thresholds"), "{alone}");
     assert!(!fs::exists(dir.path().join("thresholds.json")).unwrap());
-}
 
-#[test]
-fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
-    let (dir, root) = crate::tests::folders();
-    laptop(&root);
-    commit(dir.path(), |root| full(root, "Example GPU"));
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    let laptop = advice(&report);
-    assert!(laptop.thresholds().machine.gpu_of_another_machine);
-    assert!(
-        decision_in_words::holds_for(laptop.thresholds())
-            .contains("Example GPU of another machine")
+    commit(measured(&["matmul"]), dir.path());
+    let slow = advice(&report(slow, dir.path()));
+    assert!(slow.thresholds().machine.gpu_of_another_machine);
+    holds(
+        &decision_in_words::holds_for(slow.thresholds()),
+        &["NVIDIA H200 of another machine"],
     );
     let cpu = |advice: &Advice| {
-        advice
-            .decide(&Question::new("matmul", 1024).data(Residency::Queued))
-            .estimate
-            .unwrap()
-            .cpu_ns
+        let question = Question::new("matmul", 1024).data(Residency::Pinned);
+        advice.decide(&question).estimate.unwrap().cpu_ns
     };
-    let none = dir.path().join("none");
-    let alone = read(&none, dir.path(), &Options::default()).unwrap();
-    let slower = cpu(&laptop) / cpu(&advice(&alone));
+    let fast = without_gpu(&["matmul"]);
+    let slower = cpu(&slow) / cpu(&advice(&report(fast, dir.path())));
     assert!((2.9..3.1).contains(&slower), "{slower}");
 }
 
 #[test]
 fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
-    let (dir, root) = crate::tests::folders();
-    full(&root, "Example GPU");
-    let report = read(&root, dir.path(), &Options::default()).unwrap();
-    let advice = advice(&report);
+    let dir = folder();
+    let advice = advice(&report(measured(&["matmul"]), dir.path()));
     let matmul = &advice.thresholds().operations[0];
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
-    let far = said(&Question::new("matmul", 4096).data(Residency::Queued));
+    let far = said(&Question::new("matmul", 2048).data(Residency::Queued));
     let begin = [
-        "matmul, N = 4,096, on the device, a queue of calls: use the GPU; it is ",
+        "matmul, N = 2,048, on the device, a queue of calls: use the GPU; it is ",
         "CPU ",
         "basis: measured at this size",
         "one call: the GPU wins from N = ",

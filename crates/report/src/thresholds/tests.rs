@@ -13,6 +13,7 @@ use crossover_advice::{Advice, Answer, Choice, Question, Size};
 use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
 use crate::report::{Options, Report, read};
+use crate::tests::committed;
 use crossover_results::model::id::Device;
 use crossover_words::units;
 
@@ -103,17 +104,14 @@ const RECORDS: [(&str, &str, usize); 2] = [
     ("full", "20261123T090724Z--be65bd251762.json.gz", 80),
 ];
 
-fn record(file: &str) -> Option<Report> {
-    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
-    let path = Path::new(machines)
-        .join("nvidia-h200--intel-xeon-processor")
-        .join(file);
+fn record(file: &str) -> Report {
+    let machine = committed::machines().join("nvidia-h200--intel-xeon-processor");
     let none = Path::new("no such folder");
     let options = Options {
-        with: vec![path.clone()],
+        with: vec![machine.join(file)],
         no_reference: true,
     };
-    path.is_file().then(|| read(none, none, &options).unwrap())
+    read(none, none, &options).unwrap()
 }
 
 /// A place without one of its points.
@@ -289,15 +287,7 @@ fn tables(profile: &str, report: &Report, predicted: usize) -> String {
 #[test]
 fn the_documented_back_test_is_that_of_the_committed_records() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
-    let records = RECORDS.map(|(profile, file, least)| Some((profile, record(file)?, least)));
-    let [Some(reference), Some(full)] = records else {
-        println!("skipped: the committed records belong to a checkout, and a package has none");
-        return;
-    };
-    let records = [reference, full];
-    let tables = records
-        .each_ref()
-        .map(|(profile, report, least)| tables(profile, report, *least));
+    let tables = RECORDS.map(|(profile, file, least)| tables(profile, &record(file), least));
     let tables = tables.join("\n");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
@@ -313,11 +303,7 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
 #[test]
 fn the_artefacts_of_the_committed_records_are_small_and_can_be_asked() {
     for (profile, file, _) in RECORDS {
-        let Some(report) = record(file) else {
-            println!("skipped: the committed records belong to a checkout, and a package has none");
-            return;
-        };
-        let thresholds = thresholds(&report).unwrap();
+        let thresholds = thresholds(&record(file)).unwrap();
         let text = serde_json::to_string(&thresholds).unwrap();
         assert!(text.len() <= 60_000, "{profile}: {} bytes", text.len());
         assert!(

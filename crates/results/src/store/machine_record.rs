@@ -72,7 +72,7 @@ pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 ///
 /// # Errors
 /// A file that cannot be read, or is damaged, newer, or no record of a machine.
-pub(super) fn read(path: &Path) -> Result<StoredResults, FileError> {
+pub fn read(path: &Path) -> Result<StoredResults, FileError> {
     Ok(read_with_left_out(path)?.0)
 }
 

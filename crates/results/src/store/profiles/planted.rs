@@ -8,7 +8,7 @@ use crate::store::layout::{PROFILE, PROFILE_FILE};
 use crate::store::whole_file::write_json;
 use crossover_profile::recording::planted::{call, window, work};
 use crossover_profile::recording::{Raw, Recording, WorkRecord};
-use crossover_profile::{Place, Profile, Work, analyse};
+use crossover_profile::{Profile, Work, analyse};
 use crossover_words::Clock;
 
 /// An iteration in the making; times in ns from its start.
@@ -24,10 +24,6 @@ pub fn kernel(name: &str) -> Work {
         registers: 16,
         shared_bytes: 0,
     }
-}
-
-fn copy(from: Place, to: Place, bytes: u64) -> Work {
-    Work::Copy { from, to, bytes }
 }
 
 impl Iteration {
@@ -80,43 +76,6 @@ pub fn eager(id: &str) -> Profile {
         device = it.run(13, kernel("scale_add"), start, 1_180.0);
     }
     let end = it.call("cuStreamSynchronize", host, device - host + 2_000.0);
-    it.profile(id, end)
-}
-
-/// The same chain, replayed as a graph.
-pub fn graph(id: &str) -> Profile {
-    let mut it = Iteration::default();
-    let host = it.call("cuGraphLaunch", 0.0, 7_400.0);
-    let mut device = 9_000.0;
-    for _ in 0..32 {
-        device = it.run(13, kernel("scale_add"), device, 1_180.0) + 90.0;
-    }
-    let end = it.call("cuStreamSynchronize", host, device - host + 2_000.0);
-    it.profile(id, end)
-}
-
-const BYTES: u64 = 64 << 20;
-
-/// To the device, through a kernel and back, one after the other, or in pieces that overlap: on
-/// a stream each, so that the next piece comes while the one before is worked on.
-pub fn pieces(id: &str, pieces: u64) -> Profile {
-    let mut it = Iteration::default();
-    let bytes = BYTES / pieces;
-    let (link, work) = (bytes as f64 / 55.0, bytes as f64 / 160.0);
-    let [mut host, mut up, mut sine, mut down] = [0.0, 6_000.0, 0.0, 0.0];
-    for piece in 0..pieces {
-        for call in ["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuMemcpyDtoHAsync"] {
-            host = it.call(call, host, 2_400.0) + 200.0;
-        }
-        let sent = copy(Place::Pinned, Place::Device, bytes);
-        up = it.run(13, sent, up, link) + 800.0;
-        let start = f64::max(up, sine) + 600.0;
-        let stream = 13 + piece as u32 % 3;
-        sine = it.run(stream, kernel("nested_sine4"), start, work);
-        let back = copy(Place::Device, Place::Pinned, bytes);
-        down = it.run(13, back, f64::max(sine, down) + 800.0, link);
-    }
-    let end = it.call("cuCtxSynchronize", host, down - host + 3_000.0);
     it.profile(id, end)
 }
 

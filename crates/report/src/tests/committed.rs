@@ -1,0 +1,59 @@
+//! The results that tests report on: those of a committed record, with small changes. The figures change
+//! with the record, so tests assert what kind of figure a report shows.
+
+use std::path::{Path, PathBuf};
+
+use crossover_results::export::record;
+use crossover_results::model::id::Device;
+use crossover_results::store::curves::Benchmark;
+use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_record::{self, MACHINES};
+use crossover_results::store::stored_results::StoredResults;
+
+/// Three runs of the profile `default` on an H200, with profiles.
+const RECORD: &str = "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz";
+
+/// The folder of the committed records.
+pub(crate) fn machines() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
+    assert!(root.is_dir(), "only a checkout has the committed records");
+    root.join(MACHINES)
+}
+
+/// The results of these groups, as if this machine had measured them.
+pub(crate) fn measured(groups: &[&str]) -> StoredResults {
+    let mut results = machine_record::read(&machines().join(RECORD)).unwrap();
+    results.benchmarks.retain(|b| groups.contains(&&*b.group));
+    results.profiles.retain(|p| groups.contains(&&*p.id.group));
+    results
+}
+
+/// The results of the same machine without its GPU.
+pub(crate) fn without_gpu(groups: &[&str]) -> StoredResults {
+    let mut results = measured(groups);
+    results.benchmarks.retain(|b| b.device == Device::Cpu);
+    results.profiles.clear();
+    for run in &mut results.runs {
+        run.environment.gpu = None;
+        run.confirmations.clear();
+        run.ceilings.retain(|name, _| name.starts_with("cpu_"));
+        run.curves.retain(|name, _| name.starts_with("cpu_"));
+    }
+    results
+}
+
+/// The benchmark with this id.
+pub(crate) fn benchmark<'a>(results: &'a mut StoredResults, id: &str) -> &'a mut Benchmark {
+    let mut all = results.benchmarks.iter_mut();
+    all.find(|b| b.id == id).expect(id)
+}
+
+/// Writes the record of these results beside the page in `out`, as that of a committed machine.
+pub(crate) fn commit(results: StoredResults, out: &Path) -> PathBuf {
+    let machine = MachineResults::of_results(results, "", false);
+    let record = record(&machine, &[], &[], &[]).unwrap();
+    let name = format!("one/{}.json.gz", machine.run.unwrap().run);
+    let path = out.join(MACHINES).join(name);
+    machine_record::write(&path, &record).unwrap();
+    path
+}

@@ -591,4 +591,47 @@ mod tests {
             assert!(!text.contains(hidden), "{text}");
         }
     }
+
+    #[test]
+    fn what_ab_left_undecided_names_the_budget_and_no_resolution() {
+        // The changes of two pairs are opposite.
+        let side = |step: f64| {
+            [step, -step].map(|step| {
+                let mut run = Baseline::default();
+                for i in 1..=12 {
+                    let centre = 100.0 * (step * f64::from(i)).exp();
+                    let sampled = Sampled {
+                        ns: (0..20).map(|i| centre + f64::from(i) * 1e-3).collect(),
+                        clock: None,
+                        sidecar: None,
+                    };
+                    run.results.insert(format!("a/cpu/b/{i}"), sampled);
+                }
+                run
+            })
+        };
+        let options = Options {
+            on_one_machine: true,
+            screened: 2,
+            ..Options::default()
+        };
+        let compared = compare(&side(0.0), &side(0.01), &options);
+        let text = compared.text(false);
+        for shown in [
+            "12 unsure",
+            "Undecided (a larger --budget runs more pairs)",
+            "more pairs of processes would decide it",
+            "2 more, which would take even more pairs: `--all` lists them",
+            "no change is detected",
+        ] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+        let all = compared.text(true);
+        assert!(
+            !all.contains("--all") && !all.contains("crossover ab"),
+            "{all}"
+        );
+        let stored = compare(&side(0.0), &side(0.01), &Options::default());
+        assert!(stored.text(true).contains("`crossover ab` runs more pairs"));
+    }
 }

@@ -1,13 +1,17 @@
 //! The record of a run, and what it prints of benchmarks that were left out or failed.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use crate::machine::ceilings::{self, measured::Effort};
+use crate::machine::ceilings;
+use crate::machine::ceilings::effort::Effort;
 use crate::model::group_info::GroupInfo;
-use crate::model::record::{Activity, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip};
+use crate::model::record::{
+    Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,
+};
 use crate::model::role::Threads;
 use crate::suite::account::{self, Spent};
 use crate::suite::arguments::{Arguments, Mode};
@@ -42,6 +46,8 @@ pub(super) struct Journal {
     gpu_ceilings: bool,
     /// How long the CPU's ceilings are measured.
     effort: Effort,
+    /// Results that exceeded a limit when they were measured, by id.
+    above_limits: BTreeMap<String, Series>,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -62,6 +68,9 @@ pub(super) struct Journal {
     /// The busiest background so far.
     background: Background,
 }
+
+/// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
+const BY_FAR: f64 = 1.5;
 
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
@@ -88,6 +97,7 @@ impl Journal {
                 Profile::Quick => Effort::BRIEF,
                 Profile::Default | Profile::Full => Effort::WHOLE,
             },
+            above_limits: BTreeMap::new(),
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -230,6 +240,35 @@ impl Journal {
         (background.is_busy(self.processors())).then_some(background.cores)
     }
 
+    /// The CPU's ceilings that an earlier run of this machine exceeds by far, a sentence each.
+    fn exceeded(&self) -> Vec<String> {
+        let cpu = |run: &RunRecord| {
+            let cpu = &run.environment.cpu;
+            (cpu.model.clone(), cpu.usable_cores)
+        };
+        let is_same_cpu = |run: &&RunRecord| cpu(run) == cpu(&self.record);
+        let runs: Vec<&RunRecord> = self.earlier.runs.iter().filter(is_same_cpu).collect();
+        let of_cpu = self
+            .record
+            .ceilings
+            .iter()
+            .filter(|(name, _)| name.starts_with("cpu_"));
+        let exceeded = of_cpu.filter_map(|(name, Ceiling { value, unit, .. })| {
+            let of = |run: &&RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
+            let earlier = runs.iter().filter_map(of);
+            let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
+            (best > BY_FAR * value).then(|| {
+                format!(
+                    "{name} is {} and was {} in the run {run}, so shares of this limit are too high: run again when \
+                     the machine is idle",
+                    units::ceiling(*value, unit),
+                    units::ceiling(best, unit)
+                )
+            })
+        });
+        exceeded.collect()
+    }
+
     /// Measures the peak of a CPU benchmark's threads right before it.
     pub(super) fn cpu_peak(&mut self, threads: Threads) {
         if !self.takes_turns {
@@ -237,16 +276,23 @@ impl Journal {
         }
     }
 
-    /// Checks a result against the limits.
+    /// Checks a result against the limits. Results above a limit are named at the end of the run, when the
+    /// limits have been measured again.
     ///
     /// # Errors
     /// It is faster than the device can be.
-    pub(super) fn check_limits(&self, result: &Benchmark) -> Result<(), Missing> {
-        let series = Series::of(result.clone());
-        match limits::impossible(&series, &Limits::of(&self.record)) {
-            Some(sentence) => Err(failed(sentence)),
-            None => Ok(()),
+    pub(super) fn check_limits(&mut self, result: &Benchmark) -> Result<(), Missing> {
+        let id = result.id.clone();
+        // An unsteady benchmark comes here twice.
+        self.above_limits.remove(&id);
+        let (series, limits) = (Series::of(result.clone()), Limits::of(&self.record));
+        if let Some(sentence) = limits::impossible(&series, &limits) {
+            return Err(failed(sentence));
         }
+        if limits::exceeded(&series, &limits).is_some() {
+            self.above_limits.insert(id, series);
+        }
+        Ok(())
     }
 
     /// Keeps a result that was stored, for the questions and the report of the run.
@@ -259,6 +305,19 @@ impl Journal {
     /// All results so far, of this run and of earlier ones.
     pub(super) fn results(&self) -> StoredResults {
         self.earlier.with_run(&self.record, &self.own)
+    }
+
+    /// The results that exceed a limit, one sentence for each limit.
+    fn named_above_limits(&self) -> Vec<String> {
+        let limits = Limits::of(&self.record);
+        let mut above: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (id, series) in &self.above_limits {
+            if let Some(share) = limits::exceeded(series, &limits) {
+                above.entry(share.words()).or_default().push(id);
+            }
+        }
+        let sentence = |(words, ids): (&String, &Vec<&str>)| above_a_limit(ids, words);
+        above.iter().map(sentence).collect()
     }
 
     /// Says what is being done.
@@ -296,7 +355,20 @@ impl Journal {
                 // Other work on a shared host may have lowered them before.
                 self.say("measuring the CPU's ceilings again");
                 ceilings::cpu::measure(self.effort).raise(&mut self.record);
-                for disturbance in self.look_around() {
+                if !self.exceeded().is_empty() {
+                    self.say(
+                        "measuring the CPU's ceilings again, since an earlier run exceeds them",
+                    );
+                    ceilings::cpu::measure(self.effort).raise(&mut self.record);
+                }
+                let mut found = self.exceeded();
+                found.extend(self.named_above_limits());
+                self.record
+                    .environment
+                    .disturbances
+                    .extend_from_slice(&found);
+                found.extend(self.look_around());
+                for disturbance in found {
                     eprintln!("note: {disturbance}");
                 }
             }
@@ -392,11 +464,21 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
+/// That these results exceed a limit.
+fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
+    let is = if ids.len() == 1 { "is" } else { "are" };
+    format!(
+        "{} {is} {words}: either the limit is higher than measured, or the work is less than declared",
+        some(ids)
+    )
+}
+
 /// The first few of many, as text.
-fn some(ids: &[&str]) -> String {
+fn some(ids: &[impl Borrow<str>]) -> String {
     match ids {
         [first, second, third, _, ..] => {
-            format!("{first}, {second}, {third} and {} more", ids.len() - 3)
+            let shown = [first, second, third].map(Borrow::borrow).join(", ");
+            format!("{shown} and {} more", ids.len() - 3)
         }
         few => few.join(", "),
     }
@@ -423,5 +505,7 @@ mod tests {
         );
         assert_eq!(some(&["a", "b", "c"]), "a, b, c");
         assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+        let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
+        assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
     }
 }

@@ -16,7 +16,7 @@
 //! `gpu_fma`. f64 by cuBLAS is compared with the tensor cores where these are faster than the FP64 cores,
 //! and f64 on the CPU with half of `cpu_fma_1` and `cpu_fma_all`, which are of f32. Of emulated f32 the products in the narrower format count, over that format's peak. A
 //! row that is far above the peak of the format that it declares computes in another one, and has no
-//! share of that peak.
+//! share of that peak. A library's rate (`gpu_sgemm`) is not a limit.
 //!
 //! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
 //! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that
@@ -209,10 +209,24 @@ pub fn nearest(
     benchmark: &Benchmark,
     machine: &MachineResults,
 ) -> Option<(Share, f64)> {
+    nearest_of(series, benchmark, |b| machine.limits_of(b))
+}
+
+/// The limit of a run that the only point of a curve exceeds.
+pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
+    let (share, _) = nearest_of(series, series.points.last()?, |_| Some(limits))?;
+    matches!(share, Share::Exceeds { .. }).then_some(share)
+}
+
+fn nearest_of<'a>(
+    series: &Series,
+    benchmark: &Benchmark,
+    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
+) -> Option<(Share, f64)> {
     if !series.measures_work() {
         return None;
     }
-    let limits = machine.limits_of(benchmark)?;
+    let limits = limits_of(benchmark)?;
     let flop = |limit, name| {
         // A vector holds half as many float64, and the ceiling is of f32.
         let lanes = if series.role.format == Format::F64 {
@@ -225,7 +239,7 @@ pub fn nearest(
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
-            arithmetic(series, benchmark, |b| machine.limits_of(b)),
+            arithmetic(series, benchmark, limits_of),
             gpu_memory(benchmark, limits),
         ],
         (Device::Gpu, true) => [over_the_link(benchmark, limits), None],
@@ -425,6 +439,7 @@ pub fn words(name: &str) -> &str {
     match name {
         "gpu_fma" => "GPU f32 multiply-adds",
         "gpu_copy" => "GPU memory copy",
+        "gpu_sgemm" => "cuBLAS SGEMM, the rate of a library",
         "h2d_pinned" => "host to device, pinned",
         "d2h_pinned" => "device to host, pinned",
         "launch_latency" => "launch latency",

@@ -54,6 +54,7 @@ pub struct Sidecar {
     ///
     /// | key | what |
     /// | --- | --- |
+    /// | `processors_busy_with_other_work` | processors that other work kept busy while its code was chosen and measured, where that was enough to show |
     /// | `kernel_running_share` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples; what `nvidia-smi` calls utilisation. A device that only copies is busy too, and runs no kernel |
     /// | `sample_bytes` | bytes of one of the samples that a batch consists of |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
@@ -194,7 +195,7 @@ pub struct RunRecord {
     pub environment: Environment,
     /// The groups of the executable, in their order, whether or not they were run.
     pub groups: Vec<GroupInfo>,
-    /// Measured ceilings by name (`gpu_fma`, `h2d_pinned`, …).
+    /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
     pub ceilings: BTreeMap<String, Ceiling>,
     /// What child processes answered to the questions of the groups; empty where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,11 +6,12 @@ use crate::model::{Format, Library, Role, Telemetry};
 use crossover_words::Clock::{EventsGated, Wall};
 
 /// 132 multiprocessors at 1,980 MHz: 66.9 TFLOP/s in f32, 535 in TF32, 1,071 in FP16 and BF16, 2,141 in
-/// FP8. Six products in BF16 make one in f32.
+/// FP8. Six products in BF16 make one in f32. A library's rate is no limit.
 #[test]
 fn each_format_has_a_peak_of_its_own() {
     check(
         "
+        ceiling gpu_sgemm 10e12 FLOP/s
         precision/gpu/f32/1024 events-gated 1e3 flop=33454080 => 50 % of f32 peak
         precision/gpu/tf32/1024 events-gated 1e3 flop=267632640 => 50 % of TF32 peak
         precision/gpu/fp16/1024 events-gated 1e3 flop=535265280 => 50 % of FP16 peak
@@ -175,6 +176,7 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         let peak = 132.0 * 4096.0 * 1980e6 * 1e-6;
         // cuBLAS takes tensor cores in float64, which are twice as fast as the FP64 cores here.
         let cores = 132.0 * 128.0 * 1980e6 * 1e-6;
+        f.line("ceiling gpu_sgemm 10e12 FLOP/s");
         f.line("ceiling cpu_fma_all 1e12 FLOP/s");
         f.line(&format!(
             "precision/gpu/fp16/64 events-gated 1e3 flop={}",
@@ -211,6 +213,8 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
     assert!(impossible("sine", "gpu/f64").is_some());
     // What was measured may have been measured too low.
     assert_eq!(impossible("precision", "cpu/best"), None);
+    let exceeded = limits::exceeded(series("precision", "cpu/best"), &machine.limits).unwrap();
+    assert_eq!(exceeded.words(), "above the FMA peak, so no share");
 }
 
 /// An iteration's launches may be its limit, and take all of its time at most. A clock that measures no work

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use crate::machine::ceilings;
-use crate::machine::ceilings::effort::Effort;
+use crate::machine::ceilings::measured::Effort;
 use crate::model::group_info::GroupInfo;
 use crate::model::record::{
     Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crossover::model::RunRecord;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
 use crate::full_disk;
@@ -141,6 +141,26 @@ pub(super) fn records_in(root: &Path) -> Vec<RunRecord> {
     let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
     text.map(|text| serde_json::from_slice(&text).unwrap())
         .collect()
+}
+
+/// An earlier run of the same machine met ceilings ten times as high.
+pub(crate) fn low_ceilings() {
+    let (_dir, root) = measured();
+    let mut earlier = records_in(&root).remove(0);
+    earlier.run = "20260102T030405Z-1".to_owned();
+    earlier.started = "2026-01-02T03:04:05Z".to_owned();
+    earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
+    let path = root.join("runs/20260102T030405Z-1.json");
+    fs::write(path, json!(earlier).to_string()).unwrap();
+    let mut again = bench(&root, &["--bench", "--quick", "sound/cpu/fill/8"]);
+    let said = expect(&mut again, 0, "again, since an earlier run exceeds them");
+    assert!(said.contains("note: cpu_fma_all is "), "{said}");
+    let marked = |run: &RunRecord| {
+        let mut found = run.environment.disturbances.iter();
+        found.any(|it| it.contains("in the run 20260102T030405Z-1"))
+    };
+    let records = records_in(&root);
+    assert_eq!(records.iter().filter(|run| marked(run)).count(), 1);
 }
 
 pub(crate) fn records() {

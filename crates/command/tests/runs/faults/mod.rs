@@ -102,6 +102,7 @@ fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
 tests! {
     Beside bad_options_end_the_run_before_it_starts: settings::bad_options,
     Beside a_folder_that_cannot_be_written_to: files::unwritable_folder,
+    Beside ceilings_below_those_of_an_earlier_run: files::low_ceilings,
     Beside a_page_that_is_larger_than_a_file_may_be: files::too_large_a_page,
     Beside a_folder_whose_name_is_no_text: files::name_that_is_no_text,
     Beside two_runs_in_one_folder: files::two_runs,

@@ -11,19 +11,19 @@ use crate::machine::{Concern, Here};
 use crate::prepared::{Measured, PreparedPlace};
 use crate::thresholds::{Choice, Operation, Place, Residency, SCHEMA, Thresholds};
 
-/// A file that is larger than this is no file of thresholds.
+/// A larger file is not a file of thresholds, bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Names the file of this machine.
+/// The variable that names the file of this machine.
 const VARIABLE: &str = "CROSSOVER_THRESHOLDS";
 
-/// Thresholds that can be asked.
+/// Thresholds that answer questions.
 #[derive(Clone, Debug)]
 pub struct Advice {
     thresholds: Thresholds,
-    /// As many, in their order.
+    /// The operations of `thresholds`, in the same order.
     operations: Vec<Measured>,
-    /// Where each stands, in the order of their names.
+    /// Indices into `operations`, sorted by name.
     by_name: Vec<usize>,
     concerns: Vec<Concern>,
     is_other_machine: bool,
@@ -33,13 +33,13 @@ pub struct Advice {
 pub enum Error {
     /// The file cannot be read.
     Io(PathBuf, std::io::Error),
-    /// It is not JSON of this form.
+    /// The file is not JSON of this form.
     Form(serde_json::Error),
-    /// It is of a later version.
+    /// The file has a later version.
     Newer(u32),
-    /// Its numbers cannot be, as the sentence says.
+    /// The file has impossible numbers; the sentence names them.
     Numbers(String),
-    /// This machine has none.
+    /// This machine has no file.
     None,
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// Shows the sentence, also where `main` prints an error that it returns.
+/// The sentence of `Display`, which `main` then prints for an error that it returns.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -85,11 +85,11 @@ impl std::error::Error for Error {
 }
 
 impl Advice {
-    /// Reads a file. It is asked whatever machine it is of, since its reader named it;
-    /// [`check`](Self::check) compares.
+    /// Reads a file of any machine, since the caller named it; [`check`](Self::check) compares the
+    /// machine.
     ///
     /// # Errors
-    /// A file that cannot be read, or is none of thresholds, or of a later version.
+    /// The file cannot be read, is not a file of thresholds, or has a later version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let io = |error| Error::Io(path.to_owned(), error);
@@ -106,11 +106,11 @@ impl Advice {
     }
 
     /// The thresholds of this machine, in the file that the variable `CROSSOVER_THRESHOLDS` names,
-    /// else in [`data_file`](Self::data_file). Where they are of another machine, every answer is
+    /// else in [`data_file`](Self::data_file). If the file is of another machine, every answer is
     /// [`Unsure`](crate::Choice::Unsure).
     ///
     /// # Errors
-    /// No file, or as of [`open`](Self::open).
+    /// There is no file, or an error of [`open`](Self::open).
     pub fn of_this_machine() -> Result<Self, Error> {
         let named = env::var_os(VARIABLE)
             .filter(|name| !name.is_empty())
@@ -120,8 +120,8 @@ impl Advice {
         Ok(Self::open(path)?.check(&Here::detect()))
     }
 
-    /// Where the thresholds of this machine lie, and where `crossover export --thresholds` writes
-    /// them: `crossover/thresholds.json` in `$XDG_DATA_HOME`, else on Windows in `%LOCALAPPDATA%`, else in
+    /// The default path of this machine's thresholds, to which `crossover export --thresholds` writes:
+    /// `crossover/thresholds.json` in `$XDG_DATA_HOME`, else on Windows in `%LOCALAPPDATA%`, else in
     /// `~/.local/share`. `None` without a home.
     pub fn data_file() -> Option<PathBuf> {
         let folder = |variable| {
@@ -134,10 +134,10 @@ impl Advice {
         Some(data.join("crossover").join("thresholds.json"))
     }
 
-    /// The same of the content of a file.
+    /// Reads the content of a file.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         #[derive(serde::Deserialize)]
         struct Version {
@@ -151,10 +151,10 @@ impl Advice {
         Self::new(serde_json::from_slice(text).map_err(Error::Form)?)
     }
 
-    /// Thresholds that were read or made otherwise.
+    /// Prepares thresholds that were read or made otherwise.
     ///
     /// # Errors
-    /// Numbers that cannot be.
+    /// The thresholds have impossible numbers.
     pub fn new(thresholds: Thresholds) -> Result<Self, Error> {
         let mut operations: Vec<Measured> = Vec::with_capacity(thresholds.operations.len());
         let mut by_name: Vec<usize> = Vec::with_capacity(thresholds.operations.len());
@@ -193,10 +193,10 @@ impl Advice {
         })
     }
 
-    /// One place alone, of an operation without a name.
+    /// Prepares one place of an operation without a name.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn of_place(place: Place) -> Result<Self, Error> {
         let operation = Operation {
             places: vec![place],
@@ -208,8 +208,9 @@ impl Advice {
         })
     }
 
-    /// Compares with a machine, usually [`Here::detect`]. The choice of another machine's thresholds
-    /// becomes [`Unsure`](crate::Choice::Unsure), beside that machine's times; with another driver, or where they are old, they stand.
+    /// Compares the machine of the thresholds with a machine, usually [`Here::detect`]. If the machine
+    /// is another one, every choice becomes [`Unsure`](crate::Choice::Unsure), beside that machine's
+    /// times. With another driver, or if the thresholds are old, the choices stand.
     #[must_use]
     pub fn check(mut self, here: &Here) -> Self {
         self.concerns = Concern::all(&self.thresholds, here);
@@ -222,12 +223,12 @@ impl Advice {
         &self.concerns
     }
 
-    /// What the file holds.
+    /// The content of the file.
     pub fn thresholds(&self) -> &Thresholds {
         &self.thresholds
     }
 
-    /// Who is faster. Allocates nothing.
+    /// Decides which side is faster. Allocates nothing.
     pub fn decide(&self, question: &Question) -> Answer {
         match self.find(question.operation) {
             Some(at) => self.decide_at(at, question),
@@ -236,14 +237,14 @@ impl Advice {
         }
     }
 
-    /// Where the operation of this name stands in [`Thresholds::operations`].
+    /// The index of the operation of this name in [`Thresholds::operations`].
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         let named = |at: &usize| self.operations[*at].name.as_str().cmp(name);
         let place = self.by_name.binary_search_by(named);
         Some(self.by_name[place.ok()?])
     }
 
-    /// As [`decide`](Self::decide), of the operation that stands there.
+    /// [`decide`](Self::decide) for the operation of this index.
     pub(crate) fn decide_at(&self, at: usize, question: &Question) -> Answer {
         let answer = decision::decide(&self.operations[at], question);
         match self.is_other_machine {
@@ -256,7 +257,7 @@ impl Advice {
         }
     }
 
-    /// What the file holds of an operation.
+    /// The content of the file about an operation.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
         Some(&self.thresholds.operations[self.find(name)?])
     }

@@ -1,17 +1,17 @@
-//! The sizes at which the decision changes, for readers that only look it up: the page and programs
-//! in other languages.
+//! The sizes at which the decision changes, for readers that only look decisions up: the page and
+//! programs in other languages.
 
 use crate::advice::Advice;
 use crate::decision::Question;
 use crate::thresholds::{AnswerFrom, Choice, Place};
 
-/// Neighbouring sizes that are asked differ by at most this share of the smaller one.
+/// Neighbouring tested sizes differ by at most one part in this number.
 const STEP: u64 = 64;
 
 /// A straight line between two breakpoints is this near to the decision, as a factor.
 const NEAR: f64 = 0.005;
 
-/// What [`Advice::decide`] says of a whole size.
+/// The decision of [`Advice::decide`] for a whole size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Breakpoint {
     /// The size.
@@ -23,8 +23,8 @@ pub struct Breakpoint {
 }
 
 impl Advice {
-    /// The answers to a question at every whole size from 1 on; behind the last breakpoint they
-    /// stay. Empty where there is no estimate. The question's own size is not read.
+    /// The answers to a question at every whole size from 1 on. Behind the last breakpoint they stay.
+    /// Empty if there is no estimate. The question's own size is ignored.
     pub fn breakpoints(&self, question: &Question) -> Vec<Breakpoint> {
         let Some(operation) = self.find(question.operation) else {
             return Vec::new();
@@ -70,8 +70,8 @@ impl Advice {
 }
 
 impl Place {
-    /// The answers of one call by a warm process, each from a size on: what
-    /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
+    /// The answers of one call by a warm process, each from a size on, as in
+    /// [`answers`](Self::answers). Sizes are whole; `None` for impossible points.
     pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
         let advice = Advice::of_place(self.clone()).ok()?;
         let breakpoints = advice.breakpoints(&Question::new("", 1u64).data(self.data));

@@ -30,7 +30,7 @@ impl At {
     }
 }
 
-/// How a size lies to the measured ones.
+/// The position of a size among the measured ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lies {
     On,
@@ -43,8 +43,8 @@ pub(crate) enum Lies {
 struct Knot {
     size: f64,
     at: At,
-    /// Slopes of the speedup before this size and behind the next, where they say anything about
-    /// what lies between the two.
+    /// Slopes of the speedup before this size and behind the next, if their chords are long enough to
+    /// bound the speedup in between.
     before: Option<f64>,
     behind: Option<f64>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Curve(Vec<Knot>);
 
 impl Curve {
     /// # Errors
-    /// What is wrong with the points.
+    /// The fault of the points.
     pub(crate) fn new(place: &Place) -> Result<Self, &'static str> {
         if place.points.is_empty() {
             return Err("has no points");
@@ -85,7 +85,7 @@ impl Curve {
         Ok(Self(knots))
     }
 
-    /// The times at a size, by its logarithm; outside the measured range those at its end.
+    /// The times at a size, by its logarithm; outside the measured range the times at its end.
     pub(crate) fn at(&self, size: f64) -> At {
         let next = self.0.partition_point(|knot| knot.size < size);
         let (Some(b), Some(a)) = (self.0.get(next), next.checked_sub(1).map(|i| &self.0[i])) else {

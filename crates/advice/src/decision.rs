@@ -6,7 +6,7 @@ use crate::curve::{At, Lies};
 use crate::prepared::{Measured, PreparedPlace};
 use crate::thresholds::{Choice, Residency, Shape};
 
-/// What a program asks.
+/// A program's question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question<'a> {
     /// Name of the operation.
@@ -22,7 +22,7 @@ pub struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// One call by a process that is warm, on data in ordinary memory.
+    /// A question about one call by a warm process, on data in ordinary memory.
     pub fn new(operation: &'a str, size: impl Into<Size>) -> Self {
         Self {
             operation,
@@ -33,17 +33,17 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// With the data elsewhere.
+    /// The question with its data in another place.
     pub fn data(self, data: Residency) -> Self {
         Self { data, ..self }
     }
 
-    /// With so many operations on the same data, which are moved once.
+    /// The question with this many operations on the same data, which are moved once.
     pub fn reuse(self, reuse: u32) -> Self {
         Self { reuse, ..self }
     }
 
-    /// As the first call to the device of its process.
+    /// The question about the first call of a process to the device.
     pub fn cold(self) -> Self {
         Self {
             warm: false,
@@ -55,7 +55,7 @@ impl<'a> Question<'a> {
 /// How large an operation is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// As the thresholds define the size.
+    /// A size as the thresholds define it.
     Of(f64),
     /// A matrix product of m × k with k × n.
     Product {
@@ -93,12 +93,12 @@ impl From<(usize, usize, usize)> for Size {
     }
 }
 
-/// What it would cost on either side, all calls together.
+/// The time on either side, all calls together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The CPU's time: the same wherever the data are, if the CPU's code is.
     pub cpu_ns: f64,
-    /// The GPU's time, with what moves the data and what a cold process pays.
+    /// The GPU's time, with the copies of the data and the start of a cold process.
     pub gpu_ns: f64,
     /// The CPU's time over the GPU's in the processes that measured both for this place of the data.
     pub speedup: f64,
@@ -108,7 +108,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// What an answer rests on, or why there is none.
+/// The basis of an answer, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The size was measured.
@@ -124,7 +124,7 @@ pub enum Reason {
     Shape,
     /// The interval of the speedup includes 1, or the speedup is as good as 1.
     Close,
-    /// The size lies outside the measured range, and nothing says how it goes on there.
+    /// The size lies outside the measured range, where the speedup does not change steadily.
     Outside,
     /// There is no such operation among the thresholds.
     NoOperation,
@@ -132,7 +132,7 @@ pub enum Reason {
     NoPlace,
     /// How often the data are used matters, and the operation was not measured on the device.
     NoReuse,
-    /// What the first call costs was not measured.
+    /// The cost of the first call was not measured.
     NoFirstCall,
     /// The operation is not a product of square matrices.
     NoShape,
@@ -177,12 +177,12 @@ pub struct Answer {
     /// The times and the speedup, where they are known; outside the measured sizes, those of the
     /// nearest one.
     pub estimate: Option<Estimate>,
-    /// What it rests on.
+    /// Its basis.
     pub reason: Reason,
 }
 
 impl Answer {
-    /// Without an estimate.
+    /// An answer without an estimate.
     pub(crate) fn unsure(reason: Reason) -> Self {
         Self {
             choice: Choice::Unsure,
@@ -238,7 +238,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     let choice = Choice::of(speedup, low, high);
     let mut ends = ends.into_iter().flatten();
     let (choice, reason) = match ends.next() {
-        // What the end says holds where each curve goes on so.
+        // The answer of an end holds if each curve goes on like that.
         Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
             (choice, first.reason)
         }
@@ -304,7 +304,7 @@ impl Sizes {
     }
 }
 
-/// A curve at one size, or between what it is at two.
+/// A curve at one size, or between its values at two sizes.
 struct Between(At, Option<At>);
 
 /// A size outside the measured ones.
@@ -348,7 +348,7 @@ impl Between {
         match (self.0.lies, self.1.map(|large| large.lies)) {
             (Lies::Below, None | Some(Lies::Below)) => end(Reason::Below, place.below),
             (Lies::Above, _) => end(Reason::Above, place.above),
-            // One of two lies outside, and the other elsewhere.
+            // One of the two sizes lies outside.
             (Lies::Below, _) | (_, Some(Lies::Above)) => end(Reason::Outside, None),
             _ => None,
         }

@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::thresholds::Thresholds;
 
-/// Thresholds that are older than this are named, days: compilers, drivers and libraries change.
+/// Older thresholds are a concern, days: compilers, drivers and libraries change.
 const OLD: i64 = 180;
 
-/// What can be known of this machine without a GPU library.
+/// Properties of this machine that are known without a GPU library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
     /// Model of the CPU.
@@ -28,7 +28,7 @@ pub struct Here {
 
 impl Here {
     /// This machine, as Linux and NVIDIA's driver describe it in `/proc`. Elsewhere the number of
-    /// threads and the date are known; what is not known is not compared.
+    /// threads and the date are known. Unknown properties are not compared.
     pub fn detect() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
@@ -77,9 +77,9 @@ pub enum Concern {
     },
     /// The CPU code might use another number of threads.
     Threads {
-        /// Of the thresholds.
+        /// The threads of the thresholds.
         theirs: usize,
-        /// Here.
+        /// The threads here.
         ours: usize,
     },
     /// They were measured on another GPU, or with the GPU of another machine.
@@ -89,9 +89,9 @@ pub enum Concern {
     },
     /// They were measured with another driver.
     Driver {
-        /// Of the thresholds.
+        /// The driver of the thresholds.
         theirs: String,
-        /// Here.
+        /// The driver here.
         ours: String,
     },
     /// They are too old.
@@ -110,7 +110,7 @@ impl Concern {
         )
     }
 
-    /// What differs between the machine of the thresholds and `here`.
+    /// The differences between the machine of the thresholds and `here`.
     pub(crate) fn all(thresholds: &Thresholds, here: &Here) -> Vec<Self> {
         let machine = &thresholds.machine;
         let mut concerns = Vec::new();

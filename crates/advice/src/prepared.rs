@@ -16,7 +16,7 @@ pub(crate) struct Measured {
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedPlace {
     pub curve: Curve,
-    /// Logarithms of sizes and of the CPU's times: of all places in which its code is the same.
+    /// Logarithms of sizes and of the CPU's times, from all places with the same CPU code.
     cpu: Vec<(f64, f64)>,
     pub below: Option<Choice>,
     pub above: Option<Choice>,
@@ -29,7 +29,7 @@ impl PreparedPlace {
         let same = places.iter().filter(|other| other.cpu == place.cpu);
         let mut points: Vec<&Point> = same.flat_map(|other| &other.points).collect();
         points.sort_by(|a, b| (a.size.total_cmp(&b.size)).then(b.processes.cmp(&a.processes)));
-        // The time that most processes measured stays.
+        // Of several times at a size, the one from the most processes stays.
         points.dedup_by_key(|point| point.size);
         let logarithms = |point: &Point| (point.size.ln(), point.cpu_ns.ln());
         Ok(Self {
@@ -40,7 +40,8 @@ impl PreparedPlace {
         })
     }
 
-    /// Logarithm of the CPU's time at a size, by its logarithm; outside the measured range that at its end.
+    /// Logarithm of the CPU's time at a size, by its logarithm; outside the measured range the time at
+    /// its end.
     pub(crate) fn cpu(&self, size: f64) -> f64 {
         let size = self.curve.measured(size);
         let next = self.cpu.partition_point(|(at, _)| *at < size);

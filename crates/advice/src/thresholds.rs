@@ -1,4 +1,4 @@
-//! The form of the file: what `crossover export --thresholds` writes and [`Advice`](crate::Advice)
+//! The form of the file that `crossover export --thresholds` writes and [`Advice`](crate::Advice)
 //! reads.
 //!
 //! Times are in nanoseconds, amounts in bytes, rates per second. A speedup is the CPU's time over
@@ -26,15 +26,15 @@ pub struct Thresholds {
     pub commit: Option<String>,
     /// Start of the newest run, RFC 3339.
     pub date: String,
-    /// What the thresholds hold for.
+    /// The machine that the thresholds hold for.
     pub machine: Machine,
     /// The limits of the machine, for work that was not measured.
     pub limits: Option<Limits>,
-    /// What was measured.
+    /// The measured operations.
     pub operations: Vec<Operation>,
 }
 
-/// What the thresholds hold for.
+/// The machine that thresholds hold for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
@@ -64,17 +64,17 @@ pub struct Operation {
     pub title: String,
     /// Number format of the operands.
     pub format: String,
-    /// What the size counts, such as `N, rows and columns of each matrix`.
+    /// The meaning of the size, such as `N, rows and columns of each matrix`.
     pub size: String,
-    /// What the size says about the operands' shape.
+    /// The shape of the operands at a size.
     pub shape: Shape,
-    /// What the first call of a process costs beside its own time: driver, context, code.
+    /// Extra time of the first call of a process: driver, context, code.
     pub first_call_ns: Option<f64>,
     /// The answers, by where the data are.
     pub places: Vec<Place>,
 }
 
-/// What the size of an operation says about the shape of its operands.
+/// The shape of an operation's operands at a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -123,7 +123,7 @@ impl Residency {
         }
     }
 
-    /// That of a name.
+    /// The place of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|data| data.name() == name)
     }
@@ -162,15 +162,15 @@ pub struct Place {
     pub crossing: Crossing,
     /// The measured sizes, ascending.
     pub points: Vec<Point>,
-    /// What is nearest to its limit on either side, from each of these sizes on.
+    /// The nearest limit on either side, from each of these sizes on.
     pub limits: Vec<Binding>,
-    /// The answer below the smallest size, where the speedup only falls or only rises towards it.
+    /// The answer below the smallest size, if the speedup only falls or only rises towards it.
     pub below: Option<Choice>,
     /// The answer above the largest size, likewise.
     pub above: Option<Choice>,
-    /// The answers of one call by a warm process, each from its size on to the next one's: what
-    /// [`Advice::decide`](crate::Advice::decide) says, for readers that only look it up. The first is
-    /// from size 1 on, and the last also holds above the measured sizes.
+    /// The decisions of [`Advice::decide`](crate::Advice::decide) for one call by a warm process, each
+    /// from its size on to the next one's. The first is from size 1 on, and the last also holds above
+    /// the measured sizes.
     pub answers: Vec<AnswerFrom>,
 }
 
@@ -182,7 +182,7 @@ pub struct Crossing {
     pub kind: Kind,
     /// Each change of the winner, by size.
     pub changes: Vec<Change>,
-    /// The smallest and the largest size that it was looked for at.
+    /// The smallest and the largest tested size.
     pub range: (f64, f64),
     /// Processes that the answer rests on.
     pub processes: usize,
@@ -210,7 +210,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
-    /// Where it is.
+    /// The size at which the winner changes.
     pub size: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -237,8 +237,8 @@ pub struct Point {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Processes that it is the median of; 0 where the GPU's time is interpolated, with an interval
-    /// that knows it.
+    /// Processes that the times are medians of; 0 if the GPU's time is interpolated, which the interval
+    /// includes.
     pub processes: usize,
     /// Bytes of one call to the device; none where nothing crosses the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,12 +272,12 @@ pub enum Choice {
     Gpu,
     /// The CPU.
     Cpu,
-    /// The measurements do not say.
+    /// The measurements do not decide.
     Unsure,
 }
 
 impl Choice {
-    /// Of a speedup and its interval.
+    /// The choice for a speedup and its interval.
     pub(crate) fn of(speedup: f64, low: f64, high: f64) -> Self {
         let enough = 1.0 + MINIMUM_EFFECT;
         match () {
@@ -288,15 +288,15 @@ impl Choice {
     }
 }
 
-/// What is nearest to its limit from a size on: `launch`, `link`, `cache`, `memory` or `compute`.
+/// The nearest limit from a size on: `launch`, `link`, `cache`, `memory` or `compute`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Binding {
     /// The size.
     pub from: f64,
-    /// Of the CPU code.
+    /// The limit of the CPU code.
     pub cpu: Option<String>,
-    /// Of the GPU code.
+    /// The limit of the GPU code.
     pub gpu: Option<String>,
 }
 
@@ -310,7 +310,7 @@ pub struct AnswerFrom {
     pub choice: Choice,
 }
 
-/// What the machine can do at most, as it was measured, and what code on it reaches.
+/// The measured limits of the machine, and the times of code relative to them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
@@ -324,15 +324,15 @@ pub struct Limits {
     pub gpu_bandwidth: Vec<Bandwidth>,
     /// Highest bandwidth of the CPU by working set, ascending.
     pub cpu_bandwidth: Vec<Bandwidth>,
-    /// One launch in a queue of them.
+    /// One launch in a queue of launches.
     pub launch_ns: f64,
-    /// An empty kernel, without what the host pays for its launch.
+    /// An empty kernel, without the host's time for its launch.
     pub kernel_ns: f64,
     /// One launch and the wait for it.
     pub awaited_ns: f64,
     /// Copies between host and device, by the memory on the host.
     pub links: Vec<Link>,
-    /// What code reaches of these limits, by where its data are.
+    /// The times of code relative to these limits, by the place of its data.
     pub reached: Vec<Reached>,
 }
 
@@ -374,8 +374,8 @@ pub struct OneWay {
 pub struct Reached {
     /// Where the data are; `None` for CPU code.
     pub data: Option<Residency>,
-    /// The best: at most 1, and less where a tenth of the measured code is faster.
+    /// The best: a tenth of the measured code is faster; at most 1.
     pub best: f64,
-    /// The typical: what 85 % of the measured code stays below.
+    /// The typical: 85 % of the measured code is faster.
     pub typical: f64,
 }

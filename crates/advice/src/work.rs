@@ -3,13 +3,13 @@
 use crate::advice::Advice;
 use crate::thresholds::{Bandwidth, Choice, Limits, Link, Residency};
 
-/// What waking the threads of a pool takes, ns: a few microseconds on the hosts that were measured.
+/// Time to wake the threads of a pool, ns: a few microseconds on the measured hosts.
 const WAKE_NS: f64 = 5_000.0;
 
 /// A call that does hardly anything, ns.
 const CALL_NS: f64 = 50.0;
 
-/// Work by its amounts. Zero is none.
+/// Work by its amounts, each zero or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Floating-point operations in f32; a fused multiply-add counts as two.
@@ -22,11 +22,11 @@ pub struct Work {
     pub download: f64,
     /// Kernels; at least one is counted.
     pub launches: u32,
-    /// What it takes on the CPU now, where that is known.
+    /// Its time on the CPU now, if it is known.
     pub cpu_ns: Option<f64>,
 }
 
-/// What limits work.
+/// A limit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Arithmetic.
@@ -69,7 +69,7 @@ pub struct Range {
     pub typical: f64,
 }
 
-/// What work would take on either side.
+/// Estimated times of work on either side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
     /// On the CPU: a range of its limits, or the time that was given.
@@ -157,7 +157,7 @@ impl Limits {
         )
     }
 
-    /// What code takes: from the best to the typical. `None` where nothing says what it reaches.
+    /// The time of code, from the best to the typical. `None` if nothing is known about code there.
     pub fn estimate(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let reached = self.reached.iter().find(|reached| reached.data == data)?;
         let allowed = self.allow(data, work)?;
@@ -192,8 +192,8 @@ fn bandwidth(curve: &[Bandwidth], set: f64) -> f64 {
 }
 
 impl Advice {
-    /// What work would take that was never measured, by the machine's limits and by what measured
-    /// code reaches of them. `None` where these or the copies of such data are not known.
+    /// Estimates the times of work that was never measured, from the machine's limits and the times of
+    /// measured code relative to them. `None` if these or the copies of such data are not known.
     pub fn moved(&self, work: &Work, data: Residency) -> Option<Moved> {
         let limits = self.thresholds().limits.as_ref()?;
         let amounts = [work.flop, work.bytes, work.upload, work.download];

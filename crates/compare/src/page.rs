@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::comparison::Comparison;
 use crate::rows::Row;
-use crate::show::{self, HEADER, NUMBERS};
+use crate::show::{Sheet, is_number};
 use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
 use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
@@ -56,22 +56,18 @@ impl Comparison {
     }
 
     fn table(&self) -> Markup {
-        let shown = show::columns_of(&self.rows);
-        let class = |of_verdict: &'static str| {
-            shown.iter().map(move |column| match *column {
-                column if NUMBERS.contains(&column) => "n",
-                column if column + 1 == HEADER.len() => of_verdict,
-                _ => "",
-            })
+        let Sheet { header, lines } = Sheet::of(&self.rows);
+        let class = |column: &str, of_verdict: &'static str| match column {
+            "verdict" => of_verdict,
+            column if is_number(column) => "n",
+            _ => "",
         };
         html! {
             table {
-                thead { tr { @for (column, class) in shown.iter().zip(class("")) {
-                    th class=(class) { (HEADER[*column]) }
-                } } }
-                tbody { @for row in &self.rows { tr {
-                    @for (column, class) in shown.iter().zip(class(row.verdict.name())) {
-                        td class=(class) { (show::cells(row)[*column]) }
+                thead { tr { @for name in &header { th class=(class(name, "")) { (name) } } } }
+                tbody { @for (row, cells) in &lines { tr {
+                    @for (name, cell) in header.iter().zip(cells) {
+                        td class=(class(name, row.verdict.name())) { (cell) }
                     }
                 } } }
             }

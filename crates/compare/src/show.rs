@@ -20,7 +20,7 @@ use crossover_words::units::{change, counted, number, percent_fine, size, time_f
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The columns of a table.
-pub(super) const HEADER: [&str; 8] = [
+const HEADER: [&str; 8] = [
     "benchmark",
     "clock",
     "base",
@@ -30,9 +30,6 @@ pub(super) const HEADER: [&str; 8] = [
     "samples",
     "verdict",
 ];
-
-/// The columns that are aligned as numbers are.
-pub(super) const NUMBERS: std::ops::Range<usize> = 2..7;
 
 /// The column of the clock.
 const CLOCK: usize = 1;
@@ -100,14 +97,39 @@ pub(super) fn verdict(row: &Row) -> String {
     text
 }
 
-pub(super) fn cells(row: &Row) -> [String; 8] {
+/// Rows as they are shown, without the clock where none is known.
+pub(super) struct Sheet<'a> {
+    pub(super) header: Vec<&'static str>,
+    pub(super) lines: Vec<(&'a Row, Vec<String>)>,
+}
+
+impl<'a> Sheet<'a> {
+    pub(super) fn of(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let mut lines: Vec<_> = rows.into_iter().map(|row| (row, cells(row))).collect();
+        let mut header = HEADER.to_vec();
+        if lines.iter().all(|(row, _)| row.clock.is_none()) {
+            header.remove(CLOCK);
+            for (_, cells) in &mut lines {
+                cells.remove(CLOCK);
+            }
+        }
+        Self { header, lines }
+    }
+}
+
+/// Whether a column is aligned as numbers are.
+pub(super) fn is_number(column: &str) -> bool {
+    !["benchmark", "clock", "verdict"].contains(&column)
+}
+
+fn cells(row: &Row) -> Vec<String> {
     let dash = || "–".to_owned();
     // Criterion's files name no unit, and not every measurement is a time.
     let figure = match row.clock {
         Some(_) => time_fine,
         None => bare,
     };
-    [
+    vec![
         row.id.clone(),
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
         row.base_ns.map_or_else(dash, figure),
@@ -117,13 +139,6 @@ pub(super) fn cells(row: &Row) -> [String; 8] {
         format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
         verdict(row),
     ]
-}
-
-/// The columns that tell something of these rows.
-pub(super) fn columns_of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<usize> {
-    let knows_clock = rows.into_iter().any(|row| row.clock.is_some());
-    let tells = |column: &usize| *column != CLOCK || knows_clock;
-    (0..HEADER.len()).filter(tells).collect()
 }
 
 /// A number whose unit is unknown.
@@ -459,47 +474,41 @@ fn differ(deviation: f64) -> String {
 
 /// A table, or in a narrow terminal a block for each benchmark.
 fn terminal_table(rows: &[&Row]) -> String {
-    let shown = columns_of(rows.iter().copied());
+    let Sheet { header, lines } = Sheet::of(rows.iter().copied());
     let mut table = Table::new();
     let width = columns().or(table.width()).unwrap_or(USUAL);
     if width < NARROWEST {
-        let block = |row: &&Row| {
-            let cells = cells(row);
-            let lines = shown[1..]
-                .iter()
-                .map(|&i| format!("  {}: {}\n", HEADER[i], cells[i]));
+        let block = |(row, cells): &(&Row, Vec<String>)| {
+            let named = header.iter().zip(cells).skip(1);
+            let lines = named.map(|(name, cell)| format!("  {name}: {cell}\n"));
             format!("{}\n{}", row.id, lines.collect::<String>())
         };
-        return rows.iter().map(block).collect();
+        return lines.iter().map(block).collect();
     }
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(shown.iter().map(|&i| HEADER[i]))
+        .set_header(&header)
         .set_width(width);
     if wants_colours() {
         table.enforce_styling();
     }
-    for row in rows {
-        let cells = cells(row);
-        let mut line: Vec<Cell> = shown.iter().map(|&i| Cell::new(&cells[i])).collect();
+    for (row, cells) in lines {
+        let mut line: Vec<Cell> = cells.into_iter().map(Cell::new).collect();
         let colour = match row.verdict {
             Verdict::Failed | Verdict::Slower => Some(Color::Red),
             Verdict::Faster => Some(Color::Green),
             Verdict::Unsure => Some(Color::Yellow),
             _ => None,
         };
-        if let (Some(colour), Some(last)) = (colour, line.pop()) {
-            line.push(last.fg(colour).add_attribute(Attribute::Bold));
+        if let Some(colour) = colour {
+            let verdict = line.pop().expect("the verdict is the last column");
+            line.push(verdict.fg(colour).add_attribute(Attribute::Bold));
         }
         table.add_row(line);
     }
-    for (place, _) in shown
-        .iter()
-        .enumerate()
-        .filter(|(_, i)| NUMBERS.contains(i))
-    {
-        if let Some(column) = table.column_mut(place) {
+    for (name, column) in header.iter().zip(table.column_iter_mut()) {
+        if is_number(name) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -527,16 +536,13 @@ fn escape(text: &str) -> String {
 }
 
 fn markdown_table(rows: &[&Row]) -> String {
-    let shown = columns_of(rows.iter().copied());
-    let line = |cell: &dyn Fn(usize) -> String| {
-        let cells: Vec<String> = shown.iter().map(|i| cell(*i)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule = |i: usize| if NUMBERS.contains(&i) { "---:" } else { "---" };
-    let mut text = line(&|i| HEADER[i].to_owned()) + &line(&|i| rule(i).to_owned());
-    for row in rows {
-        let cells = cells(row);
-        text += &line(&|i| escape(&cells[i]));
+    let Sheet { header, lines } = Sheet::of(rows.iter().copied());
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let rule = |name: &&str| if is_number(name) { "---:" } else { "---" };
+    let rules = header.iter().map(|name| rule(name).to_owned()).collect();
+    let mut text = format!("| {} |\n", header.join(" | ")) + &line(rules);
+    for (_, cells) in lines {
+        text += &line(cells.iter().map(|cell| escape(cell)).collect());
     }
     text
 }
@@ -587,6 +593,7 @@ mod tests {
         for shown in ["100,000", "slower", "may be layout"] {
             assert!(text.contains(shown), "{text}");
         }
+        assert_eq!(text.matches("same").count(), 2, "{text}");
         for hidden in ["µs", " ns", "clock", "unknown"] {
             assert!(!text.contains(hidden), "{text}");
         }

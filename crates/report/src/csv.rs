@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::report::Report;
 use crossover_results::analysis::rate::{self, Work};
-use crossover_results::analysis::{bottleneck, telemetry};
+use crossover_results::analysis::{limits, telemetry};
 
 /// Rates are per second, of the unit beside them.
 const HEAD: &str = "machine,id,group,implementation,size,clock,median_ns,low_ns,high_ns,rate,unit,limit,share,\
@@ -21,8 +21,8 @@ pub(super) fn results(report: &Report) -> String {
                 for (i, b) in series.points.iter().enumerate() {
                     let counted = work.filter(|_| series.measures_work());
                     let amount = counted.and_then(|work| work.amount(series, i));
-                    let limit = bottleneck::of(series, b, machine);
-                    let share = limit.as_ref().and_then(|limit| limit.share);
+                    let limit = limits::with_launches(series, b, machine);
+                    let share = limit.and_then(|limit| limit.fraction());
                     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
                     let cells: [&str; 15] = [
                         &hardware,

@@ -9,7 +9,6 @@ use crate::report::Report;
 use crossover_draw::ink::CPU_HUES;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
-use crossover_results::analysis::bottleneck;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
@@ -169,9 +168,9 @@ impl Group {
 
 fn curve(machine: &MachineResults, series: &Series, colour: usize, work: Option<Work>) -> Curve {
     let row = |(i, b): (usize, &Benchmark)| {
-        let bottleneck = bottleneck::of(series, b, machine);
+        let share = limits::with_launches(series, b, machine);
         let facts = Facts {
-            share: bottleneck.map(|found| found.words),
+            share: share.map(|share| share.words()),
             slowed: Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
             unsteady: b.unsteady.clone(),
         };

@@ -9,7 +9,7 @@ use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, RunAnswer, curve, headlines, of_runs,
 };
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
-use crossover_results::analysis::bottleneck::{self, Bottleneck};
+use crossover_results::analysis::limits::{self, Share};
 use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::store::curves::Series;
 use crossover_results::store::machine::MachineResults;
@@ -24,7 +24,7 @@ pub(crate) struct Answered<'a> {
     /// By how much it is ahead along the sizes.
     pub(crate) speedup: Vec<Speedup>,
     /// What limits it where it crosses, and at the largest size.
-    pub(crate) limits: Vec<(u64, Bottleneck)>,
+    pub(crate) limits: Vec<(u64, Share)>,
     pub(crate) trust: Trust,
 }
 
@@ -58,12 +58,9 @@ fn one<'a>(
     let gpu = curve(series);
     let limit = |size: f64| {
         let ns = gpu.at(size)?.median;
-        Some((
-            size as u64,
-            bottleneck::at(series, size as u64, ns, machine)?,
-        ))
+        Some((size as u64, limits::at(series, size as u64, ns, machine)?))
     };
-    let mut limits: Vec<(u64, Bottleneck)> = sizes.filter_map(limit).collect();
+    let mut limits: Vec<(u64, Share)> = sizes.filter_map(limit).collect();
     limits.dedup_by_key(|(size, _)| *size);
     Some(Answered {
         found,

@@ -56,7 +56,7 @@ fn one(report: &Report, answer: &Answered) -> Markup {
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
                 div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
                 @for (size, limit) in &answer.limits {
-                    div { dt { "limit at " (f.topic.at(*size)) } dd { b { (limit.kind.name()) } ": " (limit.words) } }
+                    div { dt { "limit at " (f.topic.at(*size)) } dd { b { (limit.kind.name()) } ": " (limit.words()) } }
                 }
                 div { dt { "how sure" } dd { (answer.cause()) } }
                 div {

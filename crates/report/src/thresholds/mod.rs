@@ -23,7 +23,8 @@ use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswe
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::{self, Answer};
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
-use crossover_results::analysis::{bottleneck, cold_start};
+use crossover_results::analysis::cold_start;
+use crossover_results::analysis::limits::at as limit_at;
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
@@ -299,7 +300,7 @@ fn bindings(
     let mut bindings: Vec<Binding> = Vec::new();
     for point in points {
         let nearest = |series: &Series, machine: &MachineResults, ns: f64| {
-            let kind = bottleneck::at(series, point.size as u64, ns, machine)?.kind;
+            let kind = limit_at(series, point.size as u64, ns, machine)?.kind;
             Some(kind.name().to_owned())
         };
         let best = crossover_answer::best_at(ours, point.size);

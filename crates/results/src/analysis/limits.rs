@@ -28,7 +28,7 @@
 //! - Several kernels on one working set may go through it in an order that the cache serves
 //!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
 //!   up to `REUSED` times the cache, no limit is known and no share is given
-//!   ([`Share::Cached`]).
+//!   ([`Share::limit`]).
 //! - On the CPU the limit is the bandwidth at half the working set: code that stores past the caches
 //!   leaves them to what it reads.
 //! - On the cold clock the data come from the memory, whatever their size. What is written may
@@ -39,7 +39,7 @@
 //! whole CPU, and is compared with that.
 //!
 //! A result that exceeds a limit by more than noise ([`NOISE`]) shows that the limit was measured too
-//! low or that the work is less than was declared, and has no share ([`Share::Exceeds`]).
+//! low or that the work is less than was declared, and has no share ([`Share::fraction`]).
 //!
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
@@ -91,92 +91,44 @@ impl Kind {
     }
 }
 
-/// How a benchmark stands to its limit.
+/// How a benchmark stands to a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
-    /// It reaches a share of the limit that binds.
-    Of {
-        /// What the limit is of.
-        kind: Kind,
-        /// What binds, in words.
-        limit: &'static str,
-        /// Achieved over limit.
-        fraction: f64,
-    },
-    /// It is faster than the limit that binds, by more than noise: there is no share.
-    Exceeds {
-        /// What the limit is of.
-        kind: Kind,
-        /// What binds, in words.
-        limit: &'static str,
-    },
-    /// The L2 cache serves part of its data, of which no limit is known.
-    Cached,
+pub struct Share {
+    /// What the limit is of.
+    pub kind: Kind,
+    /// The limit in words; `None` where the L2 cache serves part of the data, of which no limit is known.
+    pub limit: Option<&'static str>,
+    /// Achieved over limit, by which the nearest limit is found. Of data partly in a cache, over the memory's
+    /// rate.
+    ratio: f64,
 }
 
 impl Share {
+    fn of(kind: Kind, limit: &'static str, ratio: f64) -> Option<Self> {
+        let limit = Some(limit);
+        ratio.is_finite().then_some(Self { kind, limit, ratio })
+    }
+
+    fn cached(ratio: f64) -> Option<Self> {
+        let (kind, limit) = (Kind::Cache, None);
+        ratio.is_finite().then_some(Self { kind, limit, ratio })
+    }
+
     /// `98 % of memory bandwidth`.
     pub fn words(&self) -> String {
-        match self {
-            Share::Of {
-                limit, fraction, ..
-            } => format!("{} of {limit}", units::percent(*fraction)),
-            Share::Exceeds { limit, .. } => format!("above the {limit}, so no share"),
-            Share::Cached => "partly from the L2 cache".to_owned(),
-        }
-    }
-
-    /// What binds, in words.
-    pub fn limit(&self) -> Option<&'static str> {
-        match self {
-            Share::Of { limit, .. } | Share::Exceeds { limit, .. } => Some(limit),
-            Share::Cached => None,
-        }
-    }
-
-    /// What the limit is of.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Share::Of { kind, .. } | Share::Exceeds { kind, .. } => *kind,
-            Share::Cached => Kind::Cache,
-        }
-    }
-
-    /// Achieved over limit: at most 1.
-    pub fn fraction(&self) -> Option<f64> {
-        match self {
-            Share::Of { fraction, .. } => Some(*fraction),
-            Share::Exceeds { .. } | Share::Cached => None,
-        }
-    }
-}
-
-/// One limit that may bind.
-#[derive(Clone, Copy)]
-struct Candidate {
-    share: Share,
-    /// By which the nearest is found.
-    fraction: f64,
-}
-
-impl Candidate {
-    fn of(kind: Kind, limit: &'static str, fraction: f64) -> Option<Self> {
-        let share = match fraction {
-            fraction if fraction > NOISE => Share::Exceeds { kind, limit },
-            fraction => Share::Of {
-                kind,
-                limit,
-                fraction: fraction.min(1.0),
+        match (self.limit, self.fraction().map(units::percent)) {
+            (None, _) => "partly from the L2 cache".to_owned(),
+            (Some(limit), None) => format!("above the {limit}, so no share"),
+            (Some(limit), Some(percent)) => match self.kind {
+                Kind::Launch => format!("{limit} take at least {percent} of the time"),
+                _ => format!("{percent} of {limit}"),
             },
-        };
-        fraction.is_finite().then_some(Self { share, fraction })
+        }
     }
 
-    fn cached(fraction: f64) -> Option<Self> {
-        fraction.is_finite().then_some(Self {
-            share: Share::Cached,
-            fraction,
-        })
+    /// Achieved over limit, at most 1. A result that is faster than its limit by more than noise has no share.
+    pub fn fraction(&self) -> Option<f64> {
+        (self.limit.is_some() && self.ratio <= NOISE).then_some(self.ratio.min(1.0))
     }
 }
 
@@ -196,33 +148,45 @@ const BEYOND: f64 = 8.0;
 /// A working set lies in the CPU's caches where its bandwidth is this factor above the memory's.
 const ABOVE_MEMORY: f64 = 1.25;
 
-/// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
-/// unknown, or its clock does not measure the work.
-pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
-    nearest(series, benchmark, machine).map(|(share, _)| share)
-}
-
-/// As [`share`], with the fraction that makes it the nearest; where a cache serves a part, that
-/// over the memory's rate.
-pub fn nearest(
+/// As [`share`], with launches among the limits: their time, as the run measured it with an empty kernel, over
+/// that of the iteration. An awaited launch takes longer, so its share is a lower bound.
+pub fn with_launches(
     series: &Series,
     benchmark: &Benchmark,
     machine: &MachineResults,
-) -> Option<(Share, f64)> {
-    nearest_of(series, benchmark, |b| machine.limits_of(b))
+) -> Option<Share> {
+    let launches = launches(series, benchmark, machine);
+    let all = launches
+        .into_iter()
+        .chain(share(series, benchmark, machine));
+    all.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+}
+
+/// What limits `series` at a size where it takes `ns`. Between measured sizes the cost is interpolated.
+pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Option<Share> {
+    match series.at(size) {
+        Some(benchmark) => with_launches(series, benchmark, machine),
+        None => with_launches(series, &between(series, size, ns)?, machine),
+    }
+}
+
+/// The share of the nearest limit that `benchmark` of `series` reaches; `None` where its cost or the limit
+/// is unknown, or its clock does not measure the work.
+pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
+    nearest(series, benchmark, |b| machine.limits_of(b))
 }
 
 /// The limit of a run that the only point of a curve exceeds.
 pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
-    let (share, _) = nearest_of(series, series.points.last()?, |_| Some(limits))?;
-    matches!(share, Share::Exceeds { .. }).then_some(share)
+    let share = nearest(series, series.points.last()?, |_| Some(limits))?;
+    (share.limit.is_some() && share.fraction().is_none()).then_some(share)
 }
 
-fn nearest_of<'a>(
+fn nearest<'a>(
     series: &Series,
     benchmark: &Benchmark,
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
-) -> Option<(Share, f64)> {
+) -> Option<Share> {
     if !series.measures_work() {
         return None;
     }
@@ -235,7 +199,7 @@ fn nearest_of<'a>(
             1.0
         };
         let rate = rate(benchmark, benchmark.cost.flop)?;
-        Candidate::of(Kind::Compute, limit, rate / (lanes * limits.ceiling(name)?))
+        Share::of(Kind::Compute, limit, rate / (lanes * limits.ceiling(name)?))
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
@@ -254,8 +218,54 @@ fn nearest_of<'a>(
     candidates
         .into_iter()
         .flatten()
-        .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
-        .map(|nearest| (nearest.share, nearest.fraction))
+        .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+}
+
+/// A benchmark between two measured sizes: amounts are straight in log-log.
+fn between(series: &Series, size: u64, ns: f64) -> Option<Benchmark> {
+    let above = series.points.partition_point(|b| b.size < size);
+    let (a, b) = (
+        series.points.get(above.checked_sub(1)?)?,
+        series.points.get(above)?,
+    );
+    let t = (size as f64 / a.size as f64).ln() / (b.size as f64 / a.size as f64).ln();
+    let amount = |a: f64, b: f64| match a > 0.0 && b > 0.0 {
+        true => (a.ln() + t * (b / a).ln()).exp(),
+        false => 0.0,
+    };
+    let known = |of: fn(&Cost) -> Option<f64>| Some(amount(of(&a.cost)?, of(&b.cost)?));
+    let way =
+        |of: fn(LinkBytes) -> f64| Some(amount(of(a.cost.link_bytes?), of(b.cost.link_bytes?)));
+    let link_bytes = way(|bytes| bytes.to_device).zip(way(|bytes| bytes.to_host));
+    let cost = Cost {
+        flop: known(|cost| cost.flop),
+        bytes: known(|cost| cost.bytes),
+        written: known(|cost| cost.written),
+        link_bytes: link_bytes.map(|(to_device, to_host)| LinkBytes { to_device, to_host }),
+        ..a.cost
+    };
+    Some(Benchmark {
+        size,
+        median_ns: ns,
+        cost,
+        ..a.clone()
+    })
+}
+
+/// The time of an iteration's launches over its own, at most one.
+fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
+    if series.device != Device::Gpu || !series.measures_work() {
+        return None;
+    }
+    let each = match benchmark.clock? {
+        // Behind a gate, the constant of each kernel is all that is left of a launch.
+        Clock::EventsGated | Clock::EventsCold => "empty_kernel",
+        _ => "launch_latency",
+    };
+    let each = machine.ceiling_of(benchmark, each)?;
+    let count = f64::from(benchmark.cost.launches?);
+    let share = count * each / benchmark.median_ns;
+    Share::of(Kind::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
 }
 
 /// An amount of one iteration as a rate, where it is sound.
@@ -269,7 +279,7 @@ fn arithmetic<'a>(
     series: &Series,
     benchmark: &Benchmark,
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
-) -> Option<Candidate> {
+) -> Option<Share> {
     let fraction = |b: &Benchmark| -> Option<f64> {
         let peak = peak(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
         Some(operations(series, b)? / peak)
@@ -286,7 +296,7 @@ fn arithmetic<'a>(
         Format::Bf16 => "BF16 peak",
         Format::Fp8 => "FP8 peak",
     };
-    Candidate::of(Kind::Compute, limit, fraction(benchmark)?)
+    Share::of(Kind::Compute, limit, fraction(benchmark)?)
 }
 
 /// FLOP/s in the format of the arithmetic.
@@ -339,7 +349,7 @@ fn of_table(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64>
 }
 
 /// The share of the bandwidth of the L2 cache and the device's memory.
-fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
     let set = benchmark.cost.bytes? / f64::from(kernels);
     let moved = |set| moved(benchmark, limits, Device::Gpu, set);
@@ -347,32 +357,32 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     if benchmark.clock == Some(Clock::EventsCold) {
         let fraction = moved(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
-            true => Candidate::cached(fraction),
-            false => Candidate::of(Kind::Memory, "memory bandwidth", fraction),
+            true => Share::cached(fraction),
+            false => Share::of(Kind::Memory, "memory bandwidth", fraction),
         };
     }
     if set <= cache {
         let within = if kernels == 1 { set } else { set / 2.0 };
-        return Candidate::of(Kind::Cache, "L2 bandwidth", moved(within)?);
+        return Share::of(Kind::Cache, "L2 bandwidth", moved(within)?);
     }
     if kernels > 1 && set < REUSED * cache {
-        return Candidate::cached(moved(set)?);
+        return Share::cached(moved(set)?);
     }
     match set >= BEYOND * cache {
-        true => Candidate::of(Kind::Memory, "memory bandwidth", moved(set)?),
-        false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", moved(set)?),
+        true => Share::of(Kind::Memory, "memory bandwidth", moved(set)?),
+        false => Share::of(Kind::Memory, "L2 and memory bandwidth", moved(set)?),
     }
 }
 
 /// The share of the bandwidth of the CPU's caches and memory.
-fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let set = benchmark.cost.bytes? / 2.0;
     let share = moved(benchmark, limits, Device::Cpu, set)?;
     let limit = bandwidth(limits, Device::Cpu, set)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
     match limit > ABOVE_MEMORY * memory {
-        true => Candidate::of(Kind::Cache, "cache bandwidth", share),
-        false => Candidate::of(Kind::Memory, "memory bandwidth", share),
+        true => Share::of(Kind::Cache, "cache bandwidth", share),
+        false => Share::of(Kind::Memory, "memory bandwidth", share),
     }
 }
 
@@ -417,9 +427,9 @@ fn rate_of(limits: &Limits, curve: &str, set: f64) -> Option<f64> {
 }
 
 /// The share of the link's rate, one way or the other.
-fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let least = link_ns(benchmark.cost.link_bytes?, limits)?;
-    Candidate::of(Kind::Link, "PCIe rate", least / benchmark.median_ns)
+    Share::of(Kind::Link, "PCIe rate", least / benchmark.median_ns)
 }
 
 /// The least time in which bytes cross the link, ns: both ways at once, the longer one counts.

@@ -1,7 +1,6 @@
 //! What follows from results, and nothing else: pure functions that open no file and no device.
 
 pub mod answer;
-pub mod bottleneck;
 pub mod cold_start;
 pub mod findings;
 pub mod limits;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::answer::row::crossovers;
 use crate::analysis::findings::finding::Finding;
-use crate::analysis::limits::{self, Share};
+use crate::analysis::limits;
 use crate::analysis::reuse::Reuse;
 use crate::model::environment::Environment;
 use crate::model::record::RunRecord;
@@ -69,8 +69,8 @@ impl<'a> Row<'a> {
         Self {
             benchmark,
             another_process_ns: (benchmark.low_ns(), benchmark.high_ns()),
-            limit: share.as_ref().and_then(Share::limit),
-            limit_share: share.as_ref().and_then(Share::fraction),
+            limit: share.and_then(|share| share.limit),
+            limit_share: share.and_then(|share| share.fraction()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a benchmark is held against: the planted share, of the limit that is its own.
 
 use super::{check, check_with, machine, share};
-use crate::analysis::{bottleneck, limits};
+use crate::analysis::limits;
 use crate::model::{Format, Library, Role, Telemetry};
 use crossover_words::Clock::{EventsGated, Wall};
 
@@ -176,7 +176,7 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         let peak = 132.0 * 4096.0 * 1980e6 * 1e-6;
         // cuBLAS takes tensor cores in float64, which are twice as fast as the FP64 cores here.
         let cores = 132.0 * 128.0 * 1980e6 * 1e-6;
-        f.line("ceiling gpu_sgemm 10e12 FLOP/s");
+        f.line("ceiling gpu_fma 10e12 FLOP/s");
         f.line("ceiling cpu_fma_all 1e12 FLOP/s");
         f.line(&format!(
             "precision/gpu/fp16/64 events-gated 1e3 flop={}",
@@ -244,8 +244,8 @@ fn a_kernel_is_limited_by_its_launch_then_by_what_it_does() {
         ("matmul", "cpu/best", 4, "none", 0.0),
     ] {
         let series = machine.group(group).unwrap().find(name).unwrap();
-        let found = bottleneck::of(series, series.at(size).unwrap(), &machine);
-        let share = found.as_ref().and_then(|found| found.share).unwrap_or(0.0);
+        let found = limits::with_launches(series, series.at(size).unwrap(), &machine);
+        let share = found.and_then(|found| found.fraction()).unwrap_or(0.0);
         assert_eq!(
             found.map_or("none", |found| found.kind.name()),
             limit,

@@ -1,4 +1,4 @@
-//! Answers, limits, bottlenecks and findings of planted machines, as plain values.
+//! Answers, limits and findings of planted machines, as plain values.
 //!
 //! A text describes a machine and what follows from it, a line each:
 //!

@@ -142,7 +142,7 @@ impl Run {
             let inputs = inputs.get_or_init(|| (bench.group.operation.inputs)(bench.size));
             // Discards the choices of the benchmark before.
             choose::take_recent();
-            choose::take_calibrations();
+            choose::take_calibration_time();
             let mut routine = self.make(bench, inputs)?;
             self.run_once(&mut *routine)?;
             if self.verifies() {
@@ -445,20 +445,15 @@ impl Run {
         let mut extra = BTreeMap::new();
         let others = self.journal.background_since(bench.begun);
         bench.choices.extend(choose::take_recent());
-        (bench.calibrations).extend(choose::take_calibrations());
+        bench.calibration_time += choose::take_calibration_time();
         if self.turns.is_none() {
             let asked_for = others.map(|_| bench.choices.keys().cloned());
             let disturbed = choose::forget_disturbed(asked_for.into_iter().flatten());
             bench.disturbed.extend(disturbed);
         }
-        if !bench.calibrations.is_empty() {
-            let spent: Duration = bench.calibrations.iter().map(|of| of.took).sum();
-            extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
-        }
-        // With several it is not known how often an iteration uses each.
-        if let [only] = &bench.calibrations[..] {
-            let saves = only.saves.as_nanos() as f64;
-            extra.insert("calibration_saves_ns".to_owned(), saves);
+        if !bench.calibration_time.is_zero() {
+            let took = bench.calibration_time.as_nanos() as f64;
+            extra.insert("calibration_ns".to_owned(), took);
         }
         if !bench.disturbed.is_empty() {
             let disturbed: Vec<&str> = bench.disturbed.iter().map(String::as_str).collect();

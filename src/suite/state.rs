@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use criterion::BenchmarkId;
 
@@ -18,7 +19,6 @@ use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::{Sampling, SamplingPlan};
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, Doubt};
-use crate::workload::choose::Calibration;
 use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
 use crossover_protocol::settings::Settings;
@@ -58,7 +58,7 @@ pub(super) struct Bench<'a> {
     /// The result, once it is stored.
     pub(super) result: Option<Benchmark>,
     pub(super) choices: BTreeMap<String, String>,
-    pub(super) calibrations: Vec<Calibration>,
+    pub(super) calibration_time: Duration,
     /// The choices that were made under background load.
     pub(super) disturbed: BTreeSet<String>,
 }
@@ -102,7 +102,7 @@ impl<'a> Bench<'a> {
             spent: Spent::default(),
             doubts: Vec::new(),
             choices: BTreeMap::new(),
-            calibrations: Vec::new(),
+            calibration_time: Duration::ZERO,
             disturbed: BTreeSet::new(),
             result: None,
         }

@@ -54,20 +54,10 @@ struct Choices {
     made: BTreeMap<String, String>,
     /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
     recent: BTreeMap<String, String>,
-    /// The calibrations since [`take_calibrations`] was last called.
-    calibrations: Vec<Calibration>,
+    /// What calibrations took since [`take_calibration_time`] was last called.
+    calibration_time: Duration,
     /// The choices that were calibrated while other work ran, since [`forget_disturbed`] was last called.
     disturbed: BTreeSet<String>,
-}
-
-/// What a calibration took, and what it gains.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Calibration {
-    /// Until the fastest way was known.
-    pub took: Duration,
-    /// What an iteration of the fastest way takes less than one of the middle way, by which half of
-    /// them are slower.
-    pub saves: Duration,
 }
 
 impl Choices {
@@ -76,7 +66,7 @@ impl Choices {
             handed_over: BTreeMap::new(),
             made: BTreeMap::new(),
             recent: BTreeMap::new(),
-            calibrations: Vec::new(),
+            calibration_time: Duration::ZERO,
             disturbed: BTreeSet::new(),
         }
     }
@@ -147,9 +137,9 @@ pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
 }
 
-/// The calibrations since this was last called; none where all was chosen already.
-pub(crate) fn take_calibrations() -> Vec<Calibration> {
-    std::mem::take(&mut choices().calibrations)
+/// What calibrations took since this was last called; zero where all was chosen already.
+pub(crate) fn take_calibration_time() -> Duration {
+    std::mem::take(&mut choices().calibration_time)
 }
 
 /// Forgets the choices that were calibrated while other work ran, and these ones, which were asked for
@@ -278,7 +268,7 @@ fn place(
         })
         .ok()
     });
-    let (chosen, saves) = match failure {
+    let chosen = match failure {
         Some(error) if fastest.is_none() || is_sticky(&*error) => return Err(error),
         _ => fastest.expect("there is a candidate"),
     };
@@ -286,8 +276,7 @@ fn place(
     let mut choices = choices();
     choices.note(choice, names[chosen].as_ref());
     if names.len() > 1 {
-        let took = start.elapsed();
-        choices.calibrations.push(Calibration { took, saves });
+        choices.calibration_time += start.elapsed();
         if let Some((now, before)) = now.zip(load)
             && now.is_disturbed_since(before)
         {
@@ -311,13 +300,13 @@ fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error.is_some_and(|error| error.sticky)
 }
 
-/// The fastest by the time that `run` gives, and what it saves; `None` where each fails.
+/// The fastest by the time that `run` gives; `None` where each fails.
 fn fastest_of(
     candidates: usize,
     mut run: impl FnMut(usize, u32) -> Option<Duration>,
-) -> Option<(usize, Duration)> {
+) -> Option<usize> {
     if candidates == 1 {
-        return Some((0, Duration::ZERO));
+        return Some(0);
     }
     let measured = |candidate| {
         let (times, took) = enough(|times| run(candidate, times))?;
@@ -334,7 +323,6 @@ fn fastest_of(
     };
     let entries = (0..candidates).filter_map(measured);
     let (long, mut entries): (Vec<bool>, Vec<Measured>) = entries.unzip();
-    let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
     let first_counts = long.iter().all(|long| *long);
     let (drops, fewest): (&[(usize, f64)], usize) = match first_counts {
@@ -362,27 +350,21 @@ fn fastest_of(
             true
         });
         if let Some((_, slower)) = drops.iter().find(|(after, _)| round + 1 == *after) {
-            dropped.extend(slower_than(*slower, &mut entries));
+            drop_slower_than(*slower, &mut entries);
         }
     }
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
-    let all = dropped
-        .into_iter()
-        .chain(entries.iter().map(Measured::typical));
-    let saved = lower_median(all.collect()) - fastest.typical();
-    // Below zero where the machine became slower after others were dropped.
-    Some((fastest.candidate, Duration::from_secs_f64(saved.max(0.0))))
+    Some(fastest.candidate)
 }
 
-/// Takes out what is so many times slower than the fastest, and gives its typical times.
-fn slower_than(factor: f64, entries: &mut Vec<Measured>) -> Vec<f64> {
+/// Drops the candidates that are so many times slower than the fastest.
+fn drop_slower_than(factor: f64, entries: &mut Vec<Measured>) {
     let limit = factor
         * entries
             .iter()
             .map(Measured::typical)
             .fold(f64::MAX, f64::min);
-    let slow = entries.extract_if(.., |entry| entry.typical() > limit);
-    slow.map(|entry| entry.typical()).collect()
+    entries.retain(|entry| entry.typical() <= limit);
 }
 
 struct Measured {
@@ -394,15 +376,12 @@ struct Measured {
 }
 
 impl Measured {
+    /// The median, of an even number the lower of the two in the middle.
     fn typical(&self) -> f64 {
-        lower_median(self.seconds.clone())
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() - 1) / 2]
     }
-}
-
-/// The median, of an even number the lower of the two in the middle.
-fn lower_median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[(values.len() - 1) / 2]
 }
 
 /// Iterations that take [`SHORTEST`] or longer, and how long they took.
@@ -428,10 +407,7 @@ mod tests {
 
     /// The fastest of candidates that take so many microseconds, as `at` says of the place and of how
     /// often it was asked before.
-    fn of_micros(
-        micros: &[u32],
-        at: impl Fn(usize, u32) -> u32,
-    ) -> (Option<(usize, Duration)>, Vec<u32>) {
+    fn of_micros(micros: &[u32], at: impl Fn(usize, u32) -> u32) -> (Option<usize>, Vec<u32>) {
         let mut asked = vec![0; micros.len()];
         let chosen = fastest_of(micros.len(), |place, times| {
             asked[place] += 1;
@@ -544,12 +520,11 @@ mod tests {
     #[test]
     fn the_shortest_time_wins() {
         let micros = [900, 120, 100, 0, 5000];
-        // One fails; of the others the middle one, the lower of two, takes 120.
         let (chosen, _) = of_micros(&micros, |place, _| micros[place]);
-        assert_eq!(chosen, Some((2, 20 * MICRO)));
+        assert_eq!(chosen, Some(2));
         assert_eq!(of_micros(&[0, 0], |_, _| 0).0, None);
         let one = fastest_of(1, |_, _| panic!("measured"));
-        assert_eq!(one, Some((0, Duration::ZERO)));
+        assert_eq!(one, Some(0));
     }
 
     #[test]
@@ -586,16 +561,8 @@ mod tests {
             ),
         ];
         for (what, micros, time) in cases {
-            assert_eq!(of_micros(&micros, time).0.unwrap().0, 0, "{what}");
+            assert_eq!(of_micros(&micros, time).0, Some(0), "{what}");
         }
-    }
-
-    #[test]
-    fn a_slowdown_after_dropping_candidates_saves_nothing() {
-        let micros = [250, 260, 750, 760];
-        let slower = |asked| if asked > 7 { 4 } else { 1 };
-        let (chosen, _) = of_micros(&micros, |place, asked| slower(asked) * micros[place]);
-        assert_eq!(chosen, Some((0, Duration::ZERO)));
     }
 
     #[test]

@@ -69,7 +69,6 @@ pub struct Sidecar {
     /// | `peak_bytes` | the most device memory that a step has at once |
     /// | `largest_batch` | inputs, or tokens, of the largest batch that fits in the device's memory, by arithmetic: what activations leave of it beside the rest |
     /// | `calibration_ns` | time that choosing among its ways took; absent where an earlier benchmark had chosen |
-    /// | `calibration_saves_ns` | what an iteration of the chosen way takes less than one of the middle of them, as that calibration measured; absent where there were several calibrations |
     ///
     /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

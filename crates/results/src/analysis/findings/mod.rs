@@ -50,7 +50,6 @@ pub const TABLE: &[Kind] = &[
     Each(&[timing::find]),
     All(cold_start::find),
     Each(&[warming_up::calls, warming_up::prepared]),
-    Each(&[warming_up::calibrated]),
 ];
 
 /// All findings.

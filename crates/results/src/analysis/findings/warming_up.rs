@@ -1,5 +1,5 @@
 //! After how many calls a new process is warm, and after how many it is paid to prepare them: to compile,
-//! to capture and instantiate a graph, to choose the fastest of several ways.
+//! to capture and instantiate a graph.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::model::role::{Launches, Measures, Phase};
@@ -81,65 +81,19 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         };
         let takes: f64 = phases.iter().map(|b| b.median_ns).sum();
         let saves = eager.median_ns - call.median_ns;
-        let paid = paid_after(takes, saves);
-        let after = pays(paid, saves);
-        said.push(format!("{words} takes {} and {after}", units::time(takes)));
+        let paid = match saves > 0.0 {
+            true => format!(
+                "is paid after {} calls, each of which takes {} less",
+                units::count((takes / saves).ceil()),
+                units::time(saves)
+            ),
+            false => "is never paid".to_owned(),
+        };
+        said.push(format!("{words} takes {} and {paid}", units::time(takes)));
         finding = finding.rests_on(phases.into_iter().chain([eager, call]));
     }
     finding.text = format!("{}.", sentence(&said.join("; ")));
     (!said.is_empty()).then_some(finding)
-}
-
-/// What it costs to choose the fastest of several ways, and after how many calls that is paid: of each
-/// row at the largest size at which it chose.
-pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
-    let figure = |b: &Benchmark, key| b.extra.get(key).copied().filter(|ns: &f64| ns.is_finite());
-    let chose = |series: &Series| {
-        series.points.iter().rev().find_map(|b| {
-            let takes = figure(b, "calibration_ns")?;
-            Some((b.clone(), takes, figure(b, "calibration_saves_ns")?))
-        })
-    };
-    let found: Vec<_> = group.series.iter().filter_map(chose).collect();
-    if found.is_empty() {
-        return None;
-    }
-    let row = |(b, takes, saves): &(Benchmark, f64, f64)| {
-        let calls = paid_after(*takes, *saves).map_or("never".to_owned(), units::count);
-        let times = [*takes, *saves].map(units::time);
-        [b.id.clone()]
-            .into_iter()
-            .chain(times)
-            .chain([calls])
-            .collect()
-    };
-    let head = [
-        "benchmark",
-        "choosing takes",
-        "a call takes less by",
-        "calls until it is paid",
-    ];
-    let caption = "What it takes to choose the fastest of several ways, and what that saves compared with \
-                   the middle one of them.";
-    let id = format!("calibration.{}", group.name);
-    let finding = Finding::new(&group.name, id, String::new()).tabled(
-        caption.to_owned(),
-        &head,
-        found.iter().map(row).collect(),
-    );
-    Some(finding.rests_on(found.iter().map(|(b, ..)| b)))
-}
-
-/// Calls after which what takes so long once is paid; `None` where a call saves nothing.
-fn paid_after(takes: f64, saves: f64) -> Option<f64> {
-    Some((takes / saves).ceil()).filter(|_| saves > 0.0)
-}
-
-fn pays(paid: Option<f64>, saves: f64) -> String {
-    paid.map_or("is never paid".to_owned(), |calls| {
-        let (calls, saves) = (units::count(calls), units::time(saves));
-        format!("is paid after {calls} calls, each of which takes {saves} less")
-    })
 }
 
 fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {

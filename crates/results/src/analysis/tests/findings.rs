@@ -193,20 +193,6 @@ fn a_pool_that_keeps_its_memory_has_it_after_a_release() {
     check("memory/gpu/malloc-async/67108864 wall 1e4\nsilent allocation.memory.held");
 }
 
-/// At the largest size an earlier benchmark had chosen.
-#[test]
-fn choosing_among_ways_is_paid_after_some_calls() {
-    check(
-        "
-        ways/cpu/best/64 wall 1e4 calibration_ns=5e6 calibration_saves_ns=10
-        ways/cpu/best/256 wall 1e4 calibration_ns=8e6 calibration_saves_ns=2e3
-        ways/cpu/best/1024 wall 1e4 calibration_ns=9e6
-        says calibration.ways: ways/cpu/best/256: choosing takes 8.00 ms, a call takes less by 2.00 µs | paid 4,000
-        ",
-    );
-    check("ways/cpu/best/64 wall 1e4 calibration_ns=5e6\nsilent calibration");
-}
-
 #[test]
 fn a_group_has_the_rate_that_all_its_curves_have() {
     let work = |gpu_flop: &str| {
@@ -294,9 +280,8 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
     check(&(rows.concat() + expected));
 }
 
-/// Half of the time of the larger f32 product was filled by something else.
 #[test]
-fn energy_of_a_format_is_told_where_it_is_known() {
+fn formats_are_compared_by_energy_too() {
     let counted = |f: &mut Fixture, name: &str, ns: f64, joules: f64, iterations: u64| {
         let id = format!("precision/gpu/{name}/4096");
         let mut planted = f.benchmark(&id, EventsGated, ns);
@@ -316,12 +301,5 @@ fn energy_of_a_format_is_told_where_it_is_known() {
             counted(f, "fp16", 0.5e6, 0.15, 1000);
         },
         "says precision.formats: energy 1.50 J | energy 150 mJ",
-    );
-    check_with(
-        |f| {
-            counted(f, "f32", 25e6, 20.0, 10);
-            counted(f, "fp16", 2.5e6, 1.2, 200);
-        },
-        "says precision.formats: energy 1.20 J\nomits precision.formats: 20.0 J",
     );
 }

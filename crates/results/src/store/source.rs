@@ -1,7 +1,6 @@
 //! What a user may name as one side of a comparison: a baseline, or a folder of results.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::store::baseline::baselines;
@@ -19,82 +18,20 @@ pub struct Source {
     pub label: String,
 }
 
-/// Why there is nothing to read.
+/// Why there is nothing to read, with the remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// There are no results.
-    #[error(
-        "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
-         CRITERION_HOME at the results"
-    )]
-    NoResults {
-        /// What was asked for.
-        label: String,
-        /// Where it was looked for.
-        root: PathBuf,
-    },
-    /// A path that leads nowhere.
-    #[error(
-        "{label}: no such folder of results; the record of a machine has no samples to compare"
-    )]
-    NoFolder {
-        /// What was asked for.
-        label: String,
-    },
-    /// Results, but not that baseline.
-    #[error("{label}: no baseline `{baseline}` in {root}; there are: {there}")]
-    NoBaseline {
-        /// What was asked for.
-        label: String,
-        /// The baseline.
-        baseline: String,
-        /// Where it was looked for.
-        root: PathBuf,
-        /// Those that are there.
-        there: Names,
-    },
-}
+#[error("{0}")]
+pub struct SourceError(String);
 
-/// Names in a sentence, where another one was looked for.
-#[derive(Debug)]
-pub struct Names {
-    /// All, or of many those nearest to that one.
-    shown: Vec<String>,
-    others: usize,
-}
-
-impl Names {
-    /// More names than this are not listed.
+/// Names in a sentence, of many the first.
+pub fn listed(names: &BTreeSet<String>) -> String {
     const MANY: usize = 12;
-    const NEAREST: usize = 3;
-
-    /// Those of `names` to show to whoever looked for `wanted`.
-    pub fn near(wanted: &str, names: BTreeSet<String>) -> Self {
-        let mut shown = Vec::from_iter(names);
-        let all = shown.len();
-        if all > Self::MANY {
-            shown.sort_by_cached_key(|name| strsim::damerau_levenshtein(wanted, name));
-            shown.truncate(Self::NEAREST);
-        }
-        Self {
-            others: all - shown.len(),
-            shown,
-        }
-    }
-}
-
-impl fmt::Display for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.shown.is_empty() {
-            return f.write_str("none");
-        }
-        for (i, name) in self.shown.iter().enumerate() {
-            write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
-        }
-        match self.others {
-            0 => Ok(()),
-            others => write!(f, " and {others} others"),
-        }
+    let first = names.iter().take(MANY).map(|name| format!("`{name}`"));
+    let first = Vec::from_iter(first).join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        n if n > MANY => format!("{first} and {} others", n - MANY),
+        _ => first,
     }
 }
 
@@ -120,8 +57,10 @@ impl Source {
             return Self::there(text, &results_in(path), NEW);
         }
         if text.contains('/') {
-            let label = visible(text);
-            return Err(SourceError::NoFolder { label });
+            return Err(SourceError(format!(
+                "{}: no such folder of results; the record of a machine has no samples to compare",
+                visible(text)
+            )));
         }
         Self::there(text, root, text)
     }
@@ -136,15 +75,17 @@ impl Source {
                 label,
             })
         } else if there.is_empty() {
-            let root = root.to_owned();
-            Err(SourceError::NoResults { label, root })
+            Err(SourceError(format!(
+                "{label}: no results in {}; run `cargo bench -- --save-baseline NAME` first, or point \
+                 CRITERION_HOME at the results",
+                root.display()
+            )))
         } else {
-            Err(SourceError::NoBaseline {
-                label,
-                baseline: baseline.to_owned(),
-                root: root.to_owned(),
-                there: Names::near(baseline, there),
-            })
+            Err(SourceError(format!(
+                "{label}: no baseline `{baseline}` in {}; there are: {}",
+                root.display(),
+                listed(&there)
+            )))
         }
     }
 }
@@ -162,10 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_names_the_nearest_are_shown() {
-        let names = |n: u32| (0..n).map(|i| format!("v{i}")).collect();
-        assert_eq!(Names::near("v9", names(2)).to_string(), "`v0`, `v1`");
-        let of_many = "`v123`, `v1230`, `v1231` and 9997 others";
-        assert_eq!(Names::near("v123x", names(10_000)).to_string(), of_many);
+    fn of_many_names_the_first_are_listed() {
+        let names = |n: u32| (0..n).map(|i| format!("v{i:02}")).collect();
+        assert_eq!(listed(&names(2)), "`v00`, `v01`");
+        assert!(listed(&names(20)).ends_with(", `v11` and 8 others"));
     }
 }

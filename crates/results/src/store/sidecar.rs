@@ -20,7 +20,7 @@ pub fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
     }
     let sidecar: Sidecar = read_json(&path)?;
     if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
-        return Err(FileError::Stale { path });
+        return Err(FileError::stale(&path));
     }
     Ok(Some(sidecar))
 }
@@ -46,6 +46,9 @@ mod tests {
         assert_eq!(read(dir.path()).unwrap(), Some(sidecar));
         std::fs::write(&sample, "{ }").unwrap();
         let error = read(dir.path()).unwrap_err();
-        assert!(matches!(error, FileError::Stale { .. }), "{error}");
+        assert!(
+            error.reason().starts_with("belongs to other samples"),
+            "{error}"
+        );
     }
 }

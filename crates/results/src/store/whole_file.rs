@@ -16,58 +16,55 @@ use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+#[error("{path}: {problem}")]
+pub struct FileError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
     /// The file system refused.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error("{0}")]
+    Io(std::io::Error),
     /// Not JSON of the expected form.
-    #[error("{path}: {source}")]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// Where and why the parser stopped.
-        source: serde_json::Error,
-    },
+    #[error("{0}")]
+    Parse(serde_json::Error),
     /// Written by a newer crossover.
     #[error(
-        "{path}: schema {found} is newer than {newest}, the newest this version reads; update crossover"
+        "schema {found} is newer than {newest}, the newest this version reads; update crossover"
     )]
-    Schema {
-        /// The file.
-        path: PathBuf,
-        /// Schema number found.
-        found: u64,
-        /// The newest that is read.
-        newest: u32,
-    },
+    Schema { found: u64, newest: u32 },
     /// The samples beside a sidecar are not the ones it describes.
-    #[error(
-        "{path}: belongs to other samples than the sample.json beside it; run the benchmark again"
-    )]
-    Stale {
-        /// The sidecar.
-        path: PathBuf,
-    },
+    #[error("belongs to other samples than the sample.json beside it; run the benchmark again")]
+    Stale,
 }
 
 impl FileError {
     /// What the system says of the file at `path`.
     pub fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io {
-            path: path.into(),
-            source: with_remedy(source),
-        }
+        Self::new(path, Problem::Io(with_remedy(source)))
+    }
+
+    /// A sidecar that belongs to other samples.
+    pub(super) fn stale(path: &Path) -> Self {
+        Self::new(path, Problem::Stale)
+    }
+
+    fn new(path: &Path, problem: Problem) -> Self {
+        let path = path.into();
+        Self { path, problem }
+    }
+
+    fn parse(path: &Path, error: serde_json::Error) -> Self {
+        Self::new(path, Problem::Parse(error))
     }
 
     /// The error without its path, for a caller that names another.
     pub(super) fn into_io(self) -> std::io::Error {
-        match self {
-            Self::Io { source, .. } => source,
+        match self.problem {
+            Problem::Io(error) => error,
             other => std::io::Error::other(other),
         }
     }
@@ -76,39 +73,26 @@ impl FileError {
     /// used up, or the file system became read-only.
     pub fn is_no_room(&self) -> bool {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        let Self::Io { source, .. } = self else {
+        let Problem::Io(error) = &self.problem else {
             return false;
         };
         matches!(
-            source.kind(),
+            error.kind(),
             StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge
         )
     }
 
     /// The error without the path that it begins with.
     pub fn reason(&self) -> String {
-        let text = self.to_string();
-        let prefix = format!("{}: ", self.path().display());
-        text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            FileError::Io { path, .. }
-            | FileError::Parse { path, .. }
-            | FileError::Schema { path, .. }
-            | FileError::Stale { path } => path,
-        }
+        self.problem.to_string()
     }
 }
 
 /// Writes `value` as JSON beside `path` and renames it, so that no reader ever sees half a
 /// file. Creates the folder.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|source| FileError::Parse {
-        path: path.into(),
-        source,
-    })?;
+    let text = serde_json::to_vec_pretty(value);
+    let mut text = text.map_err(|error| FileError::parse(path, error))?;
     text.push(b'\n');
     write_atomic(path, &text)
 }
@@ -223,16 +207,9 @@ pub(super) fn checked<T: DeserializeOwned>(
     if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
         && found > u64::from(newest)
     {
-        return Err(FileError::Schema {
-            path: path.into(),
-            found,
-            newest,
-        });
+        return Err(FileError::new(path, Problem::Schema { found, newest }));
     }
-    serde_json::from_value(value).map_err(|source| FileError::Parse {
-        path: path.into(),
-        source,
-    })
+    serde_json::from_value(value).map_err(|error| FileError::parse(path, error))
 }
 
 /// Reads a JSON file of another program, with its texts unchanged, for a reader that checks each of them
@@ -251,10 +228,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
-    serde_json::from_slice(text).map_err(|source| FileError::Parse {
-        path: path.into(),
-        source,
-    })
+    serde_json::from_slice(text).map_err(|error| FileError::parse(path, error))
 }
 
 /// Whether no text of this JSON would be made [`visible`]: it holds no such character, and no escape that

@@ -197,7 +197,7 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run, by group.
-fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Crossing)>> {
+fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
     let result = |asked: &Confirmation, device, implementation: &str, size| {
         let clock = (device == Device::Gpu).then_some(asked.clock);
         let series = machine.group(&asked.group)?.on(device).find(|series| {
@@ -205,40 +205,41 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Cro
         })?;
         series.at(size)
     };
-    let mut confirmed: BTreeMap<&str, Vec<(&Confirmation, Crossing)>> = BTreeMap::new();
-    for (run, confirmations) in machine.confirmations() {
-        let of_run = |benchmark: &&Benchmark| benchmark.run.as_deref() == Some(run);
+    let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
+    for answer in of_runs(machine) {
+        let (run, asked) = (answer.run, answer.asked);
         // It and the earlier ones: the newest run is the first.
-        let runs = machine.runs.iter().map(|(record, _)| &record.run);
-        let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
-        let is_later = |b: &&Benchmark| !b.run.iter().any(|name| until_it.contains(&name));
-        for (asked, answer) in confirmations.iter().zip(of_confirmations(confirmations)) {
-            let largest = asked.processes.iter().flatten().last();
-            // Where a later run measured any of it again, the answer is that of older code.
-            let is_older = |pair: &PairedTimes| {
-                let results = [
-                    result(asked, Device::Cpu, &pair.cpu, pair.size),
-                    result(asked, Device::Gpu, &asked.gpu, pair.size),
-                ];
-                results.iter().flatten().any(is_later)
-            };
-            // Between two sizes of the CPU's code its curve is interpolated there.
-            let is_there = |pair: &PairedTimes| {
-                let cpu = result(asked, Device::Cpu, &pair.cpu, pair.size);
-                let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, pair.size));
-                either.is_some_and(|b| of_run(&b))
-            };
-            let is_current =
-                largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);
-            let same = |(other, _): &(&Confirmation, Crossing)| {
-                (other.question, &other.gpu_machine) == (asked.question, &asked.gpu_machine)
-            };
-            let of_group = confirmed.entry(&asked.group).or_default();
-            if let Some(answer) = answer.filter(|_| is_current)
-                && !of_group.iter().any(same)
-            {
-                of_group.push((asked, answer));
-            }
+        let names = machine.runs.iter().map(|(record, _)| &record.run);
+        let until_it = names.skip_while(|name| *name != run);
+        // Where a later run measured any of it again, the answer is that of older code.
+        let later = |b: &Benchmark| {
+            !b.run
+                .iter()
+                .any(|name| until_it.clone().any(|it| it == name))
+        };
+        let is_older = |pair: &PairedTimes| {
+            let results = [
+                result(asked, Device::Cpu, &pair.cpu, pair.size),
+                result(asked, Device::Gpu, &asked.gpu, pair.size),
+            ];
+            results.into_iter().flatten().any(later)
+        };
+        // Between two sizes of the CPU's code its curve is interpolated there.
+        let is_there = |pair: &PairedTimes| {
+            let cpu = result(asked, Device::Cpu, &pair.cpu, pair.size);
+            let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, pair.size));
+            either.is_some_and(|b| b.run.as_deref() == Some(run))
+        };
+        let mut pairs = asked.processes.iter().flatten();
+        let is_current = pairs.clone().last().is_some_and(is_there) && !pairs.any(is_older);
+        let question = |of: &RunAnswer| (of.asked.question, of.asked.gpu_machine.clone());
+        let of_group = confirmed.entry(&*asked.group).or_default();
+        if is_current
+            && !of_group
+                .iter()
+                .any(|other| question(other) == question(&answer))
+        {
+            of_group.push(answer);
         }
     }
     confirmed
@@ -287,7 +288,7 @@ fn compare(
     theirs: &Group,
     gpu_machine: Option<String>,
     environment: Option<&Environment>,
-    confirmed: &[(&Confirmation, Crossing)],
+    confirmed: &[RunAnswer],
 ) -> Vec<CrossoverAnswer> {
     let mut found = of_rows(ours, theirs, &gpu_machine);
     // The processes decide also what was unsteady.
@@ -297,6 +298,7 @@ fn compare(
     for question in Residency::ALL {
         let answer = confirmed
             .iter()
+            .map(|of| (of.asked, &of.answer))
             .find(|(asked, _)| asked.question == question && asked.gpu_machine == gpu_machine);
         let is_asked = |f: &CrossoverAnswer| {
             answer.is_some_and(|(asked, _)| {

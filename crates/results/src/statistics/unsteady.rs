@@ -149,72 +149,38 @@ mod tests {
         (0..200).filter(|_| two_modes(&planted()).is_some()).count()
     }
 
-    const COUNTS: [usize; 5] = [10, 12, 20, 30, 40];
-
     #[test]
-    fn two_modes_are_found() {
-        for n in COUNTS {
-            let share = |share: f64| (share * n as f64).round() as usize;
+    fn two_modes_are_found_and_noise_drift_and_outliers_are_one() {
+        for n in [10, 12, 20, 30, 40] {
             for (short, apart, spread) in [
                 (0.4, 2.2, 0.05),
                 (0.3, 1.8, 0.04),
                 (0.5, 1.15, 0.008),
                 (0.7, 1.8, 0.04),
             ] {
-                let time = |i| {
-                    if i < share(short) {
-                        250.0
-                    } else {
-                        250.0 * apart
-                    }
-                };
+                let is_short = |i: usize| (i as f64) < (short * n as f64).round();
+                let time = |i| if is_short(i) { 250.0 } else { 250.0 * apart };
                 let found = found(n, spread, time);
-                assert!(
-                    found >= 190,
-                    "{found} of 200: {n} samples, {short}, {apart}"
-                );
+                assert!(found >= 190, "{found} of 200: {n}, {short}, {apart}");
             }
-        }
-        let ns: Vec<f64> = (0..10)
-            .map(|i| if i % 5 < 2 { 250.0 } else { 560.0 })
-            .collect();
-        let modes = two_modes(&ns).unwrap();
-        assert_eq!(
-            modes.words(),
-            "two modes, 250 ns (40 % of the samples) and 560 ns"
-        );
-    }
-
-    #[test]
-    fn noise_drift_and_outliers_are_one_mode() {
-        for n in COUNTS {
             for spread in [0.01, 0.02, 0.05, 0.1, 0.2] {
                 let found = found(n, spread, |_| 1e3);
-                assert!(
-                    found <= 10,
-                    "{found} of 200: {n} samples, noise of {spread}"
-                );
+                assert!(found <= 10, "{found} of 200: {n}, noise of {spread}");
             }
             for drift in [0.1, 0.3, 1.0] {
                 let found = found(n, 0.02, |i| 1e3 * (1.0 + drift * i as f64 / n as f64));
-                assert!(
-                    found <= 10,
-                    "{found} of 200: {n} samples, a drift of {drift}"
-                );
-            }
-            for outliers in [1, 2] {
-                let found = found(n, 0.02, |i| if i < outliers { 4e3 } else { 1e3 });
-                assert_eq!(found, 0, "{n} samples, {outliers} outliers");
+                assert!(found <= 10, "{found} of 200: {n}, a drift of {drift}");
             }
         }
-    }
-
-    #[test]
-    fn a_few_of_many_samples_are_outliers_and_more_are_a_mode() {
-        for (slow, in_two_modes) in [(5, 0), (8, 200)] {
-            let found = found(40, 0.02, |i| if i < slow { 4e3 } else { 1e3 });
-            assert_eq!(found, in_two_modes, "{slow} of 40 samples are slow");
+        // A few slow samples are outliers, and more are a mode.
+        for (n, slow, in_two_modes) in [(10, 2, 0), (40, 5, 0), (40, 8, 200)] {
+            let found = found(n, 0.02, |i| if i < slow { 4e3 } else { 1e3 });
+            assert_eq!(found, in_two_modes, "{slow} of {n} samples are slow");
         }
+        let sample = |i| if i % 5 < 2 { 250.0 } else { 560.0 };
+        let modes = two_modes(&Vec::from_iter((0..10).map(sample))).unwrap();
+        let words = "two modes, 250 ns (40 % of the samples) and 560 ns";
+        assert_eq!(modes.words(), words);
     }
 
     /// What lies between two modes is held against how far the samples of each lie apart.

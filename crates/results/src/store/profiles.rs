@@ -132,14 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_read_with_and_without_a_result() {
-        let (profiles, problems) = changed(|_| {});
-        assert_eq!(problems, []);
-        let [one] = &profiles[..] else {
-            panic!("{profiles:?}")
+    fn a_profile_is_read_without_a_result_and_of_two_the_first() {
+        let (profiles, problems) = changed(|path| {
+            let other = path
+                .ancestors()
+                .nth(4)
+                .unwrap()
+                .join("gpu_other/64/profile");
+            fs::create_dir_all(&other).unwrap();
+            fs::copy(path, other.join(PROFILE_FILE)).unwrap();
+        });
+        let ([one], [problem]) = (&profiles[..], &problems[..]) else {
+            panic!("{profiles:?}, {problems:?}")
         };
         assert_eq!(one.profile, eager("chain/gpu/each/64"));
         assert_eq!(one.id.to_string(), "chain/gpu/each/64");
+        assert!(problem.reason.contains("delete one of the two"));
         assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
     }
 
@@ -174,18 +182,5 @@ mod tests {
             assert_eq!(Path::new(&problem.what), file);
             assert!(problem.reason.contains(reason), "{}", problem.reason);
         }
-    }
-
-    #[test]
-    fn of_two_with_one_id_the_first_is_read() {
-        let root = tempfile::tempdir().unwrap();
-        let dir = plant(root.path(), &eager("chain/gpu/each/64"));
-        let copy = root.path().join("chain/gpu_other/64");
-        fs::create_dir_all(copy.join(PROFILE)).unwrap();
-        fs::copy(path(&dir), path(&copy)).unwrap();
-        let (profiles, problems) = read_all(root.path());
-        assert_eq!((profiles.len(), problems.len()), (1, 1));
-        assert_eq!(profiles[0].dir, dir);
-        assert!(problems[0].reason.contains("delete one of the two"));
     }
 }

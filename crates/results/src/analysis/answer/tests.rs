@@ -1,15 +1,12 @@
 //! The engine on planted curves and on planted times of several processes.
 
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crate::analysis::answer::curve::{Curve, Point, gaps};
 use crate::analysis::answer::estimate::{Answer, Crossing, Samples, estimates, half_width};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
-use crate::statistics::median::median;
 use crate::statistics::spread::Spread;
 use crossover_words::Clock;
 
@@ -329,51 +326,4 @@ fn the_interval_is_that_of_two_runs() {
         (quiet / (1.9719 * 0.005_f64.sqrt()) - 1.0).abs() < 1e-3,
         "{quiet}"
     );
-}
-
-/// Questions of runs that differ by a spread between processes and one between runs: how often the
-/// interval of one run contains the answer of another.
-#[test]
-fn the_interval_holds_another_runs_answer() {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(15);
-    let mut normal = move |deviation: f64| {
-        // Twelve uniform numbers are normal enough.
-        let sum: f64 = (0..12).map(|_| random.random::<f64>()).sum();
-        deviation * (sum - 6.0)
-    };
-    for (between_processes, between_runs) in [(0.01, 0.0), (0.1, 0.0), (0.1, 0.05), (0.3, 0.05)] {
-        let (mut held, mut all, mut widths) = (0.0, 0.0, Vec::new());
-        for _ in 0..40 {
-            let mut run = || -> Vec<Crossing> {
-                let question = |_| {
-                    let shift = normal(between_runs);
-                    let mut process = |_| {
-                        let own = shift + normal(between_processes);
-                        process(&around(100.0), 100.0, 1.5, |_| own)
-                    };
-                    asked((0..5).map(&mut process).collect())
-                };
-                let questions: Vec<Confirmation> = (0..4).map(question).collect();
-                of_confirmations(&questions).into_iter().flatten().collect()
-            };
-            let (one, other) = (run(), run());
-            for (one, other) in one.iter().zip(&other) {
-                let (low, high) = one.speedup_interval;
-                held += f64::from(u8::from((low..=high).contains(&other.speedup)));
-                widths.push(high / low);
-                all += 1.0;
-                if let (Some(own), Some(other)) = (one.for_good(), other.for_good()) {
-                    held += f64::from(u8::from((own.low..=own.high).contains(&other.size)));
-                    all += 1.0;
-                }
-            }
-        }
-        assert!(
-            held / all >= 0.88,
-            "{held} of {all} at {between_processes}, {between_runs}"
-        );
-        // No wider than a known spread would need, and half as much again.
-        let deviation = (2.0 * 0.29 * between_processes.powi(2) + 2.0 * 0.05_f64.powi(2)).sqrt();
-        assert!(median(widths).unwrap().ln() < 1.5 * 2.0 * 2.2 * deviation);
-    }
 }

@@ -160,7 +160,7 @@ fn finite_differences_give_the_gradients_of_the_reference() {
 
 #[test]
 fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
-    for batch in [1, 3, 17, 256] {
+    for batch in [1, 17, 256] {
         let problem = Training::new(batch);
         let f32 = step(&problem, |v| v);
         let tf32 = step(&problem, to_tf32);
@@ -172,50 +172,42 @@ fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
     }
 }
 
+/// By the bounds of BF16, which are the coarsest.
 #[test]
 fn one_wrong_value_is_found_wherever_it_is() {
     let problem = Training::new(17);
-    for (format, round) in [(Format::F32, (|v| v) as Round), (Format::Bf16, to_bf16)] {
-        let mut right = step(&problem, round);
-        if format == Format::Bf16 {
-            right.copies = Some(right.parameters.iter().map(|&w| to_bf16(w)).collect());
-        }
-        let wrong = |what: &str, spoil: &dyn Fn(&mut Left)| {
-            let mut left = right.clone();
-            spoil(&mut left);
-            assert!(left.passes(&problem, format).is_err(), "{format:?}: {what}");
-        };
-        // Of a gradient: left out, with the other sign, of the neighbour. The update is then the
-        // one that it gives, and nothing but the comparison of gradients can tell.
-        for (what, range) in ["W1", "b1", "W2", "b2"].into_iter().zip(ranges()) {
-            let magnitude = |i: &usize| right.gradients[*i].abs();
-            let largest = |x: &usize, y: &usize| magnitude(x).total_cmp(&magnitude(y));
-            let place = range.max_by(largest).unwrap();
-            for (how, value) in [("zero", 0.0), ("negated", -right.gradients[place])] {
-                let mut left = right.clone();
+    let mut right = step(&problem, to_bf16);
+    right.copies = Some(right.parameters.iter().map(|&w| to_bf16(w)).collect());
+    let wrong = |what: &str, spoil: &dyn Fn(&mut Left)| {
+        let mut left = right.clone();
+        spoil(&mut left);
+        assert!(left.passes(&problem, Format::Bf16).is_err(), "{what}");
+    };
+    // Of a gradient: left out, with the other sign. The update is then the one that it gives, and
+    // nothing but the comparison of gradients can tell.
+    for (what, range) in ["W1", "b1", "W2", "b2"].into_iter().zip(ranges()) {
+        let magnitude = |i: &usize| right.gradients[*i].abs();
+        let largest = |x: &usize, y: &usize| magnitude(x).total_cmp(&magnitude(y));
+        let place = range.max_by(largest).unwrap();
+        for value in [0.0, -right.gradients[place]] {
+            wrong(&format!("{value} as gradient of {what}"), &|left| {
                 left.gradients[place] = value;
                 left.update(&problem, place..place + 1);
-                if let Some(copies) = &mut left.copies {
-                    copies[place] = to_bf16(left.parameters[place]);
-                }
-                let found = left.passes(&problem, format);
-                assert!(found.is_err(), "{format:?}: gradient of {what} {how}");
-            }
-        }
-        let [_, b1, w2, b2] = ranges();
-        wrong("an activation", &|left| left.hidden[5] += 1.0);
-        wrong("a logit", &|left| left.logits[7] = f32::NAN);
-        wrong("the loss", &|left| left.loss = f32::NAN);
-        wrong("a sum in place of a mean", &|left| left.loss *= 17.0);
-        wrong("a parameter", &|left| left.parameters[3] += 1e-4);
-        wrong("a first moment", &|left| left.first[w2.start] *= 1.01);
-        wrong("a second moment", &|left| left.second[b2.start] *= 1.001);
-        if right.copies.is_some() {
-            wrong("a copy", &|left| {
-                left.copies.as_mut().unwrap()[b1.start] *= 1.1;
+                left.copies.as_mut().unwrap()[place] = to_bf16(left.parameters[place]);
             });
         }
     }
+    let [_, b1, w2, b2] = ranges();
+    wrong("an activation", &|left| left.hidden[5] += 1.0);
+    wrong("a logit", &|left| left.logits[7] = f32::NAN);
+    wrong("the loss", &|left| left.loss = f32::NAN);
+    wrong("a sum in place of a mean", &|left| left.loss *= 17.0);
+    wrong("a parameter", &|left| left.parameters[3] += 1e-4);
+    wrong("a first moment", &|left| left.first[w2.start] *= 1.01);
+    wrong("a second moment", &|left| left.second[b2.start] *= 1.001);
+    wrong("a copy", &|left| {
+        left.copies.as_mut().unwrap()[b1.start] *= 1.1;
+    });
 }
 
 /// A step that another state leads to must not pass: what is restored matters.

@@ -56,9 +56,9 @@ fn nested(x: f64) -> f64 {
 
 /// Some of all float32, more of them where four sines live, and what is adversarial.
 fn dense() -> Vec<f32> {
-    let everywhere = (0..=u32::MAX).step_by(1021).map(f32::from_bits);
+    let everywhere = (0..=u32::MAX).step_by(4093).map(f32::from_bits);
     let unit = (0.125f32.to_bits()..=1.6f32.to_bits())
-        .step_by(31)
+        .step_by(127)
         .map(f32::from_bits);
     let multiples = (1..=u32::from(u16::MAX)).flat_map(|k| {
         let x = (f64::from(k) * std::f64::consts::FRAC_PI_2) as f32;

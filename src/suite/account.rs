@@ -6,16 +6,15 @@ use std::time::{Duration, Instant};
 use crate::model::record::Activity;
 use crossover_words::units;
 
-/// Seconds by group and activity, as a run's record keeps them.
-pub(super) type Account = BTreeMap<String, BTreeMap<Activity, f64>>;
-
-/// The time of one group or benchmark, by activity.
+/// The time of a run or a benchmark, by activity.
 #[derive(Debug, Default)]
 pub(super) struct Spent(BTreeMap<Activity, Duration>);
 
 impl Spent {
     pub(super) fn add(&mut self, activity: Activity, took: Duration) {
-        *self.0.entry(activity).or_default() += took;
+        if !took.is_zero() {
+            *self.0.entry(activity).or_default() += took;
+        }
     }
 
     /// Runs it, and adds its time.
@@ -32,29 +31,30 @@ impl Spent {
         self.add(Activity::SetUp, begun.elapsed().saturating_sub(known));
     }
 
-    /// Adds it to a group's.
-    pub(super) fn enter(self, group: &str, account: &mut Account) {
-        // Less is the end of a group of which nothing was measured.
-        const COUNTS: Duration = Duration::from_micros(10);
-        for (activity, took) in self.0.into_iter().filter(|(_, took)| *took >= COUNTS) {
-            let of_group = account.entry(group.to_owned()).or_default();
-            *of_group.entry(activity).or_default() += took.as_secs_f64();
-        }
+    /// Adds that of a benchmark.
+    pub(super) fn include(&mut self, of: Self) {
+        of.0.into_iter()
+            .for_each(|(activity, took)| self.add(activity, took));
     }
-}
 
-/// The sums over all groups, the largest first.
-pub(super) fn in_words(account: &Account) -> String {
-    let mut sums: BTreeMap<Activity, f64> = BTreeMap::new();
-    for (activity, seconds) in account.values().flatten() {
-        *sums.entry(*activity).or_default() += seconds;
+    pub(super) fn seconds(&self) -> BTreeMap<Activity, f64> {
+        let seconds = |(activity, took): (&Activity, &Duration)| (*activity, took.as_secs_f64());
+        self.0.iter().map(seconds).collect()
     }
-    let mut sums: Vec<(Activity, f64)> = sums.into_iter().collect();
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let sum = |(activity, seconds): &(Activity, f64)| {
-        format!("{} {}", activity.words(), units::time(seconds * 1e9))
-    };
-    sums.iter().map(sum).collect::<Vec<_>>().join(", ")
+
+    /// The activities, the longest first.
+    pub(super) fn in_words(&self) -> String {
+        let mut all: Vec<(&Activity, &Duration)> = self.0.iter().collect();
+        all.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let one = |(activity, took): &(&Activity, &Duration)| {
+            format!(
+                "{} {}",
+                activity.words(),
+                units::time(took.as_nanos() as f64)
+            )
+        };
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
 }
 
 #[cfg(test)]
@@ -67,20 +67,15 @@ mod tests {
         let mut spent = Spent::default();
         let nap = Duration::from_millis(3);
         spent.on(Activity::Samples, || std::thread::sleep(nap));
-        spent.add(Activity::Analysis, Duration::ZERO);
         spent.set_up_since(begun);
-        let whole = begun.elapsed().as_secs_f64();
-        let mut account = Account::new();
-        spent.enter("a", &mut account);
-        let sum: f64 = account["a"].values().sum();
-        assert!(account["a"][&Activity::Samples] >= nap.as_secs_f64());
-        assert!(sum <= whole, "{sum} of {whole} s");
-        account.insert("b".to_owned(), [(Activity::Samples, 90.0)].into());
-        account.insert("c".to_owned(), [(Activity::Confirming, 200.0)].into());
-        let words = in_words(&account);
-        assert!(
-            words.starts_with("confirming 200 s, samples 90.0 s"),
-            "{words}"
-        );
+        let whole = begun.elapsed();
+        assert!(spent.0[&Activity::Samples] >= nap);
+        assert!(spent.0.values().sum::<Duration>() <= whole);
+        let mut run = Spent::default();
+        run.add(Activity::Confirming, Duration::from_secs(200));
+        run.add(Activity::Samples, Duration::from_secs(90));
+        assert_eq!(run.in_words(), "confirming 200 s, samples 90.0 s");
+        run.include(spent);
+        assert!(run.seconds()[&Activity::Samples] >= 90.003);
     }
 }

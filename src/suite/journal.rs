@@ -9,11 +9,9 @@ use std::time::{Instant, SystemTime};
 use crate::machine::ceilings;
 use crate::machine::ceilings::measured::Effort;
 use crate::model::group_info::GroupInfo;
-use crate::model::record::{
-    Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,
-};
+use crate::model::record::{Activity, Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
-use crate::suite::account::{self, Spent};
+use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::criterion_lines;
 use crate::suite::host::Host;
@@ -38,6 +36,7 @@ pub(super) struct Journal {
     /// What this run has measured, by id.
     own: BTreeMap<String, Benchmark>,
     mode: Mode,
+    pub(super) spent: Spent,
     /// Whether the record is on disk, since something was measured.
     pub(super) begun: bool,
     /// Whether something was left out since the record was written.
@@ -90,6 +89,7 @@ impl Journal {
             earlier: StoredResults::default(),
             own: BTreeMap::new(),
             mode: arguments.mode,
+            spent: Spent::default(),
             begun: false,
             unwritten: false,
             gpu_ceilings: settings.turns.is_some(),
@@ -339,11 +339,6 @@ impl Journal {
         Ok(runs::write(&self.record, &self.results)?)
     }
 
-    /// Enters what a group took.
-    pub(super) fn spent(&mut self, group: &str, spent: Spent) {
-        spent.enter(group, &mut self.record.seconds);
-    }
-
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
         let begun = Instant::now();
@@ -372,13 +367,9 @@ impl Journal {
                     eprintln!("note: {disturbance}");
                 }
             }
-            let mut spent = Spent::default();
-            spent.add(Activity::Ceilings, begun.elapsed());
-            self.spent(NO_GROUP, spent);
-            self.say(&format!(
-                "time: {}",
-                account::in_words(&self.record.seconds)
-            ));
+            self.spent.add(Activity::Ceilings, begun.elapsed());
+            self.say(&format!("time: {}", self.spent.in_words()));
+            self.record.activities = self.spent.seconds();
             self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
             if ended && self.no_room.is_none() {
                 self.record.planned.clear();

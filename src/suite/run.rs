@@ -10,8 +10,7 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 
 use crate::device::kernel::{Source, shared};
-use crate::model::record::{Activity, NO_GROUP};
-use crate::suite::account::Spent;
+use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
@@ -131,7 +130,7 @@ impl Suite {
                     run.benchmark(&mut plots, group, row, size, &inputs, &mut cache);
                 }
             }
-            run.analyse(group.name, || plots.finish());
+            run.journal.spent.on(Activity::Analysis, || plots.finish());
             run.confirm(When::BetweenGroups);
         }
         if let Some(turns) = &run.turns {
@@ -140,7 +139,8 @@ impl Suite {
         }
         run.confirm(When::AfterGroups);
         if run.journal.no_room.is_none() && run.turns.is_none() {
-            run.analyse(NO_GROUP, || self.criterion.final_summary());
+            let spent = &mut run.journal.spent;
+            spent.on(Activity::Analysis, || self.criterion.final_summary());
         }
         let measured = run.journal.complete() && run.journal.no_room.is_none();
         if run.journal.no_room.is_some() {
@@ -286,8 +286,7 @@ impl Run {
         // The next benchmark is not to blame for what this one's routine could not give back.
         let measured = measured.and(self.check_device());
         bench.spent.set_up_since(begun);
-        self.journal
-            .spent(group.name, std::mem::take(&mut bench.spent));
+        self.journal.spent.include(std::mem::take(&mut bench.spent));
         if let Some(result) = bench.result.take() {
             self.progress.measured(&bench.id, &result);
             self.journal.keep_result(result);
@@ -376,23 +375,13 @@ impl Run {
             run: &run,
             is_whole: self.arguments.filter_text().is_none(),
         };
-        let start = Instant::now();
+        let before = self.confirming.spent;
         let keep = |said| self.journal.confirm(said);
         self.confirming.confirm(when, of, keep);
         let to_come = self.confirming.to_come();
-        self.progress.confirmed(start.elapsed(), to_come);
-        for (group, took) in self.confirming.take_spent() {
-            let mut spent = Spent::default();
-            spent.add(Activity::Confirming, took);
-            self.journal.spent(&group, spent);
-        }
-    }
-
-    /// Runs what Criterion does at the end of a group or of all, and enters its time.
-    fn analyse(&mut self, group: &str, work: impl FnOnce()) {
-        let mut spent = Spent::default();
-        spent.on(Activity::Analysis, work);
-        self.journal.spent(group, spent);
+        let took = self.confirming.spent - before;
+        self.progress.confirmed(took, to_come);
+        self.journal.spent.add(Activity::Confirming, took);
     }
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::child;
 use crate::device::kernel::shared;
-use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
+use crate::model::record::{Confirmation, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question, mark_wide};
 use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
@@ -25,30 +25,6 @@ const MOST_PROCESSES: usize = 25;
 
 /// Median times by group, size and implementation.
 type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
-
-/// What a process has answered so far.
-#[derive(Default)]
-struct ProcessTimes {
-    times: Times,
-    /// How long its tasks took, by group.
-    took: BTreeMap<String, Duration>,
-}
-
-impl ProcessTimes {
-    /// What the process could not measure is printed as a note and is not among the times.
-    fn hear(&mut self, said: TaskResult) {
-        *self.took.entry(said.group.clone()).or_default() += said.took;
-        match said.medians {
-            Ok(medians) => {
-                self.times.insert((said.group, said.size), medians);
-            }
-            Err(reason) => eprintln!(
-                "note: {} at {} is not confirmed: {reason}",
-                said.group, said.size
-            ),
-        }
-    }
-}
 
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,10 +45,8 @@ pub(in crate::suite) struct Confirming {
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
-    spent: Duration,
+    pub(in crate::suite) spent: Duration,
     slowest: Duration,
-    /// What it has spent since that was last asked for, by group.
-    account: BTreeMap<String, Duration>,
     /// A process failed: no other is started, since it would fail too.
     failed: bool,
     /// What goes well is not said.
@@ -94,7 +68,6 @@ impl Confirming {
             asked: 0,
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
-            account: BTreeMap::new(),
             failed: false,
             is_quiet,
         }
@@ -127,11 +100,6 @@ impl Confirming {
                 return;
             }
         }
-    }
-
-    /// What processes have taken since this was last called, by group.
-    pub(in crate::suite) fn take_spent(&mut self) -> BTreeMap<String, Duration> {
-        std::mem::take(&mut self.account)
     }
 
     /// What the processes that are still wanted will take, by those so far: nothing as long as none of
@@ -180,14 +148,21 @@ impl Confirming {
             // Without them, the child calibrates anew.
             let _ = choose::add_to(&folder.path().join(CHOICES));
         }
-        let mut said = ProcessTimes::default();
-        let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
+        let mut times = Times::new();
+        let asked = child::ask(&self.order(open), &[], |said: TaskResult| {
+            match said.medians {
+                Ok(medians) => drop(times.insert((said.group, said.size), medians)),
+                Err(reason) => eprintln!(
+                    "note: {} at {} is not confirmed: {reason}",
+                    said.group, said.size
+                ),
+            }
+        });
         let took = start.elapsed();
         self.asked += 1;
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();
-        let mut outside = took;
         if let Err(error) = asked {
             if interrupt::signal().is_none() {
                 eprintln!("note: child process {} did not answer: {error}", self.asked);
@@ -196,13 +171,8 @@ impl Confirming {
             self.failed = true;
             return false;
         }
-        for (group, took) in said.took {
-            outside = outside.saturating_sub(took);
-            *self.account.entry(group).or_default() += took;
-        }
-        *self.account.entry(NO_GROUP.to_owned()).or_default() += outside;
         let said: Vec<_> = (self.asking.questions.iter())
-            .map(|question| paired_times(&self.asking, question, &said.times))
+            .map(|question| paired_times(&self.asking, question, &times))
             .collect();
         let questions = self.asking.questions.iter_mut().zip(said).zip(open);
         for ((question, paired_times), _) in questions.filter(|(_, open)| **open) {

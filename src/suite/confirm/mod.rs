@@ -15,7 +15,6 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +68,4 @@ struct TaskResult {
     size: u64,
     /// Median time of an iteration of each implementation, ns, or why there is none.
     medians: Result<BTreeMap<String, f64>, String>,
-    /// How long the task took.
-    took: Duration,
 }

@@ -208,19 +208,14 @@ pub struct RunRecord {
     /// `cpu_write`, `cpu_copy`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, BandwidthCurve>,
-    /// Where the time of the run went, in seconds, by group; what belongs to no group is under
-    /// [`NO_GROUP`]. Whole when the run has finished.
+    /// Where the time of the run went, in seconds; empty in a run without an end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub seconds: BTreeMap<String, BTreeMap<Activity, f64>>,
+    pub activities: BTreeMap<Activity, f64>,
     /// What was left out.
     pub skipped: Vec<Skip>,
     /// What failed.
     pub failed: Vec<Failure>,
 }
-
-/// The place of a group's name in [`RunRecord::seconds`] for what belongs to none, such as the start of
-/// child processes.
-pub const NO_GROUP: &str = "-";
 
 /// What a run spends time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -84,9 +84,9 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         }
         suite.add(group);
     }
-    let finished = suite.run();
-    let mut code = finished.close();
-    if let Some((results, (root, out))) = finished.results() {
+    suite.run();
+    let mut code = suite.close();
+    if let Some((results, (root, out))) = suite.results() {
         // Results are on disk already: what fails here loses nothing.
         let written = write::of_results(results, root, out, &Options::default());
         let printed = (written.map_err(|error| format!("no report was written: {error}")))
@@ -101,7 +101,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
             }
         }
     }
-    if let Some((profiles, (results, out))) = finished.profiles() {
+    if let Some((profiles, (results, out))) = suite.profiles() {
         show(profiles, results, out);
     }
     code

@@ -43,6 +43,8 @@ pub(crate) struct Suite {
     run: Run,
     /// In the order in which they were added.
     groups: Vec<AnyGroup>,
+    /// Whether anything was measured and could be written.
+    measured: bool,
     /// Keeps other runs out of the results folder.
     _lock: Option<File>,
 }
@@ -103,6 +105,7 @@ impl Suite {
             criterion,
             run,
             groups: Vec::new(),
+            measured: false,
             _lock: lock,
         })
     }
@@ -116,7 +119,7 @@ impl Suite {
     /// Runs the groups: each size, each implementation, as far as filter, profile, machine
     /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
     /// pages and the record of the run.
-    pub(crate) fn run(mut self) -> Finished {
+    pub(crate) fn run(&mut self) {
         let run = &mut self.run;
         run.announce(&self.groups);
         run.compile_ahead(&self.groups);
@@ -142,15 +145,43 @@ impl Suite {
             let spent = &mut run.journal.spent;
             spent.on(Activity::Analysis, || self.criterion.final_summary());
         }
-        let measured = run.journal.complete() && run.journal.no_room.is_none();
+        self.measured = run.journal.complete() && run.journal.no_room.is_none();
         if run.journal.no_room.is_some() {
             sweep(&run.settings.results);
         }
         run.progress.end();
-        Finished {
-            suite: self,
-            measured,
-        }
+    }
+
+    fn folders(&self) -> (&Path, &Path) {
+        let settings = &self.run.settings;
+        (&settings.results, settings.report_folder())
+    }
+
+    /// The results, their folder and that for a report on them; `None` where nothing was measured, as
+    /// with `--list` and `--test`, and where `ab` reports.
+    pub(crate) fn results(&self) -> Option<(StoredResults, (&Path, &Path))> {
+        let wanted = self.measured && self.run.turns.is_none();
+        wanted.then(|| (self.run.journal.results(), self.folders()))
+    }
+
+    /// What became of the benchmarks that were profiled, with the same folders; `None` where
+    /// nothing is profiled.
+    pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
+        let is_profiled = self.run.arguments.mode == Mode::Profile;
+        is_profiled.then(|| (&self.run.profiles, self.folders()))
+    }
+
+    /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
+    /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
+    /// 0.
+    pub(crate) fn close(&self) -> ExitCode {
+        let Self { run, groups, .. } = self;
+        let filter = run.arguments.filter_text();
+        let meant = filter.and_then(|filter| {
+            let known: Vec<String> = groups.iter().flat_map(ids).collect();
+            nearest_id(filter, known.iter().map(String::as_str)).map(str::to_owned)
+        });
+        run.journal.close(filter, meant)
     }
 }
 
@@ -382,47 +413,6 @@ impl Run {
         let took = self.confirming.spent - before;
         self.progress.confirmed(took, to_come);
         self.journal.spent.add(Activity::Confirming, took);
-    }
-}
-
-/// A run whose benchmarks are over.
-pub(crate) struct Finished {
-    suite: Suite,
-    measured: bool,
-}
-
-impl Finished {
-    fn folders(&self) -> (&Path, &Path) {
-        let settings = &self.suite.run.settings;
-        (&settings.results, settings.report_folder())
-    }
-
-    /// The results, their folder and that for a report on them; `None` where nothing was measured, as
-    /// with `--list` and `--test`, and where `ab` reports.
-    pub(crate) fn results(&self) -> Option<(StoredResults, (&Path, &Path))> {
-        let run = &self.suite.run;
-        let wanted = self.measured && run.turns.is_none();
-        wanted.then(|| (run.journal.results(), self.folders()))
-    }
-
-    /// What became of the benchmarks that were profiled, with the same folders; `None` where
-    /// nothing is profiled.
-    pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
-        let run = &self.suite.run;
-        (run.arguments.mode == Mode::Profile).then(|| (&run.profiles, self.folders()))
-    }
-
-    /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
-    /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
-    /// 0.
-    pub(crate) fn close(&self) -> ExitCode {
-        let Suite { run, groups, .. } = &self.suite;
-        let filter = run.arguments.filter_text();
-        let meant = filter.and_then(|filter| {
-            let known: Vec<String> = groups.iter().flat_map(ids).collect();
-            nearest_id(filter, known.iter().map(String::as_str)).map(str::to_owned)
-        });
-        run.journal.close(filter, meant)
     }
 }
 

@@ -77,12 +77,20 @@ fn a_bad_setting_is_an_error_with_the_good_values() {
     );
 }
 
+/// `ab` has cargo start this command in place of an executable.
 #[test]
-fn an_unknown_subcommand_fails() {
-    let (result, out, err) = output(&mut crossover(&["fly"]));
-    assert_eq!(result.status.code(), Some(2));
-    assert_eq!(out, "");
-    assert!(err.contains("fly"), "{err}");
+fn what_cargo_would_start_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("built");
+    std::fs::write(&file, "").unwrap();
+    let mut command = crossover(&["record", "target/bench-0", "--list"]);
+    let (result, out, err) = output(command.env("CROSSOVER_AB_BUILT", &file).env("SET", "1"));
+    assert_eq!(result.status.code(), Some(0), "{out}{err}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let texts: Vec<&str> = text.split('\0').collect();
+    assert_eq!(texts[1], "target/bench-0");
+    assert!(texts.contains(&"SET=1"), "{texts:?}");
+    assert!(texts.ends_with(&["", ""]), "{texts:?}");
 }
 
 /// A library in front of the machine's own, if it has one, hides it: the loader stops at the

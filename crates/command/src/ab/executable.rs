@@ -316,15 +316,17 @@ impl Workspace {
         let benches: BTreeSet<&String> = (chosen.flat_map(Package::benches))
             .map(|target| &target.name)
             .collect();
-        let has_package = |spec: &String| self.packages.iter().any(|package| package.is(spec));
-        let has_bench = |name: &String| benches.contains(name);
-        let kinds: [(&[String], &str, &str, &dyn Fn(&String) -> bool); 2] = [
-            (&args.packages, "--package", "package", &has_package),
-            (&args.benches, "--bench", "bench target", &has_bench),
-        ];
+        let has = |flag: &str, name: &String| match flag {
+            "--bench" => benches.contains(name),
+            _ => self.packages.iter().any(|package| package.is(name)),
+        };
         let (mut flags, mut missing, mut lacks_all) = (Vec::new(), BTreeSet::new(), false);
-        for (names, flag, what, has) in kinds {
-            let (there, absent): (Vec<&String>, Vec<_>) = names.iter().partition(|name| has(name));
+        for (names, flag, what) in [
+            (&args.packages, "--package", "package"),
+            (&args.benches, "--bench", "bench target"),
+        ] {
+            let (there, absent): (Vec<&String>, Vec<_>) =
+                names.iter().partition(|name| has(flag, name));
             lacks_all |= there.is_empty() && !absent.is_empty();
             flags.extend((there.into_iter()).flat_map(|name| [flag.to_owned(), name.clone()]));
             missing.extend(absent.into_iter().map(|name| format!("{what} `{name}`")));

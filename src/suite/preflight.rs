@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::suite::arguments::Arguments;
 use crossover_results::store::baseline::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
-use crossover_results::store::source::listed;
+use crossover_results::store::source::near;
 use crossover_results::store::whole_file::{sweep, try_to_write};
 
 /// Checks the options.
@@ -58,7 +58,7 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Strin
             return Err(format!(
                 "--{option} {name}: no such baseline in {}; there are: {}; --save-baseline {name} saves one",
                 results.display(),
-                listed(&there)
+                near(name, there)
             ));
         }
     }

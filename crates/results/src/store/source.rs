@@ -23,15 +23,22 @@ pub struct Source {
 #[error("{0}")]
 pub struct SourceError(String);
 
-/// Names in a sentence, of many the first.
-pub fn listed(names: &BTreeSet<String>) -> String {
+/// Names in a sentence, where another one was looked for: of many the nearest.
+pub fn near(wanted: &str, names: BTreeSet<String>) -> String {
     const MANY: usize = 12;
-    let first = names.iter().take(MANY).map(|name| format!("`{name}`"));
-    let first = Vec::from_iter(first).join(", ");
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > MANY => format!("{first} and {} others", n - MANY),
-        _ => first,
+    const NEAREST: usize = 3;
+    let all = names.len();
+    let mut shown = Vec::from_iter(names);
+    if all > MANY {
+        shown.sort_by_cached_key(|name| strsim::damerau_levenshtein(wanted, name));
+        shown.truncate(NEAREST);
+    }
+    let others = all - shown.len();
+    let shown: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
+    match (all, others) {
+        (0, _) => "none".to_owned(),
+        (_, 0) => shown.join(", "),
+        _ => format!("{} and {others} others", shown.join(", ")),
     }
 }
 
@@ -84,7 +91,7 @@ impl Source {
             Err(SourceError(format!(
                 "{label}: no baseline `{baseline}` in {}; there are: {}",
                 root.display(),
-                listed(&there)
+                near(baseline, there)
             )))
         }
     }
@@ -103,9 +110,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_names_the_first_are_listed() {
-        let names = |n: u32| (0..n).map(|i| format!("v{i:02}")).collect();
-        assert_eq!(listed(&names(2)), "`v00`, `v01`");
-        assert!(listed(&names(20)).ends_with(", `v11` and 8 others"));
+    fn of_many_names_the_nearest_are_shown() {
+        let names = |n: u32| (0..n).map(|i| format!("v{i}")).collect();
+        assert_eq!(near("v9", names(2)), "`v0`, `v1`");
+        let of_many = "`v123`, `v1230`, `v1231` and 9997 others";
+        assert_eq!(near("v123x", names(10_000)), of_many);
     }
 }

@@ -47,8 +47,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     ];
     let id = format!("device_memory.{}", group.name);
     let rows = found.iter().map(row).collect();
-    let finding = Finding::new(&group.name, id, String::new());
-    let finding = finding.tabled(caption, &head, rows);
+    let finding = Finding::table(&group.name, id, caption, &head, rows);
     Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
 }
 

@@ -86,8 +86,14 @@ impl Finding {
         self
     }
 
-    /// What several figures say: a table, and the same as the text.
-    pub(super) fn tabled(mut self, caption: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+    /// A table of several figures, and the same as the text.
+    pub(super) fn table(
+        group: &str,
+        id: impl Into<String>,
+        caption: String,
+        head: &[&str],
+        rows: Vec<Vec<String>>,
+    ) -> Self {
         let of_row = |row: &Vec<String>| {
             let named = row.iter().zip(head).skip(1);
             let known = named.filter(|(cell, _)| !cell.is_empty());
@@ -95,14 +101,17 @@ impl Finding {
             format!("{}: {}", row[0], cells.join(", "))
         };
         let told: Vec<String> = rows.iter().map(of_row).collect();
-        self.text = format!("{caption} {}.", told.join("; "));
-        self.table = Some(Rows {
+        let text = format!("{caption} {}.", told.join("; "));
+        let table = Some(Rows {
             caption,
             head: head.iter().map(|h| (*h).to_owned()).collect(),
             rows,
             notes: Vec::new(),
         });
-        self
+        Self {
+            table,
+            ..Self::new(group, id, text)
+        }
     }
 
     pub(super) fn rests_on<'b>(

@@ -72,7 +72,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let head = ["how it loads", unit, "gain", "a kernel runs"];
     let rows = [first].into_iter().chain(rows).collect();
     let id = format!("loading.{}", group.name);
-    let finding = Finding::new(&group.name, id, String::new()).tabled(caption, &head, rows);
+    let finding = Finding::table(&group.name, id, caption, &head, rows);
     // What the threads bring beyond the pinned buffer that they fill.
     let alone =
         (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));

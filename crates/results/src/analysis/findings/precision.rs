@@ -9,24 +9,19 @@ use crossover_words::Clock;
 use crossover_words::units;
 
 /// f32 and each narrower format at the largest size at which any of those was measured.
-pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
+pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
     let curves = || {
         let clocks = [Clock::EventsGated, Clock::Events].into_iter();
         clocks.flat_map(move |clock| gpu(group, clock))
     };
     let full = curves().filter(|s| s.role.format == Format::F32 && s.role.split.is_none());
-    let compared = |full: &'_ Series| {
+    let compared = |full: &'g Series| {
         let mut others: Vec<&Series> = curves().filter(|s| is_narrower(s, full)).collect();
         others.sort_by_key(|s| (s.role.split.is_some(), s.role.format));
         others.dedup_by_key(|s| (s.role.split, s.role.format));
         full.points.iter().rev().find_map(|full| {
             let others: Vec<&Benchmark> = others.iter().filter_map(|s| s.at(full.size)).collect();
-            (!others.is_empty()).then(|| {
-                (
-                    full.clone(),
-                    others.into_iter().cloned().collect::<Vec<_>>(),
-                )
-            })
+            (!others.is_empty()).then_some((full, others))
         })
     };
     let (full, others) = full.into_iter().find_map(compared)?;
@@ -53,10 +48,11 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
         sentence(&group.topic.work)
     );
     let head = ["format", "time", "speed", "error", "energy"];
-    let all = || std::iter::once(&full).chain(&others);
-    let fastest = others.iter().filter(|b| b.role.split.is_none()).map(ratio);
-    let finding = Finding::new(&group.name, "precision.formats", String::new())
-        .tabled(caption, &head, all().map(row).collect())
+    let all = || std::iter::once(full).chain(others.iter().copied());
+    let narrower = others.iter().copied();
+    let fastest = narrower.filter(|b| b.role.split.is_none()).map(ratio);
+    let rows = all().map(row).collect();
+    let finding = Finding::table(&group.name, "precision.formats", caption, &head, rows)
         .gained(Technique::FewerBits, fastest.fold(f64::NAN, f64::max), at)
         .rests_on(all());
     Some(finding)

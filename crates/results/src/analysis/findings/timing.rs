@@ -50,8 +50,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let fair = format!("within {:.0} %", FAIR * 100.0);
     let rows = rows(&readings, topic, (smallest, largest));
     let head = ["clock", &small, &large, &fair];
-    let finding =
-        Finding::new(name, format!("timing.{name}"), String::new()).tabled(caption, &head, rows);
+    let finding = Finding::table(name, format!("timing.{name}"), caption, &head, rows);
     Some(finding.rests_on(readings.iter().map(|r| r.benchmark)))
 }
 

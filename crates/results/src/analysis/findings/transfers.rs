@@ -49,8 +49,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 units::percent(fraction),
                 units::percent(least),
             ];
-            let finding = Finding::new(&group.name, id, String::new())
-                .tabled(caption, &head, vec![row])
+            let finding = Finding::table(&group.name, id, caption, &head, vec![row])
                 .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
             // Against the best way of moving them, not against any.
             let mut here = moving.iter().filter_map(|s| s.at(total.size));

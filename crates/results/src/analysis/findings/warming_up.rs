@@ -49,8 +49,7 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
         "warm from",
     ];
     let id = "warming_up.calls";
-    let finding =
-        Finding::new(&group.name, id, String::new()).tabled(caption.to_owned(), &head, rows);
+    let finding = Finding::table(&group.name, id, caption.to_owned(), &head, rows);
     Some(finding.rests_on(warm.into_iter().flat_map(|s| &s.points)))
 }
 

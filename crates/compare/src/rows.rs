@@ -387,7 +387,6 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
 mod tests {
     use super::*;
     use crossover_results::model::record::Sidecar;
-    use crossover_results::store::planted;
 
     const ID: &str = "a/cpu/b/1";
     const CHOICE: &str = "of what";
@@ -397,7 +396,7 @@ mod tests {
         let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
         let sidecar = Sidecar {
             choices: choices.into_iter().collect(),
-            ..planted::sidecar(ID, Clock::Wall)
+            ..Sidecar::of(ID, Clock::Wall)
         };
         let sampled = Sampled {
             ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),

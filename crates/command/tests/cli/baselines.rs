@@ -63,7 +63,7 @@ pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
             }),
         }),
         run: format!("run-{baseline}"),
-        ..planted::sidecar(&result.id, clock)
+        ..Sidecar::of(&result.id, clock)
     });
     planted::plant(&dir, &result.id, &iters, &times, sidecar);
     fs::write(dir.join("tukey.json"), "[]").unwrap();

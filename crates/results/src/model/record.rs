@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
+use crate::model::id::{self, Device};
 use crate::model::role::{Residency, Role};
 use crate::model::telemetry::{DeviceState, Telemetry};
 use crate::model::verified::Verified;
@@ -81,6 +82,31 @@ pub struct Sidecar {
     pub notes: Vec<String>,
     /// Name of the run this came from: `<root>/runs/<run>.json`.
     pub run: String,
+}
+
+impl Sidecar {
+    /// The sidecar of a benchmark of which only the id and the clock are known.
+    pub fn of(id: &str, clock: Clock) -> Self {
+        Self {
+            schema: SCHEMA,
+            id: id.to_owned(),
+            samples_sha256: String::new(),
+            clock,
+            cost: Cost::default(),
+            role: match id::device(id) {
+                Some(Device::Gpu) => Role::gpu(),
+                _ => Role::cpu(),
+            },
+            verified: None,
+            device_state: None,
+            monitor: None,
+            unsteady: None,
+            extra: BTreeMap::new(),
+            choices: BTreeMap::new(),
+            notes: Vec::new(),
+            run: String::new(),
+        }
+    }
 }
 
 /// A benchmark or implementation that was left out, and why.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id, NotAnId};
+use crate::model::record::Sidecar;
 use crate::model::role::{Measures, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
@@ -90,40 +91,22 @@ impl Benchmark {
         let median_ns = median_of_sorted(&ns).expect("no samples are an error of their file");
         let deviation = median(ns.iter().map(|ns| (ns - median_ns).abs()));
         let finite = |n: f64| Some(n).filter(|n| n.is_finite());
-        let benchmark = Self {
+        let known = sampled.sidecar.as_ref();
+        let sidecar = known.map_or_else(|| Sidecar::of(id, Clock::Wall), Sidecar::clone);
+        Ok(Self {
             id: id.to_owned(),
             device,
             implementation: implementation.to_owned(),
             size: parsed.size,
             group: parsed.group,
-            clock: None,
+            clock: known.map(|sidecar| sidecar.clock),
             median_ns,
             mean_ns: finite(ns.iter().sum::<f64>() / ns.len() as f64),
             interval_ns: interval_of_sorted(&ns),
             between_processes: 0.0,
             spread: deviation.and_then(|ns| finite(1.4826 * ns / median_ns)),
-            unsteady: None,
-            samples: Some(ns.len()),
-            cost: Cost::default(),
-            role: match device {
-                Device::Cpu => Role::cpu(),
-                Device::Gpu => Role::gpu(),
-            },
-            verified: None,
-            throttle_reasons: None,
-            telemetry: None,
-            extra: BTreeMap::new(),
-            choices: BTreeMap::new(),
-            notes: Vec::new(),
-            run: None,
-            dir,
-        };
-        let Some(sidecar) = sampled.sidecar.clone() else {
-            return Ok(benchmark);
-        };
-        Ok(Self {
-            clock: Some(sidecar.clock),
             unsteady: sidecar.unsteady,
+            samples: Some(ns.len()),
             cost: sidecar.cost,
             role: sidecar.role,
             verified: sidecar.verified,
@@ -132,8 +115,8 @@ impl Benchmark {
             extra: sidecar.extra,
             choices: sidecar.choices,
             notes: sidecar.notes,
-            run: Some(sidecar.run),
-            ..benchmark
+            run: known.map(|sidecar| sidecar.run.clone()),
+            dir,
         })
     }
 

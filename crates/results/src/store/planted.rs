@@ -5,35 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::model::id::{self, Device};
-use crate::model::role::Role;
-use crate::model::{Cost, SCHEMA, Sidecar};
+use crate::model::Sidecar;
 use crate::store::layout::{BENCHMARK, SAMPLE};
 use crate::store::sidecar;
-use crossover_words::Clock;
-
-/// The sidecar of a benchmark of which nothing is known but its id and its clock.
-pub fn sidecar(id: &str, clock: Clock) -> Sidecar {
-    Sidecar {
-        schema: SCHEMA,
-        id: id.to_owned(),
-        samples_sha256: String::new(),
-        clock,
-        cost: Cost::default(),
-        role: match id::device(id) {
-            Some(Device::Gpu) => Role::gpu(),
-            _ => Role::cpu(),
-        },
-        verified: None,
-        device_state: None,
-        monitor: None,
-        unsteady: None,
-        extra: Default::default(),
-        choices: Default::default(),
-        notes: Vec::new(),
-        run: String::new(),
-    }
-}
 
 /// Writes a result into `dir`, the folder of a baseline: how many iterations each of its samples has, and
 /// how long each takes, ns.

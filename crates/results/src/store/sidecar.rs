@@ -28,7 +28,6 @@ pub fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::planted;
     use crossover_words::Clock;
 
     #[test]
@@ -40,7 +39,7 @@ mod tests {
         let mut sidecar = Sidecar {
             extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
             notes: vec!["a note".into()],
-            ..planted::sidecar("a/cpu/b/1", Clock::EventsGated)
+            ..Sidecar::of("a/cpu/b/1", Clock::EventsGated)
         };
         write(&mut sidecar, dir.path()).unwrap();
         assert_eq!(read(dir.path()).unwrap(), Some(sidecar));

@@ -31,11 +31,10 @@ use crate::model::group_info::GroupInfo;
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, RunRecord};
 use crate::model::role::Role;
-use crate::model::{LinkBytes, SCHEMA};
+use crate::model::{LinkBytes, SCHEMA, Sidecar};
 use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
-use crate::store::planted;
 use crossover_words::Clock;
 
 /// What the groups and rows that tests plant declare.
@@ -130,7 +129,7 @@ impl Fixture {
 
     /// A result of the last run, with the role of the row of this name in the suite.
     pub(crate) fn benchmark(&self, id: &str, clock: Clock, ns: f64) -> Benchmark {
-        let mut sidecar = planted::sidecar(id, clock);
+        let mut sidecar = Sidecar::of(id, clock);
         sidecar.run = self.runs.last().unwrap().run.clone();
         let parsed: Id = id.parse().unwrap();
         let rows = self.suite.roles.get(&parsed.group);

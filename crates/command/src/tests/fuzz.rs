@@ -24,7 +24,7 @@ use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::machine::MachineResults;
-use crossover_results::store::profiles::planted::{eager, plant};
+use crossover_results::store::profiles::planted::{plant, recorded};
 use crossover_results::store::runs;
 use crossover_results::store::source::Source;
 use crossover_words::text::is_plain;
@@ -194,7 +194,10 @@ impl Results {
                 fs::copy(entry.path(), to).unwrap();
             }
         }
-        plant(&this.root(), &eager("matmul_batched/gpu/cublas-eager/64"));
+        plant(
+            &this.root(),
+            &recorded("matmul_batched/gpu/cublas-eager/64"),
+        );
         let (all, _) = runs::read_all(&stored);
         all.iter()
             .for_each(|run| runs::write(run, &this.root()).unwrap());

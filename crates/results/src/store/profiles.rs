@@ -115,13 +115,13 @@ pub mod planted;
 
 #[cfg(test)]
 mod tests {
-    use super::planted::{eager, plant};
+    use super::planted::{plant, recorded};
     use super::*;
 
     /// What is read of a root with one profile, after its file was changed.
     fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Unreadable>) {
         let root = tempfile::tempdir().unwrap();
-        let dir = plant(root.path(), &eager("chain/gpu/each/64"));
+        let dir = plant(root.path(), &recorded("chain/gpu/each/64"));
         change(&path(&dir));
         let (profiles, mut problems) = read_all(root.path());
         for problem in &mut problems {
@@ -145,7 +145,7 @@ mod tests {
         let ([one], [problem]) = (&profiles[..], &problems[..]) else {
             panic!("{profiles:?}, {problems:?}")
         };
-        assert_eq!(one.profile, eager("chain/gpu/each/64"));
+        assert_eq!(one.profile, recorded("chain/gpu/each/64"));
         assert_eq!(one.id.to_string(), "chain/gpu/each/64");
         assert!(problem.reason.contains("delete one of the two"));
         assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);

@@ -35,9 +35,9 @@ pub const EXTENSION: &str = ".json.gz";
 /// Upper bound on the bytes of a record once it is unpacked. The largest so far has 2 MB.
 const LARGEST: u64 = 32 << 20;
 
-/// What is read of a record.
+/// What is read of the file of a record.
 #[derive(Deserialize)]
-struct Held {
+struct RecordFile {
     kind: String,
     schema: u32,
     runs: Vec<RunRecord>,
@@ -80,8 +80,8 @@ pub fn read(path: &Path) -> Result<StoredResults, FileError> {
 pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<String>), FileError> {
     let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
-    let held = match sound(&text) {
-        Some(held) => held,
+    let record = match sound(&text) {
+        Some(record) => record,
         // What is wrong with it is told of its parts.
         None => {
             let foreign = "is no record of a machine: name a file that `crossover export` wrote";
@@ -96,11 +96,11 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
         }
     };
     let mut contents = StoredResults {
-        runs: held.runs,
+        runs: record.runs,
         ..StoredResults::default()
     };
     let mut ids = BTreeSet::new();
-    for benchmark in held.benchmarks {
+    for benchmark in record.benchmarks {
         let again = ids
             .contains(&benchmark.id)
             .then_some("is there twice; the first is read");
@@ -116,21 +116,21 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
             }
         }
     }
-    for profile in held.profiles {
+    for profile in record.profiles {
         match Profiled::of(profile, path) {
             Ok(profiled) => contents.profiles.push(profiled),
             Err(problem) => contents.problems.push(problem),
         }
     }
-    let left_out = held.left_out.iter().map(Unreadable::to_string);
+    let left_out = record.left_out.iter().map(Unreadable::to_string);
     Ok((contents, left_out.collect()))
 }
 
 /// A record that can be taken as it stands, as any that was exported.
-fn sound(text: &[u8]) -> Option<Held> {
+fn sound(text: &[u8]) -> Option<RecordFile> {
     let parse = || serde_json::from_slice(text).ok();
-    let (held, is_plain): (Option<Held>, bool) = rayon::join(parse, || is_plain_json(text));
-    held.filter(|held| is_plain && held.kind == KIND && held.schema <= SCHEMA)
+    let (record, is_plain): (Option<RecordFile>, bool) = rayon::join(parse, || is_plain_json(text));
+    record.filter(|record| is_plain && record.kind == KIND && record.schema <= SCHEMA)
 }
 
 /// The JSON of a record, or why there is none.

@@ -208,27 +208,6 @@ fn a_group_has_the_rate_that_all_its_curves_have() {
     assert_eq!(work("flop=80e3"), Some(Work::Flop));
 }
 
-/// Where two win from the same size on, the answer is the one that a user would take.
-#[test]
-fn of_two_that_cross_together_the_faster_is_the_winner() {
-    let small = |n: u32| {
-        format!(
-            "matmul/cpu/best/{n} wall {}
-            matmul/cpu/best-1-thread/{n} wall {}
-            matmul/gpu/sequence/{n} wall 110e3 launches=1
-            matmul/gpu/overlapped/{n} wall 111e3 launches=1\n",
-            300 * n,
-            200 * n
-        )
-    };
-    let large = "matmul/cpu/best/8192 wall 500e6
-        matmul/cpu/best-1-thread/8192 wall 1638400
-        matmul/gpu/sequence/8192 wall 36e6 launches=1
-        matmul/gpu/overlapped/8192 wall 23e6 launches=1
-        says winner.matmul.queued: overlapped";
-    check(&(small(256) + &small(512) + large));
-}
-
 /// A winner, or a crossing that counts as measured, takes a time of every rival.
 #[test]
 fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {

@@ -90,25 +90,6 @@ impl Fixture {
         self.runs.last_mut().unwrap()
     }
 
-    pub(crate) fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
-        let ceiling = Ceiling {
-            value,
-            unit: unit.into(),
-            method: String::new(),
-        };
-        self.run().ceilings.insert(name.into(), ceiling);
-    }
-
-    /// Bandwidth over the working set, B/s by bytes.
-    pub(crate) fn bandwidth(&mut self, name: &str, points: &[(u64, f64)]) {
-        let point = |&(bytes, rate): &(u64, f64)| BandwidthPoint { bytes, rate };
-        let curve = BandwidthCurve {
-            points: points.iter().map(point).collect(),
-            method: String::new(),
-        };
-        self.run().curves.insert(name.into(), curve);
-    }
-
     /// What follows is of another run, some seconds later, which has measured nothing yet.
     pub(crate) fn next_run(&mut self, seconds: u32) {
         let run = RunRecord {
@@ -174,13 +155,25 @@ impl Fixture {
         match words[..] {
             ["says" | "omits" | "silent", ..] => {}
             ["run"] => self.next_run(self.runs.len() as u32),
-            ["ceiling", name, value, unit] => self.ceiling(name, number(value), unit),
+            ["ceiling", name, value, unit] => {
+                let ceiling = Ceiling {
+                    value: number(value),
+                    unit: unit.into(),
+                    method: String::new(),
+                };
+                self.run().ceilings.insert(name.into(), ceiling);
+            }
             ["curve", name, ref points @ ..] => {
                 let points = points.iter().map(|point| {
                     let (bytes, rate) = point.split_once(':').unwrap();
-                    (number(bytes) as u64, number(rate))
+                    let (bytes, rate) = (number(bytes) as u64, number(rate));
+                    BandwidthPoint { bytes, rate }
                 });
-                self.bandwidth(name, &points.collect::<Vec<_>>());
+                let curve = BandwidthCurve {
+                    points: points.collect(),
+                    method: String::new(),
+                };
+                self.run().curves.insert(name.into(), curve);
             }
             [id, clock, ns, ref figures @ ..] => {
                 let mut planted = self.benchmark(id, clock.parse().unwrap(), number(ns));

@@ -291,7 +291,8 @@ fn bounds(values: impl Iterator<Item = f64>, room: f64, least: f64) -> Option<(f
     Some((low - room, high + room))
 }
 
-fn round_step(least: f64) -> f64 {
+/// The smallest of 1, 2 and 5 times a power of ten that is not below `least`.
+pub fn round_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade);
     steps

@@ -39,7 +39,7 @@ pub(crate) fn plots(group: &Group) -> Vec<(&'static str, Plot)> {
             low,
             high,
         });
-        Some(place(answer.question)?.curve(dots.collect()))
+        curve_of(answer.question, dots.collect())
     });
     let mut plots = vec![
         plot(
@@ -76,21 +76,16 @@ pub(crate) fn plots(group: &Group) -> Vec<(&'static str, Plot)> {
     plots
 }
 
-/// How a curve is called and coloured.
-struct Style(String, Paint);
-
-impl Style {
-    fn curve(self, dots: Vec<Dot>) -> plot::Curve {
-        let Self(label, paint) = self;
-        plot::Curve { label, paint, dots }
-    }
+/// A curve of GPU code whose data are there.
+fn curve_of(question: &str, dots: Vec<Dot>) -> Option<plot::Curve> {
+    let mut all = Residency::ALL.into_iter();
+    let data = all.find(|data| data.name() == question)?;
+    Some(curve(data.words(), Paint::Place(data), dots))
 }
 
-fn place(question: &str) -> Option<Style> {
-    let data = Residency::ALL
-        .into_iter()
-        .find(|data| data.name() == question)?;
-    Some(Style(data.words().to_owned(), Paint::Place(data)))
+fn curve(label: &str, paint: Paint, dots: Vec<Dot>) -> plot::Curve {
+    let label = label.to_owned();
+    plot::Curve { label, paint, dots }
 }
 
 /// The code of the answers and the CPU code that it is compared with; where nothing is compared, the
@@ -98,13 +93,13 @@ fn place(question: &str) -> Option<Style> {
 fn curves(group: &Group, dots: &dyn Fn(&Curve) -> Vec<Dot>) -> Vec<plot::Curve> {
     if group.answers.is_empty() {
         let counts = group.series.iter().filter(|series| series.counts);
-        let styled = counts.map(|s| Style(s.name.clone(), Paint::Hue(s.colour)).curve(dots(s)));
-        return styled.take(MOST).collect();
+        let curves = counts.map(|s| curve(&s.name, Paint::Hue(s.colour), dots(s)));
+        return curves.take(MOST).collect();
     }
-    let answers = group.answers.iter().filter_map(|answer| {
-        let series = &group.series[answer.series?];
-        Some(place(answer.question)?.curve(dots(series)))
-    });
+    let answers = group
+        .answers
+        .iter()
+        .filter_map(|answer| curve_of(answer.question, dots(&group.series[answer.series?])));
     let mut curves: Vec<plot::Curve> = answers.collect();
     let mut best: Vec<Dot> = Vec::new();
     for (size, .., name) in &group.host {
@@ -118,7 +113,7 @@ fn curves(group: &Group, dots: &dyn Fn(&Curve) -> Vec<Dot>) -> Vec<plot::Curve> 
                 .filter(|dot| dot.size == *size),
         );
     }
-    curves.push(Style("best CPU code".to_owned(), Paint::Cpu).curve(best));
+    curves.push(curve("best CPU code", Paint::Cpu, best));
     curves
 }
 

@@ -51,16 +51,8 @@ impl fmt::Display for Written {
             "{}, {failed} failed",
             units::counted(measured, "benchmark")
         )?;
-        match self.left_out {
-            0 => {}
-            1 => writeln!(
-                f,
-                "1 result or file was left out; the page says which and why"
-            )?,
-            n => writeln!(
-                f,
-                "{n} results or files were left out; the page says which and why"
-            )?,
+        if self.left_out > 0 {
+            writeln!(f, "left out: {}; the page gives the reasons", self.left_out)?;
         }
         if let Some(thresholds) = &self.thresholds {
             writeln!(f, "thresholds: {}", visible(&thresholds.to_string_lossy()))?;

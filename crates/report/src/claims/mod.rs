@@ -103,14 +103,11 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
     TEXTS.questions.iter().map(answered).collect()
 }
 
-/// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1. Of the others, …`
+/// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1. Each of the others has a reason.`
 pub(crate) fn counted(all: &[Answered]) -> String {
-    let claims = || all.iter().flat_map(|(_, claims)| claims);
-    let outcomes: Vec<&Outcome> = claims().map(|(_, outcome)| outcome).collect();
-    let open = || claims().filter(|(_, outcome)| outcome.is_err());
-    let no_row = open().filter(|(claim, _)| matches!(claim.by, By::Unmeasured(..)));
-    let no_result = open().filter(|(_, o)| o.as_ref().is_err_and(|why| why == NO_RESULT));
-    let (no_row, no_result) = (no_row.count(), no_result.count());
+    let outcomes: Vec<&Outcome> = (all.iter())
+        .flat_map(|(_, claims)| claims.iter().map(|(_, outcome)| outcome))
+        .collect();
     let of = |verdict: Verdict| {
         let is = |o: &&&Outcome| o.as_ref().is_ok_and(|m| m.verdict == verdict);
         format!("{} {}", verdict.words(), outcomes.iter().filter(is).count())
@@ -122,24 +119,11 @@ pub(crate) fn counted(all: &[Answered]) -> String {
         Verdict::NotSo,
         Verdict::Undecided,
     ];
-    let others = [
-        (no_result, "have rows of which there is no result yet"),
-        (no_row, "are measured by no row"),
-        (
-            open().count() - no_row - no_result,
-            "have results that do not fit",
-        ),
-    ];
-    let others = others.iter().filter(|(count, _)| *count > 0);
-    let others: Vec<String> = others
-        .map(|(count, why)| format!("{count} {why}"))
-        .collect();
     format!(
-        "{} of {} claims are answered: {}. Of the others, {}; each says why.",
+        "{} of {} claims are answered: {}. Each of the others has a reason.",
         outcomes.iter().filter(|o| o.is_ok()).count(),
         outcomes.len(),
         verdicts.map(of).join(", "),
-        others.join(", "),
     )
 }
 

@@ -67,25 +67,16 @@ fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> M
     html! {
         tr {
             th scope="row" { (technique.words()) small { (technique.against()) } }
-            td.n.factor.loss[best < 1.0] { (faster(best)) }
+            td.n.factor.loss[best < 1.0] { (units::speedup(best)) }
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }
                     a href={ (link::of_group(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
-                    " " (faster(gain.factor)) " at " (gain.at)
+                    " " (units::speedup(gain.factor)) " at " (gain.at)
                 }
                 @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }
             }
         }
-    }
-}
-
-/// `4.9× faster`, `1.6× slower`, `as fast`.
-pub(super) fn faster(factor: f64) -> String {
-    match factor {
-        f if (f - 1.0).abs() < 0.005 => "as fast".to_owned(),
-        f if f >= 1.0 => format!("{} faster", units::factor_fine(f)),
-        f => format!("{} slower", units::factor_fine(1.0 / f)),
     }
 }
 

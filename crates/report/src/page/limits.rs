@@ -63,15 +63,6 @@ fn ceilings(limits: &Limits, whose: &str) -> Markup {
     }
 }
 
-/// The points of a curve that are sound.
-fn points(limits: &Limits, name: &str) -> Vec<BandwidthPoint> {
-    let curve = limits.curves.get(name);
-    let mut points = curve.map_or(Vec::new(), |curve| curve.points.clone());
-    points.retain(|point| point.bytes > 0 && point.rate.is_normal() && point.rate > 0.0);
-    points.sort_by_key(|point| point.bytes);
-    points
-}
-
 fn bandwidth(limits: &Limits) -> Markup {
     html! {
         @if let Some(svg) = plot(limits).svg() { figure { (PreEscaped(svg)) } }
@@ -91,10 +82,11 @@ fn plot(limits: &Limits) -> Plot {
             low: point.rate,
             high: point.rate,
         };
+        let points = limits.curves.get(*name).map(|curve| &curve.points);
         Curve {
             label: (*words).to_owned(),
             paint: *paint,
-            dots: points(limits, name).iter().map(dot).collect(),
+            dots: points.into_iter().flatten().map(dot).collect(),
         }
     });
     Plot {

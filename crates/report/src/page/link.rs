@@ -1,7 +1,7 @@
 //! Names of anchors and files, and relative links from the page into Criterion's folders.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 /// The way from the folder `from` to `to` as a URL reference; `None` when `to` is not there
 /// or there is no way (another drive).
@@ -9,26 +9,11 @@ pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
     // Most benchmarks have no page, and this finds out with one call of the system.
     let to = to.is_file().then(|| to.canonicalize().ok())??;
     let from = from.canonicalize().ok()?;
-    let (mut a, mut b) = (from.components().peekable(), to.components().peekable());
-    let mut shared = false;
-    while let (Some(x), Some(y)) = (a.peek(), b.peek())
-        && x == y
-    {
-        shared = true;
-        a.next();
-        b.next();
-    }
-    if !shared {
-        return None;
-    }
-    let up = a.map(|_| PathBuf::from(".."));
-    let parts: Option<Vec<String>> = up
-        .map(|p| p.to_str().map(str::to_owned))
-        .chain(b.map(|c| match c {
-            Component::Normal(part) => part.to_str().map(encode),
-            _ => None,
-        }))
-        .collect();
+    let shared = from.ancestors().find(|folder| to.starts_with(folder))?;
+    let up = from.strip_prefix(shared).ok()?.components();
+    let down = to.strip_prefix(shared).ok()?.components();
+    let down = down.map(|part| part.as_os_str().to_str().map(encode));
+    let parts: Option<Vec<String>> = up.map(|_| Some("..".to_owned())).chain(down).collect();
     Some(parts?.join("/"))
 }
 

@@ -278,7 +278,10 @@ fn chart() -> Markup {
                 (choice("show", "Show", &[("speedup", "speedup"), ("time", "time"), ("rate", "throughput")]))
                 (choice("rows", "Curves", &[("answers", "places of the data"), ("all", "all implementations")]))
             }
-            p #c-caption {}
+            p.note {
+                "A speedup is over the best CPU code: above 1× the GPU is faster. Bands span other processes; \
+                 each dot is one process."
+            }
             div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-reads"
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
             p.note #c-reads {}

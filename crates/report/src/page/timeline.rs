@@ -6,6 +6,7 @@
 
 use maud::{Markup, html};
 
+use crossover_draw::plot::round_step;
 use crossover_profile::{Lane, LaneKind, Span, Timeline};
 use crossover_words::text::{shortened, visible};
 use crossover_words::units::{self, short};
@@ -52,14 +53,6 @@ pub(super) fn timelines(all: &[(&str, &str, &Timeline)]) -> Markup {
             }
         }
     }
-}
-
-/// 1, 2 or 5 times a power of ten.
-fn round_step(least: f64) -> f64 {
-    let decade = 10f64.powf(least.log10().floor());
-    let steps = [1.0, 2.0, 5.0].map(|factor| factor * decade);
-    let found = steps.into_iter().find(|step| *step >= least);
-    found.unwrap_or(10.0 * decade)
 }
 
 fn percent(part: f64, of: f64) -> String {

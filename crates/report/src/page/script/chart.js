@@ -79,7 +79,7 @@ export const lineChart = (box, on) => {
         points: { size: 9, width: 2 },
         drag: { x: false, y: false },
         // A click chooses the size; the mouse alone reads it.
-        bind: { mouseleave: () => null, click: (u) => () => on.chosen(sizesAt(u)) },
+        bind: { mouseleave: () => null, click: (u) => () => on.chosen(layout.sizes[u.cursor.idx]) },
       },
       hooks: {
         drawAxes: [(u) => underCurves(u, layout, spec)],
@@ -90,7 +90,6 @@ export const lineChart = (box, on) => {
     };
   };
 
-  const sizesAt = (u) => layout.sizes[u.cursor.idx];
   // The cursor at the size that was chosen.
   const pointAt = (u) => {
     const i = layout.sizes.indexOf(spec.at);

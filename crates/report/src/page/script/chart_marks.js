@@ -81,9 +81,9 @@ export const chartLabels = (u, { view, place, labelled, text, crossings, gutter,
   const wishes = labelled.map((item) => {
     const end = item.dots ? item.dots.at(-1) : { x: view[1], y: item.y };
     const within = (at, most) => Math.min(most, Math.max(0, at));
-    return { at: within(u.valToPos(end.y, "y"), frame.height), length: CHART_LINE, ex: within(place(end.x), frame.width) };
+    return { at: within(u.valToPos(end.y, "y"), frame.height), ex: within(place(end.x), frame.width) };
   });
-  const found = apart(wishes, -above, frame.height + 4);
+  const found = apart(wishes.map(({ at }) => at), CHART_LINE, -above, frame.height + 4);
   ctx.save();
   ctx.globalAlpha = 0.6;
   ctx.lineWidth = px;

@@ -59,12 +59,6 @@ export const curvesPanel = (said, chosen) => {
       return front.includes(series) ? curve : grey(curve);
     });
   };
-  const reading = (curve) => curve.dots.find((dot) => dot[0] === size);
-  const CAPTIONS = {
-    speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one.",
-    time: "Time per iteration by size.",
-    rate: "Throughput by size.",
-  };
   const show = (of, seen) => {
     [group, view] = [of, seen];
     const sizes = [...new Set(group.series.flatMap((series) => series.rows.map((row) => row[0])))];
@@ -72,7 +66,6 @@ export const curvesPanel = (said, chosen) => {
     size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
     curves = (view.rows === "answers" ? ofAnswers() : ofRows()).sort((a, b) => !!b.behind - !!a.behind);
     const speedup = view.show === "speedup", limits = view.show === "rate" ? group.limits : [];
-    $("c-caption").textContent = CAPTIONS[view.show];
     chart.show({
       x: { base: group.sizes === "time" ? 10 : 2, words: (v) => words.brief(sized(Number(v.toPrecision(12)))), label: group.axis },
       y: { words: (v) => words.brief(text(v)) },
@@ -85,10 +78,9 @@ export const curvesPanel = (said, chosen) => {
       at: size,
     });
     const node = $("c-plot"), all = chart.sizes();
-    node.setAttribute("aria-valuemin", 0);
     node.setAttribute("aria-valuemax", Math.max(0, all.length - 1));
     node.setAttribute("aria-valuenow", Math.max(0, all.indexOf(size)));
-    const values = curves.map((curve) => [curve, reading(curve)]).filter(([, dot]) => dot);
+    const values = curves.map((curve) => [curve, curve.dots.find((dot) => dot[0] === size)]).filter(([, dot]) => dot);
     node.setAttribute("aria-valuetext", `${group.symbol} = ${sized(size)}: ${values.map(([curve, dot]) => `${curve.label} ${text(dot[1])}`).join("; ")}`);
     $("c-reads").textContent = node.getAttribute("aria-valuetext");
     return size;

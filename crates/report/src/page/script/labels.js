@@ -1,27 +1,23 @@
-// Labels that do not overlap. `wanted` are places along a line, each with the length that its label
-// takes. The result has places near them, and null for those without room: the last in the list go first.
-export const apart = (wanted, from, to) => {
-  const kept = wanted.map((_, i) => i);
-  while (kept.reduce((sum, i) => sum + wanted[i].length, 0) > to - from) kept.pop();
-  kept.sort((a, b) => wanted[a].at - wanted[b].at);
+// Places along a line for labels of one length, near the wanted ones; null without room: the last go first.
+export const apart = (wanted, length, from, to) => {
+  const kept = wanted.map((_, i) => i).slice(0, Math.max(0, Math.floor((to - from) / length)));
+  kept.sort((a, b) => wanted[a] - wanted[b]);
   const places = wanted.map(() => null);
-  let least = from, most = to;
+  let least = from + length / 2, most = to - length / 2;
   for (const i of kept) {
-    places[i] = Math.max(wanted[i].at, least + wanted[i].length / 2);
-    least = places[i] + wanted[i].length / 2;
+    places[i] = Math.max(wanted[i], least);
+    least = places[i] + length;
   }
   for (const i of kept.reverse()) {
-    places[i] = Math.min(places[i], most - wanted[i].length / 2);
-    most = places[i] - wanted[i].length / 2;
+    places[i] = Math.min(places[i], most);
+    most = places[i] - length;
   }
   return places;
 };
-export const measure = (() => {
-  const context = document.createElement("canvas").getContext("2d");
-  return (text, font) => {
-    context.font = font;
-    return context.measureText(text).width;
-  };
-})();
+const canvas = document.createElement("canvas").getContext("2d");
+export const measure = (text, font) => {
+  canvas.font = font;
+  return canvas.measureText(text).width;
+};
 // The colour of a custom property.
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -243,5 +243,8 @@ fn a_kernel_is_limited_by_its_launch_then_by_what_it_does() {
             "{name} {size}"
         );
         assert_eq!((100.0 * share).round(), percent, "{name} {size}");
+        let words = found.map_or(String::new(), |found| found.words());
+        let is_launch = words.starts_with("launches take at least");
+        assert_eq!(is_launch, limit == "launch", "{words}");
     }
 }

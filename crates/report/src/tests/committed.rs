@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crossover_results::export::record;
 use crossover_results::model::id::Device;
+use crossover_results::model::record::RunRecord;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::{self, MACHINES};
@@ -40,6 +41,11 @@ pub(crate) fn without_gpu(groups: &[&str]) -> StoredResults {
         run.curves.retain(|name, _| name.starts_with("cpu_"));
     }
     results
+}
+
+/// The newest run.
+pub(crate) fn newest(results: &mut StoredResults) -> &mut RunRecord {
+    results.runs.last_mut().unwrap()
 }
 
 /// The benchmark with this id.

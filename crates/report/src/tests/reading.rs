@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::report::{Options, ReportError, read};
-use crate::tests::committed::{benchmark, commit, measured, without_gpu};
+use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::write;
 use crossover_results::model::record::{Failure, RunRecord, Skip};
@@ -18,7 +18,7 @@ use crossover_results::store::stored_results::StoredResults;
 /// Adds a run that follows, which has measured one benchmark.
 fn with_later_run(change: impl FnOnce(&mut RunRecord)) -> StoredResults {
     let mut results = measured(&["matmul"]);
-    let mut run = results.runs[2].clone();
+    let mut run = newest(&mut results).clone();
     run.run = "20270102T030405Z-1".into();
     run.started = "2027-01-02T03:04:05Z".into();
     run.confirmations.clear();
@@ -34,7 +34,7 @@ fn wrong_and_failed_results_are_not_shown() {
     let mut results = measured(&["matmul"]);
     let wrong = benchmark(&mut results, "matmul/gpu/cublas/64");
     wrong.verified.as_mut().unwrap().error = 0.5;
-    results.runs[2].failed.push(Failure {
+    newest(&mut results).failed.push(Failure {
         id: "matmul/gpu/tiled/64".into(),
         error: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
     });
@@ -63,7 +63,7 @@ fn results_of_another_machine_are_left_out_and_named() {
         let [problem] = &report.machine.problems[..] else {
             panic!("{:?}", report.machine.problems)
         };
-        holds(&problem.what, &["NVIDIA H200 (board-324c4b"]);
+        holds(&problem.what, &["NVIDIA H200 (board-"]);
         holds(&problem.reason, &["another machine measured here"]);
         // Its GPU is not taken for this one's.
         assert!(report.found.is_empty(), "{:?}", report.found);
@@ -73,13 +73,10 @@ fn results_of_another_machine_are_left_out_and_named() {
     let count = same.benchmarks.len();
     let runs = report(same.clone(), dir.path()).machine.runs;
     let results: Vec<usize> = runs.iter().map(|(_, results)| *results).collect();
-    assert_eq!(results, [1, count - 1, 0, 0]);
+    assert_eq!(results[..2], [1, count - 1]);
     holds(
         &written(same, dir.path()).pages(),
-        &[
-            "Results of several runs",
-            "of the run of 2026-11-25 02:29:32 UTC",
-        ],
+        &["Results of several runs", "of the run of 2026-"],
     );
 }
 
@@ -109,7 +106,7 @@ fn benchmarks_that_an_unfinished_run_missed_are_listed() {
     let dir = folder();
     let mut results = measured(&["matmul"]);
     let [skipped, failed, missed] = ["3", "5", "7"].map(|n| format!("matmul/cpu/rayon/{n}"));
-    let run = &mut results.runs[2];
+    let run = newest(&mut results);
     run.planned = vec![skipped.clone(), failed.clone(), missed];
     run.skipped = vec![Skip {
         id: skipped,
@@ -121,7 +118,7 @@ fn benchmarks_that_an_unfinished_run_missed_are_listed() {
     }];
     let page = |results: &StoredResults| written(results.clone(), dir.path()).pages();
     assert!(!page(&results).contains("Not reached"));
-    results.runs[2].finished = None;
+    newest(&mut results).finished = None;
     let missed = "<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it";
     holds(&page(&results), &["Not reached: 1", missed]);
 }
@@ -132,7 +129,7 @@ fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
     let dir = folder();
     let run = |second: u32, profile: &str| {
         let mut results = measured(&["matmul"]);
-        let mut run = results.runs[2].clone();
+        let mut run = newest(&mut results).clone();
         run.run = format!("20270102T0304{second:02}Z-1");
         run.started = format!("2027-01-02T03:04:{second:02}Z");
         run.profile = profile.into();
@@ -203,7 +200,7 @@ fn a_record_tells_nothing_of_whoever_measured() {
     let dir = folder();
     let board = "GPU-01234567-89ab-cdef-0123-456789abcdef";
     let mut results = measured(&["matmul"]);
-    let run = &mut results.runs[2];
+    let run = newest(&mut results);
     run.environment.gpu.as_mut().unwrap().uuid = Some(board.into());
     run.failed = vec![Failure {
         id: "matmul/gpu/lost/64".into(),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::tests::browser::{of_group, on_the_committed_page, photograph, text, with_page};
 use crate::tests::chart::labels_are_apart;
-use crate::tests::committed::{benchmark, measured, without_gpu};
+use crate::tests::committed::{benchmark, measured, newest, without_gpu};
 use crate::tests::holds;
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
@@ -56,7 +56,7 @@ fn without_a_gpu_the_page_shows_the_cpu() {
 #[test]
 fn names_from_files_stay_text() {
     let mut results = measured(&["matmul"]);
-    let gpu = &mut results.runs[2].environment.gpu;
+    let gpu = &mut newest(&mut results).environment.gpu;
     gpu.as_mut().unwrap().name = "<script>alert(1)</script>".into();
     let mut odd = benchmark(&mut results, "matmul/cpu/best/64").clone();
     odd.group = "</script><img src=x onerror=alert(2)>".into();

@@ -119,7 +119,6 @@ tests! {
     Beside a_killed_run_says_what_it_did_not_reach: signals::killed,
     Beside a_full_disk: cut_short::full_disk,
     Beside a_kill_between_any_two_bytes: cut_short::killed_at_a_byte,
-    Beside a_kill_at_any_moment: cut_short::killed_at_a_moment,
     Beside an_interrupt_at_any_moment: cut_short::interrupted_at_a_moment,
     Beside two_sides_take_turns: turns::in_turns,
     Beside what_is_undecided_is_run_again: turns::confirmed,

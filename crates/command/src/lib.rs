@@ -1,11 +1,12 @@
-//! The command `crossover` ([`run`]), one file per subcommand. It reports, compares and exports the
-//! results of bench executables; statistics and pages are in other crates.
+//! The command `crossover` ([`run`]), one file per subcommand. It reports, compares, profiles and
+//! exports the results of bench executables; statistics and pages are in other crates.
 
 mod ab;
 mod advise;
 mod compare;
 mod env;
 mod export;
+mod profile;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,10 @@ use clap::{Parser, Subcommand};
 use crossover_protocol::settings::unknown_variables;
 use crossover_words::text::{visible_lines, with_causes};
 
-/// Show when a GPU beats the CPU, and by how much.
+/// Show when a GPU beats the CPU, by how much, and where the time goes.
 ///
-/// The benchmarks run with `cargo bench`. This command reports, compares and exports their results.
+/// The benchmarks run with `cargo bench`. This command reports, compares, profiles and exports their
+/// results.
 #[derive(Parser)]
 #[command(version, after_help = VARIABLES)]
 struct Arguments {
@@ -36,6 +38,7 @@ enum Command {
     Compare(compare::Args),
     Env(env::Arguments),
     Export(export::Arguments),
+    Profile(profile::Args),
     Report(report::Args),
     Thresholds(thresholds::Arguments),
 }
@@ -69,6 +72,7 @@ pub fn run() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Thresholds(arguments) => thresholds::run(&arguments),
     };

@@ -77,6 +77,85 @@ fn a_bad_setting_is_an_error_with_the_good_values() {
     );
 }
 
+/// `crossover profile` with an executable in place of cargo that tells how it was called.
+#[cfg(unix)]
+mod profile {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn executable(path: &Path) {
+        let text = "#!/bin/sh\nprintf '<%s>' \"$(basename \"$0\")\" \"$@\"\nexit 3\n";
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let cargo = dir.path().join("cargo");
+        executable(&cargo);
+        let called = |arguments: &[&str]| {
+            let mut command = crossover(&[&["profile"], arguments].concat());
+            let (result, out, err) = output(command.env("CARGO", &cargo));
+            assert_eq!((result.status.code(), &*err), (Some(3), ""));
+            out
+        };
+        assert_eq!(
+            called(&["a/gpu/.*/64"]),
+            "<cargo><bench><--><--profile-time><2><a/gpu/.*/64>"
+        );
+        assert_eq!(
+            called(&["a(", "--time", "1.5", "--bench", "own", "--", "--exact"]),
+            "<cargo><bench><--bench><own><--><--profile-time><1.5><--exact><a(>"
+        );
+    }
+
+    #[test]
+    fn in_a_bundle_its_launcher_runs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_crossover"), bin.join("crossover")).unwrap();
+        executable(&bin.join("bench"));
+        let launcher = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/launcher");
+        fs::copy(launcher, dir.path().join("run")).unwrap();
+        let mut command = Command::new(dir.path().join("run"));
+        command
+            .args(["profile", "a/gpu"])
+            .env_remove("CRITERION_HOME");
+        let (result, out, err) = output(&mut command);
+        assert_eq!((result.status.code(), &*err), (Some(3), ""));
+        assert_eq!(out, "<bench><--bench><--profile-time><2><a/gpu>");
+    }
+
+    #[test]
+    fn impossible_options_are_refused_before_building() {
+        for (arguments, why) in [
+            (
+                &["profile", "a("][..],
+                "the filter `a(`: it is not a regular expression: unclosed",
+            ),
+            (
+                &["profile", "a", "--time", "0.5"],
+                "give seconds, 1 or more",
+            ),
+            (&["profile"], "<FILTER>"),
+        ] {
+            let mut command = crossover(arguments);
+            let (result, out, err) = output(command.env("CARGO", "/no such cargo"));
+            assert_eq!((result.status.code(), &*out), (Some(2), ""));
+            assert!(err.contains(why), "{err}");
+        }
+        let mut command = crossover(&["profile", "a"]);
+        let (result, _, err) = output(command.env("CARGO", "/no such cargo"));
+        assert_eq!(result.status.code(), Some(2));
+        let says = err.contains("/no such cargo could not be started; run it in a checkout");
+        assert!(says && err.contains("./run profile"), "{err}");
+    }
+}
+
 /// `ab` has cargo start this command in place of an executable.
 #[test]
 fn what_cargo_would_start_is_recorded() {

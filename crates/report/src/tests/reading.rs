@@ -154,6 +154,33 @@ fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
     assert_eq!(shown(), "2027-01-02T03:04:20Z");
 }
 
+/// Of two machines with as many runs the one with profiles is shown, though the other is newer.
+#[test]
+fn a_machine_with_profiles_is_shown_where_there_is_no_gpu() {
+    let dir = folder();
+    for (gpu, day) in [("Profiled", 1), ("Newer", 2)] {
+        let mut results = measured(&["mlp_training"]);
+        for run in &mut results.runs {
+            run.started = format!("2027-01-0{day}T03:04:05Z");
+            run.environment.gpu.as_mut().unwrap().name = gpu.to_owned();
+        }
+        if gpu == "Newer" {
+            results.profiles.clear();
+        }
+        let written = commit(results, dir.path());
+        let folder = dir.path().join(MACHINES).join(gpu);
+        fs::create_dir(&folder).unwrap();
+        fs::rename(&written, folder.join(written.file_name().unwrap())).unwrap();
+    }
+    let (read, problems) = MachineResults::read_machines(&dir.path().join(MACHINES));
+    assert_eq!(problems, []);
+    let gpus: Vec<_> = read.iter().map(|m| m.hardware()).collect();
+    assert!(
+        gpus[0].contains("Profiled") && gpus[1].contains("Newer"),
+        "{gpus:?}"
+    );
+}
+
 #[test]
 fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
     let dir = folder();

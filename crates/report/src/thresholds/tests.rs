@@ -96,19 +96,26 @@ fn share(part: usize, of: usize) -> String {
     )
 }
 
-/// The committed records of one machine, by profile, and the percentage of a group's times that the
-/// others are to predict. The shares behind the prediction were chosen on that of `full` and on an older
-/// one of `default`, which had neither sums nor transforms.
+/// Committed records by profile, and the percentage of a group's times that the others are to predict.
+/// The shares behind the prediction were chosen on that of `full` and on an older one of `default`, which
+/// had neither sums nor transforms.
 const RECORDS: [(&str, &str, usize); 2] = [
-    ("default", "20261125T022932Z--38f947a0e118.json.gz", 75),
-    ("full", "20261123T090724Z--be65bd251762.json.gz", 80),
+    (
+        "default",
+        "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz",
+        75,
+    ),
+    (
+        "full",
+        "nvidia-h200--intel-xeon-processor/20261123T090724Z--be65bd251762.json.gz",
+        80,
+    ),
 ];
 
 fn record(file: &str) -> Report {
-    let machine = committed::machines().join("nvidia-h200--intel-xeon-processor");
     let none = Path::new("no such folder");
     let options = Options {
-        with: vec![machine.join(file)],
+        with: vec![committed::machines().join(file)],
         no_reference: true,
     };
     read(none, none, &options).unwrap()
@@ -256,7 +263,7 @@ fn tables(profile: &str, report: &Report, predicted: usize) -> String {
         ends.merge(&at_ends);
     }
     text += &inside.row("inside the measured range");
-    text += &ends.row("at an end, which is then outside");
+    text += &ends.row("the smallest or largest size");
     let skinny = skinny_from_square(&thresholds);
     text += &skinny.row("of `matmul_skinny`, from the square products");
     assert_eq!(skinny.wrong, 0, "{text}");

@@ -239,7 +239,8 @@ impl MachineResults {
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
     /// the profile `default` alone, else the newest; and what could not be read. The machine whose
-    /// record has the most runs comes first, and of equal ones the newest: it answers where there is no GPU.
+    /// record has the most runs comes first, of equal ones one with profiles, and then the newest: it is
+    /// shown where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let started = |machine: &Self| machine.run.as_ref().map(|run| run.started.clone());
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
@@ -261,7 +262,10 @@ impl MachineResults {
             };
             machines.extend(records.into_iter().max_by_key(age));
         }
-        machines.sort_by_key(|machine| Reverse((machine.runs.len(), started(machine))));
+        machines.sort_by_key(|machine| {
+            let has_profiles = !machine.profiles.is_empty();
+            Reverse((machine.runs.len(), has_profiles, started(machine)))
+        });
         (machines, problems)
     }
 

@@ -46,9 +46,9 @@ impl Class {
     }
 
     /// Standard deviation of the logarithm of a process's median: what the processes of three runs
-    /// each on an H200 and on an H100, both on shared hosts, showed together; that of CPU code, with
-    /// 10 % on the one host and 25 % on the other, is in between. No process confirms a gated time:
-    /// those are from six pairs of processes one after the other on an H200.
+    /// each on an H200 and on two H100, all on shared hosts, showed together; that of CPU code, with
+    /// 10 to 25 % by host, is in between. No process confirms a gated time: those are from six pairs of
+    /// processes one after the other on an H200.
     fn assumed(self) -> f64 {
         match self {
             Class::Cpu { .. } => 0.16,
@@ -61,7 +61,7 @@ impl Class {
                 (false, Residency::Awaited, true) => 0.05,
                 (false, Residency::Awaited, false) => 0.035,
                 (false, Residency::Queued, true) => 0.10,
-                (false, Residency::Queued, false) => 0.01,
+                (false, Residency::Queued, false) => 0.008,
             },
         }
     }

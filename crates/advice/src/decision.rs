@@ -96,9 +96,10 @@ impl From<(usize, usize, usize)> for Size {
 /// The time on either side, all calls together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The CPU's time: the same wherever the data are, if the CPU's code is.
+    /// The CPU's time: the same wherever the data are for the GPU.
     pub cpu_ns: f64,
-    /// The GPU's time, with the copies of the data and the start of a cold process.
+    /// The GPU's time, with the copies of the data and the start of a cold process: the CPU's over the
+    /// speedup, since processes measured that in turns.
     pub gpu_ns: f64,
     /// The CPU's time over the GPU's in the processes that measured both for this place of the data.
     pub speedup: f64,
@@ -250,7 +251,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
         choice,
         estimate: Some(Estimate {
             cpu_ns: shown_cpu_ns,
-            gpu_ns: cpu_ns / speedup,
+            gpu_ns: shown_cpu_ns / speedup,
             speedup,
             low,
             high,

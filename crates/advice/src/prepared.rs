@@ -16,7 +16,8 @@ pub(crate) struct Measured {
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedPlace {
     pub curve: Curve,
-    /// Logarithms of sizes and of the CPU's times, from all places with the same CPU code.
+    /// Logarithms of sizes and of the CPU's times, from all places of the operation: where the data are
+    /// for the GPU makes no difference to the CPU.
     cpu: Vec<(f64, f64)>,
     pub below: Option<Choice>,
     pub above: Option<Choice>,
@@ -26,8 +27,7 @@ impl PreparedPlace {
     /// A place of `places`, which are those of its operation.
     pub(crate) fn new(place: &Place, places: &[Place]) -> Result<Self, &'static str> {
         let curve = Curve::new(place)?;
-        let same = places.iter().filter(|other| other.cpu == place.cpu);
-        let mut points: Vec<&Point> = same.flat_map(|other| &other.points).collect();
+        let mut points: Vec<&Point> = places.iter().flat_map(|other| &other.points).collect();
         points.sort_by(|a, b| (a.size.total_cmp(&b.size)).then(b.processes.cmp(&a.processes)));
         // Of several times at a size, the one from the most processes stays.
         points.dedup_by_key(|point| point.size);

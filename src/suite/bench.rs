@@ -54,6 +54,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         return code;
     }
     output::end_with_the_reader();
+    crossover_system::end_where_output_fails(1);
     if let Err(error) = complete_command_line() {
         eprintln!(
             "error: this executable cannot be started again with Criterion's options spelled out: \

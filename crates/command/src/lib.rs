@@ -62,6 +62,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     crossover_system::output::end_with_the_reader();
+    crossover_system::end_where_output_fails(2);
     let arguments = Arguments::parse();
     for remark in unknown_variables() {
         eprintln!("note: {remark}");

@@ -2,6 +2,8 @@
 //! signals that end a run, process groups, standard output, the memory that a limit leaves, and a channel
 //! between two processes. What a system cannot do is absent: `None`, or an empty list.
 
+use std::io::{self, Write};
+
 pub mod channel;
 pub mod interrupt;
 
@@ -11,5 +13,21 @@ pub mod interrupt;
 mod platform;
 #[cfg(unix)]
 mod unix;
+
+/// From now on, ends the process with this code where standard output or standard error cannot be
+/// written, as on a full disk: `print!` would panic.
+pub fn end_where_output_fails(code: i32) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload().downcast_ref::<String>();
+        match said.filter(|said| said.starts_with("failed printing to ")) {
+            Some(said) => {
+                let _ = writeln!(io::stderr(), "error: {said}");
+                std::process::exit(code);
+            }
+            None => usual(panic),
+        }
+    }));
+}
 
 pub use platform::{OnCores, address_space_left, files, output, process, usable_cores};

@@ -455,6 +455,7 @@ impl Run {
             let took = bench.calibration_time.as_nanos() as f64;
             extra.insert("calibration_ns".to_owned(), took);
         }
+        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
         if !bench.disturbed.is_empty() {
             let disturbed: Vec<&str> = bench.disturbed.iter().map(String::as_str).collect();
             notes.push(format!(

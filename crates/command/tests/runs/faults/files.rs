@@ -87,6 +87,19 @@ pub(crate) fn unwritable_output() {
     let words = "error: standard output could not be written: No space left";
     ended(&output, 1, words);
     assert_eq!(shown(dir.path()), SOUND);
+    // Nothing can be printed of a lost standard error.
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let run = bench(dir.path(), &["--bench", "--quick", "sound"])
+        .stderr(full())
+        .status();
+    assert_eq!(run.unwrap().code(), Some(1));
+    let mut report = crossover(dir.path(), &["report", "--no-reference"]);
+    let output = report.stdout(full()).output().unwrap();
+    ended(
+        &output,
+        2,
+        "error: failed printing to stdout: No space left",
+    );
 }
 
 /// Other work beside a run. Two processes for each processor, since the run has a share too.
@@ -131,6 +144,8 @@ pub(crate) fn busy_host() {
     assert_eq!(found.len(), 1, "{found:?}");
     let sidecar = fs::read(dir.path().join("choice/cpu_best/4/new/crossover.json")).unwrap();
     let sidecar: Value = serde_json::from_slice(&sidecar).unwrap();
+    let others = &sidecar["extra"]["processors_busy_with_other_work"];
+    assert!(others.as_f64() >= Some(0.2), "{others}");
     let notes = &sidecar["notes"];
     let marked = "chosen while other work kept processors busy, so another process chooses again: ";
     assert!(notes.to_string().contains(marked), "{notes}");

@@ -259,8 +259,9 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
     check(&(rows.concat() + expected));
 }
 
+/// Half of the time of the larger f32 product was filled by something else.
 #[test]
-fn formats_are_compared_by_energy_too() {
+fn energy_of_a_format_is_told_where_it_is_known() {
     let counted = |f: &mut Fixture, name: &str, ns: f64, joules: f64, iterations: u64| {
         let id = format!("precision/gpu/{name}/4096");
         let mut planted = f.benchmark(&id, EventsGated, ns);
@@ -280,5 +281,12 @@ fn formats_are_compared_by_energy_too() {
             counted(f, "fp16", 0.5e6, 0.15, 1000);
         },
         "says precision.formats: energy 1.50 J | energy 150 mJ",
+    );
+    check_with(
+        |f| {
+            counted(f, "f32", 25e6, 20.0, 10);
+            counted(f, "fp16", 2.5e6, 1.2, 200);
+        },
+        "says precision.formats: energy 1.20 J\nomits precision.formats: 20.0 J",
     );
 }

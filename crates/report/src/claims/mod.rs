@@ -28,10 +28,10 @@ const NO_RESULT: &str = "no result has it yet";
 
 /// How the verdicts are reached.
 pub(crate) const RULES: &str = "A stated figure holds if ours, with its interval, is within a quarter of it; \
-    beyond that ours is larger or smaller, and undecided if the interval allows both. \
+    beyond that ours is larger or smaller, or not so if it is a loss. \
     If a text names no size, our figures are those of the smallest and the largest measured size, and a \
     stated figure between them holds too. A claim that one side is faster holds if the interval shows it at \
-    one of these sizes, and shows the opposite at none. In parentheses: the interval in which another run \
+    one of these sizes, and shows the opposite at none, and is undecided if it shows neither. In parentheses: the interval in which another run \
     lies with a probability of 95 %.";
 
 /// How ours compares with what is claimed.

@@ -67,7 +67,7 @@ fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> M
     html! {
         tr {
             th scope="row" { (technique.words()) small { (technique.against()) } }
-            td.n.factor.loss[best < 1.0] { (units::speedup(best)) }
+            td.n.factor.loss[units::speedup(best).ends_with("slower")] { (units::speedup(best)) }
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }

@@ -83,10 +83,13 @@ fn plot(limits: &Limits) -> Plot {
             high: point.rate,
         };
         let points = limits.curves.get(*name).map(|curve| &curve.points);
+        let mut dots: Vec<Dot> = points.into_iter().flatten().map(dot).collect();
+        // A damaged record may have them in any order.
+        dots.sort_by(|a, b| a.size.total_cmp(&b.size));
         Curve {
             label: (*words).to_owned(),
             paint: *paint,
-            dots: points.into_iter().flatten().map(dot).collect(),
+            dots,
         }
     });
     Plot {

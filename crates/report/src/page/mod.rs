@@ -279,8 +279,8 @@ fn chart() -> Markup {
                 (choice("rows", "Curves", &[("answers", "places of the data"), ("all", "all implementations")]))
             }
             p.note {
-                "A speedup is over the best CPU code: above 1× the GPU is faster. Bands span other processes; \
-                 each dot is one process."
+                "A speedup is over the best CPU code: above 1× the GPU is faster. In the speedup of places, bands span \
+                 other processes and each small dot is one process."
             }
             div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-reads"
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}

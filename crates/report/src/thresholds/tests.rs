@@ -252,7 +252,8 @@ fn tables(profile: &str, report: &Report, predicted: usize) -> String {
         .and_then(|commit| commit.get(..8))
         .unwrap_or("?");
     let mut text = format!(
-        "**Profile `{profile}`** (commit {commit}, {}). Each size left out:\n\n",
+        "**Profile `{profile}`** ({}, commit {commit}, {}). Each size left out:\n\n",
+        thresholds.machine.gpu,
         &run.started[..10]
     );
     text += &format!("| sizes | {HEADER}");

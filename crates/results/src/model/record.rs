@@ -220,7 +220,7 @@ pub struct RunRecord {
     pub environment: Environment,
     /// The groups of the executable, in their order, whether or not they were run.
     pub groups: Vec<GroupInfo>,
-    /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
+    /// Measured ceilings by name (`gpu_fma`, `h2d_pinned`, …).
     pub ceilings: BTreeMap<String, Ceiling>,
     /// What child processes answered to the questions of the groups; empty where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

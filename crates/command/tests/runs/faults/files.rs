@@ -211,4 +211,8 @@ pub(crate) fn records() {
             == 1
     );
     assert!(files(&destination).keys().all(inside));
+    // The same run again replaces its record.
+    let once = files(&destination);
+    expect(&mut crossover(&root, &["export", to]), 0, exported);
+    assert_eq!(files(&destination).len(), once.len());
 }

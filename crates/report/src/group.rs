@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::page::answers::{self, Answered};
+use crate::page::answers::{self, GroupAnswer};
 use crate::page::gpu_or_cpu::{GroupVerdict, Verdicts};
 use crate::page::link;
 use crate::report::Report;
@@ -108,7 +108,7 @@ impl Group {
     pub(crate) fn of(
         report: &Report,
         name: &str,
-        answers: &[Answered],
+        answers: &[GroupAnswer],
         verdicts: Option<&Verdicts>,
     ) -> Self {
         let rows = report.rows(name);
@@ -198,7 +198,7 @@ fn best(group: &Measured) -> Vec<Best> {
     best.collect()
 }
 
-fn answer(answer: &Answered, series: Option<usize>) -> Answer {
+fn answer(answer: &GroupAnswer, series: Option<usize>) -> Answer {
     let f = answer.found;
     let change = f.crossing.for_good();
     let speedup = answer.speedup.iter().map(|at| {

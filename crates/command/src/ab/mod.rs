@@ -20,7 +20,7 @@ pub(crate) use crate::ab::executable::record;
 use crate::ab::pairs::Pairs;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Side;
-use crate::ab::worktree::Place;
+use crate::ab::worktree::Copies;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::Comparison;
 use crossover_results::store::runs;
@@ -138,18 +138,18 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let bench_args = BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
-    let place = Place::new(sides.iter().find_map(Side::repository))?;
+    let copies = Copies::new(sides.iter().find_map(Side::repository))?;
     for (side, subject) in sides.iter_mut().enumerate() {
-        subject.copy(side, &place, args)?;
+        subject.copy(side, &copies, args)?;
     }
     subject::check_names(&sides, args)?;
     // Both are built before either runs, so that no run follows a hot compiler.
     for (side, subject) in sides.iter_mut().enumerate() {
-        subject.build(side, &place, args)?;
+        subject.build(side, &copies, args)?;
     }
     let mut remarks = subject::differences(&mut sides, args);
     if !args.run_equal && subject::are_equal(&sides) {
-        let different = place.different_files()?;
+        let different = copies.different_files()?;
         if different.is_empty() {
             let labels = sides.map(|side| vec![side.label]);
             return args.verdict.show(&Comparison::of_equal(labels, &options));
@@ -157,7 +157,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         remarks.push(subject::equal_but(&different));
     }
 
-    let sampling = probe::choose(args, &bench_args, &place, &sides, &mut remarks)?;
+    let sampling = probe::choose(args, &bench_args, &copies, &sides, &mut remarks)?;
     let labels = sides.map(|side| side.label);
     Pairs::new(args, &results, labels, sampling, remarks).judge(options)
 }

@@ -17,7 +17,7 @@ use crate::ab::pairs::Sampling;
 use crate::ab::processes::Processes;
 use crate::ab::subject::Side;
 use crate::ab::turns::Turns;
-use crate::ab::worktree::Place;
+use crate::ab::worktree::Copies;
 use crossover_protocol::turns::{PROTOCOL, TurnMessage};
 use crossover_words::text::with_causes;
 use crossover_words::units;
@@ -79,7 +79,7 @@ impl BenchArgs {
 pub(super) fn choose<'a>(
     args: &'a Args,
     user: &BenchArgs,
-    place: &'a Place,
+    copies: &'a Copies,
     sides: &[Side; 2],
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Box<dyn Sampling + 'a>> {
@@ -94,7 +94,7 @@ pub(super) fn choose<'a>(
                 false => std::mem::take(&mut takers[side]),
             };
             for executable in executables {
-                place.bring(Some(side))?;
+                copies.bring(Some(side))?;
                 match probe(&executable, user, limit, offers_turns) {
                     Ok(Kind::TakesTurns) => takers[side].push(executable),
                     Ok(Kind::Criterion(harness)) => harnesses[side].push(harness),
@@ -114,13 +114,13 @@ pub(super) fn choose<'a>(
         let has_others = is_unusable || harnesses.iter().any(|side| !side.is_empty());
         if !has_others && takers.iter().all(|side| !side.is_empty()) {
             remarks.extend(left_out);
-            return Ok(Box::new(Turns::new(args, place, takers)?));
+            return Ok(Box::new(Turns::new(args, copies, takers)?));
         }
     }
     let of_harnesses: BTreeSet<String> = (harnesses.iter().flatten())
         .flat_map(|harness| harness.remarks.iter().cloned())
         .collect();
-    let processes = Processes::new(place, harnesses);
+    let processes = Processes::new(copies, harnesses);
     if !processes.any_shared() {
         let [old, new] = [0, 1].map(|side| {
             let what = match processes.is_empty(side) {

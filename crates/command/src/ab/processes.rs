@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::ab::child::{self, Output};
 use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
 use crate::ab::probe::Harness;
-use crate::ab::worktree::Place;
+use crate::ab::worktree::Copies;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::whole_file::try_to_write;
@@ -19,7 +19,7 @@ use crossover_words::units;
 
 /// The benchmarks of both sides.
 pub(super) struct Processes<'a> {
-    place: &'a Place,
+    copies: &'a Copies,
     harnesses: [Vec<Harness>; 2],
     benchmarks: Vec<Benchmark>,
 }
@@ -37,7 +37,7 @@ struct Benchmark {
 }
 
 impl<'a> Processes<'a> {
-    pub(super) fn new(place: &'a Place, harnesses: [Vec<Harness>; 2]) -> Self {
+    pub(super) fn new(copies: &'a Copies, harnesses: [Vec<Harness>; 2]) -> Self {
         let has_twins = |harnesses: &Vec<Harness>| {
             let mut seen = BTreeSet::new();
             let mut ids = harnesses.iter().flat_map(|harness| &harness.ids);
@@ -67,7 +67,7 @@ impl<'a> Processes<'a> {
             }
         }
         Self {
-            place,
+            copies,
             harnesses,
             benchmarks,
         }
@@ -97,7 +97,7 @@ impl<'a> Processes<'a> {
         let Some(of) = benchmark.of[side] else {
             return Ok(None);
         };
-        self.place.bring(Some(side))?;
+        self.copies.bring(Some(side))?;
         let mut command = self.harnesses[side][of].command(&benchmark.own, home);
         child::output(command.args(option), limit).map(Some)
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use regex::Regex;
 
 use crate::ab::executable::{self, Executable, Workspace};
-use crate::ab::worktree::{Place, Repository};
+use crate::ab::worktree::{Copies, Repository};
 use crate::ab::{Args, NAMES, child};
 use crossover_words::units;
 
@@ -131,12 +131,12 @@ impl Side {
     ///
     /// # Errors
     /// The message of git, cargo or the file system.
-    pub(super) fn copy(&mut self, side: usize, place: &Place, args: &Args) -> anyhow::Result<()> {
+    pub(super) fn copy(&mut self, side: usize, copies: &Copies, args: &Args) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());
         };
-        place.bring(Some(side))?;
-        let tree = place.tree();
+        copies.bring(Some(side))?;
+        let tree = copies.tree();
         (source.repository).copy_to(&tree, source.commit.as_deref())?;
         source.folder = tree.join(source.repository.prefix());
         source.lock = above(&source.folder, &tree, "Cargo.lock");
@@ -157,7 +157,12 @@ impl Side {
     ///
     /// # Errors
     /// That it does not build.
-    pub(super) fn build(&mut self, side: usize, place: &Place, args: &Args) -> anyhow::Result<()> {
+    pub(super) fn build(
+        &mut self,
+        side: usize,
+        copies: &Copies,
+        args: &Args,
+    ) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());
         };
@@ -169,10 +174,11 @@ impl Side {
         let Some(selected) = selected else {
             return Ok(());
         };
-        place.bring(Some(side))?;
-        let tree = place.tree();
-        let build =
-            |flags: &[String]| executable::build(&tree, &source.folder, &place.target(side), flags);
+        copies.bring(Some(side))?;
+        let tree = copies.tree();
+        let build = |flags: &[String]| {
+            executable::build(&tree, &source.folder, &copies.target(side), flags)
+        };
         match build(&[selected, args.build_flags(args.workspace)].concat()) {
             Ok(executables) => self.executables = executables,
             Err(error) => {

@@ -13,7 +13,7 @@ use crate::ab::Args;
 use crate::ab::child::{self, GLANCE};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, left_in};
-use crate::ab::worktree::Place;
+use crate::ab::worktree::Copies;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 use crossover_system::{channel, usable_cores};
 
@@ -30,21 +30,21 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Of executables that were built where `place` has one work tree at a time; both run at once, each
+    /// Of executables that were built where `copies` has one work tree at a time; both run at once, each
     /// in its own.
     ///
     /// # Errors
     /// That the work trees cannot be moved.
     pub(super) fn new(
         args: &'a Args,
-        place: &Place,
+        copies: &Copies,
         executables: [Vec<Executable>; 2],
     ) -> anyhow::Result<Self> {
-        place.bring(None)?;
+        copies.bring(None)?;
         let moved = |side: usize| {
             let executables = executables[side].iter();
             executables
-                .map(|executable| executable.moved(&place.tree(), &place.aside(side)))
+                .map(|executable| executable.moved(&copies.tree(), &copies.aside(side)))
                 .collect()
         };
         Ok(Self {

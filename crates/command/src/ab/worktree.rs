@@ -253,7 +253,7 @@ fn quoted(path: &Path) -> Vec<u8> {
 ///
 /// Both sides are built, and short processes run, at one path, where one copy lies at a time: the path
 /// goes into the names of symbols, and so into the order of functions.
-pub(super) struct Place {
+pub(super) struct Copies {
     /// Without links, as a process sees where it is.
     path: PathBuf,
     /// Which copy lies at the path where both are built and run.
@@ -266,7 +266,7 @@ pub(super) struct Place {
     _lock: Option<File>,
 }
 
-impl Place {
+impl Copies {
     /// Locks target folders for this comparison, removes the copies of a killed one that had locked
     /// them, and makes an empty folder. Builds nothing without a repository.
     pub(super) fn new(repository: Option<&Repository>) -> anyhow::Result<Self> {

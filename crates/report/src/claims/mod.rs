@@ -70,7 +70,7 @@ pub(crate) struct Measured<'a> {
 pub(crate) type Outcome<'a> = Result<Measured<'a>, String>;
 
 /// A question with its claims and what our results say of each.
-pub(crate) type Answered<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
+pub(crate) type JudgedClaims<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
 
 /// A machine with its own answers.
 pub(crate) type Machine<'a> = (&'a MachineResults, Vec<CrossoverAnswer>);
@@ -83,7 +83,7 @@ pub(crate) fn machines(report: &Report) -> Vec<Machine<'_>> {
 }
 
 /// All claims, each with what the first of the machines that measured it says.
-pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
+pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<JudgedClaims<'a>> {
     let outcome = |claim: &Claim| {
         let mut why = None;
         for machine in machines {
@@ -104,7 +104,7 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
 }
 
 /// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1. Each of the others has a reason.`
-pub(crate) fn counted(all: &[Answered]) -> String {
+pub(crate) fn counted(all: &[JudgedClaims]) -> String {
     let outcomes: Vec<&Outcome> = (all.iter())
         .flat_map(|(_, claims)| claims.iter().map(|(_, outcome)| outcome))
         .collect();

@@ -15,7 +15,7 @@ use crossover_results::store::curves::Series;
 use crossover_results::store::machine::MachineResults;
 
 /// The answer to one question of a group.
-pub(crate) struct Answered<'a> {
+pub(crate) struct GroupAnswer<'a> {
     pub(crate) found: &'a CrossoverAnswer,
     /// The machine of its GPU code.
     pub(crate) machine: &'a MachineResults,
@@ -29,7 +29,7 @@ pub(crate) struct Answered<'a> {
 }
 
 /// The answer to each question of each group, in the order of the groups.
-pub(crate) fn answered(report: &Report) -> Vec<Answered<'_>> {
+pub(crate) fn answered(report: &Report) -> Vec<GroupAnswer<'_>> {
     let of_runs = of_runs(&report.machine);
     let found: Vec<&CrossoverAnswer> = headlines(&report.found).collect();
     let answered = found
@@ -39,7 +39,7 @@ pub(crate) fn answered(report: &Report) -> Vec<Answered<'_>> {
 }
 
 /// Those of one group.
-pub(crate) fn of_group<'a, 'r>(all: &'a [Answered<'r>], group: &str) -> &'a [Answered<'r>] {
+pub(crate) fn of_group<'a, 'r>(all: &'a [GroupAnswer<'r>], group: &str) -> &'a [GroupAnswer<'r>] {
     let from = all.partition_point(|answer| answer.found.group.as_str() < group);
     let of_group = all[from..].partition_point(|answer| answer.found.group == group);
     &all[from..from + of_group]
@@ -49,7 +49,7 @@ fn one<'a>(
     report: &'a Report,
     found: &'a CrossoverAnswer,
     of_runs: &[RunAnswer],
-) -> Option<Answered<'a>> {
+) -> Option<GroupAnswer<'a>> {
     let ours = report.machine.group(&found.group)?;
     let (machine, series) = (report.gpu(), report.gpu_of(found)?);
     let speedup = along(found, ours, series);
@@ -62,7 +62,7 @@ fn one<'a>(
     };
     let mut limits: Vec<(u64, Share)> = sizes.filter_map(limit).collect();
     limits.dedup_by_key(|(size, _)| *size);
-    Some(Answered {
+    Some(GroupAnswer {
         found,
         machine,
         series,
@@ -72,7 +72,7 @@ fn one<'a>(
     })
 }
 
-impl Answered<'_> {
+impl GroupAnswer<'_> {
     /// Where the measurements behind it are shown.
     pub(crate) fn anchor(&self) -> String {
         let f = self.found;

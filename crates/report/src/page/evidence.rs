@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::page::answers::{self, Answered};
+use crate::page::answers::{self, GroupAnswer};
 use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
@@ -13,7 +13,7 @@ use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 /// Of the answers of one group.
-pub(super) fn section(report: &Report, all: &[Answered], group: &str) -> Markup {
+pub(super) fn section(report: &Report, all: &[GroupAnswer], group: &str) -> Markup {
     let here = answers::of_group(all, group);
     html! {
         @if !here.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn section(report: &Report, all: &[Answered], group: &str) -> Markup 
     }
 }
 
-fn one(report: &Report, answer: &Answered) -> Markup {
+fn one(report: &Report, answer: &GroupAnswer) -> Markup {
     let (f, trust) = (answer.found, &answer.trust);
     let environment = answer.machine.environment.as_ref();
     let uuid = environment.and_then(|e| e.gpu.as_ref()?.uuid.as_ref());
@@ -89,7 +89,7 @@ fn one(report: &Report, answer: &Answered) -> Markup {
 }
 
 /// Speedup by size, a column per process.
-fn processes(answer: &Answered) -> Markup {
+fn processes(answer: &GroupAnswer) -> Markup {
     let all = &answer.found.processes;
     let mut sizes: Vec<u64> = all.iter().flatten().map(|pair| pair.size).collect();
     sizes.sort_unstable();

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::page::answers::Answered;
+use crate::page::answers::GroupAnswer;
 use crate::page::gpu_or_cpu::{PLACES, Verdicts, place_words};
 use crate::page::link;
 use crate::page::table;
@@ -15,7 +15,7 @@ use crossover_words::units;
 /// From these speedups on a cell has the next colour.
 const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
 
-pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdicts>) -> Markup {
+pub(super) fn section(report: &Report, all: &[GroupAnswer], verdicts: Option<&Verdicts>) -> Markup {
     let Some(verdicts) = verdicts else {
         return html! {};
     };
@@ -26,7 +26,7 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
         (Grade::Doubtful, "±", "uncertain"),
         (Grade::Thin, "°", "measured by one process"),
     ];
-    let mark = |answer: &Answered| {
+    let mark = |answer: &GroupAnswer| {
         let grade = answer.trust.grade();
         let mark = marks
             .iter()
@@ -78,7 +78,7 @@ pub(super) fn section(report: &Report, all: &[Answered], verdicts: Option<&Verdi
     }
 }
 
-fn cell(answer: &Answered, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
+fn cell(answer: &GroupAnswer, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
     let speedup = speedup.unwrap_or(answer.found.crossing.speedup);
     let is_decided = answer.found.crossing.wins_at_the_largest().is_some();
     let shaded = if is_decided { speedup } else { 1.0 };

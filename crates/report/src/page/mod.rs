@@ -23,7 +23,7 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 
 use crate::group::Group;
-use crate::page::answers::Answered;
+use crate::page::answers::GroupAnswer;
 use crate::page::gpu_or_cpu::Verdicts;
 use crate::report::Report;
 use crossover_draw::page::shell;
@@ -40,7 +40,7 @@ const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 /// What all pages are made of.
 pub(crate) struct Parts<'a> {
     pub(crate) report: &'a Report,
-    pub(crate) answers: &'a [Answered<'a>],
+    pub(crate) answers: &'a [GroupAnswer<'a>],
     pub(crate) verdicts: Option<&'a Verdicts>,
 }
 
@@ -218,7 +218,7 @@ fn beside(title: &str, body: Markup) -> String {
 const MOST_DOUBTS: usize = 6;
 
 /// How many answers are how sure, and below it why the uncertain ones are not.
-pub(super) fn sure(answers: &[Answered]) -> String {
+pub(super) fn sure(answers: &[GroupAnswer]) -> String {
     let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
     let (firm, doubtful, thin) = (
         count(Grade::Firm),

@@ -1,7 +1,6 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,9 +20,8 @@ use crossover_words::text::visible_lines;
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
 /// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or the report or what was
-/// printed could not be written; 2 where nothing could be
-/// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
-/// itself); 128 plus the signal's number where one ended the run.
+/// printed could not be written; 2 where nothing could be done (a bad setting or option, a folder that
+/// cannot be written to, a group that contradicts itself); 128 plus the signal's number where one ended the run.
 ///
 /// `package` is the one that the executable belongs to, [`package!()`](crate::package): the results
 /// carry its commit. `groups` is called once, and not at all in the child processes that the executable starts to
@@ -89,16 +87,14 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let mut code = suite.close();
     if let Some((results, (root, out))) = suite.results() {
         // Results are on disk already: what fails here loses nothing.
-        let written = write::of_results(results, root, out, &Options::default());
-        let printed = (written.map_err(|error| format!("no report was written: {error}")))
-            .and_then(|written| {
-                let printed = writeln!(io::stdout(), "\n{written}");
-                printed.map_err(|error| format!("standard output could not be written: {error}"))
-            });
-        if let Err(error) = printed {
-            eprintln!("error: {}", visible_lines(&error));
-            if code == ExitCode::SUCCESS {
-                code = ExitCode::FAILURE;
+        match write::of_results(results, root, out, &Options::default()) {
+            Ok(written) => println!("\n{written}"),
+            Err(error) => {
+                let error = visible_lines(&error.to_string());
+                eprintln!("error: no report was written: {error}");
+                if code == ExitCode::SUCCESS {
+                    code = ExitCode::FAILURE;
+                }
             }
         }
     }

@@ -42,7 +42,7 @@ impl Default for Options {
     }
 }
 
-/// What can be said of a benchmark.
+/// The verdict on a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

@@ -3,6 +3,7 @@
 //! between two processes. What a system cannot do is absent: `None`, or an empty list.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 pub mod channel;
 pub mod interrupt;
@@ -22,12 +23,24 @@ pub fn end_where_output_fails(code: i32) {
         let said = panic.payload().downcast_ref::<String>();
         match said.filter(|said| said.starts_with("failed printing to ")) {
             Some(said) => {
-                let _ = writeln!(io::stderr(), "error: {said}");
+                let _ = writeln!(io::stderr(), "error: {said}; free space or print elsewhere");
                 std::process::exit(code);
             }
             None => usual(panic),
         }
     }));
+}
+
+/// A path of the executable of this process. On Linux it leads to that executable also after a build has
+/// replaced the file, as long as the process runs.
+///
+/// # Errors
+/// The system does not tell it.
+pub fn own_executable() -> io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok(format!("/proc/{}/exe", std::process::id()).into()),
+        false => std::env::current_exe(),
+    }
 }
 
 pub use platform::{OnCores, address_space_left, files, output, process, usable_cores};

@@ -18,8 +18,9 @@ use crossover_results::store::machine::MachineResults;
 /// An interval that is no wider than this is of use: as a factor in size, and in speedup. Where it is
 /// wider, more processes than wanted are asked.
 const USEFUL: (f64, f64) = (1.5, 1.6);
-/// So many processes are enough where the interval is of use already. In the committed records, 239 of
-/// 240 and 164 of 240 answers of another run lie in the intervals then, 240 and 167 without this rule.
+/// So many processes are enough where the interval is of use already. In records of an H200
+/// and an H100, 239 and 164 of 240 answers of another run lie in the intervals then, 240 and 167 without
+/// this rule.
 const ENOUGH: usize = 4;
 /// Processes that a question is put to where the GPU's times are those of another machine. They
 /// cannot be measured again here, so more processes would tell more of this CPU than of the answer;

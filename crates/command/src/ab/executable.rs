@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -78,10 +78,10 @@ pub(super) fn build(
     // Beside the work tree, to be removed with it.
     let record = tree.with_file_name("built");
     fs::write(&record, "")?;
-    let own = own_executable()?;
+    let own = crossover_system::own_executable()?;
     let own = own
         .to_str()
-        .context("the path of this command is not UTF-8")?;
+        .context("the path of this command is not UTF-8; move it to another folder")?;
     let runner = serde_json::json!([own, RECORD]);
     let mut command = cargo(folder);
     command
@@ -98,14 +98,6 @@ pub(super) fn build(
         bail!("does not build ({status})");
     }
     Ok(recorded(&fs::read(record)?))
-}
-
-/// This command, also after a build has replaced its file.
-fn own_executable() -> io::Result<PathBuf> {
-    match cfg!(target_os = "linux") {
-        true => Ok(format!("/proc/{}/exe", std::process::id()).into()),
-        false => std::env::current_exe(),
-    }
 }
 
 /// cargo, in that folder.

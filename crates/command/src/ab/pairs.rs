@@ -341,11 +341,11 @@ struct Open<'a> {
     seconds: f64,
 }
 
-/// Those that can all be decided in the time that is left, as many as can be, when a pair of
+/// The benchmarks that can all be decided in the time that is left, as many as can be, when a pair of
 /// processes takes `start` seconds to start and end. Each is run until it is decided; the hopeless
 /// ones take no time from the others.
 fn worth_it<'a>(mut open: Vec<Open<'a>>, start: f64, seconds_left: f64) -> Vec<&'a str> {
-    // Those that one pair decides share its start, so what counts is what each needs of its own.
+    // Benchmarks that one pair decides share its start, so what counts is what each needs of its own.
     let needs = |open: &Open<'_>| open.pairs * (open.seconds + start / 10.0);
     open.sort_by(|a, b| needs(a).total_cmp(&needs(b)));
     let (mut seconds, mut most) = (0.0, 0.0_f64);

@@ -11,7 +11,7 @@ use crate::ab::ends;
 use crate::printed::{ended, holds, printed, text};
 use crate::repositories::{self, alone, builds, commit, crossover, executable, git, harness};
 
-/// What the first build of a comparison does, and the exit code of the comparison.
+/// An event during the first build of a comparison, and the exit code of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fate(&'static str, &'static str);
 
@@ -161,7 +161,7 @@ state > $dir/made/after"#,
             .unwrap()
     }
 
-    /// What the builds of both sides saw there, and what `ab` printed as errors.
+    /// The output of both sides' builds there, and the errors that `ab` printed.
     fn seen(&self, cwd: &Path) -> String {
         let _ = fs::remove_file(self.path("made/seen"));
         let output = self.ab(cwd, &[]);

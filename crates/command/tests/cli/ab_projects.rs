@@ -126,7 +126,7 @@ fn package(top: &Path, name: &str, benches: &[&str], benchmarks: &[(&str, f64)])
     planted(top, name, benchmarks);
 }
 
-/// What the bench targets of a package start.
+/// The executables that the bench targets of a package start.
 fn planted(top: &Path, package: &str, benchmarks: &[(&str, f64)]) {
     let run = top.join(package).join("harness/run");
     harness(&run, &top.join("target-ran"), benchmarks, "");

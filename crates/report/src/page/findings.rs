@@ -64,10 +64,11 @@ fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> M
         .iter()
         .map(|(_, gain)| gain.factor)
         .fold(f64::NAN, f64::max);
+    let gain = units::speedup(best);
     html! {
         tr {
             th scope="row" { (technique.words()) small { (technique.against()) } }
-            td.n.factor.loss[units::speedup(best).ends_with("slower")] { (units::speedup(best)) }
+            td.n.factor.loss[gain.ends_with("slower")] { (gain) }
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }

@@ -84,7 +84,7 @@ pub(crate) fn unwritable_output() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
     let output = run.stdout(full).output().unwrap();
-    let words = "error: standard output could not be written: No space left";
+    let words = "error: failed printing to stdout: No space left";
     ended(&output, 1, words);
     assert_eq!(shown(dir.path()), SOUND);
     // Nothing can be printed of a lost standard error.

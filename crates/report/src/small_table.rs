@@ -1,5 +1,5 @@
-//! The answers in so few words that a README and the end of a run can begin with them: an operation
-//! per row, three places of the data.
+//! The short table of answers for a README and the end of a run: a row per operation, a column for each
+//! of three places of the data.
 
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
@@ -7,17 +7,18 @@ use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, hea
 use crossover_results::model::role::Residency;
 use crossover_words::units;
 
-/// What nobody moved, what was allocated for the purpose, and what is there already.
+/// The columns.
 const PLACES: [(Residency, &str); 3] = [
     (Residency::Ordinary, "ordinary memory"),
     (Residency::Pinned, "pinned memory"),
     (Residency::Awaited, "on the device, awaited"),
 ];
 
-/// What its cells say, below it.
-pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins, and its speedup at the \
-     largest size. Times from ordinary memory (by plain copies) and from pinned memory include the copies in \
-     both directions. °: an answer from one process; all others are medians of several.";
+/// Explains the cells, below the table.
+pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins (always: at every \
+     measured size; never: at none), and its speedup at the largest size. Times from ordinary and pinned \
+     memory include the copies in both directions. °: an answer from one process; all others are medians of \
+     several.";
 
 /// Operations with an answer for each of three places.
 pub(crate) struct SmallTable {

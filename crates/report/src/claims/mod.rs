@@ -1,8 +1,7 @@
-//! What texts about GPU timing and offloading claim, beside what was measured.
+//! Claims of texts about GPU timing and offloading, judged by the measured results.
 //!
-//! The claims are data, `claims.json`: each says in our words what a text claims, and which results
-//! measure that very thing, by group, role and size. Where no result does, the reason is said. They
-//! are about particular operations, so this file alone names groups.
+//! `claims.json` has each claim in our words, and the group, role and sizes of the results that test it,
+//! or the reason why none does. Claims are about particular operations, so that file alone names groups.
 
 mod declared;
 mod figure;
@@ -18,30 +17,30 @@ use crossover_results::store::machine::MachineResults;
 
 pub(crate) use declared::{Claim, Question};
 
-/// A figure this far from the stated one, as a factor, is the same: the hardware is another.
+/// Figures within this factor of each other count as equal, because texts had other hardware.
 const ALIKE: f64 = 1.25;
-/// An interval up to here shows no gain.
+/// A factor up to this one is no gain.
 const EVEN: f64 = 1.05;
 
-/// Why a claim is open whose rows no machine has.
-const NO_RESULT: &str = "no result has it yet";
+/// The reason if no machine has the claim's rows.
+const NO_RESULT: &str = "not measured yet";
 
-/// How the verdicts are reached.
-pub(crate) const RULES: &str = "A stated figure holds if ours, with its interval, is within a quarter of it; \
-    beyond that ours is larger or smaller, or not so if it is a loss. \
-    If a text names no size, our figures are those of the smallest and the largest measured size, and a \
-    stated figure between them holds too. A claim that one side is faster holds if the interval shows it at \
-    one of these sizes, and shows the opposite at none, and is undecided if it shows neither. In parentheses: the interval in which another run \
-    lies with a probability of 95 %.";
+/// The rules of [`Says::judge`], for readers.
+pub(crate) const RULES: &str = "A claim with a figure holds if the measured interval comes within a quarter \
+    of the figure. Otherwise the measured figure is larger or smaller, or the claim is not so: it states a \
+    gain and a loss was measured. If a text names no size, the smallest and the largest measured size count, \
+    and a stated figure between their figures holds too. A claim that one side is faster holds if the \
+    interval shows it at one of these sizes and the opposite at none; it is undecided if the interval shows \
+    neither. In parentheses: the interval in which another run lies with a probability of 95 %.";
 
-/// How ours compares with what is claimed.
+/// How the measured figure compares with the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Holds,
     Larger,
     Smaller,
     NotSo,
-    /// Another run may find either.
+    /// Another run may reach either verdict.
     Undecided,
 }
 
@@ -66,30 +65,30 @@ pub(crate) struct Measured<'a> {
     pub(crate) machine: &'a MachineResults,
 }
 
-/// What our results say of a claim, or why they say nothing.
+/// The result that tests a claim, or the reason why none does.
 pub(crate) type Outcome<'a> = Result<Measured<'a>, String>;
 
-/// A question with its claims and what our results say of each.
+/// A question with its claims and their outcomes.
 pub(crate) type JudgedClaims<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
 
 /// A machine with its own answers.
 pub(crate) type Machine<'a> = (&'a MachineResults, Vec<CrossoverAnswer>);
 
-/// The machines of a report, and those that were named.
+/// The machines of a report and of `--with`.
 pub(crate) fn machines(report: &Report) -> Vec<Machine<'_>> {
     let all = report.machines().chain(&report.named);
     all.map(|machine| (machine, crossover_answer::find(machine, &[])))
         .collect()
 }
 
-/// All claims, each with what the first of the machines that measured it says.
+/// All claims, each judged by the first machine that measured it.
 pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<JudgedClaims<'a>> {
     let outcome = |claim: &Claim| {
         let mut why = None;
         for machine in machines {
             match claim.measured(machine) {
                 Ok(measured) => return Ok(measured),
-                // The reason of a machine that has such rows says more than that of one without.
+                // The reason of a machine that has such rows is more specific.
                 Err(Missing::Rows) => {}
                 Err(Missing::Because(reason)) => why = why.or(Some(reason)),
             }
@@ -206,7 +205,6 @@ impl Says {
         let above = ends.iter().any(|end| end.interval.0 > 1.0);
         let below = ends.iter().any(|end| end.interval.1 < 1.0);
         let holds = match self {
-            // Somewhere it is, and nowhere the opposite.
             Says::Faster | Says::Slower => above && !below,
             Says::NotFaster => high < EVEN,
             Says::Grows => last.interval.0 > first.interval.1,
@@ -256,7 +254,7 @@ mod tests {
             (Says::About(2.0, 3.0), &[4.0], Larger),
             (Says::About(2.0, 3.0), &[1.2], Smaller),
             (Says::About(2.0, 3.0), &[0.7], NotSo),
-            // It lies between what was measured at the smallest and at the largest size.
+            // The stated figure lies between those of the smallest and of the largest size.
             (Says::About(2.0, 2.0), &[1.1, 5.0], Holds),
             (Says::About(2.0, 2.0), &[0.7, 1.1], Smaller),
             (Says::Faster, &[1.0, 3.0], Holds),

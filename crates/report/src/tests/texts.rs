@@ -26,9 +26,9 @@ fn markdown(machines: &[Machine]) -> String {
     let mut text = format!(
         "# What texts claim, and what was measured\n\n\
          <!-- Written by `CROSSOVER_GOLDEN=write cargo test -p crossover-report --lib texts`. -->\n\n\
-         Each claim of texts about GPU timing and offloading, in our words, beside the committed result that \
-         measures the same: of {}, unless a line names another. A report's page shows the same for its own \
-         machine.\n\n{}\n\n{RULES}\n",
+         Claims of texts about GPU timing and offloading, in our words, beside the committed results that test \
+         them. The results are those of {}, unless a line names another machine. A report's page judges the \
+         claims by the results of its own machine.\n\n{}\n\n{RULES}\n",
         named(first),
         counted(&all),
     );

@@ -1,36 +1,34 @@
 //! The answers of the committed records: of the first two as they were before this crate was rebuilt.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use crate::analysis::answer::crossover_answer::{
     CrossoverAnswer, RunAnswer, find, headlines, of_runs,
 };
 use crate::analysis::answer::estimate::Answer;
+use crate::analysis::tests::{NEWEST, golden, machines};
 use crate::analysis::trust::{self, Grade, Trust};
 use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
 
-const RECORDS: [&str; 3] = [
-    "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261124T094152Z--1ed0545daaa1.json.gz",
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz",
+/// The records, each with the file of its answers, a line each: group, place of the data, kind, then size and
+/// speedup, each with the ends of its interval.
+const RECORDS: [(&str, &str); 3] = [
+    (
+        "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
+        "answer/committed/h200.txt",
+    ),
+    (
+        "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261124T094152Z--1ed0545daaa1.json.gz",
+        "answer/committed/h100.txt",
+    ),
+    (NEWEST, "answer/committed/h100-newer.txt"),
 ];
 
-/// A record's answers, a line each: group, place of the data, kind, then size and speedup, each with
-/// the ends of its interval.
-const ANSWERS: [&str; 3] = [
-    include_str!("committed/h200.txt"),
-    include_str!("committed/h100.txt"),
-    include_str!("committed/h100-newer.txt"),
-];
-
-fn records() -> Option<[MachineResults; 3]> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
-    let read = |record| MachineResults::read_other(&Path::new(folder).join(record));
-    // They belong to a checkout; a package has none.
-    let read = || RECORDS.map(|record| read(record).unwrap());
-    Path::new(folder).is_dir().then(read)
+fn records() -> impl Iterator<Item = MachineResults> {
+    RECORDS
+        .map(|(record, _)| MachineResults::read_other(&machines().join(record)).unwrap())
+        .into_iter()
 }
 
 fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
@@ -50,30 +48,21 @@ fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
 
 #[test]
 fn the_answers_of_the_committed_records_stay() {
-    for (record, machine) in records().into_iter().flatten().enumerate() {
+    for (machine, (_, file)) in records().zip(RECORDS) {
         let found = find(&machine, &[]);
         let answers: Vec<_> = headlines(&found).map(line).collect();
-        if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
-            let mut text = String::new();
-            for (words, numbers) in &answers {
-                let numbers = numbers.map(|number| format!("{number:.4}")).join(" ");
-                writeln!(text, "{words} {numbers}").unwrap();
-            }
-            let path = ["h200.txt", "h100.txt", "h100-newer.txt"][record];
-            let folder =
-                Path::new(env!("CARGO_MANIFEST_DIR")).join("src/analysis/answer/committed");
-            std::fs::write(folder.join(path), text).unwrap();
-            continue;
+        let mut text = String::new();
+        for (words, numbers) in &answers {
+            let numbers = numbers.map(|number| format!("{number:.4}")).join(" ");
+            writeln!(text, "{words} {numbers}").unwrap();
         }
-        assert_eq!(ANSWERS[record].lines().count(), answers.len());
-        for (wanted, (words, [size, _, _, speedup, ..])) in ANSWERS[record].lines().zip(&answers) {
-            let numbers = wanted
-                .strip_prefix(words)
-                .unwrap_or_else(|| panic!("{wanted}: {words}"));
-            let ends: Vec<f64> = numbers
-                .split_whitespace()
-                .map(|n| n.parse().unwrap())
-                .collect();
+        let wanted = golden(file, &text);
+        assert_eq!(wanted.lines().count(), answers.len());
+        for (wanted, (words, [size, _, _, speedup, ..])) in wanted.lines().zip(&answers) {
+            let numbers = wanted.strip_prefix(words);
+            let numbers = numbers.unwrap_or_else(|| panic!("{wanted}: {words}"));
+            let numbers = numbers.split_whitespace();
+            let ends: Vec<f64> = numbers.map(|n| n.parse().unwrap()).collect();
             assert!((ends[1]..=ends[2]).contains(size), "{wanted}: {size}");
             assert!((ends[4]..=ends[5]).contains(speedup), "{wanted}: {speedup}");
         }
@@ -85,7 +74,7 @@ fn the_answers_of_the_committed_records_stay() {
 #[test]
 fn the_intervals_of_one_run_hold_the_answers_of_another() {
     let wanted = [(0.9, 1.72, 1.45), (0.68, 1.89, 1.65), (0.9, 1.72, 1.5)];
-    for (machine, (share, of_sizes, of_speedups)) in records().into_iter().flatten().zip(wanted) {
+    for (machine, (share, of_sizes, of_speedups)) in records().zip(wanted) {
         let answers = of_runs(&machine);
         let (mut held, mut all) = (0.0, 0.0);
         let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
@@ -112,11 +101,7 @@ fn the_intervals_of_one_run_hold_the_answers_of_another() {
 /// How many of a record's 40 answers are firm, and how many of those of its first run alone.
 #[test]
 fn most_answers_of_the_committed_records_are_firm() {
-    for (machine, wanted) in records()
-        .into_iter()
-        .flatten()
-        .zip([(30, 30), (29, 30), (30, 30)])
-    {
+    for (machine, wanted) in records().zip([(30, 30), (29, 30), (30, 30)]) {
         let found = find(&machine, &[]);
         let runs = of_runs(&machine);
         let trust = |f| trust::of(f, &machine, &machine, &runs);

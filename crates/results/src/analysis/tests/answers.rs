@@ -1,17 +1,18 @@
-//! Answers that rest on several processes.
+//! Answers of several processes.
 
-use super::{Fixture, machine, near};
-use crate::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines, of_runs};
+use super::{Fixture, NEWEST, findings, golden, machines};
+use crate::analysis::answer::crossover_answer::{find, headlines, of_runs};
 use crate::analysis::answer::speedup_curve::along;
-use crate::analysis::trust::{self, Grade};
+use crate::analysis::trust;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
+use crate::store::machine::MachineResults;
 use crossover_words::Clock;
 
-/// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
-/// the GPU 16 times faster at 1,536.
-fn confirmation(question: Residency, gpu: &str, percent: [f64; 5]) -> Confirmation {
+/// Processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and the
+/// GPU 16 times faster at 1,536.
+pub(super) fn queued(percent: Vec<f64>) -> Confirmation {
     let process = |percent: f64| {
         let pair = |size: u64| PairedTimes {
             size,
@@ -23,153 +24,104 @@ fn confirmation(question: Residency, gpu: &str, percent: [f64; 5]) -> Confirmati
     };
     Confirmation {
         group: "matmul".into(),
-        question,
-        gpu: gpu.into(),
-        clock: match question {
-            Residency::Queued => Clock::Events,
-            _ => Clock::Wall,
-        },
+        question: Residency::Queued,
+        gpu: "cublas-eager".into(),
+        clock: Clock::Events,
         gpu_machine: None,
         gpu_run: None,
         range: (8, 1536),
-        processes: percent.map(process).into(),
+        processes: percent.into_iter().map(process).collect(),
     }
 }
 
-/// The run's own process sees the crossing at 48.
-fn planted(f: &Fixture) {
-    for n in [8, 48, 96, 192, 1536] {
-        let ns = 1e4 * (f64::from(n) / 48.0);
-        f.row(&format!("matmul/cpu/best/{n}"), Clock::Wall, ns);
-        let eager = format!("matmul/gpu/cublas-eager/{n}");
-        f.row(&eager, Clock::Events, 1e4);
-    }
-}
-
-fn found(f: &Fixture) -> Vec<CrossoverAnswer> {
-    crossover_answer::find(&f.machine(), &[])
-}
-
-fn processes(f: &Fixture) -> usize {
-    found(f)[0].crossing.processes
-}
-
-const AGREE: [f64; 5] = [0.0; 5];
-const APART: [f64; 5] = [-4.0, -2.0, 0.0, 2.0, 4.0];
-
-fn queued(percent: [f64; 5]) -> Confirmation {
-    confirmation(Residency::Queued, "cublas-eager", percent)
+/// The first answer of a machine, and how far it is trusted.
+pub(super) fn words(machine: &MachineResults) -> String {
+    let found = find(machine, &[]);
+    let Some(answer) = headlines(&found).next() else {
+        return "none".into();
+    };
+    let crossing = &answer.crossing;
+    let grade = trust::of(answer, machine, machine, &of_runs(machine)).grade();
+    format!(
+        "{:?} {:.3} in {} to {}, {:.3}× at {}, {} processes, {grade:?}",
+        crossing.answer,
+        crossing.for_good().map_or(0.0, |change| change.size),
+        crossing.range.0,
+        crossing.range.1,
+        crossing.speedup,
+        crossing.largest,
+        crossing.processes,
+    )
 }
 
 #[test]
-fn the_answer_is_that_of_the_processes_and_so_is_its_curve() {
-    let mut f = Fixture::new();
-    planted(&f);
-    assert_eq!(processes(&f), 1);
-    f.confirm(queued(APART));
-    assert_eq!(processes(&f), 5);
-    let machine = f.machine();
-    let confirmed = &found(&f)[0];
-    near(confirmed.crossing.for_good().unwrap().size, 96.0);
-    near(confirmed.crossing.speedup, 16.0);
+fn the_curve_of_an_answer_is_that_of_its_processes() {
+    let machine = Fixture::of(
+        "matmul/cpu/best wall 8:1666.667 48:1e4 96:2e4 192:4e4 1536:32e4
+        matmul/gpu/cublas-eager events 8:1e4 48:1e4 96:1e4 192:1e4 1536:1e4
+        confirm -4 -2 0 2 4",
+    )
+    .machine();
     let group = machine.group("matmul").unwrap();
-    let along = along(confirmed, group, group.on(Device::Gpu).next().unwrap());
+    let of = &find(&machine, &[])[0];
+    let along = along(of, group, group.on(Device::Gpu).next().unwrap());
     let sizes: Vec<f64> = along.iter().map(|at| at.size).collect();
     // Of the run's own sizes those outside what the processes were asked about.
     assert_eq!(sizes, [8.0, 48.0, 80.0, 96.0, 112.0, 128.0, 192.0, 1536.0]);
     let crossing = along[3];
-    near(crossing.ratio, 1.0);
-    assert_eq!(crossing.processes, 5);
+    assert!((crossing.ratio - 1.0).abs() < 1e-9 && crossing.processes == 5);
     assert!((0.8..0.99).contains(&crossing.low) && (1.01..1.25).contains(&crossing.high));
 }
 
+/// The findings of a few groups of a committed record, word by word.
 #[test]
-fn an_answer_is_trusted_by_what_it_rests_on() {
-    let mut f = Fixture::new();
-    planted(&f);
-    let grade = |f: &Fixture| {
-        let (machine, found) = (f.machine(), found(f));
-        let found = headlines(&found).next().unwrap();
-        trust::of(found, &machine, &machine, &of_runs(&machine)).grade()
-    };
-    assert_eq!(grade(&f), Grade::Thin);
-    f.confirm(queued(AGREE));
-    assert_eq!(grade(&f), Grade::Firm);
-}
-
-/// Where the run's own process was unsteady at everything that an answer would rest on, the processes
-/// still have one.
-#[test]
-fn processes_answer_where_the_run_itself_was_unsteady() {
-    let mut f = Fixture::new();
-    planted(&f);
-    for n in [8, 48, 96, 192, 1536] {
-        let id = format!("matmul/cpu/best/{n}");
-        let mut unsteady = f.benchmark(&id, Clock::Wall, 1e4 * (f64::from(n) / 48.0));
-        unsteady.unsteady = Some("two modes".to_owned());
-        f.plant(unsteady);
+fn the_findings_of_a_committed_record_stay() {
+    const GROUPS: [&str; 12] = [
+        "matmul",
+        "nested_sine",
+        "precision",
+        "graph_replay",
+        "host_sync",
+        "memory",
+        "streams",
+        "transfer",
+        "loader",
+        "timing_methods",
+        "cold_start",
+        "warming_up",
+    ];
+    let machine = MachineResults::read_other(&machines().join(NEWEST)).unwrap();
+    let all = findings(&machine);
+    let of_groups = all.iter().filter(|f| GROUPS.contains(&&*f.group));
+    let line = |(id, text): (&String, &String)| format!("{id}: {text}\n");
+    let text: String = of_groups.map(|f| line((&f.id, &f.text))).collect();
+    let wanted = golden("tests/findings.txt", &text);
+    for (line, wanted) in text.lines().zip(wanted.lines()) {
+        assert_eq!(line, wanted);
     }
-    assert!(found(&f).is_empty());
-    f.confirm(queued(AGREE));
-    let [answer] = &found(&f)[..] else {
-        panic!("{:?}", found(&f))
-    };
-    assert!(answer.headline);
-    assert_eq!(answer.crossing.range, (8.0, 1536.0));
-    near(answer.crossing.for_good().unwrap().size, 96.0);
+    assert_eq!(text.len(), wanted.len());
 }
 
-/// The GPU's code can end between two sizes of the CPU's: the processes time both there.
+/// Without the JIT's time the CUBIN stands for compiling.
 #[test]
-fn processes_answer_at_a_size_that_only_the_gpu_was_measured_at() {
-    let mut f = Fixture::new();
-    for n in [8, 48, 96, 192, 1536] {
-        f.row(&format!("matmul/gpu/cublas-eager/{n}"), Clock::Events, 1e4);
-        let on_cpu = if n == 1536 { 3072 } else { n };
-        let ns = 1e4 * f64::from(on_cpu) / 48.0;
-        f.row(&format!("matmul/cpu/best/{on_cpu}"), Clock::Wall, ns);
+fn a_cold_start_without_a_phase_tells_the_rest() {
+    for (phase, texts) in [
+        ("", [true, true, true]),
+        ("ptx-jit", [true, true, false]),
+        ("context", [false, false, false]),
+        ("warm-launch", [false, true, false]),
+    ] {
+        let record = &super::RECORD;
+        let of_others =
+            |id: &str| id.starts_with("cold_start") && !id.contains(&format!("/{phase}/"));
+        let kept = record.benchmarks.iter().filter(|b| of_others(&b.id));
+        let benchmarks = kept.cloned().collect();
+        let machine = MachineResults::of(record.runs.clone(), benchmarks, "here", false);
+        let findings = findings(&machine);
+        let text = |id: &str| findings.iter().find(|f| f.id == id).map(|f| &f.text);
+        let kernel = text("cold_start.kernel");
+        let compares = kernel.is_some_and(|text| text.contains("instead of"));
+        let product = text("cold_start.product").is_some();
+        assert_eq!([kernel.is_some(), product, compares], texts, "{phase}");
     }
-    f.confirm(queued(AGREE));
-    assert_eq!(processes(&f), 5);
-    assert_eq!(found(&f)[0].crossing.largest, 1536.0);
-}
-
-#[test]
-fn an_answer_is_of_the_run_that_was_confirmed() {
-    let mut f = Fixture::new();
-    // A run that confirms its answers may follow one that measured sizes between its own.
-    f.row("matmul/cpu/best/112", Clock::Wall, 2.3e4);
-    f.next_run(10);
-    planted(&f);
-    f.confirm(queued(AGREE));
-    assert_eq!(processes(&f), 5);
-    // A larger size that a later run added is no part of it.
-    f.next_run(20);
-    f.row("matmul/cpu/best/12288", Clock::Wall, 1e6);
-    f.row("matmul/gpu/cublas-eager/12288", Clock::Events, 1e6);
-    assert_eq!(found(&f)[0].crossing.largest, 1536.0);
-    // Results of a later run are not those that were confirmed.
-    f.next_run(30);
-    f.row("matmul/gpu/cublas-eager/1536", Clock::Events, 9e3);
-    assert_eq!(processes(&f), 1);
-}
-
-/// What is unsteady decides nothing, and nothing slower takes its place.
-#[test]
-fn no_answer_and_no_finding_rests_on_an_unsteady_result() {
-    let ids = ["matmul/cpu/best/1536", "matmul/gpu/cublas-eager/192"];
-    let (machine, findings) = machine(|f| {
-        planted(f);
-        for (id, clock) in ids.into_iter().zip([Clock::Wall, Clock::Events]) {
-            let mut unsteady = f.benchmark(id, clock, 1.0);
-            unsteady.unsteady = Some("two modes".to_owned());
-            f.plant(unsteady);
-        }
-    });
-    let found = crossover_answer::find(&machine, &[]);
-    assert_eq!(found[0].crossing.range, (8.0, 192.0));
-    assert!(!findings.is_empty());
-    let rests = |benchmarks: &[String]| benchmarks.iter().any(|id| ids.contains(&&**id));
-    assert!(!findings.iter().any(|finding| rests(&finding.benchmarks)));
-    assert!(!rests(&found[0].benchmarks));
 }

@@ -1,88 +1,127 @@
-//! Answers, limits and findings of planted machines, as plain values.
-//!
-//! A text describes a machine and what follows from it, a line each:
+//! Answers, limits and findings of planted machines. `planted.txt` has a machine per section:
 //!
 //! ```text
-//! run                                      what follows is of another run
+//! # The machine: comments begin a section
+//! run                                      the following is of another run
+//! gpu COMPUTE_CAPABILITY                   another GPU
 //! ceiling NAME VALUE UNIT
 //! curve NAME BYTES:RATE BYTES:RATE
-//! ID CLOCK NS KEY=VALUE KEY=VALUE          a benchmark, with its cost and other figures
-//! ID CLOCK NS KEY=VALUE => WORDS           the same, and its share of a limit; `none` without one
-//! says FINDING: WORDS | WORDS              the finding is there, with these words
-//! omits FINDING: WORDS                     it is there without these
+//! role GROUP/FUNCTION JSON                 of a row that the suite does not have
+//! GROUP/FUNCTION CLOCK SIZE:NS SIZE:NS     benchmarks
+//! ID CLOCK NS KEY=VALUE                    a benchmark with its cost and other figures
+//! ID CLOCK NS KEY=VALUE => WORDS           and its share of a limit; `none` without one
+//! unsteady START                           the benchmarks whose ids begin so are unsteady
+//! confirm PERCENT ..                       processes, see `answers::queued`
+//! answer WORDS                             the first answer is this, see `answers::words`
+//! beyond GROUP/FUNCTION WORDS              its rate is above a limit, or `none`
+//! pays after CALLS                         the first use of the GPU, for the first answer
+//! says FINDING: WORDS | WORDS              the finding has these words
+//! omits FINDING: WORDS                     the finding does not have these words
 //! silent START                             no finding begins so
 //! ```
 
 mod answers;
-mod findings;
-mod limits;
-mod telemetry;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use crate::analysis::answer::crossover_answer;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::limits::Share;
+use crate::analysis::rate::{self, Work};
+use crate::analysis::{limits, reuse, telemetry};
 use crate::model::environment::{Cpu, Environment, GpuInfo};
-use crate::model::group_info::GroupInfo;
 use crate::model::id::Id;
-use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, RunRecord};
+use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 use crate::model::role::Role;
-use crate::model::{LinkBytes, SCHEMA, Sidecar};
+use crate::model::{Energy, LinkBytes, SCHEMA, Sidecar, Telemetry};
+use crate::model::{TelemetryEvent, TelemetryEventKind};
 use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
+use crate::store::machine_record;
+use crate::store::stored_results::StoredResults;
 use crossover_words::Clock;
 
-/// What the groups and rows that tests plant declare.
-#[derive(Deserialize)]
-struct Suite {
-    groups: Vec<GroupInfo>,
-    /// By group, then by function.
-    roles: BTreeMap<String, BTreeMap<String, Role>>,
+/// The newest committed record.
+pub(crate) const NEWEST: &str =
+    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz";
+
+/// The folder of the committed records.
+pub(crate) fn machines() -> PathBuf {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
+    assert!(
+        PathBuf::from(root).is_dir(),
+        "only a checkout has the records"
+    );
+    root.into()
 }
 
+/// The text of a file of this folder; `CROSSOVER_GOLDEN=write` makes `text` that text.
+pub(crate) fn golden(file: &str, text: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/analysis");
+    let path = PathBuf::from(folder).join(file);
+    if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Its groups and the roles of its rows are those of planted results.
+static RECORD: LazyLock<StoredResults> =
+    LazyLock::new(|| machine_record::read(&machines().join(NEWEST)).unwrap());
+
 /// A machine in the making: its runs, the last of which measures, and its results.
-pub(crate) struct Fixture {
+struct Fixture {
     runs: Vec<RunRecord>,
-    benchmarks: RefCell<Vec<Benchmark>>,
-    suite: Suite,
+    benchmarks: Vec<Benchmark>,
+    roles: BTreeMap<String, Role>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let suite: Suite = serde_json::from_str(include_str!("planted.json")).unwrap();
+        let gpu = GpuInfo {
+            compute_capability: (9, 0),
+            multiprocessors: 132,
+            l2_bytes: Some(50_000_000),
+            max_sm_clock_mhz: Some(1980),
+            power_limit_w: Some(700.0),
+            ..GpuInfo::default()
+        };
+        let cpu = Cpu {
+            usable_cores: 16,
+            ..Cpu::default()
+        };
         let run = RunRecord {
             schema: SCHEMA,
             run: "run 0".into(),
             started: "2026-01-02T03:04:00Z".into(),
-            groups: suite.groups.clone(),
+            groups: RECORD.runs[0].groups.clone(),
             environment: Environment {
-                cpu: Cpu {
-                    model: "Example CPU 9000".into(),
-                    usable_cores: 16,
-                    ..Cpu::default()
-                },
-                gpu: Some(GpuInfo {
-                    name: "Example GPU".into(),
-                    compute_capability: (9, 0),
-                    multiprocessors: 132,
-                    l2_bytes: Some(50_000_000),
-                    max_sm_clock_mhz: Some(1980),
-                    power_limit_w: Some(700.0),
-                    ..GpuInfo::default()
-                }),
+                cpu,
+                gpu: Some(gpu),
                 ..Environment::default()
             },
             ..RunRecord::default()
         };
+        let runs = vec![run];
+        let of_row = |b: &Benchmark| Some((b.id.rsplit_once('/')?.0.to_owned(), b.role.clone()));
         Self {
-            runs: vec![run],
-            benchmarks: RefCell::default(),
-            suite,
+            runs,
+            benchmarks: Vec::new(),
+            roles: RECORD.benchmarks.iter().filter_map(of_row).collect(),
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        let mut fixture = Self::new();
+        fixture.lines(text);
+        fixture
+    }
+
+    fn lines(&mut self, text: &str) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.line(line).unwrap_or_else(|| panic!("{line}"));
         }
     }
 
@@ -90,11 +129,12 @@ impl Fixture {
         self.runs.last_mut().unwrap()
     }
 
-    /// What follows is of another run, some seconds later, which has measured nothing yet.
-    pub(crate) fn next_run(&mut self, seconds: u32) {
+    /// A second later, another run, which has measured nothing yet.
+    fn next_run(&mut self) {
+        let second = self.runs.len();
         let run = RunRecord {
-            run: format!("run {seconds}"),
-            started: format!("2026-01-02T03:04:{seconds:02}Z"),
+            run: format!("run {second}"),
+            started: format!("2026-01-02T03:04:{second:02}Z"),
             ceilings: BTreeMap::new(),
             curves: BTreeMap::new(),
             confirmations: Vec::new(),
@@ -103,188 +143,266 @@ impl Fixture {
         self.runs.push(run);
     }
 
-    /// Changes the GPU.
-    pub(crate) fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
-        change(self.run().environment.gpu.as_mut().unwrap());
-    }
-
-    /// A result of the last run, with the role of the row of this name in the suite.
-    pub(crate) fn benchmark(&self, id: &str, clock: Clock, ns: f64) -> Benchmark {
+    /// A result of the last run, in place of one of the same id.
+    fn plant(&mut self, id: &str, clock: Clock, ns: f64) -> &mut Benchmark {
         let mut sidecar = Sidecar::of(id, clock);
-        sidecar.run = self.runs.last().unwrap().run.clone();
-        let parsed: Id = id.parse().unwrap();
-        let rows = self.suite.roles.get(&parsed.group);
-        if let Some(role) = rows.and_then(|rows| rows.get(&parsed.function)) {
-            sidecar.role = role.clone();
-        }
+        sidecar.run = self.run().run.clone();
+        let row = self.roles.get(id.rsplit_once('/').unwrap().0);
+        sidecar.role = row.unwrap_or(&sidecar.role).clone();
         let sampled = Sampled {
             ns: vec![ns],
             clock: Some(clock),
             sidecar: Some(sidecar),
         };
-        let mut benchmark = Benchmark::of(id, Default::default(), &sampled).unwrap();
+        let mut benchmark = Benchmark::of(id, PathBuf::new(), &sampled).unwrap();
         benchmark.interval_ns = Some((0.996 * ns, 1.004 * ns));
-        benchmark
-    }
-
-    /// Replaces a result of the same id.
-    pub(crate) fn plant(&self, benchmark: Benchmark) {
-        let mut benchmarks = self.benchmarks.borrow_mut();
-        benchmarks.retain(|b| b.id != benchmark.id);
-        benchmarks.push(benchmark);
-    }
-
-    /// A result of which only its time matters.
-    pub(crate) fn row(&self, id: &str, clock: Clock, median_ns: f64) {
-        self.plant(self.benchmark(id, clock, median_ns));
-    }
-
-    /// What a text plants.
-    fn lines(&mut self, text: &str) {
-        lines(text).for_each(|line| self.line(line));
+        self.benchmarks.retain(|b| b.id != id);
+        self.benchmarks.push(benchmark);
+        self.benchmarks.last_mut().unwrap()
     }
 
     /// What one line of a text plants.
-    fn line(&mut self, line: &str) {
-        let planted = line.split(" => ").next().unwrap();
+    fn line(&mut self, line: &str) -> Option<()> {
+        let planted = line.split(" => ").next()?;
         let words: Vec<&str> = planted.split_whitespace().collect();
-        let number = |text: &str| {
-            text.parse::<f64>()
-                .unwrap_or_else(|_| panic!("{line}: {text}"))
+        let number = |text: &str| text.parse::<f64>().ok();
+        let pair = |text: &str| {
+            let (a, b) = text.split_once(':')?;
+            Some((a.to_owned(), number(b)?))
         };
         match words[..] {
-            ["says" | "omits" | "silent", ..] => {}
-            ["run"] => self.next_run(self.runs.len() as u32),
+            [
+                "says" | "omits" | "silent" | "answer" | "beyond" | "pays",
+                ..,
+            ] => {}
+            ["run"] => self.next_run(),
+            ["gpu", capability] => {
+                let (major, minor) = capability.split_once('.')?;
+                let gpu = self.run().environment.gpu.as_mut()?;
+                gpu.compute_capability = (major.parse().ok()?, minor.parse().ok()?);
+            }
             ["ceiling", name, value, unit] => {
                 let ceiling = Ceiling {
-                    value: number(value),
+                    value: number(value)?,
                     unit: unit.into(),
                     method: String::new(),
                 };
                 self.run().ceilings.insert(name.into(), ceiling);
             }
             ["curve", name, ref points @ ..] => {
-                let points = points.iter().map(|point| {
-                    let (bytes, rate) = point.split_once(':').unwrap();
-                    let (bytes, rate) = (number(bytes) as u64, number(rate));
-                    BandwidthPoint { bytes, rate }
-                });
+                let point = |point| {
+                    let (bytes, rate) = pair(point)?;
+                    let bytes = bytes.parse().ok()?;
+                    Some(BandwidthPoint { bytes, rate })
+                };
                 let curve = BandwidthCurve {
-                    points: points.collect(),
+                    points: points.iter().filter_map(|p| point(p)).collect(),
                     method: String::new(),
                 };
                 self.run().curves.insert(name.into(), curve);
             }
-            [id, clock, ns, ref figures @ ..] => {
-                let mut planted = self.benchmark(id, clock.parse().unwrap(), number(ns));
-                for figure in figures {
-                    let (key, value) = figure.split_once('=').unwrap();
-                    let value = number(value);
-                    let cost = &mut planted.cost;
-                    let link = || cost.link_bytes.unwrap_or_default();
-                    match key {
-                        "flop" => cost.flop = Some(value),
-                        "bytes" => cost.bytes = Some(value),
-                        "written" => cost.written = Some(value),
-                        "launches" => cost.launches = Some(value as u32),
-                        "up" => cost.link_bytes = Some(LinkBytes::new(value, link().to_host)),
-                        "down" => cost.link_bytes = Some(LinkBytes::new(link().to_device, value)),
-                        key => drop(planted.extra.insert(key.to_owned(), value)),
-                    }
-                }
-                self.plant(planted);
+            ["role", row, ..] => {
+                let role = line.split_once('{')?.1;
+                let role = serde_json::from_str(&format!("{{{role}")).ok()?;
+                self.roles.insert(row.into(), role);
             }
-            _ => panic!("{line}"),
+            ["unsteady", start] => {
+                let all = self.benchmarks.iter_mut();
+                all.filter(|b| b.id.starts_with(start))
+                    .for_each(|b| b.unsteady = Some("two modes".into()));
+            }
+            ["confirm", ref percent @ ..] => {
+                let percent = percent.iter().filter_map(|text| number(text)).collect();
+                self.run().confirmations.push(answers::queued(percent));
+            }
+            [row, clock, ref points @ ..] if points[0].contains(':') => {
+                for point in points {
+                    let (size, ns) = pair(point)?;
+                    self.plant(&format!("{row}/{size}"), clock.parse().ok()?, ns);
+                }
+            }
+            [id, clock, ns, ref figures @ ..] => {
+                let benchmark = self.plant(id, clock.parse().ok()?, number(ns)?);
+                for figure in figures {
+                    let (key, value) = figure.split_once('=')?;
+                    add(benchmark, key, number(value)?);
+                }
+            }
+            _ => return None,
         }
-    }
-
-    /// Processes of the last run measured this.
-    pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
-        self.run().confirmations.push(confirmation);
+        Some(())
     }
 
     /// The machine as it is so far.
-    pub(crate) fn machine(&self) -> MachineResults {
-        let benchmarks = self.benchmarks.borrow().clone();
-        MachineResults::of(self.runs.clone(), benchmarks, "here", false)
+    fn machine(&self) -> MachineResults {
+        MachineResults::of(self.runs.clone(), self.benchmarks.clone(), "here", false)
     }
 }
 
-/// A machine and its findings.
-pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<Finding>) {
-    let mut f = Fixture::new();
-    plant(&mut f);
-    let machine = f.machine();
-    let found = crossover_answer::find(&machine, &[]);
-    let findings = super::findings::find(&Context {
+/// Adds a figure to a planted benchmark.
+fn add(benchmark: &mut Benchmark, key: &str, value: f64) {
+    let cost = &mut benchmark.cost;
+    let link = cost.link_bytes.unwrap_or_default();
+    let seen = benchmark.telemetry.get_or_insert_default();
+    match key {
+        "flop" => cost.flop = Some(value),
+        "bytes" => cost.bytes = Some(value),
+        "written" => cost.written = Some(value),
+        "launches" => cost.launches = Some(value as u32),
+        "up" => cost.link_bytes = Some(LinkBytes::new(value, link.to_host)),
+        "down" => cost.link_bytes = Some(LinkBytes::new(link.to_device, value)),
+        "idle" | "busy" => {
+            seen.sm_clock_mhz.push(Some(value as u32));
+            let percent = if key == "idle" { 0 } else { 90 };
+            seen.utilisation_percent.push(Some(percent));
+        }
+        "capped" => {
+            seen.sm_clock_mhz = vec![Some(value as u32)];
+            seen.events = vec![TelemetryEvent {
+                time_ms: 200,
+                kind: TelemetryEventKind::ThrottlingSetIn,
+                detail: "power cap".into(),
+            }];
+        }
+        // In half a second.
+        "iterations" => {
+            seen.energy = Some(Energy {
+                joules: 0.0,
+                seconds: 0.5,
+                iterations: value as u64,
+            });
+        }
+        // Of each iteration.
+        "joules" => {
+            let energy = seen.energy.as_mut().unwrap();
+            energy.joules = value * energy.iterations as f64;
+        }
+        key => drop(benchmark.extra.insert(key.to_owned(), value)),
+    }
+}
+
+/// The findings of a machine.
+pub(crate) fn findings(machine: &MachineResults) -> Vec<Finding> {
+    let found = crossover_answer::find(machine, &[]);
+    super::findings::find(&Context {
         machine: &machine.steady(),
         found: &found,
-    });
-    (machine, findings)
+    })
 }
 
-/// Plants what the text describes, and checks what it expects.
-#[track_caller]
-pub(crate) fn check(text: &str) {
-    check_with(|_| {}, text);
+/// The words of the limit that a benchmark reaches.
+fn share(machine: &MachineResults, id: &str) -> Option<String> {
+    let of: Id = id.parse().unwrap();
+    let series = machine.group(&of.group).unwrap().find(&of.function)?;
+    let share = limits::with_launches(series, series.at(of.size)?, machine)?;
+    Some(share.words())
 }
 
-/// The same of a machine on which more is planted.
-#[track_caller]
-pub(crate) fn check_with(plant: impl FnOnce(&mut Fixture), text: &str) {
-    let (machine, findings) = machine(|f| {
-        plant(f);
-        f.lines(text);
-    });
+/// What says that a row is above a limit.
+fn beyond(machine: &MachineResults, row: &str) -> Option<String> {
+    let (group, function) = row.split_once('/').unwrap();
+    let series = machine.group(group).unwrap().find(function).unwrap();
+    let exceeded = || limits::exceeded(series, &machine.limits);
+    limits::impossible(series, &machine.limits).or_else(|| Some(exceeded()?.words()))
+}
+
+/// Plants a section, and checks what it expects.
+fn check(text: &str) {
+    let machine = Fixture::of(text).machine();
+    let findings = findings(&machine);
+    if machine.confirmations().next().is_none() {
+        let of_findings = findings.iter().flat_map(|f| &f.benchmarks);
+        let steady = machine.steady();
+        let is_steady = |id: &String| steady.benchmarks().any(|b| b.id == *id);
+        assert!(of_findings.into_iter().all(is_steady));
+    }
     let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
-    let text_of = |id: &str| {
-        let finding = findings.iter().find(|f| f.id == id);
-        let finding = finding.unwrap_or_else(|| panic!("no {id} among {ids:?}"));
-        assert!(!finding.benchmarks.is_empty());
-        finding.text.as_str()
-    };
-    for line in lines(text) {
+    for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "says" | "omits" => {
                 let (id, words) = rest.split_once(": ").unwrap();
-                let text = text_of(id);
+                let finding = findings.iter().find(|f| f.id == id);
+                let finding = finding.unwrap_or_else(|| panic!("no {id} among {ids:?}"));
+                assert!(!finding.benchmarks.is_empty());
                 for words in words.split(" | ") {
-                    assert_eq!(text.contains(words), word == "says", "{words:?} in: {text}");
+                    let has = finding.text.contains(words);
+                    assert_eq!(has, word == "says", "{words:?} in: {}", finding.text);
                 }
             }
-            "silent" => assert!(
-                !ids.iter().any(|id| id.starts_with(rest)),
-                "{rest}: {ids:?}"
-            ),
+            "silent" => assert!(!ids.iter().any(|id| id.starts_with(rest)), "{ids:?}"),
+            "answer" => assert_eq!(answers::words(&machine), rest),
+            "beyond" => {
+                let (row, words) = rest.split_once(' ').unwrap();
+                let said = beyond(&machine, row).unwrap_or("none".into());
+                assert!(said.starts_with(words), "{row}: {said}");
+            }
+            "pays" => {
+                let reuse = reuse::find(&machine, &crossover_answer::find(&machine, &[]));
+                let calls = reuse[0].rows[0].calls.unwrap();
+                assert_eq!(format!("after {calls:.3}"), rest);
+            }
             id => {
                 if let Some((_, words)) = rest.split_once("=> ") {
-                    let share = share(&machine, id).map(|share| share.words());
-                    assert_eq!(share.as_deref().unwrap_or("none"), words, "{id}");
+                    assert_eq!(share(&machine, id).as_deref().unwrap_or("none"), words);
                 }
             }
         }
     }
 }
 
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty())
+#[test]
+fn planted_machines_have_what_is_written_beside_them() {
+    let sections = include_str!("planted.txt").split("\n\n");
+    for section in sections {
+        let (titles, text): (Vec<&str>, Vec<&str>) =
+            section.lines().partition(|line| line.starts_with("# "));
+        let checked = std::panic::catch_unwind(|| check(&text.join("\n")));
+        checked.unwrap_or_else(|_| panic!("in the section {titles:#?}"));
+    }
 }
 
-/// The share of its limit that a benchmark reaches.
-pub(crate) fn share(machine: &MachineResults, id: &str) -> Option<Share> {
-    let benchmark = machine.benchmarks().find(|b| b.id == id).unwrap();
-    let group = machine.group(&benchmark.group).unwrap();
-    let mut series = group.series.iter();
-    let series = series
-        .find(|s| s.points.iter().any(|b| b.id == id))
-        .unwrap();
-    crate::analysis::limits::share(series, benchmark, machine)
+/// Of the runs one met a slower hour, and the last measured no limits, as one that takes turns.
+#[test]
+fn the_newest_limits_of_each_device_are_shown() {
+    let limits = Fixture::of(
+        "ceiling gpu_copy 4e12 B/s
+        ceiling cpu_fma_all 1e12 FLOP/s
+        ceiling cpu_memory 1e11 B/s
+        run
+        ceiling cpu_fma_all 0.25e12 FLOP/s
+        curve cpu_read 1048576:1e12
+        run",
+    )
+    .machine()
+    .limits;
+    let ceilings = ["gpu_copy", "cpu_fma_all", "cpu_memory"].map(|name| limits.ceiling(name));
+    assert_eq!(ceilings, [Some(4e12), Some(0.25e12), None]);
+    assert_eq!(limits.curves["cpu_read"].points.len(), 1);
 }
 
-pub(crate) fn near(value: f64, planted: f64) {
-    assert!(
-        (value / planted - 1.0).abs() < 1e-9,
-        "{value} is not {planted}"
-    );
+#[test]
+fn throttling_that_no_driver_reports_is_unknown() {
+    let mut fixture = Fixture::new();
+    let benchmark = fixture.plant("matmul/gpu/cublas/8192", Clock::EventsGated, 5e6);
+    for (throttling_unknown, known) in [(false, Some(false)), (true, None)] {
+        benchmark.telemetry = Some(Telemetry {
+            throttling_unknown,
+            ..Telemetry::default()
+        });
+        assert_eq!(telemetry::throttled(benchmark), known);
+    }
+}
+
+#[test]
+fn a_group_has_the_rate_that_all_its_curves_have() {
+    for (gpu_flop, wanted) in [("", Work::Bytes), ("flop=80e3", Work::Flop)] {
+        let text = format!(
+            "nested_sine/cpu/simd/1000 wall 1e3 bytes=8e3 flop=80e3
+            nested_sine/gpu/fused/1000 wall 1e3 bytes=8e3 {gpu_flop}"
+        );
+        let machine = Fixture::of(&text).machine();
+        let work = rate::work(&[machine.group("nested_sine").unwrap()]);
+        assert_eq!(work, Some(wanted));
+    }
 }

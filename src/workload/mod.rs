@@ -1,10 +1,8 @@
-//! What is measured: the traits of an operation and its implementations, and one module per
-//! operation of the suite, with its inputs, its CPU and GPU implementations, its float64 reference
-//! and tolerance, and its cost.
+//! The traits of an operation and its implementations, and one module per operation of the suite: its
+//! inputs, its CPU and GPU implementations, its float64 reference and tolerance, and its cost.
 //!
 //! An operation is a [`Workload`], an implementation a [`Routine`]. [`simple`] makes routines of
-//! closures. `prepare` holds what all operations share, `lessons` those that show what one technique
-//! is worth.
+//! closures. `prepare` is shared by all operations; `lessons` has those about one technique each.
 
 pub mod fft;
 mod lessons;

@@ -1,5 +1,5 @@
-//! The number formats of operations, which a device's memory can hold, and what else says in which of
-//! them an operation computes.
+//! The number formats of operations as values in device memory, with their names in choices and their
+//! costs.
 
 pub use crossover_arithmetic::{DoubleDouble, Wide};
 
@@ -11,7 +11,7 @@ pub trait Number: Value + crossover_arithmetic::Number {}
 
 impl<T: Value + crossover_arithmetic::Number> Number for T {}
 
-/// What the names of choices say of the format.
+/// The format's words in the names of choices.
 pub(crate) fn in_format<T: Number>() -> &'static str {
     match size_of::<T>() {
         4 => "",
@@ -19,7 +19,7 @@ pub(crate) fn in_format<T: Number>() -> &'static str {
     }
 }
 
-/// The cost of the same in f64: twice the bytes.
+/// The same cost in f64: twice the bytes.
 pub(crate) fn in_f64(cost: Cost) -> Cost {
     let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
     Cost {

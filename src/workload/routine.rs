@@ -7,37 +7,37 @@ use crate::model::Verified;
 use crate::timing::DeviceMemory;
 use crate::workload::number::Number;
 
-/// What the code of an operation may fail with: a CUDA error, an allocation, a missing library. Its
-/// text should name the call and the remedy. An [`Absence`](crate::device::Absence) makes a skip of
-/// the benchmark, any other error a failure.
+/// The error of an operation's code: a CUDA error, an allocation, a missing library. Its text should
+/// name the call and the remedy. An [`Absence`](crate::device::Absence) skips the benchmark, any other
+/// error fails it.
 pub type RoutineError = crate::timing::BoxError;
 
-/// A routine that is set up, or why there is none.
+/// A prepared routine, or the reason why there is none.
 pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;
 
-/// That something was prepared, or why not.
+/// The result of a preparation.
 pub(crate) type Done = Result<(), RoutineError>;
 
-/// Routines that do the same in different ways, each with its name.
+/// Routines that compute the same in different ways, each with its name.
 pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
 /// An operation at one size: the inputs that all its implementations share.
 pub trait Workload: Sized + 'static {
     /// Makes the inputs of a size, with a fixed seed, so that every run computes the same.
     fn new(size: u64) -> Self;
-    /// Host memory that the inputs and one implementation take at a size, in bytes. Where there is
-    /// less, the size is skipped.
+    /// Host memory that the inputs and one implementation take at a size, in bytes. The size is skipped
+    /// if there is less.
     fn host_bytes(size: u64) -> u64;
     /// Device memory that the inputs and one implementation take at a size, in bytes.
     fn device_bytes(size: u64) -> u64;
-    /// The kernel sources of its GPU implementations. The tests compile them for every architecture
-    /// from their oldest on.
+    /// The kernel sources of its GPU implementations. Tests compile them for every architecture from
+    /// the oldest supported on.
     fn kernels() -> &'static [&'static Source] {
         &[]
     }
-    /// Inputs that an implementation is likely to get wrong and that users hardly have. Every
-    /// implementation is verified on them in a run of its own; they are never timed. `None` where
-    /// the timed inputs suffice.
+    /// Inputs that an implementation is likely to get wrong and that users rarely have. Every
+    /// implementation is verified on them in a run of its own; they are never timed. `None` if the
+    /// timed inputs suffice.
     fn edge_cases() -> Option<Self> {
         None
     }
@@ -48,16 +48,16 @@ pub trait Workload: Sized + 'static {
 
 /// One implementation at one size, set up and ready to be verified and timed.
 ///
-/// The suite calls [`restore`](Routine::restore), [`poison`](Routine::poison),
-/// [`run`](Routine::run) and [`check`](Routine::check) in this order before the first sample and
-/// again after the last, so what is verified is the very routine that is timed. Of the processes
-/// that `crossover ab` starts of one executable only the first verifies: in the others the suite
-/// restores, poisons and runs once before the first sample, and never checks.
+/// The suite calls [`restore`](Routine::restore), [`poison`](Routine::poison), [`run`](Routine::run)
+/// and [`check`](Routine::check) in this order before the first sample and again after the last, so the
+/// verified routine is the one that is timed. Of the processes that `crossover ab` starts of one
+/// executable, only the first verifies; in the others the suite restores, poisons and runs once before
+/// the first sample.
 ///
-/// Most routines read a fixed source and write elsewhere: running them twice gives the same
-/// output. One that changes its own state, as a training step does its parameters, says how to
-/// [`restore`](Routine::restore) it. The suite does so before each sample, outside the timed
-/// window; the iterations of a sample go on from where the one before them ended.
+/// Most routines read a fixed source and write elsewhere: running them twice gives the same output. A
+/// routine that changes its own state, such as a training step its parameters, implements
+/// [`restore`](Routine::restore). The suite calls it before each sample, outside the timed window; each
+/// iteration of a sample continues from the previous one.
 pub trait Routine {
     /// Overwrites the output with NaN (or another value that the result cannot have), so that an
     /// element that is never written shows.
@@ -66,10 +66,9 @@ pub trait Routine {
     /// As [`run`](Routine::run).
     fn poison(&mut self) -> Result<(), RoutineError>;
 
-    /// Puts back the state that [`run`](Routine::run) changes, so that the next run is the one
-    /// that [`check`](Routine::check) knows the result of. A GPU routine enqueues this on the
-    /// clock's stream, behind the runs before it. The default is for routines without such a
-    /// state.
+    /// Restores the state that [`run`](Routine::run) changes, so that [`check`](Routine::check) knows
+    /// the result of the next run. A GPU routine enqueues this on the clock's stream, behind earlier
+    /// runs. The default is for routines without such a state.
     ///
     /// # Errors
     /// As [`run`](Routine::run).
@@ -88,14 +87,14 @@ pub trait Routine {
     /// Makes each [`run`](Routine::run) wait until the GPU's stream is idle.
     ///
     /// # Errors
-    /// The default: a routine of one's own has to wait itself.
+    /// The default: such a routine has to wait itself.
     fn wait_for_each(&mut self) -> Result<(), RoutineError> {
         Err("the routine cannot be made to wait: implement Routine::wait_for_each".into())
     }
 
-    /// Waits until the threads that this routine keeps awake between two runs are asleep, so that
-    /// none spins beside what is timed next. The suite calls this where something else is timed
-    /// while the routine exists. The default is for routines without such threads.
+    /// Waits until the threads that this routine keeps awake between two runs are asleep, so that none
+    /// spins beside the next benchmark. The suite calls this if something else is timed while the
+    /// routine exists. The default is for routines without such threads.
     fn park(&mut self) {}
 
     /// Compares the output with the float64 reference. Called when the device is idle.
@@ -104,20 +103,20 @@ pub trait Routine {
     /// An output that cannot be read. A wrong one is no error: [`Verified::passed`] says so.
     fn check(&mut self) -> Result<Verified, RoutineError>;
 
-    /// Times `iterations` by itself and returns their total time in nanoseconds: for what happens
-    /// only once in a process and is measured in child processes. `None`, the default, leaves the
-    /// timing to the clock.
+    /// Times `iterations` itself and returns their total time in nanoseconds: for events that happen
+    /// once per process and are measured in child processes. `None`, the default, leaves the timing to
+    /// the clock.
     fn time(&mut self, _iterations: u64) -> Option<Result<f64, RoutineError>> {
         None
     }
 
-    /// Device memory that [`run`](Routine::run) reads and leaves as it is. The suite looks whether it
-    /// is the same after the samples.
+    /// Device memory that [`run`](Routine::run) reads and does not change. The suite checks after the
+    /// samples that it is the same.
     fn inputs(&self) -> Vec<DeviceMemory> {
         Vec::new()
     }
 
-    /// Device memory that [`run`](Routine::run) writes. The suite looks whether it still changes when
+    /// Device memory that [`run`](Routine::run) writes. The suite checks that it no longer changes when
     /// the clock has stopped.
     fn outputs(&self) -> Vec<DeviceMemory> {
         Vec::new()
@@ -129,7 +128,7 @@ pub trait Routine {
         1
     }
 
-    /// Figures beside the time, measured outside the samples and stored with the result
+    /// Figures besides the time, measured outside the samples and stored with the result
     /// ([`Sidecar::extra`](crate::model::record::Sidecar::extra) lists the keys). Called once, after
     /// the last check.
     ///
@@ -150,7 +149,7 @@ pub fn visit_f32(values: &[f32], visit: &mut dyn FnMut(&[u8])) {
     visit_numbers(values, visit);
 }
 
-/// The same of either format.
+/// As [`visit_f32`], for either format.
 pub(crate) fn visit_numbers<T: Number>(values: &[T], visit: &mut dyn FnMut(&[u8])) {
     let mut bytes = Vec::new();
     for values in values.chunks(1 << 14) {

@@ -1,4 +1,4 @@
-//! The other end of [`child_process`](crate::workload::prepare::child_process): what the child does.
+//! The child's side of [`child_process`](crate::workload::prepare::child_process).
 
 use std::process::ExitCode;
 
@@ -6,10 +6,9 @@ use crate::child;
 use crate::workload::lessons::{cold_start, warming_up};
 use crate::workload::prepare::{Order, Task};
 
-/// In a process that was started to measure the start of a process, measures it, prints the result
-/// and returns the exit code; `None` in any other. [`bench`](crate::suite::bench) calls this
-/// itself; another executable that runs groups calls it first in `main`, since what it measures
-/// must be the first of its kind.
+/// In a child process of the suite, makes the measurement, prints the result and returns the exit code;
+/// `None` in any other process. [`bench`](crate::suite::bench) calls this. Another executable that runs
+/// groups calls it first in `main`, because the measured events must be the first of their kind.
 pub fn run_child() -> Option<ExitCode> {
     child::answer(|Order { device, task }, say| {
         let report = match task {

@@ -25,7 +25,7 @@ pub fn compare(
         .zip(reference)
         .map(|(y, r)| (f64::from(*y) - r).abs() / r.abs().max(floor))
         .collect::<Vec<_>>();
-    // A reference that is too short, like a NaN, says nothing about the rest.
+    // If the reference is too short or a value is NaN, the largest error is unknown.
     if errors.len() != output.len() || errors.iter().any(|e| e.is_nan()) {
         errors.push(f64::INFINITY);
     }
@@ -54,10 +54,10 @@ pub fn on_cpu(
     })
 }
 
-/// A GPU routine on `inputs`, which are uploaded once, or, given a kind of host memory, in each run:
-/// that then copies the inputs to the device, launches, copies the output to the host and waits (time
+/// A GPU routine on `inputs`. They are uploaded once, or, with a kind of host memory, in each run,
+/// which then copies the inputs to the device, launches, copies the output to the host and waits (time
 /// it on the wall clock, and declare where the data are with
-/// [`Implementation::data`](crate::suite::Implementation::data)). `launch` is given the inputs' device
+/// [`Implementation::data`](crate::suite::Implementation::data)). `launch` gets the inputs' device
 /// addresses and that of `len` values of output, and prepares the kernel. `check` compares the output
 /// with the reference. For several kernels, or other memory, see [`Prepared`].
 ///
@@ -89,10 +89,10 @@ pub unsafe fn on_gpu(
     Ok(Box::new(work))
 }
 
-/// A routine on the CPU: `compute` writes the output, by the threads.
+/// A routine on the CPU: `compute` writes the output, using the threads.
 pub(crate) struct OnCpu<F, C, T = f32> {
     pub(crate) output: Vec<T>,
-    /// What the output holds before a run whose result is compared.
+    /// The value of the output before a checked run.
     pub(crate) poison: T,
     pub(crate) threads: Threads,
     pub(crate) compute: F,

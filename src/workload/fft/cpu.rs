@@ -12,7 +12,7 @@ use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
-/// One signal after the other on one thread.
+/// One signal after the other, on one thread.
 pub fn one_thread(problem: &Rc<Fft>) -> Made {
     Ok(routine(problem, Threads::One, 1))
 }
@@ -22,15 +22,14 @@ pub fn rayon(problem: &Rc<Fft>) -> Made {
     Ok(routine(problem, Threads::Rayon, BATCH))
 }
 
-/// By as many tasks as a short calibration finds the fastest, on threads that spin for a moment before
-/// they sleep.
+/// Calibrates the number of tasks. The threads spin for a moment before they sleep.
 pub fn best(problem: &Rc<Fft>) -> Made {
     let (n, threads) = (problem.n, Threads::all());
     let count = threads.count();
     let choice = format!("{BATCH} transforms of {n} on the CPU, {count} threads at most");
     let mut tasks = vec![1, count.min(BATCH), (4 * count).min(BATCH)];
     tasks.dedup();
-    // Made where something is to be calibrated: it is as much memory as the routine's own.
+    // Allocated only for a calibration, because it doubles the routine's memory.
     let mut trial = None;
     let tasks = choose::on_cpu(&threads, &choice, &tasks, |tasks, times| {
         let (plan, y) = trial.get_or_insert_with(|| {
@@ -44,7 +43,7 @@ pub fn best(problem: &Rc<Fft>) -> Made {
     Ok(routine(problem, threads, tasks))
 }
 
-/// What the inverse makes of spectra of N values each.
+/// The inverse transforms of spectra of N values each.
 pub(super) fn inverse(n: usize, spectra: &[f32]) -> Vec<f32> {
     let mut back = vec![f32::NAN; spectra.len()];
     let mut plan = Plan::new(n, FftDirection::Inverse, BATCH);
@@ -53,7 +52,7 @@ pub(super) fn inverse(n: usize, spectra: &[f32]) -> Vec<f32> {
     back
 }
 
-/// The factor of the inverse, which libraries leave out.
+/// Multiplies by 1/N, which libraries leave out of the inverse.
 pub(super) fn scale(n: usize, back: &mut [f32]) {
     back.par_iter_mut().for_each(|x| *x /= n as f32);
 }
@@ -72,7 +71,7 @@ impl Plan {
         Self { fft, scratch }
     }
 
-    /// All signals, shared out among so many tasks.
+    /// Transforms all signals, divided into so many tasks.
     fn transform(&mut self, threads: &Threads, tasks: usize, x: &[f32], y: &mut [f32]) {
         let signals = BATCH.div_ceil(tasks) * self.fft.len();
         let (x, y) = (

@@ -24,12 +24,12 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(&problem.x)?;
     let y = work.output::<f32>(problem.x.len())?;
-    // The check writes it, and not an iteration.
+    // Only the check writes this, not an iteration.
     let back = work.alloc::<f32>(problem.x.len())?;
     work.poison(move |memory| Ok(memory.fill(back, 0xFF)?));
     let plan = Plan::new(gpu, problem.n, BATCH)?;
     let forward = plan.clone();
-    // SAFETY: signals and spectra are as long, and live in the routine.
+    // SAFETY: signals and spectra have the plan's length, and live in the routine.
     let call = move || unsafe { forward.enqueue(Direction::Forward, x.address, y.address) };
     work.steps.counted_call(move |_| call())?;
     let problem = problem.clone();
@@ -73,14 +73,14 @@ unsafe impl EndToEnd for Fft {
         Ok(Fft::check(self, result, &inverse(self.n, result)))
     }
 
-    /// The library passes over the data several times, each time over the link.
+    /// No: the library would cross the link in each of its passes over the data.
     fn works_in_place(&self) -> bool {
         false
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
         let (plan, x, y) = (Plan::new(gpu, self.n, BATCH)?, at[0], at[1]);
-        // SAFETY: both are as long as all signals, and live in the routine.
+        // SAFETY: both have room for all signals, and live in the routine.
         steps.call(move |_| unsafe { plan.enqueue(Direction::Forward, x, y) });
         Ok(())
     }
@@ -95,7 +95,7 @@ unsafe impl EndToEnd for Fft {
             let plan = plan.clone();
             Stage {
                 uploads: vec![x],
-                // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
+                // SAFETY: the piece lies within both, as whoever runs the stages guarantees.
                 compute: Some(Box::new(move |_| unsafe {
                     plan.enqueue(Direction::Forward, x.device, y.device)
                 })),
@@ -112,15 +112,15 @@ const NO_CUFFT: Absence = Absence::NoLibrary {
     remedy: "install the CUDA toolkit's cuFFT (libcufft) to run its transforms",
 };
 
-/// From a signal to its spectrum or back, where the factor 1/N is left out.
+/// Direction of a transform. The inverse lacks the factor 1/N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward = -1,
     Inverse = 1,
 }
 
-/// Complex transforms of one length, one signal behind the other, on the GPU's stream. The library
-/// keeps memory for it on the device.
+/// A plan for complex transforms of one length, whose signals lie one after the other, on the GPU's
+/// stream. The library allocates device memory for it.
 pub(super) struct Plan {
     handle: sys::cufftHandle,
 }

@@ -1,4 +1,4 @@
-//! The signals, the cost of transforming them, and how far a spectrum may be from float64.
+//! The signals, the cost of transforming them, and the accepted error of a spectrum.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ pub struct Fft {
     expected: OnceLock<Vec<Vec<Complex<f64>>>>,
 }
 
-/// Pairs as complex numbers.
+/// Interleaved real and imaginary parts as complex numbers.
 pub(super) fn complex(pairs: &[f32]) -> &[Complex<f32>] {
     // SAFETY: a complex number is its two parts, in this order and without gaps.
     unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() / 2) }
@@ -56,15 +56,15 @@ impl Fft {
         })
     }
 
-    /// Compares spectra with float64, and `back`, which the inverse has made of them, with the signals:
-    /// every value of them all. The inverse divides by N.
+    /// Compares every value of the spectra with float64, and of `back`, their inverse transforms, with
+    /// the signals. The inverse divides by N.
     ///
-    /// The error is the largest of any value, relative to the root mean square of what it should be.
+    /// The error is the largest of any value, relative to the root mean square of the expected values.
     /// Roundings are independent, and each of the log2 N steps adds some 0.6 u to the root mean square
     /// of the error, u = 2^-24 (J. C. Schatzman, SIAM J. Sci. Comput. 17, 1996). The largest of 2^26
-    /// values is some 6 times that. A length that is no power of two is a convolution: three
-    /// transforms of up to four times the length. Twice as much is accepted; the inverse has the steps
-    /// of both.
+    /// values is some 6 times that. A length that is no power of two is a convolution: three transforms
+    /// of up to four times the length. Twice the sum is accepted; the inverse has the steps of both
+    /// transforms.
     pub(super) fn check(&self, spectra: &[f32], back: &[f32]) -> Verified {
         let squares = self
             .x

@@ -1,5 +1,5 @@
-//! What the first call pays and a warm one does not, each phase measured in child processes, with
-//! the driver's JIT cache off.
+//! The costs of the first call of a process, each phase measured in child processes with the driver's
+//! JIT cache off, beside the same phase when it is warm.
 //!
 //! The clock is the host's; the device is synchronised at the end of each phase.
 
@@ -48,7 +48,7 @@ impl Workload for ColdStart {
     }
 }
 
-/// The cost of a phase: it has none but time.
+/// The cost of a phase: only time is measured.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
 }
@@ -78,7 +78,7 @@ fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
     }
 }
 
-/// One phase of the measured processes, whose times it returns as its own.
+/// One phase. Its samples are the times that the child processes measured.
 ///
 /// # Errors
 /// The [`Absence`] of the library that the phase needs.

@@ -4,9 +4,9 @@
 //! Link k computes y = f_k y + t_k. The factors and terms differ, so that a link left out or
 //! out of order gives another result.
 //!
-//! There are two kernels: that of a link, which takes its factor and term as arguments, and all
-//! links in one, whose text is written at run time with the factors and terms in it. The second
-//! is what a compiler of tensor expressions does with such a chain.
+//! There are two kernels: one for a link, which takes its factor and term as arguments, and one for all
+//! links, whose source is generated at run time with the factors and terms as literals, as a compiler
+//! of tensor expressions does.
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -72,7 +72,7 @@ static FUSED: LazyLock<Source> = LazyLock::new(|| Source {
     ..CHAIN
 });
 
-/// Both.
+/// The sources of both kernels.
 fn all() -> &'static [&'static Source] {
     static ALL: LazyLock<[&'static Source; 2]> = LazyLock::new(|| [&CHAIN, &FUSED]);
     &*ALL
@@ -145,7 +145,7 @@ impl Chain {
         }
     }
 
-    /// Every link in float64.
+    /// The result of every link in float64.
     fn expected(&self) -> &[f64] {
         self.expected.get_or_init(|| {
             let chain = |&x: &f32| {
@@ -220,7 +220,7 @@ pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
     Ok(Box::new(work))
 }
 
-/// The same, where what becomes a graph is not captured yet.
+/// As [`chain`], before its graph is captured.
 pub(crate) fn prepared(
     gpu: &Rc<Gpu>,
     problem: &Rc<Chain>,

@@ -1,6 +1,6 @@
-//! A pipeline of many small steps on the device, and what the host's waiting between them
-//! costs: never waiting, waiting after each step, reading a value back after each, doing
-//! every eighth step on the CPU, and replaying the whole as one graph.
+//! A pipeline of many small steps on the device, and what it costs when the host waits between them:
+//! never waiting, waiting after each step, reading a value back after each, doing every eighth step on
+//! the CPU, and replaying all steps as one graph.
 //!
 //! The size is the number of f32 values; each of the 64 steps computes y = a x + b.
 
@@ -27,7 +27,7 @@ pub const STEPS: usize = 64;
 const CPU_EVERY: usize = 8;
 /// Values per task of the CPU's step: some 2 µs of work, within a level-1 cache.
 const GRAIN: usize = 1 << 13;
-/// A contraction towards 1: the values stay of the size of the inputs.
+/// Below 1, so the values stay as large as the inputs.
 const A: f32 = 0.96875;
 const B: f32 = 0.03125;
 

@@ -1,6 +1,6 @@
-//! What an allocation in the loop costs: with the synchronous allocator, with the stream-ordered
-//! one that gives its memory back at every synchronisation, with the same told to keep it, and with
-//! a buffer that is reused.
+//! The cost of an allocation in each iteration: with the synchronous allocator, with the stream-ordered
+//! one that returns its memory at every synchronisation, with the same one configured to keep it, and
+//! with a buffer that is reused.
 //!
 //! The size is the number of bytes. One iteration allocates, writes the last word, copies it to
 //! memory of the routine (so that the allocation is known to be usable), releases, and
@@ -39,7 +39,7 @@ impl Workload for Memory {
     }
 }
 
-/// The cost of an iteration: nothing is computed, and the bytes that are asked for are the size.
+/// The cost of an iteration: nothing is computed.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
 }
@@ -232,7 +232,7 @@ impl Pool {
         attributes.into_iter().map(get).collect()
     }
 
-    /// Gives back what it holds and nobody uses.
+    /// Returns the pool's unused memory to the driver.
     fn trim(&self) -> Result<(), CudaError> {
         // SAFETY: the pool is alive.
         CudaError::check("cuMemPoolTrimTo", unsafe {

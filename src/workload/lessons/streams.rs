@@ -1,9 +1,8 @@
 //! Nested sine from and to host memory, in pieces: what overlapping the upload, the kernel and the
 //! download saves, and what overlapping needs.
 //!
-//! The size is the number of f32 values. Host memory is pinned, but where a row says that it is
-//! ordinary. The limit is the time of the longer one-way copy: the link carries both directions at
-//! once.
+//! The size is the number of f32 values. Host memory is pinned, unless a row is named `ordinary`. The
+//! limit is the time of the longer one-way copy: the link carries both directions at once.
 
 use std::rc::Rc;
 
@@ -95,7 +94,7 @@ struct Piece {
     kernel: Launch,
 }
 
-/// The routine of which `add` adds the steps of each piece, and which then waits for all streams.
+/// A routine that waits for all streams after the steps that `add` adds for each piece.
 fn cut_up(
     gpu: &Rc<Gpu>,
     problem: &Rc<NestedSine>,

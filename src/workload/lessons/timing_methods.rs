@@ -1,5 +1,5 @@
-//! One kernel of known duration, timed in five ways: what a way of timing adds to the truth, or leaves
-//! out of it.
+//! One kernel of known duration, timed in five ways: what each way adds to the true time, or leaves
+//! out.
 //!
 //! | way | what is in a time |
 //! | --- | --- |
@@ -46,7 +46,7 @@ impl Workload for Spin {
     }
 }
 
-/// The cost of an iteration: one launch, which neither computes nor moves anything.
+/// The cost of an iteration: one launch, without arithmetic or bytes.
 pub fn cost(_: u64) -> Cost {
     Cost::default().launches(1)
 }

@@ -1,11 +1,10 @@
-//! What the first calls of a process take, one by one, and what is prepared once before a first call.
+//! The times of the first calls of a process, one by one, and of the preparations before them.
 //!
-//! The size is the number of the call, from 1. A new process makes all that the calls need, and then
-//! times them in this order: the chain of [`graph_replay`](crate::workload::graph_replay) launched kernel
-//! by kernel; its capture and instantiation; the graph; the compilation of the fused kernel; that kernel;
-//! and a product by cuBLAS.
-//! So the first call of the chain is the first launch of the process, and that of the product the first
-//! call of the library. All rows are of the same processes.
+//! The size is the number of the call, from 1. A new process allocates everything that the calls need,
+//! and then times in this order: the chain of [`graph_replay`](crate::workload::graph_replay) launched
+//! kernel by kernel; its capture and instantiation; the graph; the compilation of the fused kernel;
+//! that kernel; and a product by cuBLAS. So the first call of the chain is the first launch of the
+//! process, and the first product the first call of the library. All rows come from the same processes.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -23,7 +22,7 @@ pub const CALLS: u64 = 10;
 /// Values of the chain, and order of the product: small ones, where calls cost more than the work.
 const SIZE: u64 = 1024;
 
-/// What is called.
+/// The work that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// 32 kernels, launched one by one.
@@ -36,7 +35,7 @@ pub enum Work {
     Product,
 }
 
-/// A time of the call, as the process reports it: of all of it, or of the host's part.
+/// Name of a time in the process's report: that of the whole call, or of the host's part.
 fn name(work: Work, call: u64, submitted: bool) -> String {
     let part = if submitted { "submitted" } else { "awaited" };
     format!("{work:?} {call} {part}")
@@ -51,7 +50,7 @@ pub struct WarmingUp {
 impl Workload for WarmingUp {
     fn new(size: u64) -> Self {
         thread_local! {
-            /// Those of all sizes.
+            /// The processes of all sizes.
             static PROCESSES: Rc<Processes> = Rc::new(Processes::new(Task::WarmingUp));
         }
         Self {
@@ -73,12 +72,12 @@ impl Workload for WarmingUp {
     }
 }
 
-/// The cost of a call: what is asked here is its time alone.
+/// The cost of a call: only time is measured.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
 }
 
-/// A call of a new process: until the device is done, or, if `submitted`, until the host may go on.
+/// A call in a new process: until the device is done, or, if `submitted`, until the host may go on.
 ///
 /// # Errors
 /// Errors of CUDA; where cuBLAS or NVRTC is absent that the work needs.
@@ -89,7 +88,7 @@ pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: Work, submitted: bool)
     phase(gpu, problem, name(work, problem.call, submitted))
 }
 
-/// What is prepared once.
+/// A preparation that a process makes once.
 ///
 /// # Errors
 /// As [`call`].

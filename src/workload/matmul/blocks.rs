@@ -33,8 +33,8 @@ impl fmt::Display for Library {
 }
 
 impl Library {
-    /// The ones to try for A B, given the elements of A and whether the rows of B and C lie in one
-    /// piece.
+    /// The libraries to try for A B, given the elements of A and whether the rows of B and C are
+    /// contiguous.
     pub(crate) fn for_product<T: Element>(a_len: usize, in_one_piece: bool) -> Vec<Self> {
         let mut libraries = vec![Library::Gemm, Library::Matrixmultiply];
         let direct = T::DIRECT.is_some() && direct::is_available();
@@ -62,19 +62,19 @@ impl Library {
     }
 }
 
-/// Blocks, or parts of a batch, per thread that keep all threads busy. One is the least work in all;
-/// with several, the others take over those of a thread that the system holds up, which on a shared
-/// host is worth more.
+/// Numbers of blocks, or parts of a batch, per thread to try. One per thread is the least total work.
+/// With several, other threads take over the blocks of a thread that was interrupted, which helps on a
+/// shared host.
 pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
 
-/// Products of this many multiply-adds take one thread half a millisecond or more, and handing work over takes
-/// microseconds. They are tried neither on one of several threads nor on few of many: a trial on one of 16
-/// threads takes as long as ten on all of them.
+/// From this many multiply-adds on, a product takes one thread half a millisecond or more, while
+/// handing work over takes microseconds. So it is not tried on few of many threads: a trial on one of
+/// 16 threads takes as long as ten on all of them.
 pub(crate) const FOR_MANY_THREADS: usize = 1 << 25;
 
-/// Half of the threads, a quarter, and so on down to two: hyper-threads and a second socket can slow a
-/// product down, and a small one has work for a few threads only. Products [`FOR_MANY_THREADS`] get at least
-/// a quarter.
+/// Numbers of threads to try beside all: half, a quarter, and so on down to two. Hyper-threads and a
+/// second socket can slow a product down, and a small product has work for few threads only. Products
+/// [`FOR_MANY_THREADS`] get at least a quarter.
 pub(crate) fn fewer_threads(threads: usize, multiply_adds: usize) -> impl Iterator<Item = usize> {
     let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
     let least = match multiply_adds < FOR_MANY_THREADS {

@@ -65,7 +65,7 @@ fn by<T: Element>(
     method: Method,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
-    // What takes nanoseconds is compiled into the routine: a few calls are as long.
+    // Each method is compiled into its routine, because the smallest products take nanoseconds.
     match method {
         Method::Naive => {
             let multiply = |_: &Threads, Shape { n, .. }: Shape, a: &[T], b: &[T], c: &mut [T]| {
@@ -88,8 +88,8 @@ fn by<T: Element>(
     }
 }
 
-/// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`
-/// are remarks on how.
+/// A product by `multiply`, which gets the threads, the shape, A and B, and writes C. `notes` describe
+/// how.
 pub(super) fn product<T: Element>(
     problem: &Rc<Matmul<T>>,
     threads: Threads,

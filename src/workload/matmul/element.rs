@@ -1,4 +1,4 @@
-//! What differs between products of f32 and of f64.
+//! The differences between products of f32 and of f64.
 
 use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2};

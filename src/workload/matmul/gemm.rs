@@ -38,7 +38,7 @@ impl Matrix {
     }
 }
 
-/// What the library is asked for.
+/// The library's function and formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// SGEMM in true f32 (not TF32).
@@ -49,7 +49,7 @@ pub enum Call {
     In(Format),
 }
 
-/// One call, so that running it is the library's own call.
+/// A prepared call: running it costs no more than the library's own call.
 pub(super) struct Gemm {
     blas: Rc<CudaBlas>,
     call: Call,

@@ -122,8 +122,8 @@ fn fitting(gpu: &Gpu, problem: &Matmul) -> &'static Tile {
     tile(problem.order() as u64, gpu.properties().multiprocessors)
 }
 
-/// A product whose operands and result stay in device memory, and which `add` adds to the steps,
-/// given the addresses of A, B and C.
+/// A product whose operands and result stay in device memory. `add` adds its steps, given the addresses
+/// of A, B and C.
 fn resident<T: Element>(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul<T>>,
@@ -183,7 +183,7 @@ fn by_cublas<T: Element>(
 
 /// A product that is captured and replayed.
 fn replayed(gpu: &Gpu, mut work: Prepared) -> Result<Prepared, CudaError> {
-    // Once outside of a capture, in which the library may load nothing.
+    // Run once before the capture, during which the library must not load code.
     work.steps.enqueue()?;
     gpu.synchronize()?;
     work.steps.replay()?;

@@ -54,8 +54,8 @@ impl Method {
         Self::Blocks(Library::Matrixmultiply, grid)
     }
 
-    /// C = A B of each product of the batch. What is computed are the leading corners, of the sizes
-    /// of `part`, of row-major matrices of the sizes of `whole`. The threads share the work out.
+    /// C = A B of each product of the batch. Computes only the leading corners, of the sizes of `part`,
+    /// of row-major matrices of the sizes of `whole`. The threads share the work.
     pub(super) fn multiply<T: Element>(
         self,
         threads: &Threads,
@@ -123,8 +123,8 @@ pub(super) fn products<'a, 'c, T>(
     let Shape { m, n, k, .. } = whole;
     assert!(m * n > 0 && part.m <= m && part.n <= n && part.k <= k);
     let (mut a, mut b, mut c) = (a, b, c);
-    // Chunks would be counted by three divisions, and views of slices checked once more, both of which
-    // show in the time of the smallest products.
+    // `chunks` would divide three times, and views of slices would check lengths again. Both are
+    // visible in the time of the smallest products.
     std::iter::from_fn(move || {
         let c = c.split_off_mut(..m * n)?;
         let (a, b) = (a.split_off(..m * k)?, b.split_off(..k * n)?);
@@ -174,8 +174,8 @@ pub(super) fn fastest_of_shape(problem: &Matmul, threads: &Threads) -> Method {
     fastest(problem, threads, &choice, (tried, tried), &candidates)
 }
 
-/// Products of a batch that the methods are tried on: of long batches as many as the finest division
-/// has parts, so that each thread has the same share of the work as it has of the whole.
+/// Products of a batch that the methods are tried on. A long batch is cut to the number of parts of its
+/// finest division, so that each thread has the same share of the work as in the whole batch.
 fn tried_of_a_batch(shape: Shape, threads: usize) -> usize {
     match shape.multiply_adds() < LONG {
         true => shape.batch,
@@ -202,8 +202,8 @@ fn fastest<T: Element>(
     })
 }
 
-/// The methods to try at order `n` on up to `threads` threads. Large products are not tried on few threads,
-/// nor on several those that take less time than handing work over.
+/// The methods to try at order `n` on up to `threads` threads. Large products are not tried on few
+/// threads, nor products on several threads that take less time than handing work over.
 pub(super) fn of_order<T: Element>(n: usize, threads: usize) -> Vec<Method> {
     let libraries = Library::for_product::<T>(n * n, true);
     let multiply_adds = n.pow(3);
@@ -239,7 +239,8 @@ pub(super) fn of_order<T: Element>(n: usize, threads: usize) -> Vec<Method> {
     methods
 }
 
-/// From this many multiply-adds on a part of a batch is tried: the calibration would take seconds.
+/// From this many multiply-adds on, only a part of a batch is tried, because the calibration would take
+/// seconds.
 const LONG: usize = 1 << 32;
 
 /// The methods to try at a shape.

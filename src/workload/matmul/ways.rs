@@ -1,4 +1,4 @@
-//! The ways from pinned memory through a product and back that are tried at a shape.
+//! The ways to try from pinned memory through a product and back.
 
 use std::fmt;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::workload::matmul::tiles::tile;
 use crate::workload::prepare::{Places, Steps, TransferPlan};
 use crate::workload::routine::{Done, RoutineError};
 
-/// What multiplies.
+/// The code that multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Multiply {
     Cublas,
@@ -37,7 +37,7 @@ const MAPPED_BATCH: usize = 8 << 20;
 /// Bytes of a batch from which on it is worth cutting.
 const CUT_BATCH: usize = 1 << 20;
 
-/// The ways to try for a shape; one where there is no choice.
+/// The ways to try for a shape.
 pub(super) fn ways<T: Element>(shape: Shape) -> Vec<TransferPlan<'static, T>> {
     use Multiply::{Cublas, Tiled};
     let Shape { batch, n, .. } = shape;
@@ -85,7 +85,7 @@ pub(super) fn ways<T: Element>(shape: Shape) -> Vec<TransferPlan<'static, T>> {
     ways
 }
 
-/// The words of a name for what is not a graph.
+/// Suffix of the name of a way that is not a graph.
 fn one_by_one(graph: bool) -> &'static str {
     if graph { "" } else { ", one by one" }
 }
@@ -155,7 +155,7 @@ fn mapped<T: Element>(
     places: &Places<T>,
 ) -> Result<Steps, RoutineError> {
     const THREADS: usize = 256;
-    // Of each operand the whole vectors, and one by one the values that are left.
+    // The whole vectors of each operand, then its remaining values one by one.
     let items = |len: usize| len / 4 + len % 4;
     // The kernel fetches f32, and an f64 as two of them.
     let [a_len, b_len] = [shape.a_len(), shape.b_len()].map(|len| len * size_of::<T>() / 4);

@@ -58,11 +58,11 @@ struct Step {
     /// The first and second moments, and the counter.
     moments: Tensor,
     gradients: Tensor,
-    /// The loss, and before it the sums of the blocks that add it up.
+    /// The loss, preceded by the blocks' parts of its sum.
     loss: Tensor,
-    /// How many of those blocks have arrived: zero between steps.
+    /// Number of blocks that have arrived: zero between steps.
     arrived: Device<u32>,
-    /// Sums over some of the rows, of which the gradients of both biases are made.
+    /// Sums over some of the rows, from which the gradients of both biases are computed.
     partial: Vec<Tensor>,
 }
 
@@ -146,14 +146,15 @@ impl Step {
         self.moments.at(2 * PARAMETERS)
     }
 
-    /// The loss, its gradient, and the step counter; or the loss in three kernels, where the logarithms
-    /// of the softmax take the place of the gradient, which the last one makes of them.
+    /// The kernels of the loss, its gradient and the step counter. Unfused, the loss takes three
+    /// kernels: the first leaves the logarithms of the softmax in the gradient's memory, and the last
+    /// one computes the gradient from them.
     fn loss_kernels(&self) -> Result<Vec<Launch>, RoutineError> {
         let gpu = &self.network.gpu;
         let rows = u32::try_from(self.problem.batch)?;
         let (logits, gradient) = (self.network.values[2], self.network.of_values[2]);
         let (logits, of_logits) = (logits.address(), gradient.address());
-        // What a row adds to the mean.
+        // Weight of a row in the mean.
         let share = 1.0 / self.problem.batch as f32;
         let loss = self.loss.at(self.problem.batch);
         let on = |name: &str, blocks| gpu.launch(&MLP_TRAINING, name, blocks, THREADS);
@@ -215,8 +216,8 @@ impl Step {
         Ok(kernels)
     }
 
-    /// The routine, as a graph or not; with host memory, what `new` uploads comes first, and the loss is
-    /// downloaded.
+    /// The routine, as a graph if `replayed`. With host memory, the uploads of `new` come first, and
+    /// the loss is downloaded.
     fn finish(mut self, replayed: bool, to: Option<HostMemory>) -> Made {
         let order = match (replayed, self.network.fused) {
             (true, _) => {

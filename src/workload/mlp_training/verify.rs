@@ -57,18 +57,18 @@ use crossover_arithmetic::error::{self, largest_relative, relative, worse};
 /// What a step computes, in float64, from the same inputs and parameters.
 pub(super) struct Reference {
     pub(super) inputs: Array2<f64>,
-    /// Before ReLU.
+    /// The pre-activations.
     pub(super) hidden: Array2<f64>,
     pub(super) logits: Array2<f64>,
     pub(super) loss: f64,
-    /// Of the loss, with respect to what ReLU gave.
+    /// Gradient of the loss with respect to the outputs of ReLU.
     pub(super) of_hidden: Array2<f64>,
-    /// Of the loss, with respect to the parameters.
+    /// Gradient of the loss with respect to the parameters.
     pub(super) gradients: Vec<f64>,
     pub(super) scales: Scales,
 }
 
-/// What errors count relative to, as this module says.
+/// The sizes that errors are relative to, as this module says.
 pub(super) struct Scales {
     /// Root mean squares: of the inputs, before and behind ReLU, and of the logits.
     pub(super) inputs: f64,

@@ -49,7 +49,7 @@ pub fn simd<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
     simd_on(problem, Threads::all())
 }
 
-/// The same on one thread.
+/// As [`simd`], on one thread.
 pub fn simd_1_thread<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
     simd_on(problem, Threads::One)
 }
@@ -82,8 +82,8 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
     ))
 }
 
-/// Nested sine as a library computes it that does not fuse: four passes over memory in the vectors of
-/// [`simd`], on all cores, between two arrays.
+/// Nested sine without fusion, as a library computes it: four passes over memory between two arrays, in
+/// the vectors of [`simd`], on all cores.
 pub fn in_passes(problem: &Rc<NestedSine>) -> Made {
     /// A smaller problem stays on one thread, as PyTorch has it.
     const GRAIN: usize = 1 << 15;
@@ -184,7 +184,7 @@ fn routine<T: Sine>(
     };
     let (input, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
-        // Its pages are written first where they are computed.
+        // Its pages are first written by the threads that compute them.
         output: vec![T::zero(); problem.len()],
         poison: T::POISON,
         threads,

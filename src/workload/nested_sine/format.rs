@@ -24,7 +24,7 @@ pub trait Sine: Number {
     const POISON: Self;
     /// Whether [`nested`](Self::nested) can store past the caches.
     const STREAMS: bool;
-    /// That of the standard library.
+    /// The sine of the standard library.
     fn sine(self) -> Self;
     /// y = sin(sin(sin(sin x))) in the widest vectors that the CPU has, on the calling thread.
     fn nested(x: &[Self], y: &mut [Self], stores: Stores);
@@ -74,8 +74,7 @@ impl Sine for f64 {
         sine_f64::nested_sine(x, y);
     }
 
-    /// Those of f32, whose multiples of π/2 are not the nearest in float64, the nearest themselves, and
-    /// what only float64 has.
+    /// The inputs of f32, the multiples of π/2 nearest in float64, and values that only float64 has.
     fn adversarial() -> Vec<Self> {
         let mut all: Vec<f64> = problem::adversarial().into_iter().map(f64::from).collect();
         for k in 1..=18_000 {

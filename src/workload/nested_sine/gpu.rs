@@ -20,7 +20,7 @@ use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// The kernels.
 pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
-/// That in float64.
+/// The kernel in float64.
 pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
 
 /// Threads per block: `THREADS` in the source.
@@ -95,8 +95,8 @@ fn one_kernel<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, kernel: Kerne
     Ok(Box::new(resident(gpu, problem, &[kernel])?))
 }
 
-/// One launch per pass. Every other one goes backwards, and so begins with what the one before it has
-/// just left in the L2 cache.
+/// One launch per pass. Every second pass goes backwards, so it begins with data that the pass before
+/// it left in the L2 cache.
 fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, &KERNELS)
 }

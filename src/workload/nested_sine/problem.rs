@@ -20,11 +20,11 @@ use crossover_arithmetic::sine_f64;
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;
 
-/// n inputs and, once something is checked, their results in float64, of f64 in two of these.
+/// n inputs and, once something is checked, their results in float64 (for f64 in two of these).
 ///
-/// The inputs are uniform in [-3, 3), from a fixed seed. What a sine is likely to get wrong is
-/// verified in a run of its own ([`Workload::edge_cases`]) and never timed: it takes other
-/// branches than the values that users have.
+/// The inputs are uniform in [-3, 3), from a fixed seed. Inputs that a sine is likely to get wrong are
+/// verified in a run of their own ([`Workload::edge_cases`]) and never timed, because they take other
+/// branches than users' values do.
 pub struct NestedSine<T: Sine = f32> {
     pub(super) x: Vec<T>,
     pub(super) expected: OnceCell<Vec<T::Wide>>,
@@ -107,9 +107,9 @@ impl<T: Sine> Workload for NestedSine<T> {
         T::SOURCES
     }
 
-    // Each adversarial element is in several blocks of a kernel and several tasks of a CPU.
+    // Each adversarial element is in several blocks of a kernel and several tasks of the CPU.
     fn edge_cases() -> Option<Self> {
-        // Not a size that is timed, so that choices calibrated on these inputs serve no other.
+        // No timed size, so that choices calibrated on these inputs are used for no other.
         const ELEMENTS: usize = 60_007;
         let all = T::adversarial().into_iter().cycle();
         Some(Self::with(all.take(ELEMENTS).collect()))

@@ -14,7 +14,7 @@ use crate::workload::prepare::{Threads, exponentials, wide};
 const QUERIES: usize = 32;
 
 wide! {
-    /// Of rows of scores their softmax, scaled before.
+    /// Scales rows of scores and replaces them by their softmax.
     fn softmax(scores: &mut [f32], scale: f32) {
         for row in scores.chunks_exact_mut(SEQUENCE) {
             let (_, sum) = exponentials(row, scale);
@@ -26,15 +26,15 @@ wide! {
     }
 }
 
-/// softmax(q k^T / sqrt(length of a head)) v of each sequence and head, without a mask. Rows of
-/// queries, keys and values side by side in, rows of all heads' results out.
+/// softmax(q k^T / sqrt(length of a head)) v of each sequence and head, without a mask. The input rows
+/// have queries, keys and values side by side, the output rows the results of all heads.
 pub(crate) fn attention(threads: &Threads, qkv: &[f32], heads: &mut [f32]) {
     thread_local! {
         static SCORES: RefCell<Array2<f32>> = RefCell::new(Array2::zeros((QUERIES, SEQUENCE)));
     }
     let qkv = matrix(qkv, QKV);
     let mut heads = matrix_mut(heads, WIDTH);
-    // Each with its first row and its head.
+    // Each tile with its first row and its head.
     let mut tiles: Vec<(usize, usize, ArrayViewMut2<'_, f32>)> = Vec::new();
     let mut rest = heads.view_mut();
     for row in (0..qkv.nrows()).step_by(QUERIES) {

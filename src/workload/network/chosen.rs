@@ -47,7 +47,7 @@ impl fmt::Display for GpuPlan {
     }
 }
 
-/// All ways to compute a product: the library's algorithms and, where it may, our own kernels.
+/// All ways to compute a product: the library's algorithms and, if `product.own`, our own kernels.
 ///
 /// # Errors
 /// Those of CUDA and cuBLASLt, lengths that do not fit.
@@ -111,9 +111,9 @@ fn choice(gpu: &Gpu, product: &Product, ways: &[GpuPlan]) -> String {
     )
 }
 
-/// The way that is fastest for a product on this device, and its launches, counted by capturing it;
-/// `None` where nothing computes it with this epilogue. The operands must hold numbers, since the
-/// calibration multiplies them, and C is overwritten.
+/// The fastest way to compute a product on this device, and its launches, counted by capturing it;
+/// `None` if no way has this epilogue. The operands must hold numbers, because the calibration
+/// multiplies them, and C is overwritten.
 ///
 /// # Errors
 /// Those of CUDA and cuBLASLt, lengths that do not fit.

@@ -1,15 +1,15 @@
-//! What a network costs: FLOP of its products, bytes that its kernels move, and their number. Every
-//! kernel is taken to read its data from memory, and the steps between products to be bound by it.
+//! The cost of a network: FLOP of its products, bytes that its kernels move, and their number. Every
+//! kernel is assumed to read its data from memory, and the steps between products to be bound by it.
 
 use crate::model::Cost;
 use crate::workload::network::format::Format;
 use crate::workload::network::model::{Activation, HEADS, Kept, Kind, Model, SEQUENCE, WIDTH};
 
-/// What a row costs, beside the parameters; and the kernels of all rows.
+/// The cost of a row without that of the parameters; and the kernels of all rows.
 pub(crate) struct RowCost {
     /// Bytes of a value that products read.
     pub(crate) element: usize,
-    /// Whether an operation takes as few kernels as can be; else each step of it takes one.
+    /// Whether an operation takes as few kernels as possible, or one kernel for each of its steps.
     fused: bool,
     flop: usize,
     bytes: usize,
@@ -40,25 +40,25 @@ impl RowCost {
         activation.width * if wide { 4 } else { self.element }
     }
 
-    /// Adds all layers.
+    /// Adds the forward pass of all layers.
     pub(crate) fn forward(&mut self, model: &Model) {
         let fused = self.fused;
         let either = |few, steps| if fused { few } else { steps };
         for layer in &model.layers {
             let (x, y) = (self.of(layer.x), self.of(layer.y));
             let (flop, bytes, launches) = match &layer.kind {
-                // A token and a row of the table are read. In few kernels the norm behind it has that
-                // row in registers, which counts as read there.
+                // A token and a row of the table are read. If fused, the next norm has that row in
+                // registers, which counts as read there.
                 Kind::Embed(_) => (0, 4 + either(y, 2 * y), either(0, 1)),
                 Kind::Norm(_) => (0, x + y, 1),
                 Kind::Linear(linear) => {
                     let [relu, adds] = [layer.y.relu(), linear.spare.is_some()].map(usize::from);
-                    // In steps the bias and ReLU read and write y, and a sum reads what is added.
+                    // Unfused, the bias and ReLU read and write y, and a sum reads the added values.
                     let passes = either(1 + adds, 3 + 2 * relu + 3 * adds);
                     let product = 2 * layer.x.width * layer.y.width;
                     (product, x + passes * y, either(1, 2 + relu + adds))
                 }
-                // In steps queries, keys and values are copied into matrices, and the heads' results
+                // Unfused, queries, keys and values are copied into matrices, and the heads' results
                 // out of them; scores are written, read and written by softmax, and read.
                 Kind::Attention => {
                     let scores = 4 * HEADS * SEQUENCE;
@@ -77,19 +77,20 @@ impl RowCost {
         for (_, x, y) in model.linears() {
             let product = 2 * x.width * y.width;
             let [of_x, of_y] = [x, y].map(|of| of.width * self.element);
-            // Of the weights; and of the bias, in few kernels together with the derivative of ReLU.
+            // The gradient of the weights, and of the bias, fused with the derivative of ReLU.
             self.add(product, of_x + of_y, 1);
             if !(self.fused && y.relu()) {
                 self.add(0, of_y, 1);
             }
             if x != model.activations[0] {
-                // Of x, which is written, and read and written for the derivative, which reads x.
+                // The gradient of x, which is written, and read and written for the derivative, which
+                // reads x.
                 self.add(product, of_y + 4 * of_x, 2);
             }
         }
     }
 
-    /// Of so many rows, and so many bytes of parameters.
+    /// The cost of so many rows, and so many bytes of parameters.
     pub(crate) fn of_rows(&self, rows: u64, parameters: usize) -> Cost {
         Cost::default()
             .flop(rows as f64 * self.flop as f64)

@@ -12,15 +12,15 @@ use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, tr
 use crate::workload::network::product::{Products, matrix, matrix_mut};
 use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
 
-/// A network, and what lies between its layers.
+/// A network with its activations.
 pub(crate) struct OnCpu {
     model: Rc<Model>,
     pub(crate) products: Products,
     pub(crate) parameters: Vec<f32>,
-    /// Whether a row of weights in the parameters is that of an input, so that a product reads rows
-    /// of both operands; else it is that of an output, as in the model.
+    /// Whether the parameters hold a row of weights for each input, so that a product reads rows of
+    /// both operands, instead of one for each output, as in the model.
     transposed: bool,
-    /// The activations; of these the first, the inputs, are never written.
+    /// The activations. The first are the inputs, which are never written.
     pub(crate) values: Vec<Vec<f32>>,
     /// Gradients with respect to the activations and to the parameters, where it is trained.
     pub(crate) of_values: Vec<Vec<f32>>,
@@ -48,7 +48,7 @@ impl OnCpu {
         }
     }
 
-    /// With weights that are transposed once and for all: the parameters stay as they are.
+    /// Transposes the weights once; the parameters stay as they are.
     pub(crate) fn transposed(mut self) -> Self {
         for (Linear { weights, .. }, x, _) in self.model.linears() {
             let rows = self.parameters[weights.clone()].to_vec();
@@ -59,7 +59,7 @@ impl OnCpu {
         self
     }
 
-    /// Trained on these inputs.
+    /// Trains on these inputs.
     pub(crate) fn trained(mut self, inputs: &[f32]) -> Self {
         self.of_values = self.values.clone();
         self.of_parameters = vec![f32::NAN; self.parameters.len()];
@@ -67,7 +67,7 @@ impl OnCpu {
         self
     }
 
-    /// Overwrites all that a pass writes.
+    /// Overwrites everything that a pass writes.
     pub(crate) fn poison(&mut self) {
         let gradients = self.of_values.iter_mut().chain([&mut self.of_parameters]);
         for values in self.values[1..].iter_mut().chain(gradients) {
@@ -75,8 +75,8 @@ impl OnCpu {
         }
     }
 
-    /// Computes the activations, of `tokens` where the network takes those. The first time it chooses
-    /// the ways of the products, each on the results of those before.
+    /// Computes the activations; `tokens` is empty unless the network takes tokens. The first call
+    /// chooses the ways of the products, each on the results of the products before it.
     pub(crate) fn forward(&mut self, tokens: &[u32]) {
         let (products, values) = (&mut self.products, &mut self.values);
         let of = |range: &Range<usize>| &self.parameters[range.clone()];
@@ -116,9 +116,9 @@ impl OnCpu {
         }
     }
 
-    /// The gradients of all parameters, from that of the last activation, which lies in its place.
-    /// All layers are linear; from the last on, `names` are those of the product that gives its weights
-    /// and of that which gives its inputs.
+    /// The gradients of all parameters, from that of the last activation, which lies in its place. All
+    /// layers are linear. `names` has for each layer, the last one first, the names of the products
+    /// that give the gradients of its weights and of its inputs.
     pub(crate) fn backward(&mut self, names: &[[&'static str; 2]]) {
         let products = &mut self.products;
         for ((linear, x, y), [of_weights, of_inputs]) in self.model.linears().rev().zip(names) {
@@ -137,7 +137,7 @@ impl OnCpu {
     }
 }
 
-/// Two activations.
+/// Two activations at once.
 fn two(values: &mut [Vec<f32>], places: [usize; 2]) -> [&mut Vec<f32>; 2] {
     (values.get_disjoint_mut(places)).expect("a layer reads one and writes another")
 }

@@ -5,14 +5,13 @@ use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::tensor::Element;
 
-/// What the products of a network read. All sums are in f32, and so are the parameters that an
-/// update reads and writes.
+/// The format of the operands of a network's products. All sums are in f32, and so are the parameters
+/// that an update reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// f32 as it is.
     F32,
-    /// BF16, 7 bits of fraction: inputs, copies of the parameters, and what lies between the
-    /// layers.
+    /// BF16, 7 bits of fraction: inputs, copies of the parameters, and activations.
     Bf16,
 }
 
@@ -37,7 +36,7 @@ impl Format {
         }
     }
 
-    /// The type of what the products read.
+    /// The type of the products' operands.
     pub(crate) fn element(self) -> Element {
         match self {
             Format::F32 => Element::F32,

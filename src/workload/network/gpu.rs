@@ -1,5 +1,5 @@
-//! A network on the GPU: its parameters, what lies between its operations, and the list of what an
-//! iteration enqueues, which is run as it grows.
+//! A network on the GPU: its parameters, its activations, and the list of an iteration's parts. Each
+//! part runs once when it is added.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -19,19 +19,19 @@ use crate::workload::prepare::{
 };
 use crate::workload::routine::{Done, Made, RoutineError};
 
-/// How parts that may run at the same time follow one another.
+/// In which order parts that are independent of each other run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// At the same time: products that leave multiprocessors idle fill them together. Those beside
-    /// are the first of both to be enqueued, which the device may keep to.
+    /// At the same time, so that products that leave multiprocessors idle fill them together. The part
+    /// marked `Beside` is enqueued first, and the device may keep to that order.
     BesideFirst,
-    /// The same the other way round.
+    /// At the same time, the part marked `Beside` enqueued last.
     BesideLast,
-    /// Products that fill the chip only take cache and bandwidth from each other.
+    /// One after the other: products that fill the chip only take cache and bandwidth from each other.
     InTurn,
 }
 
-/// Where a part of an iteration stands among the others.
+/// How a part of an iteration is ordered among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Before,
@@ -54,37 +54,37 @@ pub(crate) struct Network {
     pub(crate) gpu: Rc<Gpu>,
     pub(crate) work: Prepared,
     pub(crate) format: Format,
-    /// Whether an operation takes as few kernels as can be; else each step of it takes one, and the
-    /// library computes all products.
+    /// Whether an operation takes as few kernels as possible. Otherwise each of its steps takes one
+    /// kernel, and the library computes all products.
     pub(crate) fused: bool,
-    /// Inputs, or tokens.
+    /// Number of inputs or tokens.
     pub(crate) rows: usize,
     /// The parameters in f32, and in BF16 where products read those.
     pub(crate) parameters: Tensor,
     pub(crate) copies: Option<Tensor>,
     pub(super) model: Rc<Model>,
-    /// The activations, of which the first is what comes in.
+    /// The activations. The first are the inputs.
     pub(crate) values: Vec<Tensor>,
-    /// Their gradients, in the type that products read; the first is none.
+    /// The gradients of the activations, in the type that products read; the first is empty.
     pub(crate) of_values: Vec<Tensor>,
-    /// Of attention in a kernel for each step, where each head of each sequence is a matrix: all
-    /// queries, all keys and all values; the scores; the results.
+    /// For unfused attention, where each head of each sequence is a matrix: all queries, all keys and
+    /// all values; the scores; the results.
     pub(super) matrices: Vec<Tensor>,
-    /// The tokens and the table of an embedding that the next norm is to have in it.
+    /// The tokens and the table of an embedding that is fused into the next norm.
     pub(super) embeds: Option<[CUdeviceptr; 2]>,
-    /// What is added from here on is a part of this phase, which a profile shows as a range.
+    /// The phase to which added parts belong; a profile shows it as a range.
     pub(crate) phase: &'static str,
     pub(super) section: Section,
     workspace: Rc<Workspace>,
     workspace_beside: Option<Rc<Workspace>>,
     parts: Vec<Part>,
-    /// Bytes in device memory: of parameters and what belongs to them, and of inputs and what lies
-    /// between the operations.
+    /// Bytes of device memory: of the parameters and their gradients and moments; and of inputs and
+    /// activations.
     pub(crate) bytes: [usize; 2],
 }
 
 impl Network {
-    /// With these parameters, and no operations yet.
+    /// A network with these parameters and no parts yet.
     ///
     /// # Errors
     /// A device that is too old for the format, errors of CUDA and its libraries.
@@ -134,19 +134,19 @@ impl Network {
         Ok(())
     }
 
-    /// Values between operations, `width` for each row.
+    /// Memory for `width` values for each row.
     pub(crate) fn rows_of(&mut self, element: Element, width: usize) -> Result<Tensor, CudaError> {
         self.values(element, self.rows * width)
     }
 
-    /// Values between operations.
+    /// Memory for values between operations.
     pub(crate) fn values(&mut self, element: Element, len: usize) -> Result<Tensor, CudaError> {
         let tensor = Tensor::output(&mut self.work, element, len)?;
         self.bytes[1] += tensor.device.bytes();
         Ok(tensor)
     }
 
-    /// Parameters from this place on as values of this type.
+    /// The address of the parameters from this place on, as values of this type.
     ///
     /// # Panics
     /// In BF16 where no product reads that.
@@ -162,7 +162,7 @@ impl Network {
         operand(of.address(), of.element, self.rows, columns)
     }
 
-    /// The weights of a layer whose inputs are of this type, of the shape of these.
+    /// The weights of a layer, as an operand of the type of its inputs.
     pub(crate) fn weights(
         &self,
         of: &Linear,
@@ -173,7 +173,7 @@ impl Network {
         operand(address, element, y.width, x.width)
     }
 
-    /// Adds a note, once: layers may have the same products.
+    /// Adds a note once, although several layers may have the same products.
     pub(crate) fn note(&mut self, note: String) {
         if !self.work.notes.contains(&note) {
             self.work.notes.push(note);
@@ -195,7 +195,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a part and runs it once: the next product is calibrated on what it leaves.
+    /// Adds a part and runs it once, because the next product is calibrated on its results.
     fn push(
         &mut self,
         launches: u32,
@@ -212,7 +212,7 @@ impl Network {
         Ok(())
     }
 
-    /// Makes the host wait for what was added so far.
+    /// Makes the host wait for the parts added so far.
     pub(crate) fn wait(&mut self) -> Result<(), CudaError> {
         self.push(0, synchronize)
     }
@@ -232,7 +232,7 @@ impl Network {
         }
     }
 
-    /// C = A B, or `count` such products that lie one behind the other.
+    /// Describes C = A B, or `count` such products whose matrices lie one after the other.
     pub(super) fn describe(
         &self,
         name: &'static str,
@@ -252,7 +252,7 @@ impl Network {
         }
     }
 
-    /// Adds a product, and how it is computed to the notes; false where nothing computes it.
+    /// Adds a product, with a note of the way chosen; returns false if no way has this epilogue.
     ///
     /// # Safety
     /// As for [`product`](Self::product).
@@ -272,7 +272,7 @@ impl Network {
         Ok(true)
     }
 
-    /// The parts in this order. Those beside others run on a stream of their own.
+    /// The steps of the parts in this order. Parts beside others run on a stream of their own.
     fn steps(&self, order: Order) -> Result<Steps, CudaError> {
         use Section::{After, Before, Beside, Here};
         let of = |section| {
@@ -310,8 +310,8 @@ impl Network {
         Ok(steps)
     }
 
-    /// The order that is fastest as a graph, by a calibration that runs the network, with a note. The
-    /// words are those for what is beside others first, last, and before them.
+    /// The order that is fastest as a graph, by a calibration that runs the network. A note gives the
+    /// choice; `words` are its texts for each order.
     pub(crate) fn fastest_order(
         &mut self,
         of: &str,
@@ -326,9 +326,9 @@ impl Network {
         Ok(orders[at])
     }
 
-    /// The routine, of which an iteration runs all parts in this order, as a graph or not. `check` is
-    /// given the values of this part of `output`, which each iteration downloads to host memory of one
-    /// kind, where there is one.
+    /// The routine, of which an iteration runs all parts in this order, as a graph if asked for.
+    /// `check` gets the values of this part of `output`; with host memory, each iteration downloads
+    /// them.
     pub(crate) fn finish(
         self,
         order: Order,
@@ -351,7 +351,7 @@ impl Network {
         Ok(Box::new(work))
     }
 
-    /// The parts behind the steps that there are, and how much memory they take.
+    /// Appends the parts to the existing steps, and counts the memory that they take.
     fn prepared(mut self, order: Order, replayed: bool) -> Result<Prepared, CudaError> {
         let mut steps = self.steps(order)?;
         if replayed {
@@ -384,10 +384,10 @@ impl Network {
     }
 }
 
-/// Whether a network so launched has few kernels, and whether they are replayed as a graph.
+/// Whether a network with these launches is fused, and whether it is replayed as a graph.
 ///
 /// # Errors
-/// No network is launched so.
+/// On launches that no network has.
 pub(crate) fn fused_and_replayed(launches: Launches) -> Result<(bool, bool), RoutineError> {
     match launches {
         Launches::OneByOne => Ok((false, false)),

@@ -36,7 +36,7 @@ pub(crate) fn on_fours(
     Ok((gpu.launch(source, name, blocks, THREADS)?, count))
 }
 
-/// The same, given these addresses and, last, how many fours there are.
+/// As [`on_fours`], with these addresses and, last, the number of fours as arguments.
 pub(crate) fn elementwise(
     gpu: &Gpu,
     source: &Source,
@@ -92,8 +92,8 @@ pub(crate) fn partial_sums(rows: usize) -> usize {
     rows.div_ceil(SUM_ROWS)
 }
 
-/// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums. With `y`, x is
-/// a gradient with respect to it, which the derivative of ReLU is applied to before, in place.
+/// The sums over the rows of `x`: two kernels if `x` has more rows than a block sums. With `y`, the
+/// derivative of ReLU, whose output `y` is, is first applied to `x` in place.
 pub(crate) fn sum_rows(
     gpu: &Gpu,
     x: &Tensor,

@@ -20,23 +20,22 @@ use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::prepare::{Epilogue, Product, choose, kernels};
 use crate::workload::routine::{Done, RoutineError};
 
-/// What lies between the products of a transformer.
+/// The kernels between the products of a transformer.
 pub(crate) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
 
 /// Attention of BF16, on tensor cores.
 pub(crate) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
 
-/// Threads of a block, but of attention in f32: `THREADS` in both sources.
+/// Threads per block, except of attention in f32: `THREADS` in both sources.
 const THREADS: u32 = 256;
-/// Rows that a block takes where a warp has each.
+/// Rows per block in kernels with a warp per row.
 const ROWS: u32 = THREADS / 32;
-/// How many queries a block of attention has, and its threads: in f32, and on tensor cores.
+/// Queries and threads per block of attention: in f32, and on tensor cores.
 const F32_ATTENTION: [[u32; 2]; 2] = [[16, 128], [32, 64]];
 const ATTENTION_ON_TENSOR_CORES: [[u32; 2]; 2] = [[32, THREADS], [64, THREADS]];
 
 impl Network {
-    /// Adds memory for the activations behind these inputs or tokens, and where the network is
-    /// trained also for the gradient of each.
+    /// Allocates the activations behind these inputs or tokens and, if trained, their gradients.
     pub(crate) fn activations(&mut self, inputs: Tensor, trained: bool) -> Done {
         self.bytes[1] += inputs.device.bytes();
         let (model, narrow) = (self.model.clone(), self.format.element());
@@ -64,13 +63,13 @@ impl Network {
         Ok(())
     }
 
-    /// Adds all layers.
+    /// Adds the forward pass of all layers.
     pub(crate) fn forward(&mut self) -> Done {
         let model = self.model.clone();
         (model.layers.iter()).try_for_each(|layer| self.layer(layer))
     }
 
-    /// Adds a layer. In few kernels an embedding is in that of the norm behind it.
+    /// Adds a layer. If fused, an embedding becomes part of the next norm.
     pub(crate) fn layer(&mut self, layer: &Layer) -> Done {
         let Layer { kind, x, y } = layer;
         let [from, to] = [x, y].map(|of| self.values[of.place]);
@@ -111,7 +110,7 @@ impl Network {
         Ok(unsafe { self.kernels(kernels) }?)
     }
 
-    /// Adds a kernel with a warp for each of so many rows, given these addresses and the number.
+    /// Adds a kernel with a warp per row, given these addresses and the number of rows.
     fn on_rows(&mut self, name: &str, rows: usize, addresses: &[CUdeviceptr]) -> Done {
         let rows = u32::try_from(rows)?;
         let launch = (self.gpu).launch(&TRANSFORMER, name, rows.div_ceil(ROWS), THREADS)?;
@@ -119,8 +118,8 @@ impl Network {
         self.add([launch.arg(rows)])
     }
 
-    /// Adds a kernel with a thread for every four of these values, given these addresses and their
-    /// number.
+    /// Adds a kernel with a thread for every four values, given these addresses and the number of
+    /// fours.
     fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Done {
         let kernel = elementwise(&self.gpu, &TRANSFORMER, name, of.len, addresses)?;
         self.add([kernel])
@@ -130,16 +129,15 @@ impl Network {
         self.parameters(Element::F32, range.start)
     }
 
-    /// A linear layer, its bias and what follows: in one kernel of the library or of our own, or in a
-    /// kernel for each step. Where nothing has this epilogue, more kernels follow, and a note says
-    /// so.
+    /// A linear layer with its bias and what follows: in one kernel of the library or our own, or in a
+    /// kernel for each step. If no way has this epilogue, more kernels follow, and a note reports it.
     fn linear(&mut self, linear: &Linear, x: Activation, y: Activation) -> Done {
         let (name, fused) = (linear.name, self.fused);
         let [from, onto] = [x, y].map(|of| self.values[of.place]);
         let to = self.values[linear.spare.unwrap_or(y.place)];
         let weights = self.weights(linear, from.element, [y, x]);
         let [a, c] = [(from, x), (to, y)].map(|(of, like)| self.matrix(&of, like.width));
-        // A bias has the type of what it is added to.
+        // A bias has the type of the values that it is added to.
         let bias = self.parameters(to.element, linear.bias.start);
         let plain = Product {
             added: (fused && linear.spare.is_some()).then(|| onto.address()),
@@ -169,7 +167,7 @@ impl Network {
         }
         match linear.spare {
             None => Ok(()),
-            // The sum is there, and its place is free for the next one.
+            // The sum is in `spare`, and its old place is free for the next one.
             Some(spare) if fused => {
                 self.values.swap(y.place, spare);
                 Ok(())
@@ -178,10 +176,9 @@ impl Network {
         }
     }
 
-    /// Attention in one kernel, with a note on how many queries a block of it takes. With more queries
-    /// a load of a key or value from shared memory serves more multiply-adds; with fewer a small batch
-    /// has blocks for more multiprocessors. A calibration chooses, so queries, keys and values must
-    /// hold numbers.
+    /// Attention in one kernel, with a note on the queries per block. More queries use each key or
+    /// value loaded from shared memory for more multiply-adds; fewer give a small batch more blocks. A
+    /// calibration chooses, so queries, keys and values must hold numbers.
     fn attention(&mut self, qkv: Tensor, heads: Tensor) -> Done {
         let gpu = self.gpu.clone();
         let (source, suffix, candidates): (&Source, _, _) = match self.format {
@@ -234,7 +231,7 @@ impl Network {
         self.on_values("merge_heads", &heads, &both)
     }
 
-    /// Room for sums over some of the rows of each activation behind the inputs.
+    /// Memory for sums over some of the rows of each activation behind the inputs.
     pub(crate) fn partial_sums(&mut self) -> Result<Vec<Tensor>, CudaError> {
         let (model, sums) = (self.model.clone(), partial_sums(self.rows));
         let widths = model.activations[1..]
@@ -245,10 +242,11 @@ impl Network {
             .collect()
     }
 
-    /// Adds what computes the gradients of all parameters from that of the last activation; all layers
-    /// are linear. That of a layer's weights and bias may run beside what the layers before it need.
-    /// From the last layer on, `names` are those of the product that gives its weights and of that which
-    /// gives its inputs; `partial` is what [`partial_sums`](Self::partial_sums) gave.
+    /// Adds the backward pass: the gradients of all parameters, from that of the last activation. All
+    /// layers are linear. The gradients of a layer's weights and bias may run beside the parts of the
+    /// layers before it. `names` has for each layer, the last one first, the names of the products that
+    /// give the gradients of its weights and of its inputs; `partial` comes from
+    /// [`partial_sums`](Self::partial_sums).
     pub(crate) fn backward(
         &mut self,
         names: &[[&'static str; 2]],

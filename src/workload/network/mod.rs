@@ -1,6 +1,5 @@
-//! Networks: the description that they come from; its cost and its float64 reference; linear layers
-//! on the CPU, by cuBLASLt and by kernels of our own; the small steps between them; values in device
-//! memory.
+//! Networks: their description, cost and float64 reference; linear layers on the CPU, by cuBLASLt and
+//! by kernels of our own; the small steps between them; tensors in device memory.
 
 pub(super) mod attention;
 pub(super) mod chosen;

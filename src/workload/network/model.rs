@@ -1,10 +1,10 @@
-//! The description of a network. Its cost, its float64 reference, and what computes it on the CPU
-//! and on the GPU all come from it.
+//! The description of a network, from which its cost, its float64 reference, and its code for the CPU
+//! and the GPU are derived.
 
 use std::ops::Range;
 
-/// Values of a token between the layers of a transformer. This and the next four are those of
-/// `kernels/transformer.cu` and `kernels/attention.cu` as well.
+/// Values of a token between the layers of a transformer. `kernels/transformer.cu` and
+/// `kernels/attention.cu` repeat this constant and the next four.
 pub(crate) const WIDTH: usize = 256;
 /// Heads of an attention.
 pub(crate) const HEADS: usize = 4;
@@ -12,27 +12,27 @@ pub(crate) const HEADS: usize = 4;
 pub(crate) const HEAD: usize = WIDTH / HEADS;
 /// Tokens of a sequence.
 pub(crate) const SEQUENCE: usize = 128;
-/// What a layer norm adds to the variance, as PyTorch does:
+/// The term that a layer norm adds to the variance, as in PyTorch:
 /// <https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html>
 pub(crate) const EPSILON: f64 = 1e-5;
 /// Queries, keys and values of a token, side by side.
 pub(crate) const QKV: usize = 3 * WIDTH;
 
-/// How an activation is kept.
+/// How an activation is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// As the products of the format read it.
+    /// In the format of the products' operands.
     Narrow,
-    /// The same, behind ReLU.
+    /// In the format of the products' operands, after ReLU.
     Relu,
-    /// In f32, whatever the format.
+    /// In f32, whatever the format of the operands.
     Wide,
 }
 
-/// What lies between layers: a row for each input or token.
+/// An activation: a row for each input or token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Activation {
-    /// Its place among the activations of the network.
+    /// Its index among the activations of the network.
     pub(crate) place: usize,
     /// Values of a row.
     pub(crate) width: usize,
@@ -52,8 +52,8 @@ pub(crate) struct Linear {
     /// A row for each output.
     pub(crate) weights: Range<usize>,
     pub(crate) bias: Range<usize>,
-    /// Where the layer adds to y: the place of an activation like y that nothing else uses, for what
-    /// is added or for the sum.
+    /// If the layer adds to y: the index of an activation like y that nothing else uses, for the added
+    /// values or for the sum.
     pub(crate) spare: Option<usize>,
 }
 
@@ -64,12 +64,12 @@ pub(crate) enum Kind {
     Embed(Range<usize>),
     /// Each row with mean 0 and variance 1, times the gain, plus the bias: the two ranges.
     Norm([Range<usize>; 2]),
-    /// x W^T + b, and ReLU if y has that.
+    /// x W^T + b, and ReLU if y is after ReLU.
     Linear(Linear),
-    /// softmax(q k^T / sqrt([`HEAD`])) v of each sequence and head, without a mask. Rows of queries,
-    /// keys and values side by side in, rows of all heads' results out.
+    /// softmax(q k^T / sqrt([`HEAD`])) v of each sequence and head, without a mask. The input rows have
+    /// queries, keys and values side by side, the output rows the results of all heads.
     Attention,
-    /// x as products read it. Nothing reads x behind that.
+    /// x in the format of the products' operands. Nothing reads x afterwards.
     Narrow,
 }
 
@@ -84,10 +84,10 @@ pub(crate) struct Layer {
 /// A network: layers that follow one another, and one buffer that holds all parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// The first is what comes in: inputs, or a token for each row.
+    /// The first is the input: values, or a token for each row.
     pub(crate) activations: Vec<Activation>,
     pub(crate) layers: Vec<Layer>,
-    /// How many there are. Each range begins at a multiple of 256 bytes, also of BF16.
+    /// Number of parameters. Each range begins at a multiple of 256 bytes, also in BF16.
     pub(crate) parameters: usize,
 }
 
@@ -98,7 +98,7 @@ impl Model {
         self.activations[place]
     }
 
-    /// Room for more parameters.
+    /// Reserves room for more parameters.
     pub(crate) fn room(&mut self, len: usize) -> Range<usize> {
         self.parameters += len;
         self.parameters - len..self.parameters
@@ -133,9 +133,9 @@ impl Model {
         })
     }
 
-    /// Makes parameters of values uniform in [-1, 1). As PyTorch initialises a linear layer of n
-    /// inputs, its own become uniform in ±1/sqrt(n). Gains of norms come to lie in [0.5, 1.5), so
-    /// that a wrong one shows, and their biases in [-0.1, 0.1); tables stay as they are.
+    /// Scales values uniform in [-1, 1) to parameters. Those of a linear layer with n inputs become
+    /// uniform in ±1/sqrt(n), as PyTorch initialises it. Gains of norms lie in [0.5, 1.5), so that a
+    /// wrong one shows, and their biases in [-0.1, 0.1); tables stay as they are.
     pub(crate) fn initialise(&self, parameters: &mut [f32]) {
         let mut change = |range: &Range<usize>, to: &dyn Fn(f32) -> f32| {
             let range = &mut parameters[range.clone()];
@@ -155,10 +155,10 @@ impl Model {
     }
 }
 
-/// Every parameter is in one range, and each range is aligned.
+/// Requires that every parameter is in one range, and that each range is aligned.
 ///
 /// # Panics
-/// Where not.
+/// If not.
 #[cfg(test)]
 pub(crate) fn assert_ranges(model: &Model) {
     let mut ranges = Vec::new();

@@ -18,7 +18,8 @@ pub(crate) fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_
     ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
-/// A matrix in row-major order: itself, or a copy in front of `spare`; and what is left of that.
+/// A matrix in row-major order: the matrix itself, or a copy at the start of `spare`; and the rest of
+/// `spare`.
 fn row_major<'a>(
     threads: &Threads,
     x: ArrayView2<'a, f32>,
@@ -38,8 +39,8 @@ fn row_major<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuPlan {
     by: By,
-    /// Transposed operands are copied into row-major order first: blocks then read rows of both,
-    /// and pack less.
+    /// Whether transposed operands are first copied into row-major order: blocks then read rows of both
+    /// operands, and pack less.
     copies: bool,
 }
 
@@ -88,8 +89,8 @@ impl CpuPlan {
         }
     }
 
-    /// The fastest way for A B on all or some of these threads, by a short calibration that
-    /// overwrites C and `spare`. `name` says what the product is, such as `gradient of W1`.
+    /// The fastest way for A B on all or some of these threads, by a short calibration that overwrites
+    /// C and `spare`. `name` describes the product, such as `gradient of W1`.
     ///
     /// # Panics
     /// As [`Self::multiply`].
@@ -130,7 +131,7 @@ fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) 
         return as_they_lie.collect();
     }
     let copied = ways(true, true);
-    // Where many threads would share the work, none copies for one.
+    // With many threads, no operand is copied for a product on one thread.
     let copied = copied.filter(|way| threads == 1 || !matches!(way.by, By::OneThread(_)));
     as_they_lie.chain(copied).collect()
 }
@@ -153,14 +154,14 @@ fn candidates_by(libraries: &[Library], [m, n, k]: [usize; 3], threads: usize) -
     ways
 }
 
-/// What computes a network: threads, and the way of each product.
+/// The threads and the ways of a network's products.
 pub(crate) struct Products {
     pub(crate) threads: Threads,
     /// The network, for the names of choices.
     of: &'static str,
-    /// By the names of the products: layers may have the same.
+    /// By the name of the product, which several layers may share.
     ways: Vec<(&'static str, CpuPlan)>,
-    /// For the transposed of operands, in ways that copy them.
+    /// For copies of transposed operands.
     spare: Vec<f32>,
 }
 
@@ -200,7 +201,7 @@ impl Products {
         way.multiply(&self.threads, a, b, c, &mut self.spare);
     }
 
-    /// The ways, in a sentence each.
+    /// A sentence for each way.
     pub(crate) fn notes(&self) -> Vec<String> {
         let chosen = self.ways.iter();
         chosen.map(|(name, way)| format!("{name}: {way}")).collect()

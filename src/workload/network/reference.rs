@@ -1,5 +1,5 @@
-//! A network in float64: its activations, and the gradients of linear layers. Rows are shared out
-//! among all threads.
+//! A network in float64: its activations, and the gradients of linear layers. All threads share the
+//! rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) struct InFloat64<'a> {
 
 /// The gradients of a loss.
 pub(crate) struct Gradients {
-    /// With respect to each activation, behind ReLU where it has that; empty for the inputs.
+    /// With respect to each activation, after its ReLU if it has one; empty for the inputs.
     pub(crate) activations: Vec<Array2<f64>>,
     /// With respect to the parameters.
     pub(crate) parameters: Vec<f64>,
@@ -34,8 +34,8 @@ impl InFloat64<'_> {
         &self.parameters[range.clone()]
     }
 
-    /// What the last layer that writes to each activation leaves there, before ReLU. Of `inputs`
-    /// and `tokens` a network takes one.
+    /// The output of the last layer that writes to each activation, before ReLU. A network takes either
+    /// `inputs` or `tokens`.
     pub(crate) fn forward(&self, inputs: Array2<f64>, tokens: &[u32]) -> Vec<Array2<f64>> {
         let mut values = vec![Array2::zeros((0, 0)); self.model.activations.len()];
         values[0] = inputs;
@@ -100,7 +100,7 @@ fn matrix(values: &[f64], columns: usize) -> ArrayView2<'_, f64> {
     ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
-/// An activation behind its ReLU.
+/// An activation after its ReLU.
 pub(crate) fn activated(of: Activation, values: &[Array2<f64>]) -> Cow<'_, Array2<f64>> {
     let values = &values[of.place];
     match of.relu() {
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn a_norm_has_the_mean_and_the_variance_of_its_row() {
-        // Mean 3, variance 4: -1 and 1 with a variance that hardly notices what is added to it.
+        // Mean 3, variance 4: -1 and 1, with a variance much larger than the term added to it.
         let y = layer_norm(&array![[1.0, 5.0]], &[2.0, 10.0], &[0.0, 1.0]);
         let one = 2.0 / (4.0f64 + 1e-5).sqrt();
         near(&y, &array![[-2.0 * one, 10.0 * one + 1.0]]);
-        // Without a variance, what is added keeps the quotient finite.
+        // Without a variance, the added term keeps the quotient finite.
         near(
             &layer_norm(&array![[7.0, 7.0]], &[1.0, 1.0], &[0.0, 2.0]),
             &array![[0.0, 2.0]],

@@ -1,4 +1,4 @@
-//! The steps of a transformer that take each token's row by itself, on the CPU.
+//! The steps of a transformer that treat each token's row separately, on the CPU.
 
 use crate::workload::network::model::{EPSILON, WIDTH};
 use crate::workload::network::operations::rows_per_task;
@@ -61,7 +61,7 @@ wide! {
     }
 }
 
-/// Adds the change, and to each row the bias.
+/// Adds the change, and the bias to each row.
 pub(crate) fn add_with_bias(threads: &Threads, residual: &mut [f32], change: &[f32], bias: &[f32]) {
     let task = rows_per_task(WIDTH) * WIDTH;
     let tasks = residual.chunks_mut(task).zip(change.chunks(task));

@@ -18,7 +18,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// cuBLASLt's name of it.
+    /// Its name in cuBLASLt.
     pub(crate) fn data_type(self) -> cudaDataType {
         match self {
             Element::F32 => cudaDataType::CUDA_R_32F,
@@ -26,7 +26,7 @@ impl Element {
         }
     }
 
-    /// How the names of the kernels for it end.
+    /// The suffix of the names of its kernels.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Element::F32 => "f32",
@@ -51,7 +51,7 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// `len` zeros, which are NaN before a run whose result is compared.
+    /// `len` zeros, which become NaN before a run whose result is checked.
     pub(crate) fn output(
         work: &mut Prepared,
         element: Element,
@@ -100,9 +100,9 @@ impl Tensor {
         })
     }
 
-    /// The same of indices. From host memory they are there when this returns, for the calibrations
-    /// that follow. They are zero, not NaN, before a run whose result is compared: with an invalid one
-    /// the kernels would read far beyond what it points into.
+    /// As [`input`](Self::input), for indices. From host memory they have arrived when this returns,
+    /// for the calibrations that follow. Before a checked run they become zero, not NaN: with an
+    /// invalid index the kernels would read outside their memory.
     pub(crate) fn indices<W: 'static>(
         work: &mut Prepared,
         from: Option<HostMemory>,

@@ -1,4 +1,4 @@
-//! Linear layers in f32 by kernels of our own, in tiles that libraries lack.
+//! Linear layers in f32 by kernels of our own, with tiles that libraries lack.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::workload::prepare::{Epilogue, ON_ALL_CORES, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-// For asynchronous copies to shared memory.
+// From compute capability 8.0 on, for asynchronous copies to shared memory.
 pub(crate) static LINEAR: Source = Source {
     options: ON_ALL_CORES,
     ..kernels!("linear.cu", oldest(8, 0))
@@ -67,8 +67,8 @@ impl Tile {
         m / tm * (n / tn) * self.slices
     }
 
-    /// Shared memory per block: the stages, and later in their place the sums of each slice, whose
-    /// rows are padded by a four.
+    /// Shared memory per block: the stages, whose place the sums of each slice take later, in rows
+    /// padded by a four.
     fn shared_bytes(&self) -> u32 {
         let [m, n] = self.block;
         let stages = self.stages * (m + n) * DEPTH as u32 * 4;
@@ -102,11 +102,11 @@ impl fmt::Display for Tile {
     }
 }
 
-/// Every tile of the source: those of twenty that were the fastest for a layer of the networks on an
-/// H200 in more than one run. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192
-/// rows and 256 columns, those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at
-/// 128 rows. Where a layer has fewer tiles, pieces of the sum make up for it. Where a tile has few
-/// warps, slices of the sum bring more.
+/// Every tile of the source. They were the fastest of twenty for a layer of the networks on an H200 in
+/// more than one run. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192 rows and 256
+/// columns, those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at 128 rows. If a
+/// layer has fewer tiles, pieces of the sum give more blocks; if a tile has few warps, slices of the
+/// sum give more.
 #[rustfmt::skip]
 const TILES: [Tile; 10] = [
     Tile::new([128, 128], [8, 8], [1, 1], 3, 1),
@@ -130,8 +130,8 @@ fn bias_and_relu(product: &Product) -> (CUdeviceptr, bool) {
     }
 }
 
-/// Whether the product has the form that the kernels take, C = A W^T + added, + bias, with or without
-/// ReLU, in rows whose lengths are multiples of a four.
+/// Whether the kernels can compute the product: C = A W^T + added, + bias, with or without ReLU, in
+/// rows whose lengths are multiples of a four.
 fn is_layer(product: &Product) -> bool {
     let Product { a, b, c, added, .. } = *product;
     let plain = [a, b, c]
@@ -153,7 +153,7 @@ fn launch(gpu: &Gpu, product: &Product, tile: Tile) -> Result<Launch, RoutineErr
     let (bias, relu) = bias_and_relu(product);
     let function = gpu.function(&LINEAR, &tile.kernel())?;
     let bytes = tile.shared_bytes();
-    // More than 48 KB has to be asked for.
+    // More than 48 KB of shared memory must be requested.
     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     function
         .set_attribute(attribute, i32::try_from(bytes)?)
@@ -166,8 +166,8 @@ fn launch(gpu: &Gpu, product: &Product, tile: Tile) -> Result<Launch, RoutineErr
     Ok(launch.arg(m).arg(n).arg(k).arg(u32::from(relu)))
 }
 
-/// The product by each tile that the device can run; none where it is not a linear layer in f32, or
-/// where its rows do not fit.
+/// The product by each tile that the device can run; none if it is not a linear layer in f32, or its
+/// rows do not fit.
 ///
 /// # Errors
 /// Those of the compiler and the driver.
@@ -217,7 +217,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), TILES.len());
         for tile in TILES {
-            // Of Hopper, beside what the driver keeps of each block.
+            // Hopper has 228 KiB of shared memory; the driver keeps 1 KiB per block.
             let shared = tile.resident * (tile.shared_bytes() + 1024);
             assert!(shared <= 228 << 10, "{tile}: {shared} bytes");
             assert!([128, 256].contains(&tile.threads()), "{tile}");

@@ -17,7 +17,7 @@ pub(crate) struct Block {
     pub(crate) rows: usize,
 }
 
-// SAFETY: a block is addresses and lengths; who uses these vouches for the memory.
+// SAFETY: a block is addresses and lengths; whoever uses these guarantees the memory.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}

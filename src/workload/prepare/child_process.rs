@@ -1,8 +1,8 @@
-//! What happens only once in a process, measured in child processes: the executable starts itself
+//! Events that happen once per process, measured in child processes: the executable starts itself
 //! again, and the child measures and prints its times.
 //!
-//! Criterion cannot repeat such a thing, so the processes are run first, and each of Criterion's
-//! samples is one process's time.
+//! Criterion cannot repeat such events, so the processes run first, and each of Criterion's samples is
+//! one process's time.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -16,10 +16,11 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// Number of processes: as many as Criterion's samples, which begin anew with the first one's time.
+/// Number of processes: as many as Criterion's samples. A further sample reuses the first process's
+/// time.
 const PROCESSES: usize = 10;
 
-/// What a child process is to measure.
+/// The measurement that a child process makes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Task {
     /// The phases of its own start.
@@ -42,7 +43,7 @@ impl child::Order for Order {
 /// What one process measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Nanoseconds by phase, without those whose library is absent.
+    /// Nanoseconds by phase, without phases whose library is absent.
     pub(crate) phases: BTreeMap<String, f64>,
     /// Number of results that the process computed and found wrong.
     pub(crate) wrong: u64,
@@ -66,7 +67,7 @@ impl Report {
     }
 }
 
-/// The measured processes; run when the first of their phases is asked for.
+/// The measured processes, which run when the first of their phases is needed.
 pub(crate) struct Processes {
     task: Task,
     reports: OnceCell<Vec<Report>>,
@@ -97,7 +98,7 @@ impl Processes {
 
 /// Runs a child process to its end.
 fn measured(order: &Order) -> Result<Report, RoutineError> {
-    // Where the driver's JIT is measured, it must not find the result of an earlier run.
+    // The driver's JIT, if measured, must not find the result of an earlier run.
     let variables = [("CUDA_CACHE_DISABLE", "1")];
     let mut report = None;
     child::ask(order, &variables, |said| report = Some(said))
@@ -110,7 +111,7 @@ pub(crate) struct PhaseTime {
     name: String,
     processes: Rc<Processes>,
     device: usize,
-    /// What the processes verify, in a sentence.
+    /// The check that the processes make, in a sentence.
     method: &'static str,
     next: usize,
 }

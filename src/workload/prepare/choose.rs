@@ -1,9 +1,8 @@
-//! Chooses among several ways to compute the same the one that is fastest on this machine: of code of
-//! the CPU ([`on_cpu`]), of steps of the GPU by device time ([`on_gpu`]), and of whole routines from start
-//! to end ([`made_by`]).
+//! Chooses the fastest on this machine of several ways to compute the same: of CPU code ([`on_cpu`]),
+//! of GPU steps by device time ([`on_gpu`]), and of whole routines from start to end ([`made_by`]).
 //!
-//! Two processes may choose differently, and would then differ by what they chose. So a choice is
-//! made once in a process, and a process can be handed the choices of another.
+//! Two processes may choose differently, and their times would then differ. So a choice is made once in
+//! a process, and a process can be given the choices of another.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,26 +19,27 @@ use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::RoutineError;
 use crossover_machine::load::Load;
 
-/// A measurement takes at least this long, so that the clock's own cost does not count.
+/// A measurement takes at least this long, so that the clock's own cost is negligible.
 const SHORTEST: Duration = Duration::from_micros(200);
-/// Where a measurement of each candidate takes this long, their first runs count, and what is slower
-/// is dropped as [`DROPPED_EARLY`] says: what the first run does once, and most moments in which the
-/// system takes a core away, are short beside it, and each round costs.
+/// If a measurement of each candidate takes this long, their first runs count and slower ones are
+/// dropped as in [`DROPPED_EARLY`]: one-time work of the first run and most interruptions are short
+/// beside it, and each further round costs much.
 const LONG: Duration = Duration::from_millis(10);
-/// Measurements of each candidate. Their median counts, as it does for the benchmark that
-/// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
-/// one whose threads all have to be scheduled at once.
+/// Measurements of each candidate. Their median counts, as in the benchmark that follows. The minimum
+/// would favour a candidate that is fast only by luck, such as one whose threads must all be scheduled
+/// at once.
 const ROUNDS: usize = 21;
-/// After so many rounds a candidate that is this much slower than the fastest is dropped.
+/// After this many rounds, a candidate is dropped if it is this much slower than the fastest.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
-/// The same where each takes [`LONG`].
+/// The same for candidates that take [`LONG`].
 const DROPPED_EARLY: [(usize, f64); 5] = [(1, 2.5), (2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
-/// Rounds that are always taken.
+/// Rounds that are always made.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
-/// The same where each takes [`LONG`]: those that are closer than a round can tell are as good.
+/// The same for candidates that take [`LONG`]: any difference smaller than a round can show does not
+/// matter.
 const FEWEST_LONG_ROUNDS: usize = 2;
-/// No more rounds once this much time has gone into them. With half of it, one of two runs on an H200's
-/// host chose ways that took 1.3 and 1.4 times as long for two of its largest sizes, after two rounds.
+/// No further round begins after this time. With half of it, one of two runs on an H200's host chose
+/// after two rounds, for two of its largest sizes, ways that took 1.3 and 1.4 times as long.
 const LONGEST: Duration = Duration::from_millis(300);
 
 /// The choices of this process.
@@ -50,11 +50,11 @@ static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
 struct Choices {
     /// The choices of an earlier process.
     handed_over: BTreeMap<String, String>,
-    /// The choices that were asked for here: calibrated, or taken from the above.
+    /// The choices needed in this process: calibrated, or taken from `handed_over`.
     made: BTreeMap<String, String>,
-    /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
+    /// The entries of `made` that were needed since [`take_recent`] was last called.
     recent: BTreeMap<String, String>,
-    /// What calibrations took since [`take_calibration_time`] was last called.
+    /// Time of calibrations since [`take_calibration_time`] was last called.
     calibration_time: Duration,
     /// The choices that were calibrated while other work ran, since [`forget_disturbed`] was last called.
     disturbed: BTreeSet<String>,
@@ -71,13 +71,13 @@ impl Choices {
         }
     }
 
-    /// The place of the candidate that is chosen already, if it is one of these.
+    /// The index of the candidate that is already chosen, if it is among these.
     fn taken(&self, choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
         let chosen = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
         names.iter().position(|name| name.as_ref() == chosen)
     }
 
-    /// Notes what was asked for and chosen.
+    /// Records a choice that was needed.
     fn note(&mut self, choice: &str, chosen: &str) {
         self.made.insert(choice.to_owned(), chosen.to_owned());
         self.recent.insert(choice.to_owned(), chosen.to_owned());
@@ -96,12 +96,12 @@ fn choices() -> MutexGuard<'static, Choices> {
     CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes these choices from here on without a calibration, where their candidates exist.
+/// Uses these choices from now on without a calibration, where their candidates exist.
 pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
     choices().handed_over.extend(earlier);
 }
 
-/// Takes the choices in a file, as [`hand_over`]. A file that is not there has none.
+/// Reads choices from a file, as [`hand_over`]. A missing file has none.
 pub(crate) fn read_from(file: &Path) {
     let text = fs::read(file).unwrap_or_default();
     hand_over(serde_json::from_slice(&text).unwrap_or_default());
@@ -126,32 +126,31 @@ pub(crate) fn begin_anew(earlier: BTreeMap<String, String>) {
     };
 }
 
-/// The choices that were asked for in this process, by name: what to hand over to the next one.
+/// The choices needed in this process, by name, for the next process.
 pub(crate) fn made() -> BTreeMap<String, String> {
     choices().made.clone()
 }
 
-/// The choices that were asked for since this was last called, by name. A routine that was made
-/// meanwhile rests on them.
+/// The choices needed since the last call, by name: those of the routine that was made meanwhile.
 pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
 }
 
-/// What calibrations took since this was last called; zero where all was chosen already.
+/// Time of calibrations since the last call; zero if every choice was known.
 pub(crate) fn take_calibration_time() -> Duration {
     std::mem::take(&mut choices().calibration_time)
 }
 
-/// Forgets the choices that were calibrated while other work ran, and these ones, which were asked for
-/// in such a moment: what needs them next, in this process or in another, chooses again. Returns their
-/// names.
+/// Forgets the choices that were calibrated while other work ran, and `more`, which were needed at such
+/// a time. The next routine that needs one, in this process or in another, calibrates again. Returns
+/// the forgotten names.
 pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     choices().forget_disturbed(more)
 }
 
-/// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration. `run` runs a candidate a number of times. Takes [`LONGEST`], or where rounds take longer
-/// [`FEWEST_ROUNDS`] of them, of long candidates [`FEWEST_LONG_ROUNDS`].
+/// The candidate that is already chosen, or else the one with the shortest typical time of an
+/// iteration. `run` runs a candidate a number of times. Takes [`LONGEST`], or if rounds take longer
+/// [`FEWEST_ROUNDS`] of them (of long candidates [`FEWEST_LONG_ROUNDS`]).
 ///
 /// Waking the threads is kept out of the measurements, and no thread spins beside the next
 /// candidate.
@@ -181,9 +180,9 @@ pub(crate) fn on_cpu<T: Copy + Display>(
     candidates[chosen.expect("there is a candidate, and none fails")]
 }
 
-/// Makes the fastest of the named ways, and returns its name with it. Where it is chosen already, only it
-/// is made. `make` is given the place of a way among the names. `run` runs a way a number of times, to the
-/// end. A way may fail to run: the others are chosen from.
+/// Makes the fastest of the named ways, and returns its name too. If it is already chosen, only that
+/// way is made. `make` gets the index of a way among the names. `run` runs a way a number of times, to
+/// the end. If a way fails to run, one of the others is chosen.
 ///
 /// # Errors
 /// Where something cannot be made; the error of a way that poisons the context, or of one where none
@@ -210,9 +209,9 @@ pub(crate) fn made_by<M>(
     Ok(with_name(at, made.swap_remove(at)))
 }
 
-/// The place of the named candidate that takes the least device time. `enqueue` puts one iteration on the
-/// GPU's stream. The iterations of a measurement are replayed as a graph: launched one by one, those of a
-/// few microseconds would all take as long as their launches.
+/// The index of the named candidate that takes the least device time. `enqueue` puts one iteration on
+/// the GPU's stream. A measurement replays its iterations as a graph: launched one by one, iterations
+/// of a few microseconds would all take as long as their launches.
 ///
 /// # Errors
 /// Errors of CUDA where no candidate works.
@@ -246,7 +245,7 @@ pub(crate) fn on_gpu(
     })
 }
 
-/// The place of the named candidate with the shortest typical time of one iteration, by the time that
+/// The index of the named candidate with the shortest typical time of an iteration, by the time that
 /// `run` returns. A candidate that fails is not measured again.
 fn place(
     choice: &str,
@@ -261,7 +260,7 @@ fn place(
     let fastest = fastest_of(names.len(), |at, times| {
         let took = run(at, times);
         took.map_err(|error| {
-            // The first one that says why the context is lost stays.
+            // Keeps the first error that tells why the context is lost.
             if !failure.as_deref().is_some_and(is_sticky) {
                 failure = Some(error);
             }
@@ -286,8 +285,7 @@ fn place(
     Ok(chosen)
 }
 
-/// The place of the candidate that is chosen already, if it is one of these, and notes that it was
-/// asked for.
+/// The index of the candidate that is already chosen, if it is among these; records that it was needed.
 fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let mut choices = choices();
     let taken = choices.taken(choice, names)?;
@@ -300,7 +298,7 @@ fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error.is_some_and(|error| error.sticky)
 }
 
-/// The fastest by the time that `run` gives; `None` where each fails.
+/// The fastest by the time that `run` returns; `None` if all fail.
 fn fastest_of(
     candidates: usize,
     mut run: impl FnMut(usize, u32) -> Option<Duration>,
@@ -336,7 +334,7 @@ fn fastest_of(
         if round >= fewest && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
-        // In turns, so that a slow moment of the machine meets each candidate alike.
+        // In turns, so that a slow moment of the machine affects each candidate alike.
         entries.retain_mut(|entry| {
             if entry.seconds.len() > round {
                 return true;
@@ -357,7 +355,7 @@ fn fastest_of(
     Some(fastest.candidate)
 }
 
-/// Drops the candidates that are so many times slower than the fastest.
+/// Drops candidates that take more than `factor` times as long as the fastest.
 fn drop_slower_than(factor: f64, entries: &mut Vec<Measured>) {
     let limit = factor
         * entries
@@ -376,7 +374,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// The median, of an even number the lower of the two in the middle.
+    /// The lower median.
     fn typical(&self) -> f64 {
         let mut sorted = self.seconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -384,7 +382,7 @@ impl Measured {
     }
 }
 
-/// Iterations that take [`SHORTEST`] or longer, and how long they took.
+/// A number of iterations that takes [`SHORTEST`] or longer, and their time.
 fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<(u32, Duration)> {
     let mut times = 1;
     // The first run touches memory, wakes threads and detects the CPU.
@@ -405,8 +403,8 @@ mod tests {
 
     const MICRO: Duration = Duration::from_micros(1);
 
-    /// The fastest of candidates that take so many microseconds, as `at` says of the place and of how
-    /// often it was asked before.
+    /// The fastest of candidates that take so many microseconds. `at` gives the time for an index and the
+    /// number of earlier runs.
     fn of_micros(micros: &[u32], at: impl Fn(usize, u32) -> u32) -> (Option<usize>, Vec<u32>) {
         let mut asked = vec![0; micros.len()];
         let chosen = fastest_of(micros.len(), |place, times| {

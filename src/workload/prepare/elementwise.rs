@@ -5,10 +5,10 @@ pub(crate) const THREADS: u32 = 256;
 /// Values per thread, in one access of 16 bytes.
 const VALUES: u64 = 4;
 
-/// Blocks that `n` values take; at least one, since the driver refuses a grid of none.
+/// Blocks for `n` values; at least one, because the driver refuses an empty grid.
 ///
 /// # Errors
-/// Where these are more than a grid may have.
+/// If a grid cannot have so many.
 pub(crate) fn blocks(n: u64) -> Result<u32, std::num::TryFromIntError> {
     u32::try_from(n.div_ceil(VALUES * u64::from(THREADS)).max(1))
 }

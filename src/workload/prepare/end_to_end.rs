@@ -1,6 +1,6 @@
-//! Operations from host memory to host memory: one plain copy each way, or the fastest way from pinned
-//! memory. An operation says how it computes and how it
-//! can be cut; what is around that is here.
+//! Operations from host memory to host memory: by one plain copy each way, or from pinned memory in the
+//! fastest way. An operation declares how it computes and how it can be cut; this module adds copies,
+//! memory and the choice.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::steps::{On, Stage, Steps};
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
-/// What is done with each piece, or why it cannot be.
+/// The stages of each piece, or the reason why there are none.
 pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
 
-/// What makes the steps of a way.
+/// Makes the steps of a way.
 type MakeSteps<'a, T> = Box<dyn Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a>;
 
 /// A way from pinned memory through the device and back.
@@ -31,7 +31,7 @@ pub(crate) struct TransferPlan<'a, T> {
 }
 
 impl<'a, T> TransferPlan<'a, T> {
-    /// The steps that are made here, launched one by one or as a graph, which the name then says.
+    /// A way whose steps are launched one by one or as a graph, which its name then tells.
     pub(crate) fn new(
         name: impl Display,
         graph: bool,
@@ -48,7 +48,7 @@ impl<'a, T> TransferPlan<'a, T> {
     fn steps(&self, gpu: &Rc<Gpu>, places: &Places<T>) -> Result<Steps, RoutineError> {
         let mut steps = (self.steps)(gpu, places)?;
         if self.graph {
-            // Once outside of a capture, in which a library may load nothing.
+            // Run once before the capture, during which a library must not load code.
             steps.run()?;
             steps.replay()?;
         }
@@ -61,28 +61,28 @@ impl<'a, T> TransferPlan<'a, T> {
 /// # Safety
 /// The stages must lie within the places.
 pub(crate) unsafe trait EndToEnd: Sized + 'static {
-    /// What operands and result are made of.
+    /// The type of operands and result.
     type Value: Value;
 
-    /// What an output holds before it is written.
+    /// The value of an output before it is written.
     const POISON: Self::Value;
 
-    /// What is computed, for the names of choices.
+    /// Words for the names of choices.
     fn words(&self) -> String;
 
     fn operands(&self) -> Vec<&[Self::Value]>;
 
-    /// Values of the result.
+    /// Number of values of the result.
     fn result(&self) -> usize;
 
-    /// Values in device memory that it needs between its kernels.
+    /// Number of values in device memory that it needs between its kernels.
     fn scratch(&self, _gpu: &Gpu) -> usize {
         0
     }
 
     fn check(&self, result: &[Self::Value]) -> Result<Verified, RoutineError>;
 
-    /// Adds what computes on the operands, the result and the scratch memory at these addresses.
+    /// Adds steps that compute on the operands, the result and the scratch memory at these addresses.
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
 
     /// Whether kernels may read and write the host's memory in place.
@@ -90,11 +90,11 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
         true
     }
 
-    /// What is done with at most so many pieces, whose copies overlap.
+    /// The stages of at most so many pieces, whose copies overlap.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places<Self::Value>, pieces: usize) -> Stages;
 
-    /// The ways to try from pinned memory: those of an operation on one array, whole, on the host's
-    /// memory in place, or in pieces.
+    /// The ways to try from pinned memory. The default is for an operation on one array: whole, in
+    /// place in the host's memory, or in pieces.
     fn ways(&self) -> Vec<TransferPlan<'_, Self::Value>> {
         let n = self.operands()[0].len();
         let mut ways = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
             let name = format!("{pieces} overlapping pieces");
             TransferPlan::new(name, graph, move |gpu, places| {
                 let stages = self.stages(gpu, places, pieces)?;
-                // SAFETY: promised by whoever implements it; the places live in the routine.
+                // SAFETY: promised by the implementation; the places live in the routine.
                 Ok(unsafe { Steps::of_stages(gpu, stages) }?)
             })
         }));
@@ -129,8 +129,8 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
 }
 
 /// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
-/// device's are the routine's own: with those that other implementations share, an upload that never
-/// happened would go unnoticed.
+/// device's memory is the routine's own: if other implementations shared it, a missing upload would not
+/// be noticed.
 pub(crate) struct Places<T = f32> {
     pub(crate) host: Vec<Host<T>>,
     pub(crate) device: Vec<CUdeviceptr>,
@@ -165,7 +165,7 @@ impl<T: Value> Places<T> {
         self.host[self.host.len() - 1]
     }
 
-    /// `len` values of one of the places from the value `first` on.
+    /// `len` values of one of the places, from the value `first` on.
     pub(crate) fn piece(&self, at: usize, first: usize, len: usize) -> Block {
         let host = self.host[at].values.cast::<T>().wrapping_add(first);
         let offset = (first * size_of::<T>()) as CUdeviceptr;
@@ -173,7 +173,7 @@ impl<T: Value> Places<T> {
         Block::whole(host, self.device[at] + offset)
     }
 
-    /// Uploads, what `compute` adds, and a download, one after the other.
+    /// Uploads, the steps of `compute`, and a download, one after the other.
     pub(crate) fn copied(
         &self,
         gpu: &Rc<Gpu>,
@@ -198,7 +198,7 @@ impl<T: Value> Places<T> {
 }
 
 /// A routine from and to host memory: ordinary memory is copied by one plain copy each way, pinned
-/// memory is used in the way that is fastest in a trial. It synchronises: time it on the wall clock.
+/// memory is used in the fastest way by a trial. It synchronises: time it on the wall clock.
 pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
     match memory {
         HostMemory::Pageable => plain(gpu, problem),
@@ -211,7 +211,7 @@ fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Va
     work.check_by(move |memory| problem.check(memory.values(result)?));
 }
 
-/// Copies, what `compute` adds, and a copy, one after the other.
+/// Plain copies from and to ordinary memory.
 fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
@@ -221,7 +221,7 @@ fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     Ok(Box::new(work))
 }
 
-/// From pinned memory in the way that is fastest in a trial.
+/// The fastest way from pinned memory by a trial.
 fn from_pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, HostMemory::Pinned)?;

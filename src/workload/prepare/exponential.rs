@@ -1,10 +1,10 @@
-//! The exponentials for softmax, in operations that vectors have.
+//! The exponentials of softmax, written so that the compiler can vectorise them.
 
-/// e^x for x from -87 to 0, within 2 ulp: x = n ln 2 + r, 2^n by its bits and e^r by its series
-/// up to r^7, in operations that vectors have.
+/// e^x for x from -87 to 0, within 2 ulp: x = n ln 2 + r, 2^n by its bits and e^r by its series up to
+/// r^7.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// Added, it leaves the nearest whole number in the lowest bits: 1.5 * 2^23.
+    /// Adding it leaves the nearest whole number in the lowest bits: 1.5 * 2^23.
     const ROUND: f32 = 12_582_912.0;
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     let x = if x < -87.0 { -87.0 } else { x };
@@ -30,8 +30,8 @@ fn exp(x: f32) -> f32 {
 /// Values that go through a step together.
 const LANES: usize = 16;
 
-/// Makes e^((x - largest) * scale) of each x, whose number is a multiple of 16, and gives the largest
-/// and the sum.
+/// Replaces each x by e^((x - largest) * scale), and returns the largest x and the sum of the results.
+/// The number of values is a multiple of 16.
 #[inline(always)]
 pub(crate) fn exponentials(row: &mut [f32], scale: f32) -> (f32, f32) {
     let mut largest = [f32::NEG_INFINITY; LANES];

@@ -1,4 +1,4 @@
-//! The host memory that operands come from and results go to.
+//! The host memory of operands and results.
 
 use cudarc::driver::{DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use crate::device::{
 use crate::model::Residency;
 use crate::timing::CudaError;
 
-/// How host memory is known to the driver.
+/// How host memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostMemory {
     /// Ordinary memory: the driver copies it through a pinned buffer of its own.
@@ -92,9 +92,9 @@ fn pinned_copy<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits>(
 /// Values that a thread fills or copies at once.
 const PIECE: usize = 1 << 20;
 
-/// Sets all `values`, on all cores: with one, gigabytes take longer than the samples that follow. Not
-/// for what is timed, nor for ordinary memory that nothing has written yet: the system places a page
-/// near the core that writes it first. Pinned memory has its pages since it was allocated.
+/// Sets all `values` on all cores, because one core would take longer for gigabytes than the samples
+/// that follow. Not for timed code, nor for fresh ordinary memory: the system places a page near the
+/// core that first writes it, while pinned memory has its pages from the start.
 pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
     values
         .par_chunks_mut(PIECE)

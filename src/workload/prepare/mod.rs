@@ -1,5 +1,5 @@
-//! What prepares the routines of operations: memory, steps that are enqueued or replayed, the choice
-//! among several ways, threads, vectors, and the handles of libraries. No operation is named here.
+//! The code that all operations share to prepare routines: memory, steps that are enqueued or replayed,
+//! the choice among several ways, threads, vectors, and handles of libraries. It names no operation.
 
 pub(crate) mod block;
 pub(crate) mod child_process;

@@ -1,16 +1,17 @@
-//! The pieces of an operation on one array that can be cut anywhere, whose copies overlap.
+//! How an operation on one array, which can be cut anywhere, is divided into pieces whose copies
+//! overlap.
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
-/// Up to this many values launches and copies of one piece take a large share of the time.
+/// Up to this many values, launches and copies of one piece take a large share of the time.
 pub(super) const SMALL: usize = 1 << 20;
-/// From this many values on pieces may hide more time than they cost.
+/// From this many values on, pieces may hide more time than they cost.
 const CUT_FROM: usize = 1 << 16;
-/// Up to this many values queueing the pieces may take longer than the time that it hides, so they
-/// are a graph.
+/// Up to this many values, queueing the pieces may take longer than the time that they hide, so they
+/// become a graph.
 const GRAPHS_TO: usize = 1 << 22;
 
-/// Into how many pieces `n` values are cut, and whether these are a graph.
+/// Numbers of pieces to try for `n` values, and whether the pieces are a graph.
 pub(super) fn numbers_of_pieces(n: usize) -> Vec<(usize, bool)> {
     let mut pieces = Vec::new();
     if (CUT_FROM..=GRAPHS_TO).contains(&n) {
@@ -25,7 +26,7 @@ pub(super) fn numbers_of_pieces(n: usize) -> Vec<(usize, bool)> {
     pieces
 }
 
-/// First value and length of at most `pieces` pieces of `n` values.
+/// First value and length of each of at most `pieces` pieces of `n` values.
 pub(crate) fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
     let len = n.div_ceil(pieces).next_multiple_of(ALIGNMENT);
     (0..n)

@@ -1,5 +1,5 @@
-//! A routine of the GPU as a list of what it does: the memory that it owns, the steps of an
-//! iteration, what is poisoned and restored before one, and the check of the result.
+//! A routine of the GPU as data: the memory that it owns, the steps of an iteration, what to poison and
+//! restore before one, and the check of the result.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::workload::prepare::steps::{On, Steps};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// What a value in device or host memory may be.
+/// The type of a value in device or host memory.
 pub trait Value: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static {}
 
 impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static> Value for T {}
@@ -25,7 +25,7 @@ impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static> Value for T
 /// Values in the device memory of a [`Prepared`].
 #[derive(Clone, Copy, Debug)]
 pub struct Device<T> {
-    /// Where they lie, as long as the routine lives.
+    /// Their address, valid as long as the routine lives.
     pub address: CUdeviceptr,
     place: usize,
     len: usize,
@@ -51,7 +51,7 @@ impl<T> Device<T> {
     }
 }
 
-/// Values in the host memory of a [`Prepared`], or of a problem that it keeps.
+/// Values in the host memory of a [`Prepared`], or of a problem that it keeps alive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host<T> {
     pub(crate) values: *mut [T],
@@ -84,7 +84,7 @@ impl Memory {
         self.read_part(from, 0..from.len)
     }
 
-    /// A copy of some of them. Waits until it has arrived.
+    /// A copy of a part of the values. Waits until it has arrived.
     ///
     /// # Errors
     /// The driver's.
@@ -93,8 +93,8 @@ impl Memory {
         from: Device<T>,
         part: Range<usize>,
     ) -> Result<Vec<T>, CudaError> {
-        // SAFETY: zeros are a value of the type. What was not copied must not pass as what was read
-        // before it.
+        // SAFETY: zeros are a value of the type. Fresh zeros, so that a copy that does not happen
+        // cannot leave the values of an earlier one.
         let mut copy: Vec<T> = vec![unsafe { std::mem::zeroed() }; part.len()];
         (self.gpu.stream())
             .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
@@ -135,7 +135,7 @@ impl Memory {
         buffer.map(Buffer::values_mut).transpose()
     }
 
-    /// Enqueues that each byte becomes `byte`.
+    /// Enqueues setting each byte to `byte`.
     pub(crate) fn fill<T>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
         let stream = self.gpu.stream().cu_stream();
         // SAFETY: the range is the routine's own memory.
@@ -143,7 +143,7 @@ impl Memory {
             .map_err(|e| CudaError::new("cuMemsetD8Async", e))
     }
 
-    /// Enqueues a copy of all of `from`, which is as long.
+    /// Enqueues a copy of all of `from` to `to`, which is equally long.
     fn copy<T>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
         assert_eq!(from.len, to.len, "values of a copy");
         let stream = self.gpu.stream().cu_stream();
@@ -156,16 +156,16 @@ impl Memory {
 type Change = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
 type Check = Box<dyn Fn(&Memory) -> Result<Verified, RoutineError>>;
 
-/// A routine of the GPU. Give it memory ([`upload`](Self::upload), [`output`](Self::output),
+/// A routine of the GPU. Add memory ([`upload`](Self::upload), [`output`](Self::output),
 /// [`input`](Self::input)), [kernels](Self::kernel) and a [check](Self::check_by), in the order in
-/// which they are to be done.
+/// which they are to run.
 pub struct Prepared {
-    /// What an iteration does. Dropped before the memory that it uses.
+    /// The steps of an iteration. Dropped before the memory that they use.
     pub(crate) steps: Steps,
     pub(crate) memory: Memory,
-    /// Whether an iteration ends when the device is done with it.
+    /// Whether an iteration ends only when the device is done with it.
     pub(crate) waits: bool,
-    /// Whether the host is to wait for each iteration that the device alone works at.
+    /// Whether the host must wait for each iteration, although the steps do not.
     awaited: bool,
     /// Remarks stored with the result.
     pub notes: Vec<String>,
@@ -174,14 +174,14 @@ pub struct Prepared {
     pub(crate) threads: Option<Rc<Threads>>,
     poisons: Vec<Change>,
     restores: Vec<Change>,
-    /// What no step changes.
+    /// Memory that no step changes.
     inputs: Vec<DeviceMemory>,
     outputs: Vec<DeviceMemory>,
     check: Check,
 }
 
 impl Prepared {
-    /// Without memory and steps.
+    /// A routine without memory and steps.
     ///
     /// # Errors
     /// The driver's.
@@ -207,17 +207,17 @@ impl Prepared {
         })
     }
 
-    /// Launches a kernel in each iteration, after what was added before.
+    /// Launches a kernel in each iteration, after the steps added before.
     ///
     /// # Safety
-    /// Its arguments must be those that it declares, and the memory that of this routine, or valid as
-    /// long as this lives and used by nothing else while it runs.
+    /// The kernel's arguments must be of the declared types, and its memory must be that of this
+    /// routine, or valid as long as this lives and used by nothing else while it runs.
     pub unsafe fn kernel(&mut self, launch: Launch) {
         // SAFETY: the caller's promise.
         unsafe { self.steps.kernel(launch) };
     }
 
-    /// Device memory with a copy of `values`, which no step changes.
+    /// Device memory with a copy of `values` that no step changes.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -227,7 +227,7 @@ impl Prepared {
         Ok(device)
     }
 
-    /// Device memory with a copy of `values`, which the steps change.
+    /// Device memory with a copy of `values` that the steps change.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -239,18 +239,18 @@ impl Prepared {
         Ok(self.own(slice, values.len()))
     }
 
-    /// Device memory for `len` values, which is neither initialised nor poisoned.
+    /// Device memory for `len` values, neither initialised nor poisoned.
     ///
     /// # Errors
     /// The driver's, out of memory included.
     pub fn alloc<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
-        // The driver refuses to allocate nothing.
+        // The driver refuses an allocation of 0 bytes.
         let slice = self.memory.gpu.alloc(len.max(1))?;
         Ok(self.own(slice, len))
     }
 
-    /// Device memory for `len` values that the steps write: each byte is 0xFF, which is NaN, before a
-    /// run whose result is compared.
+    /// Device memory for `len` values that the steps write. Before a checked run each byte is set to
+    /// 0xFF, which makes floats NaN.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -260,9 +260,9 @@ impl Prepared {
         Ok(device)
     }
 
-    /// A copy of values on the device: made once, or by the steps from host memory of one kind. It is
-    /// poisoned then, so that an upload that never happens shows. The routine keeps `owner` alive,
-    /// whose own memory is the pageable one.
+    /// A copy of values on the device: made once, or by the steps from host memory of one kind. In that
+    /// case it is poisoned, so that a missing upload shows. The routine keeps `owner` alive, because
+    /// pageable memory is the owner's own.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -310,8 +310,7 @@ impl Prepared {
         self.own_host(copy)
     }
 
-    /// Host memory of one kind for `len` values, which is `poison` before a run whose result is
-    /// compared.
+    /// Host memory of one kind for `len` values, set to `poison` before a checked run.
     pub(crate) fn host_output<T: Value>(
         &mut self,
         memory: HostMemory,
@@ -324,8 +323,8 @@ impl Prepared {
         Ok(host)
     }
 
-    /// Compares the values of `device` by `check`; with host memory of one kind, after the steps have
-    /// copied them there, for which each iteration waits.
+    /// Checks the values of `device` by `check`. With host memory of one kind, the steps copy the
+    /// values there first, and each iteration waits for the copy.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -351,7 +350,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Compares what the steps have left by `check`.
+    /// Checks the results of the steps by `check`.
     pub fn check_by(
         &mut self,
         check: impl Fn(&Memory) -> Result<Verified, RoutineError> + 'static,
@@ -359,13 +358,13 @@ impl Prepared {
         self.check = Box::new(check);
     }
 
-    /// Makes each byte `byte` before a run whose result is compared.
+    /// Sets each byte to `byte` before a checked run.
     pub fn poison_by<T: Value>(&mut self, device: Device<T>, byte: u8) {
         self.outputs.push(device.memory());
         self.poison(move |memory| Ok(memory.fill(device, byte)?));
     }
 
-    /// The same of host memory, by a value.
+    /// As [`poison_by`](Self::poison_by), for host memory, with a value.
     pub(crate) fn poison_host<T: Value>(&mut self, host: Host<T>, value: T) {
         self.poison(move |memory| {
             if let Some(values) = memory.values_mut(host)? {
@@ -375,7 +374,7 @@ impl Prepared {
         });
     }
 
-    /// What is done before a run whose result is compared.
+    /// Adds work before a checked run.
     pub(crate) fn poison(
         &mut self,
         change: impl Fn(&mut Memory) -> Result<(), RoutineError> + 'static,
@@ -390,7 +389,7 @@ impl Prepared {
         self.restores.push(Box::new(copy));
     }
 
-    /// Says that the steps read memory of others, which no step changes.
+    /// Declares that the steps read memory of others, which no step changes.
     pub(crate) fn reads(&mut self, memory: &[DeviceMemory]) {
         self.inputs.extend_from_slice(memory);
     }
@@ -426,7 +425,7 @@ impl Routine for Prepared {
     fn poison(&mut self) -> Result<(), RoutineError> {
         (self.poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
         if self.waits {
-            // Other streams are not ordered behind the GPU's, nor is the host.
+            // Neither the other streams nor the host are ordered behind the GPU's stream.
             self.memory.gpu.synchronize()?;
         }
         Ok(())

@@ -8,14 +8,14 @@ thread_local! {
     static OTHER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The seed of a random stream of inputs: `usual`, or another where [`with_other_values`] makes them. Call
-/// it on the thread that makes the inputs, before others help.
+/// The seed of a random stream of inputs: `usual`, or another inside [`with_other_values`]. Call it on
+/// the thread that makes the inputs, before other threads help.
 pub(crate) fn seed(usual: u64) -> u64 {
     usual ^ if OTHER.get() { 0x2a00_0000 } else { 0 }
 }
 
-/// Inputs of a size with other values than those that are timed. A workload without random values has the
-/// same ones at other addresses.
+/// Inputs of a size with other values than the timed inputs. A workload without random values gets the
+/// same values at other addresses.
 pub(crate) fn with_other_values<W: Workload>(size: u64) -> W {
     struct Usual;
     impl Drop for Usual {

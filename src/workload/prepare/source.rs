@@ -1,8 +1,8 @@
-//! Sources of kernels in files of `kernels/`.
+//! Kernel sources from files of `kernels/`.
 
-/// The source in a file, after the header that it shares with others, where there is one; for devices
-/// from compute capability 7.5 on, or what is said last. Messages of the compiler count the lines of
-/// the file itself.
+/// The source in a file, after the header that it shares with others, if named first. Compute
+/// capability 7.5 is the oldest, unless `oldest` is given. Line numbers in the compiler's messages are
+/// those of the file.
 macro_rules! kernels {
     ($file:literal) => {
         kernels!(@ $file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file)), (7, 5))
@@ -34,6 +34,6 @@ macro_rules! kernels {
 
 pub(crate) use kernels;
 
-/// Options for a source whose kernels take NVRTC a second or more: it optimises them on all cores, and
-/// their machine code stays the same.
+/// Options for a source that NVRTC compiles in a second or more: it optimises the kernels on all cores.
+/// Their machine code does not change.
 pub(crate) const ON_ALL_CORES: &[&str] = &["--split-compile=0"];

@@ -1,5 +1,5 @@
-//! Copies, kernels and library calls that are prepared once, on one stream or on three that
-//! overlap: enqueued one by one, or replayed as one graph.
+//! Copies, kernels and library calls that are prepared once, on one stream or on three that overlap:
+//! enqueued one by one, or replayed as one graph.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::workload::prepare::block::{Block, Direction};
 pub(crate) enum On {
     /// The stream that is timed, where kernels and library calls run.
     Compute,
-    /// Copies to the device that overlap with it, or other work beside it.
+    /// Copies to the device that overlap with `Compute`, or other work beside it.
     Up,
     /// Copies to the host that overlap with both.
     Down,
@@ -26,7 +26,7 @@ pub(crate) enum On {
 /// Enqueues something on a stream, or does something on the host.
 pub(crate) type Call = Box<dyn Fn(&CudaStream) -> Result<(), CudaError>>;
 
-/// Uploads, what is computed once they have arrived, and downloads of the result.
+/// Uploads, the work on them once they have arrived, and downloads of the result.
 pub(crate) struct Stage {
     pub(crate) uploads: Vec<Block>,
     pub(crate) compute: Option<Call>,
@@ -38,19 +38,19 @@ enum Step {
     Kernel(Launch, On),
     /// A call, and the launches that it makes.
     Call(Call, u32, On),
-    /// What follows on the second waits for what is on the first by then.
+    /// The second stream waits for the work enqueued on the first so far.
     Order(CudaEvent, On, On),
     /// The host waits for the stream.
     Wait(On),
-    /// A profile shows what follows as a range of this name.
+    /// A profile shows the following steps as a range of this name.
     Named(&'static str),
 }
 
-/// What an iteration enqueues, in order. The steps hold the addresses that they use, not the memory.
+/// The steps of an iteration, in order. They hold addresses, not memory.
 ///
-/// Whoever adds a step promises, in an `unsafe` block, that its addresses are valid for what it does
-/// with them as long as the steps live, that nothing else uses them while the steps run, and that a
-/// kernel's arguments are those that it declares. So running them is safe.
+/// Whoever adds a step promises, in an `unsafe` block, that its addresses are valid as long as the
+/// steps live, that nothing else uses their memory while the steps run, and that a kernel's arguments
+/// have the declared types. So running the steps is safe.
 pub(crate) struct Steps {
     /// Dropped before the streams that it was captured from.
     graph: Option<Graph>,
@@ -71,7 +71,7 @@ impl Steps {
         })
     }
 
-    /// No steps, with two more streams. Nothing orders these behind the GPU's.
+    /// No steps, with two more streams, which are not ordered behind the GPU's.
     pub(crate) fn with_streams(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         Ok(Self {
             others: Some([gpu.new_stream()?, gpu.new_stream()?]),
@@ -95,8 +95,8 @@ impl Steps {
     /// Launches a kernel.
     ///
     /// # Safety
-    /// Its arguments must be those that it declares, and its memory must be valid as long as the
-    /// steps live and used by nothing else while they run.
+    /// The kernel's arguments must be of the declared types, and its memory must be valid as long as
+    /// the steps live and used by nothing else while they run.
     pub(crate) unsafe fn kernel(&mut self, launch: Launch) {
         self.steps.push(Step::Kernel(launch, On::Compute));
     }
@@ -129,8 +129,8 @@ impl Steps {
         self.steps.push(Step::Copy(block, Direction::Down, on));
     }
 
-    /// Steps that overlap: a stage computes once its uploads have arrived, while those of the next
-    /// one are on their way, and its downloads follow.
+    /// Stages that overlap: a stage computes once its uploads have arrived, while the uploads of the
+    /// next stage run; its downloads follow.
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
@@ -154,12 +154,12 @@ impl Steps {
         Ok(steps)
     }
 
-    /// Makes a call, which is given the GPU's stream: of a library, or on the host.
+    /// Adds a call of a library or of host code, which gets the GPU's stream.
     pub(crate) fn call(&mut self, call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static) {
         self.call_on(On::Compute, 1, call);
     }
 
-    /// Calls a library on the GPU's stream, and counts what it launches by calling it here.
+    /// Adds a library call on the GPU's stream. Its launches are counted by calling it here.
     pub(crate) fn counted_call(
         &mut self,
         call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
@@ -169,7 +169,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Makes a call of so many launches, which is given a stream.
+    /// Adds a call of so many launches, which gets a stream.
     pub(crate) fn call_on(
         &mut self,
         on: On,
@@ -179,15 +179,15 @@ impl Steps {
         self.steps.push(Step::Call(Box::new(call), launches, on));
     }
 
-    /// Makes what follows on `then` wait for the steps on `first` so far.
+    /// Makes later steps on `then` wait for the steps on `first` so far.
     pub(crate) fn order(&mut self, first: On, then: On) -> Result<(), CudaError> {
         let event = self.gpu.new_event()?;
         self.steps.push(Step::Order(event, first, then));
         Ok(())
     }
 
-    /// Makes the GPU's stream wait for the copies to the host. What uses the copies to the device
-    /// must have waited for them.
+    /// Makes the GPU's stream wait for the copies to the host. Steps that use copies to the device must
+    /// already have waited for these.
     pub(crate) fn join(&mut self) -> Result<(), CudaError> {
         self.order(On::Down, On::Compute)
     }
@@ -197,13 +197,13 @@ impl Steps {
         self.steps.push(Step::Wait(on));
     }
 
-    /// Shows what follows in a profile under this name.
+    /// Shows the following steps in a profile under this name.
     pub(crate) fn named(&mut self, name: &'static str) {
         self.steps.push(Step::Named(name));
     }
 
-    /// Captures the steps, which are replayed from then on. A library must have run its calls
-    /// before: in a capture it may load nothing.
+    /// Captures the steps; later iterations replay the graph. Library calls must have run once before,
+    /// because libraries must not load code during a capture.
     pub(crate) fn replay(&mut self) -> Result<(), CudaError> {
         self.instantiate(self.capture()?)
     }
@@ -219,7 +219,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Enqueues everything. After an error it waits for what was enqueued before it, which may still
+    /// Enqueues everything. After an error it waits for the steps enqueued before it, which may still
     /// use the memory.
     pub(crate) fn enqueue(&self) -> Result<(), CudaError> {
         let enqueued = match &self.graph {
@@ -229,7 +229,7 @@ impl Steps {
             None => self.enqueue_each(),
         };
         if enqueued.is_err() {
-            // Errors of these calls are those of earlier ones, or less to the point.
+            // Errors of these calls repeat the first one, or tell less.
             for on in [On::Up, On::Down, On::Compute] {
                 let _ = synchronize(self.stream(on));
             }
@@ -266,8 +266,8 @@ impl Steps {
 
     fn step(&self, step: &Step) -> Result<(), CudaError> {
         let raw = |on: On| self.stream(on).cu_stream();
-        // These call the driver directly: cudarc's functions ask for the current context each time,
-        // and there may be many steps.
+        // These call the driver directly: cudarc's functions query the current context each time, and
+        // there may be many steps.
         // SAFETY: promised when the step was added; streams and events are alive and of one context.
         unsafe {
             match step {
@@ -287,13 +287,13 @@ impl Steps {
         }
     }
 
-    /// Upper bound on the places that the steps take in the stream's queue, also as a graph; copies
-    /// do not count.
+    /// Upper bound on the entries that the steps take in the stream's queue, also as a graph. Copies do
+    /// not count.
     pub(crate) fn launches(&self) -> u32 {
         let launches = self.steps.iter().map(|step| match step {
             Step::Kernel(..) => 1,
             Step::Call(_, launches, _) => *launches,
-            // Recorded and waited for.
+            // An event is recorded and waited for.
             Step::Order(..) => 2,
             _ => 0,
         });
@@ -301,10 +301,10 @@ impl Steps {
     }
 }
 
-/// Launches of one call of a library. A product of a few rows, for example, may clear counters,
-/// compute pieces of the sum and add them up. The call is made once, so that the library loads what
-/// it needs, and then captured. Where it cannot be captured, it counts as four, the most
-/// that any product was seen to launch.
+/// Launches of one library call. A product of a few rows, for example, may clear counters, compute
+/// pieces of the sum and add them up. The call runs once, so that the library loads its code, and is
+/// then captured. A call that cannot be captured counts as four launches, the most that any product was
+/// seen to make.
 ///
 /// # Errors
 /// Those of the call.

@@ -1,10 +1,9 @@
 //! Threads that share work of a few microseconds.
 //!
-//! Rayon's threads sleep between two calls from outside of its pool, and waking them takes longer
-//! than a small product. The threads of a [`Threads::Spinning`] pool spin for a moment before they
-//! sleep, and the calling thread takes part in the work. They end with the pool, and
-//! [`Threads::park`] puts them to sleep earlier, so that none spins while another implementation is
-//! timed.
+//! Rayon's threads sleep between two calls from outside of its pool, and waking them takes longer than
+//! a small product. The threads of a [`Threads::Spinning`] pool spin for a moment before they sleep,
+//! and the calling thread takes part in the work. The pool ends them, and [`Threads::park`] puts them
+//! to sleep earlier, so that no thread spins while another implementation is timed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,8 +16,8 @@ use micropool::iter::{ExactParallelSourceExt, IntoExactParallelSource, ParallelI
 use micropool::{ThreadPool, ThreadPoolBuilder};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
-/// Turns of a loop with one `pause` each before a thread sleeps: 65 µs on a Zen 5, up to 150 µs on
-/// Xeons, whose `pause` takes longer. That is many times the pause between two small products.
+/// Iterations of a loop with one `pause` before a thread sleeps: 65 µs on a Zen 5, up to 150 µs on
+/// Xeons, whose `pause` takes longer. That is many times the time between two small products.
 const SPINS: usize = 3_000;
 
 /// The threads that work.
@@ -54,8 +53,8 @@ impl Threads {
         }
     }
 
-    /// Shares the items out one by one, and waits until all are done. The others take over the items
-    /// of a thread that the system holds up.
+    /// Hands the items out one by one, and waits until all are done. Other threads take over the items
+    /// of a thread that was interrupted.
     ///
     /// # Panics
     /// If `work` panics, once all items have been handed out.
@@ -135,13 +134,13 @@ impl Pool {
     }
 
     fn park(&self) {
-        /// Time between two checks, and their number at most: a spinning thread whose core is shared
-        /// takes longer to fall asleep.
+        /// Time between two checks, and the most checks: a spinning thread that shares its core takes
+        /// longer to fall asleep.
         const PAUSE: Duration = Duration::from_micros(50);
         const CHECKS: usize = 20_000;
         for worker in &self.workers {
             let Some(stat) = worker else {
-                // Long enough for all of them, where their state cannot be read.
+                // Long enough for all threads, if their state cannot be read.
                 return thread::sleep(Duration::from_millis(5));
             };
             for _ in 0..CHECKS {
@@ -154,8 +153,8 @@ impl Pool {
     }
 }
 
-/// Whether a thread sleeps, by its line in `/proc`: the state follows the name, which ends at the
-/// last parenthesis. One that is gone sleeps too.
+/// Whether a thread sleeps, by its line in `/proc`: the state follows the name, which ends at the last
+/// parenthesis. A thread that has ended counts as asleep.
 fn sleeps(stat: &str) -> bool {
     let (_, after) = stat.rsplit_once(')').unwrap_or_default();
     !after.trim_start().starts_with('R')

@@ -16,8 +16,8 @@ pub fn one_by_one(problem: &Rc<Sum>) -> Made {
     routine(problem, Threads::One, longest, words, |_, x| x.iter().sum())
 }
 
-/// As one writes it with Rayon: a task adds its terms from first to last, and tasks are added as they
-/// end.
+/// As one writes it with Rayon: a task adds its terms from first to last, and the tasks' sums are added
+/// in the order in which they end.
 pub fn rayon(problem: &Rc<Sum>) -> Made {
     const TASK: usize = 1 << 14;
     let longest = TASK + problem.x.len().div_ceil(TASK);
@@ -27,12 +27,12 @@ pub fn rayon(problem: &Rc<Sum>) -> Made {
     })
 }
 
-/// Chains that a core adds to at once: eight of the widest vectors, for the latency of an addition.
+/// Chains that a core adds to at once: eight of the widest vectors, to hide the latency of an addition.
 const CHAINS: usize = 128;
-/// Terms that are added in f32 before the chains are added to others in float64.
+/// Terms that are added in f32 before the chains' sums are added in float64.
 const BLOCK: usize = 1 << 16;
 
-/// In the widest vectors that the CPU has, by as many tasks as a short calibration finds the fastest.
+/// In the widest vectors of the CPU, by a calibrated number of tasks.
 pub fn simd(problem: &Rc<Sum>) -> Made {
     let (n, threads) = (problem.x.len(), Threads::all());
     let (count, blocks) = (threads.count(), n.div_ceil(BLOCK));

@@ -16,26 +16,27 @@ use crate::workload::routine::{Done, Made, RoutineError};
 
 /// Threads of a block: `THREADS` in the source.
 const THREADS: u32 = 256;
-/// Terms of a thread from which on there are as many blocks as the device holds at once.
+/// From this many terms per thread on, there are as many blocks as the device holds at once.
 const TERMS: usize = 16;
-/// Blocks of a multiprocessor: as many as those with the fewest threads (compute capability 7.5) have
-/// room for. With 32 terms of each thread in flight, these are 128 KiB, four times what a memory of 5 TB/s with a latency of 0.9 µs asks of each of 132.
+/// Blocks per multiprocessor: as many as those with the fewest threads (compute capability 7.5) hold.
+/// With 32 terms of each thread in flight, these are 128 KiB per multiprocessor, four times what a
+/// memory of 5 TB/s with a latency of 0.9 µs needs from each of 132.
 const BLOCKS: u32 = 4;
-/// No chain is longer at any size: that of 2^30 terms on 20 multiprocessors is not.
+/// No chain of additions is longer at any size, even for 2^30 terms on 20 multiprocessors.
 const LONGEST: usize = 2048;
 
-/// How blocks come together.
+/// How the blocks' sums are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
     /// By a second kernel.
     BySecondKernel,
-    /// By an atomic counter: the last block adds up the parts. An atomic addition for each block would
-    /// need a result that is set to zero before, and add in another order each time.
+    /// By the last block, which an atomic counter finds. Atomic additions to the result would need a
+    /// zeroed result, and would add in another order each time.
     ByLastBlock,
 }
 
-/// On terms in device memory. Where the host `reads` the result, each iteration copies it to pinned
-/// memory and waits: time it on the wall clock.
+/// On terms in device memory. If the host `reads` the result, each iteration copies it to pinned memory
+/// and waits: time it on the wall clock.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
@@ -64,8 +65,8 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
     Ok(Box::new(work))
 }
 
-/// By two kernels, on terms in host memory, where the result goes. It synchronises: time it on the
-/// wall clock.
+/// By two kernels, from terms in host memory to a result in host memory. It synchronises: time it on
+/// the wall clock.
 ///
 /// # Errors
 /// As [`resident`].
@@ -108,7 +109,7 @@ unsafe impl EndToEnd for Sum {
         Ok(())
     }
 
-    /// Each piece adds to the parts, and the last one adds these up.
+    /// Each piece adds to the parts, and the last piece adds up the parts.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
         let n = self.x.len();
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
@@ -134,7 +135,7 @@ unsafe impl EndToEnd for Sum {
 type Kernels = Result<[Launch; 2], RoutineError>;
 
 /// The kernels of a sum of `n` terms, on `len` of them, at the addresses of the terms, the result and
-/// the parts, and whether the first `adds` to these.
+/// the parts. If `adds`, the first kernel adds to the parts.
 fn two_kernels(gpu: &Gpu, n: usize, at: [CUdeviceptr; 3], len: usize, adds: bool) -> Kernels {
     let (blocks, [x, y, parts]) = (blocks(gpu, n), at);
     let shares = gpu.launch(&REDUCTION, "sum_shares", blocks, THREADS)?;
@@ -144,7 +145,7 @@ fn two_kernels(gpu: &Gpu, n: usize, at: [CUdeviceptr; 3], len: usize, adds: bool
     Ok([shares.arg(u32::from(adds)), of_parts])
 }
 
-/// Blocks that add up `n` terms.
+/// Number of blocks that add `n` terms.
 fn blocks(gpu: &Gpu, n: usize) -> u32 {
     let most = BLOCKS * gpu.properties().multiprocessors;
     let needed = n.div_ceil(TERMS * THREADS as usize);

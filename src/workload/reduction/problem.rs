@@ -1,4 +1,4 @@
-//! The terms, the cost of adding them up, and how far a sum may be from float64.
+//! The terms, the cost of adding them, and the accepted error of a sum.
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,7 @@ pub(super) static REDUCTION: Source = kernels!("reduction.cu");
 /// n terms uniform in [-1, 1), the same in every run, and what their sum is checked against.
 pub struct Sum {
     pub(super) x: Vec<f32>,
-    /// In float64: the sum, that of |x|, and the root of that of x².
+    /// In float64: the sum, the sum of |x|, and the root of the sum of x².
     reference: OnceCell<[f64; 3]>,
 }
 
@@ -40,18 +40,17 @@ impl Sum {
         })
     }
 
-    /// Compares a sum with float64, in chains of at most `longest` additions of f32 from a term to the
-    /// result. The error is relative to the sum of magnitudes Σ|x|: it is the
-    /// relative error divided by the condition of the sum, Σ|x| / |Σx|, since no order of summation can
-    /// do more about terms that cancel.
+    /// Compares a sum with float64, if no term takes part in more than `longest` additions of f32. The
+    /// error is relative to the sum of magnitudes Σ|x|: it is the relative error divided by the
+    /// condition Σ|x| / |Σx|, because no order of summation can do more about terms that cancel.
     ///
     /// Roundings are independent, of relative size u = 2^-24 at most, and each is of a partial sum. In
     /// chains of d additions, partial sums of terms with independent signs grow as the root of their
-    /// number, so the roundings of all chains together are some 0.4 u sqrt(d) ‖x‖₂. Ten times as much is
-    /// accepted, and one rounding of the result.
+    /// number, so the roundings of all chains together are some 0.4 u sqrt(d) ‖x‖₂. Ten times this, and
+    /// one rounding of the result, are accepted.
     ///
-    /// A term that is missing shows where it is larger than that: 0.03 in 2^26 terms of a sum in chains
-    /// of 512, of which 97 % of the terms are.
+    /// A missing term is found if it is larger than the bound: 0.03 in 2^26 terms of a sum in chains of
+    /// 512, which 97 % of the terms exceed.
     pub(super) fn check(&self, longest: usize, y: &[f32]) -> Verified {
         let [sum, magnitudes, norm] = *self.reference();
         let lost = (longest.min(self.x.len()) as f64).sqrt();
@@ -82,7 +81,7 @@ impl Workload for Sum {
         const { &[&REDUCTION] }
     }
 
-    // Terms of very different size, almost all of which cancel: a condition above 10^8.
+    // Terms of very different size that almost cancel: a condition above 10^8.
     fn edge_cases() -> Option<Self> {
         const PAIRS: usize = 30_003;
         let exponents = uniform::<f32>(PAIRS, 0x31);

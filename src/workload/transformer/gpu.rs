@@ -12,13 +12,13 @@ use crate::workload::transformer::problem::{Inference, verified};
 
 /// A batch, launched one by one, in few kernels or as the graph of those.
 ///
-/// One by one, in f32, it has a kernel per step, as code without fusion launches them: the library's
-/// products, biases, ReLU, norms and sums; for attention copies that give each head a matrix of its
-/// own, batched products, and softmax. That is 75 kernels: 18 per layer, the embedding, the logits and
-/// their bias. In few kernels bias, ReLU and residual are in the products, attention is one kernel that
-/// keeps its scores on the multiprocessor, a layer norm takes one pass, and the first norm has the
-/// embedding: 29 kernels, 7 per layer and the logits; in BF16 one more, since the residual is f32 and
-/// the product of the logits reads BF16.
+/// One by one, in f32, each step has its own kernel, as in code without fusion: the library's products,
+/// biases, ReLU, norms and sums; for attention copies that give each head a matrix of its own, batched
+/// products, and softmax. That is 75 kernels: 18 per layer, the embedding, the logits and their bias.
+/// Fused, bias, ReLU and residual are in the products, attention is one kernel that keeps its scores on
+/// the multiprocessor, a layer norm takes one pass, and the first norm has the embedding: 29 kernels, 7
+/// per layer and the logits. BF16 needs one more, because the residual is f32 and the product of the
+/// logits reads BF16.
 ///
 /// With host memory of one kind the tokens are uploaded before that and the logits are downloaded after
 /// it. It synchronises then: time it on the wall clock.

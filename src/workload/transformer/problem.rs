@@ -19,7 +19,7 @@ use crate::workload::prepare::{CUBLAS_WORKSPACE, seed};
 use crate::workload::routine::{Workload, visit_f32};
 use crossover_arithmetic::error::worse;
 
-/// Different tokens, and logits of a position.
+/// Number of different tokens, and of logits of a position.
 const VOCABULARY: usize = 1000;
 /// Encoder layers.
 const LAYERS: usize = 4;
@@ -84,9 +84,9 @@ pub fn link_bytes(batch: u64) -> LinkBytes {
     LinkBytes::new(tokens, tokens * VOCABULARY as f64)
 }
 
-/// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
-/// larger batch these suffice: the first, the last, and others at even distances. Of all others
-/// every logit must be finite.
+/// Upper bound on the sequences that are compared with float64. Sequences are independent, so these
+/// suffice for a larger batch: the first, the last, and others at even distances. In the others every
+/// logit must be finite.
 const SAMPLE: usize = 8;
 
 /// Factor of the weights of queries and keys. As PyTorch initialises them, scores have a standard

@@ -15,7 +15,7 @@ use crate::workload::prepare::Threads;
 use crate::workload::routine::Workload;
 use crate::workload::transformer::problem::{Inference, verified};
 
-/// What a network with a mistake leaves out or does wrong.
+/// The mistake of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
     None,
@@ -31,7 +31,7 @@ struct Rounded<'a> {
     problem: &'a Inference,
     /// Of operands.
     operand: Round,
-    /// Of what is stored between the steps, but for the residual.
+    /// Of the values stored between the steps, except the residual.
     stored: Round,
     mistake: Mistake,
 }

@@ -77,7 +77,7 @@ struct Epoch {
     gpu: Rc<Gpu>,
     problem: Rc<Loader>,
     source: Source,
-    /// A feed in sequence uses the first alone.
+    /// A feed in sequence uses only the first.
     device: Vec<CudaSlice<u8>>,
     consumer: Consumer,
 }
@@ -213,7 +213,7 @@ impl Pipeline {
                 let (say, gathered) = sync_channel(1);
                 scope.spawn_fifo(move |_| {
                     images.gather(batch, &mut held(&slots[batch % ahead]));
-                    // After an error nobody waits for it.
+                    // After an error nobody receives this.
                     let _ = say.send(());
                 });
                 gathered
@@ -221,7 +221,7 @@ impl Pipeline {
             let mut ordered: VecDeque<Receiver<()>> = (0..ahead).map(order).collect();
             for batch in 0..BATCHES {
                 let gathered = ordered.pop_front().map(|gathered| gathered.recv());
-                // The scope goes on with the panic once this has returned.
+                // If a thread panicked, the scope panics once this has returned.
                 gathered
                     .transpose()
                     .map_err(|_| "a loader thread panicked")?;

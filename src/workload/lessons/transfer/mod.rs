@@ -1,9 +1,9 @@
 //! Copies between host and device, by kind of host memory: what pageable memory costs, what
 //! pinning saves, and what a copy costs however small it is.
 //!
-//! The size is the number of bytes. Every routine but those of [`enqueued`] synchronises the stream at
-//! its end, since a copy from pageable memory returns before it has arrived, and all are timed on the
-//! wall clock, so that they can be compared.
+//! The size is the number of bytes. All rows are timed on the wall clock, so that they can be compared.
+//! Every routine except those of [`enqueued`] synchronises the stream at its end, because a copy from
+//! pageable memory returns before it has arrived.
 
 mod problem;
 mod staging;
@@ -45,7 +45,7 @@ pub fn copy(
     Ok(Box::new(copies(gpu, problem, way, memory, |_| piece)?))
 }
 
-/// As [`copy`] to the device in one piece, which nothing waits for.
+/// As [`copy`] to the device in one piece, without waiting for it.
 ///
 /// # Errors
 /// As [`copy`].
@@ -133,8 +133,7 @@ fn copies(
     Ok(work)
 }
 
-/// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
-/// trial.
+/// A copy of every byte from or to ordinary memory by several threads, whose number a trial chooses.
 ///
 /// # Errors
 /// Errors of CUDA, and any direction but [`CopyDirection::ToDevice`] and [`CopyDirection::ToHost`].
@@ -169,11 +168,11 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made
     Ok(Box::new(work))
 }
 
-/// The number of bytes that are wrong where a copy ends.
+/// Counts the wrong bytes at the destination of a copy.
 type Wrong = Box<dyn Fn(&Memory) -> Result<usize, CudaError>>;
 
-/// The device's side of a copy, whose other side is `host`, a copy of the pattern. It is poisoned and
-/// compared where the copy ends.
+/// The device's side of a copy; the other side is `host`, a copy of the pattern. The destination is
+/// poisoned and compared.
 fn there(
     work: &mut Prepared,
     problem: &Rc<Transfer>,

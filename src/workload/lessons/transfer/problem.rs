@@ -1,4 +1,4 @@
-//! The bytes that are copied, and what a copy costs.
+//! The bytes to copy, and the cost of a copy.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::workload::routine::Workload;
 /// The source of the kernel that reads host memory itself.
 pub static TRANSFER: Source = kernels!("transfer.cu");
 
-/// Bytes that a thread writes or compares at once, and that are brought to the device at once where
-/// nothing is timed.
+/// Bytes that a thread writes or compares at once, and that are uploaded at once where nothing is
+/// timed.
 const PIECE: usize = 1 << 22;
 
 /// Bytes to copy, from a fixed pattern.
@@ -104,7 +104,7 @@ impl Workload for Transfer {
     }
 }
 
-/// Every byte crosses the link, once each way that there is.
+/// Every byte crosses the link once in each direction of `way`.
 pub fn cost(way: CopyDirection, size: u64) -> Cost {
     let size = size as f64;
     let (to_device, to_host) = match way {

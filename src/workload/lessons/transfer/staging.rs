@@ -24,7 +24,7 @@ const SLOTS: usize = 2;
 const LARGEST: usize = 1 << 20;
 /// Below this a block takes longer to be enqueued than to be copied.
 const SMALLEST: usize = 1 << 16;
-/// From this many bytes on the number of threads is not tried, since each way needs memory of its
+/// From this many bytes on the number of threads is not tried, because each trial needs memory of its
 /// own.
 const MANY_FROM: usize = 64 << 20;
 /// With this many threads the link no longer waits for them.
@@ -157,7 +157,7 @@ impl Staging {
 
     fn wait_for_copies(&self) -> Result<(), CudaError> {
         let each = self.lanes.iter().map(|lane| synchronize(&lane.stream));
-        // All of them, whatever the first says.
+        // Waits for all of them, even after an error.
         each.fold(Ok(()), Result::and)
     }
 }

@@ -35,7 +35,7 @@ impl From<Format> for role::Format {
 /// What FP8 operands are multiplied by, as in `kernels/precision.cu`.
 pub(super) const FP8_SCALE: f32 = 256.0;
 
-/// What follows from a format.
+/// The properties of a format.
 pub(crate) struct Facts {
     /// Half the distance of neighbouring numbers, relative to the number.
     unit_roundoff: f64,

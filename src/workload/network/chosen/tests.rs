@@ -26,7 +26,7 @@ struct Layer {
     values: [Vec<f32>; 4],
     work: Prepared,
     tensors: [Tensor; 4],
-    /// With a margin behind it that nobody may write to.
+    /// With a margin behind it that no kernel may write to.
     c: Tensor,
 }
 
@@ -172,7 +172,7 @@ fn check_own_kernels(shapes: &[(usize, usize, usize)]) {
                 let found = layer.run(way);
                 for (at, (found, (value, bound))) in found.iter().zip(&expected).enumerate() {
                     let error = (f64::from(*found) - value).abs();
-                    // Not the other way round: a NaN is no match.
+                    // Written so that a NaN does not pass.
                     let right = error <= *bound;
                     let (row, column) = (at / n, at % n);
                     assert!(

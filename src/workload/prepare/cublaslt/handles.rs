@@ -64,7 +64,7 @@ macro_rules! handle {
 }
 
 handle!(
-    /// How a product is computed, and what follows it.
+    /// The form of a product, and its epilogue.
     Description(sys::cublasLtMatmulDesc_t),
     sys::cublasLtMatmulDescAttributes_t,
     set_matmul_desc_attribute,
@@ -78,7 +78,7 @@ handle!(
     destroy_matrix_layout
 );
 handle!(
-    /// How much workspace an algorithm may use.
+    /// The workspace that an algorithm may use.
     Preference(sys::cublasLtMatmulPreference_t),
     sys::cublasLtMatmulPreferenceAttributes_t,
     set_matmul_pref_attribute,
@@ -86,7 +86,7 @@ handle!(
 );
 
 impl Description {
-    /// Sums as `compute` says, scalars in f32, no operand transposed, nothing that follows.
+    /// Sums as in `compute`, scalars in f32, no operand transposed, no epilogue.
     pub(crate) fn new(compute: sys::cublasComputeType_t) -> Result<Self, CublasError> {
         result::create_matmul_desc(compute, sys::cudaDataType::CUDA_R_32F).map(Self)
     }

@@ -1,5 +1,5 @@
-//! Products of row-major matrices by cuBLASLt. Operands may be transposed, and what follows the
-//! product of a linear layer may be part of it.
+//! Products of row-major matrices by cuBLASLt, of operands that may be transposed, with the epilogue of
+//! a linear layer.
 
 mod handles;
 mod product;

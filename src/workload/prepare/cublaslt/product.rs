@@ -1,4 +1,4 @@
-//! One product, as the library takes it.
+//! One product, as cuBLASLt describes it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -61,7 +61,7 @@ impl Workspace {
     }
 }
 
-/// One product with everything fixed but the algorithm.
+/// One product, everything fixed except the algorithm.
 pub(crate) struct LtProduct {
     workspace: Rc<Workspace>,
     product: Product,
@@ -70,8 +70,7 @@ pub(crate) struct LtProduct {
 }
 
 impl LtProduct {
-    /// The product, and the algorithms that the library has for it; none where it lacks the
-    /// epilogue.
+    /// The product, and the library's algorithms for it; none if it lacks the epilogue.
     ///
     /// # Errors
     /// Errors of the library.
@@ -151,7 +150,7 @@ impl LtProduct {
     }
 }
 
-/// Number of algorithms that the library is asked for.
+/// Number of algorithms to request from the library.
 const ALGORITHMS: usize = 24;
 
 /// An algorithm with all its settings.
@@ -161,7 +160,7 @@ pub(crate) struct Algorithm {
 }
 
 impl Algorithm {
-    /// A setting of this many bytes, at most four; `None` where the library does not say.
+    /// A setting of this many bytes, at most four; `None` if the library does not return it.
     fn setting(
         &self,
         which: sys::cublasLtMatmulAlgoConfigAttributes_t,
@@ -182,8 +181,8 @@ impl Algorithm {
     }
 }
 
-/// Names all its settings but those that are zero, so that a choice is found again in another process.
-/// The library's bytes of an algorithm do not tell: some of them differ from call to call.
+/// Names all its settings that are not zero, so that another process finds the choice again. The
+/// library's bytes of an algorithm cannot serve: some differ from call to call.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use sys::cublasLtMatmulAlgoConfigAttributes_t as Setting;
@@ -215,8 +214,8 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// The algorithms that the library proposes with at most `workspace` bytes of workspace, the best
-/// by its own estimate first; empty where it has none.
+/// The algorithms that the library proposes with at most `workspace` bytes of workspace, in the order
+/// of its own estimate; empty if it has none.
 pub(super) fn algorithms(
     handle: sys::cublasLtHandle_t,
     workspace: usize,
@@ -287,8 +286,7 @@ impl Operand {
     }
 }
 
-/// What is done to the product before it is stored. A bias has a value for each column, of the
-/// result's type.
+/// The epilogue of a product. A bias has a value for each column, of the result's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {
     Nothing,
@@ -296,24 +294,24 @@ pub(crate) enum Epilogue {
     ReluBias(CUdeviceptr),
 }
 
-/// C = A B, or several such products of equal sizes, and what follows.
+/// C = A B, or several such products of equal sizes, with an epilogue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Product {
-    /// What it is, in words, for notes and choices.
+    /// Its description, for notes and choices.
     pub(crate) name: &'static str,
     pub(crate) a: Operand,
     pub(crate) b: Operand,
     pub(crate) c: Operand,
-    /// What the product is multiplied by.
+    /// The factor of the product.
     pub(crate) factor: f32,
     pub(crate) epilogue: Epilogue,
-    /// A matrix of the type and size of C, but elsewhere, that is added to the product.
+    /// A matrix of the type and size of C, at another address, that is added to the product.
     pub(crate) added: Option<CUdeviceptr>,
     /// Number of products. The matrices of each operand lie one after the other without gaps, the
     /// first at the operand's address.
     pub(crate) count: usize,
-    /// Whether kernels of our own may compute it, where they can. Code that leaves all products to
-    /// the library is measured too.
+    /// Whether our own kernels may compute it. Code that leaves all products to the library is measured
+    /// too.
     pub(crate) own: bool,
 }
 
@@ -323,7 +321,7 @@ pub(super) fn description(product: &Product) -> Result<Description, CublasError>
     use sys::cublasLtMatmulDescAttributes_t as Attribute;
     let description = Description::new(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F)?;
     // `CUBLAS_OP_N` is 0, `CUBLAS_OP_T` 1. The library's first operand is B, which by columns is
-    // its transpose already; so a transposed one is the transpose once more.
+    // already its transpose, so a transposed B is transposed once more.
     let of_first = i32::from(product.b.transposed);
     let of_second = i32::from(product.a.transposed);
     let (kind, bias) = match product.epilogue {

@@ -283,13 +283,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_speedup_that_rounds_to_one_is_as_fast() {
-        let written = [1.0, 1.01, 0.99, 2.5, 0.5].map(speedup);
-        let expected = ["as fast", "as fast", "as fast", "2.5× faster", "2× slower"];
-        assert_eq!(written, expected);
-    }
-
-    #[test]
     fn numbers_are_rounded_to_significant_digits() {
         assert_eq!(significant(1234.5, 3), 1230.0);
         assert_eq!(significant(0.000_123_46, 4), 0.000_123_5);
@@ -297,92 +290,75 @@ mod tests {
         assert_eq!(significant(f64::INFINITY, 4), f64::INFINITY);
     }
 
-    #[test]
-    fn times_keep_three_digits_and_carry_into_the_next_unit() {
-        assert_eq!(time(1380.0), "1.38 µs");
-        assert_eq!(time(0.5), "0.500 ns");
-        assert_eq!(time(999.6), "1.00 µs");
-        assert_eq!(time(21.5e6), "21.5 ms");
-        assert_eq!(time(2.5e12), "2,500 s");
-        assert_eq!(time_fine(1380.04), "1.380 µs");
-        assert_eq!(time_fine(999.97), "1.000 µs");
-        assert_eq!(time_fine(34_567.0), "34.57 µs");
-        assert_eq!(change(0.5), "-50.0 %");
-        assert_eq!(change(0.99999), "0.00 %");
-        assert_eq!(change(4.0), "×4.00");
+    fn check(write: fn(f64) -> String, written: &[(f64, &str)]) {
+        for (value, text) in written {
+            assert_eq!(write(*value), *text);
+        }
     }
 
-    /// A damaged file, or a routine that measures itself, may say anything.
+    /// Values carry into the next unit, and prefixes are powers of 1,000.
+    #[test]
+    fn quantities_have_three_digits_and_a_unit() {
+        check(time, &[(0.5, "0.500 ns"), (999.6, "1.00 µs")]);
+        check(time, &[(1380.0, "1.38 µs"), (21.5e6, "21.5 ms")]);
+        check(time, &[(2.5e12, "2,500 s"), (1e308, "1.00e299 s")]);
+        check(time_fine, &[(999.97, "1.000 µs"), (34_567.0, "34.57 µs")]);
+        check(time_fine, &[(1380.04, "1.380 µs"), (f64::NAN, "? s")]);
+        check(change, &[(0.5, "-50.0 %"), (0.99999, "0.00 %")]);
+        check(change, &[(4.0, "×4.00"), (f64::INFINITY, "×∞")]);
+        check(speedup, &[(1.0, "as fast"), (1.01, "as fast")]);
+        check(speedup, &[(0.99, "as fast"), (0.5, "2× slower")]);
+        check(speedup, &[(2.5, "2.5× faster")]);
+        check(bytes, &[(512.0, "512 B"), (2.5e3, "2.50 kB")]);
+        check(bytes, &[(2.5e6, "2.50 MB"), (2.5e9, "2.50 GB")]);
+        check(bytes, &[(2.5e12, "2.50 TB"), (2.5e15, "2.50 PB")]);
+        check(factor, &[(25.6, "26×"), (2.0, "2×")]);
+        check(percent, &[(0.94, "94 %"), (0.9996, "100 %")]);
+        check(percent, &[(0.9994, "99.9 %"), (0.0021, "0.21 %")]);
+        check(percent, &[(0.000264, "0.026 %")]);
+        check(percent_fine, &[(1e300, "1.00e302 %")]);
+        check(energy, &[(1.2451, "1.25 J"), (0.9996, "1.00 J")]);
+        check(energy, &[(0.146, "146 mJ"), (93.4e-6, "93.4 µJ")]);
+        check(number, &[(f64::NAN, "?"), (1234567.0, "1,230,000")]);
+        check(count, &[(3.0, "3")]);
+    }
+
+    #[test]
+    fn sizes_and_figures() {
+        assert_eq!([1024, 1 << 14].map(size), ["1,024", "16,384"]);
+        let powers = [1 << 20, 1 << 10, 64, (1 << 20) + 4].map(power);
+        assert_eq!(powers, ["2²⁰", "2¹⁰", "64", "1,048,580"]);
+        let binaries = [1 << 28, 1536 << 10, 512].map(binary);
+        assert_eq!(binaries, ["256 MiB", "1.57 MB", "512 B"]);
+        assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
+        assert_eq!(figure("pool_peak_bytes", -1e3), "pool peak -1.00 kB");
+        assert_eq!(figure("kernel_share", 0.3), "kernel 30 % of the time");
+        assert_eq!(figure("misses", 12.0), "misses 12.0");
+    }
+
+    /// A damaged file, or a routine that measures itself, may have any number.
     #[test]
     fn absurd_numbers_stay_short() {
-        assert_eq!(time(1e308), "1.00e299 s");
-        assert_eq!(time_fine(f64::NAN), "? s");
-        assert_eq!(change(f64::INFINITY), "×∞");
-        assert_eq!(percent_fine(1e300), "1.00e302 %");
-        assert_eq!(figure("pool_peak_bytes", -1e3), "pool peak -1.00 kB");
+        let write = [
+            number,
+            time,
+            time_fine,
+            change,
+            energy,
+            count,
+            factor,
+            factor_fine,
+            percent,
+            percent_fine,
+            bytes,
+            |value| rate(value, "FLOP/s"),
+            |value| figure("misses", value),
+        ];
         let extremes = [f64::MAX, -f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e15, 1e6];
         for value in extremes.into_iter().chain([f64::INFINITY, f64::NAN, 0.0]) {
-            let texts = [
-                number(value),
-                time(value),
-                time_fine(value),
-                change(value),
-                rate(value, "FLOP/s"),
-                energy(value),
-                figure("misses", value),
-                count(value),
-                factor(value),
-                factor_fine(value),
-                percent(value),
-                percent_fine(value),
-                bytes(value),
-            ];
-            for text in texts {
+            for text in write.map(|write: fn(f64) -> String| write(value)) {
                 assert!(text.chars().count() <= 32, "{value:e}: {text}");
             }
         }
-    }
-
-    #[test]
-    fn rates_sizes_and_shares() {
-        for (value, text) in [
-            (512.0, "512 B"),
-            (2.5e3, "2.50 kB"),
-            (2.5e6, "2.50 MB"),
-            (2.5e9, "2.50 GB"),
-            (2.5e12, "2.50 TB"),
-            (2.5e15, "2.50 PB"),
-        ] {
-            assert_eq!(bytes(value), text);
-        }
-        assert_eq!(size(1024), "1,024");
-        assert_eq!(size(1 << 14), "16,384");
-        assert_eq!(power(1 << 20), "2²⁰");
-        assert_eq!(power(1 << 10), "2¹⁰");
-        assert_eq!(power(64), "64");
-        assert_eq!(power((1 << 20) + 4), "1,048,580");
-        assert_eq!(binary(1 << 28), "256 MiB");
-        assert_eq!(binary(1536 << 10), "1.57 MB");
-        assert_eq!(binary(512), "512 B");
-        assert_eq!(count(3.0), "3");
-        assert_eq!(factor(25.6), "26×");
-        assert_eq!(factor(2.0), "2×");
-        assert_eq!(percent(0.94), "94 %");
-        assert_eq!(percent(0.9996), "100 %");
-        assert_eq!(percent(0.9994), "99.9 %");
-        assert_eq!(percent(0.0021), "0.21 %");
-        assert_eq!(percent(0.000264), "0.026 %");
-        assert_eq!(number(f64::NAN), "?");
-        assert_eq!(number(1234567.0), "1,230,000");
-        assert_eq!(energy(1.2451), "1.25 J");
-        assert_eq!(energy(0.9996), "1.00 J");
-        assert_eq!(energy(0.146), "146 mJ");
-        assert_eq!(energy(93.4e-6), "93.4 µJ");
-        assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
-        assert_eq!(
-            figure("kernel_running_share", 0.3),
-            "kernel running 30 % of the time"
-        );
-        assert_eq!(figure("misses", 12.0), "misses 12.0");
     }
 }

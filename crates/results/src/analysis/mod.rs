@@ -12,4 +12,4 @@ pub mod telemetry;
 pub mod trust;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

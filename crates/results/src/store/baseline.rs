@@ -345,30 +345,22 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::store::planted::plant;
 
     /// Of another Criterion project's result there is no sidecar, and the file that its clock left.
     #[test]
     fn the_clock_of_a_result_without_a_sidecar_is_the_one_beside_its_samples() {
         let root = tempfile::tempdir().unwrap();
-        let dir = root.path().join("saxpy/gated/new");
-        fs::create_dir_all(&dir).unwrap();
-        let id = r#"{"group_id":"saxpy","function_id":"gated","value_str":null}"#;
-        fs::write(dir.join("benchmark.json"), id).unwrap();
-        let samples = r#"{"sampling_mode":"Flat","iters":[1.0,1.0],"times":[5.0,6.0]}"#;
-        fs::write(dir.join("sample.json"), samples).unwrap();
-        let clock = r#"{"clock":"events","samples":"039916beedb50fab","schema":1}"#;
-        let read = || {
-            let source = Source {
-                label: "new".to_owned(),
-                root: root.path().to_owned(),
-                baseline: "new".to_owned(),
-            };
-            Baseline::read(&source).results["saxpy/gated"].clock
+        let dir = root.path().join("saxpy/gated/1/new");
+        let read = |times: [f64; 2]| {
+            plant(&dir, "saxpy/gated/1", &[1.0, 1.0], &times, None);
+            let read = Baseline::without_runs(root.path(), "new");
+            read.results["saxpy/gated/1"].clock
         };
-        assert_eq!(read(), None);
+        assert_eq!(read([5.0, 6.0]), None);
+        let clock = r#"{"clock":"events","samples":"3ffa76fc7a652221","schema":1}"#;
         fs::write(dir.join("crossover-clock.json"), clock).unwrap();
-        assert_eq!(read(), Some(Clock::Events));
-        fs::write(dir.join("sample.json"), samples.replace("6.0", "7.0")).unwrap();
-        assert_eq!(read(), None, "the clock of other samples");
+        assert_eq!(read([5.0, 6.0]), Some(Clock::Events));
+        assert_eq!(read([5.0, 7.0]), None, "the clock of other samples");
     }
 }

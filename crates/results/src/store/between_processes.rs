@@ -135,12 +135,10 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
+    use crate::analysis::tests::machines;
     use crate::model::record::PairedTimes;
-    use crate::store::machine::MachineResults;
+    use crate::store::machine_record;
 
     fn asked(gpu_ns: [f64; 5]) -> Confirmation {
         let pair = |size, gpu_ns: f64| PairedTimes {
@@ -190,28 +188,18 @@ mod tests {
         assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
         let pinned = Class::of(Device::Gpu, Residency::Pinned, Some(Clock::Wall), 5e3);
         assert!(!spread.0.contains_key(&pinned));
+        let absurd = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
+        assert!(absurd.0.values().all(|deviation| deviation.is_finite()));
     }
 
     #[test]
     fn the_assumed_spread_is_that_of_the_committed_machines() {
-        let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports/machines");
-        if !machines.is_dir() {
-            println!("skipped: the committed records belong to a checkout, and a package has none");
-            return;
-        }
-        let files = |folder: &Path| {
-            fs::read_dir(folder)
-                .unwrap()
-                .map(|file| file.unwrap().path())
-        };
         let mut showed: BTreeMap<Class, Spread> = BTreeMap::new();
         // Older records too: one run meets one host.
-        for record in files(&machines).flat_map(|folder| files(&folder)) {
-            let machine = MachineResults::read_other(&record).unwrap();
-            let runs = machine.runs.iter();
-            let confirmations: Vec<_> = runs
-                .flat_map(|(run, _)| run.confirmations.clone())
-                .collect();
+        let files = walkdir::WalkDir::new(machines()).into_iter().flatten();
+        for file in files.filter(|entry| entry.file_type().is_file()) {
+            let runs = machine_record::read(file.path()).unwrap().runs;
+            let confirmations: Vec<_> = runs.into_iter().flat_map(|r| r.confirmations).collect();
             for (class, spread) in pooled(&confirmations) {
                 let of_class = showed.entry(class).or_default();
                 *of_class = of_class.and(spread);
@@ -222,11 +210,5 @@ mod tests {
             let ratio = spread.variance().unwrap().sqrt() / class.assumed();
             assert!((0.6..1.6).contains(&ratio), "{class:?}: {ratio}");
         }
-    }
-
-    #[test]
-    fn times_that_are_none_are_left_out() {
-        let spread = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
-        assert!(spread.0.values().all(|deviation| deviation.is_finite()));
     }
 }

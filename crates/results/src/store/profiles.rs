@@ -118,69 +118,52 @@ mod tests {
     use super::planted::{plant, recorded};
     use super::*;
 
-    /// What is read of a root with one profile, after its file was changed.
-    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Unreadable>) {
-        let root = tempfile::tempdir().unwrap();
-        let dir = plant(root.path(), &recorded("chain/gpu/each/64"));
-        change(&path(&dir));
-        let (profiles, mut problems) = read_all(root.path());
-        for problem in &mut problems {
-            let root = root.path().display().to_string();
-            problem.what = problem.what.replace(&root, "");
-        }
-        (profiles, problems)
-    }
+    const ID: &str = "chain/gpu/each/64";
 
+    /// A file that cannot be read is named. Of two profiles of a benchmark the first counts.
     #[test]
-    fn a_profile_is_read_without_a_result_and_of_two_the_first() {
-        let (profiles, problems) = changed(|path| {
+    fn a_profile_is_read_or_its_file_is_named() {
+        let replaced = |from: &'static str, to: &'static str| {
+            move |path: &Path| fs::write(path, fs::read_to_string(path).unwrap().replace(from, to))
+        };
+        let larger = |path: &Path| {
+            let file = fs::File::options().write(true).open(path)?;
+            file.set_len(LARGEST + 1)
+        };
+        let twice = |path: &Path| {
             let other = path
                 .ancestors()
                 .nth(4)
                 .unwrap()
                 .join("gpu_other/64/profile");
-            fs::create_dir_all(&other).unwrap();
-            fs::copy(path, other.join(PROFILE_FILE)).unwrap();
-        });
-        let ([one], [problem]) = (&profiles[..], &problems[..]) else {
-            panic!("{profiles:?}, {problems:?}")
+            fs::create_dir_all(&other)?;
+            fs::copy(path, other.join(PROFILE_FILE)).map(drop)
         };
-        assert_eq!(one.profile, recorded("chain/gpu/each/64"));
-        assert_eq!(one.id.to_string(), "chain/gpu/each/64");
-        assert!(problem.reason.contains("delete one of the two"));
-        assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
-    }
-
-    #[test]
-    fn an_unreadable_file_is_named_as_a_problem() {
-        let json = |path: &Path, from: &str, to: &str| {
-            let text = fs::read_to_string(path).unwrap();
-            assert!(text.contains(from), "{from}");
-            fs::write(path, text.replacen(from, to, 1)).unwrap();
-        };
-        let newer = |path: &Path| json(path, "\"schema\": 1", "\"schema\": 2");
-        let torn = |path: &Path| fs::write(path, "{\"schema\": 1,").unwrap();
-        let foreign = |path: &Path| json(path, "chain/gpu/each/64", "a sort");
-        let large = |path: &Path| {
-            let file = fs::File::options().write(true).open(path).unwrap();
-            file.set_len(LARGEST + 1).unwrap();
-        };
-        type Change<'a> = (&'a dyn Fn(&Path), &'a str);
-        let changes: [Change; 4] = [
-            (&newer, "schema 2 is newer than 1"),
-            (&torn, "EOF"),
-            (&foreign, "is of a sort, which is not"),
-            (&large, "is larger than 32 MiB"),
+        type Change<'a> = &'a dyn Fn(&Path) -> std::io::Result<()>;
+        let changes: [(Change, usize, &str); 5] = [
+            (&|_| Ok(()), 1, ""),
+            (&twice, 1, "delete one of the two"),
+            (
+                &replaced("\"schema\": 1", "\"schema\": 2"),
+                0,
+                "schema 2 is newer than 1",
+            ),
+            (&replaced(ID, "a sort"), 0, "is of a sort, which is not"),
+            (&larger, 0, "is larger than 32 MiB"),
         ];
-        for (change, reason) in changes {
-            let (profiles, problems) = changed(change);
-            assert!(profiles.is_empty());
-            let [problem] = &problems[..] else {
-                panic!("{reason}: {problems:?}")
-            };
-            let file = Path::new("/chain/gpu_each/64/profile/profile.json");
-            assert_eq!(Path::new(&problem.what), file);
-            assert!(problem.reason.contains(reason), "{}", problem.reason);
+        for (change, count, reason) in changes {
+            let root = tempfile::tempdir().unwrap();
+            let dir = plant(root.path(), &recorded(ID));
+            change(&path(&dir)).unwrap();
+            let (profiles, problems) = read_all(root.path());
+            assert_eq!(profiles.len(), count, "{reason}");
+            assert!(profiles.iter().all(|found| found.profile == recorded(ID)));
+            assert_eq!(problems.len(), usize::from(!reason.is_empty()));
+            for problem in problems {
+                assert!(problem.reason.contains(reason), "{}", problem.reason);
+                assert!(problem.what.ends_with(PROFILE_FILE), "{}", problem.what);
+            }
         }
+        assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
     }
 }

@@ -157,31 +157,10 @@ proptest! {
 }
 
 #[test]
-fn always_never_one_size_and_a_tie() {
-    let sizes = powers(10);
-    let slow = curve(&sizes, 0.01, |s| 10.0 * s);
-    let fast = curve(&sizes, 0.01, |s| s);
-    assert_eq!(search(&slow, &fast).unwrap().answer, Answer::Always);
-    assert_eq!(search(&fast, &slow).unwrap().answer, Answer::Never);
-    let at_one = search(&slow, &curve(&[64], 0.01, |s| s)).unwrap();
-    assert_eq!(
-        (at_one.answer, at_one.only_size()),
-        (Answer::Always, Some(64.0))
-    );
-    assert_eq!(search(&slow, &Curve::default()), None);
-    assert_eq!(
-        search(&curve(&[1, 2], 0.0, |s| s), &curve(&[4, 8], 0.0, |s| s)),
-        None
-    );
-    let tied = curve(&sizes, 0.01, |s| 9.95 * s);
-    assert_eq!(search(&slow, &tied).unwrap().answer, Answer::Undecided);
-    // Ahead, then within noise on the other side, then ahead: still always.
-    let touching = curve(
-        &sizes,
-        0.01,
-        |s| if s == 32.0 { 10.05 * s } else { 5.0 * s },
-    );
-    assert_eq!(search(&slow, &touching).unwrap().answer, Answer::Always);
+fn curves_without_a_common_size_have_no_answer() {
+    let of = |sizes: &[u64]| curve(sizes, 0.0, |s| s);
+    assert_eq!(search(&of(&[1, 2]), &of(&[4, 8])), None);
+    assert_eq!(search(&of(&[1, 2]), &Curve::default()), None);
 }
 
 #[test]
@@ -190,39 +169,6 @@ fn crossings_without_a_common_size_contradict_each_other_whichever_is_asked() {
     let (small, large) = (crossing_at(100.0), crossing_at(400.0));
     assert!(small.contradicts(&large) && large.contradicts(&small));
     assert!(!small.contradicts(&crossing_at(101.0)));
-}
-
-#[test]
-fn crossing_back_is_told_from_winning_for_good() {
-    let bowl = curve(&powers(16), 0.001, |s: f64| {
-        100.0 * ((s / 20.0).ln() * (s / 900.0).ln()).exp()
-    });
-    let flat = curve(&powers(16), 0.001, |_| 100.0);
-    let lost = search(&flat, &bowl).unwrap();
-    assert_eq!(lost.answer, Answer::CrossesBack);
-    assert!(lost.for_good().is_none() && lost.changes.len() == 2);
-    let won = search(&bowl, &flat).unwrap();
-    assert_eq!(won.answer, Answer::CrossesBack);
-    let size = won.for_good().unwrap().size;
-    assert!((512.0..1024.0).contains(&size), "{size}");
-}
-
-#[test]
-fn a_crossing_is_measured_when_its_neighbours_are_a_quarter_apart() {
-    let (a, b) = (
-        |s: f64| 1e3 * (s / 400.0).powf(2.5),
-        |s: f64| 1e3 * (s / 400.0),
-    );
-    let (coarse, fine) = (
-        [128, 256, 384, 512, 1024],
-        [128, 256, 320, 384, 448, 512, 1024],
-    );
-    let measured = |of_a: &[u64], of_b: &[u64]| {
-        let found = search(&curve(of_a, 0.001, a), &curve(of_b, 0.001, b)).unwrap();
-        found.for_good().unwrap().measured
-    };
-    assert!(measured(&fine, &fine));
-    assert!(!measured(&coarse, &coarse) && !measured(&fine, &coarse));
 }
 
 #[test]
@@ -260,29 +206,34 @@ fn a_crossing_outside_the_measured_sizes_is_sought_next() {
     assert!((size - 100.0).abs() < 1e-6 && found.agree == 3, "{found:?}");
 }
 
+/// Each process has its crossing at one of these sizes, of 8 to 4,096.
 #[test]
 fn processes_that_disagree_give_no_answer() {
-    let fast = process(&around(0.0), 4.0, 2.0, |_| 0.0);
-    let slow = process(&around(f64::INFINITY), 9e4, 2.0, |_| 0.0);
-    let near = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
-    assert_eq!(of(&vec![fast.clone(); 5]).answer, Answer::Always);
-    assert_eq!(of(&vec![slow.clone(); 5]).answer, Answer::Never);
-    let both = of(&[fast.clone(), fast, slow.clone(), slow.clone()]);
-    assert_eq!(both.answer, Answer::Undecided);
-    let mostly = of(&[slow.clone(), slow.clone(), slow, near(11.0)]);
-    assert_eq!(
-        (mostly.answer, mostly.agree, mostly.processes),
-        (Answer::Undecided, 3, 4)
-    );
-    let always = process(&around(0.0), 7.0, 2.0, |_| 0.0);
-    let some = of(&[always, near(10.0), near(11.0), near(11.0)]);
-    let size = some.for_good().unwrap().size;
-    assert!((10.0..=11.0).contains(&size) && some.or_always && !some.or_never);
-    assert_eq!(some.agree, 3);
-    // One that is far off moves little.
-    let at = |at: f64| process(&around(100.0), at, 2.0, |_| 0.0);
-    let found = of(&[98.0, 99.0, 100.0, 101.0, 160.0].map(at));
-    assert!((found.for_good().unwrap().size - 100.0).abs() < 1e-6);
+    let at = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
+    let (always, never) = (4.0, 9e4);
+    for (crossings, answer, agree) in [
+        (&[always; 5][..], Answer::Always, 5),
+        (&[never; 5], Answer::Never, 5),
+        (&[always, always, never, never], Answer::Undecided, 0),
+        (&[never, never, never, 11.0], Answer::Undecided, 3),
+        (&[7.0, 10.0, 11.0, 11.0], Answer::At, 3),
+        // One that is far off moves little.
+        (&[98.0, 99.0, 100.0, 101.0, 160.0], Answer::At, 5),
+    ] {
+        let processes: Vec<_> = crossings.iter().map(|size| at(*size)).collect();
+        let found = of(&processes);
+        assert_eq!(
+            (found.answer, found.agree),
+            (answer, agree),
+            "{crossings:?}"
+        );
+        assert_eq!(found.processes, crossings.len());
+        if let Some(change) = found.for_good() {
+            let near = (10.0..=11.0).contains(&change.size) && found.or_always;
+            let same = (change.size - 100.0).abs() < 1e-6 && !found.or_always;
+            assert!((near || same) && !found.or_never, "{found:?}");
+        }
+    }
 }
 
 #[test]

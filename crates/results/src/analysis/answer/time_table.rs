@@ -145,30 +145,29 @@ mod tests {
     use super::*;
     use crate::analysis::answer::estimate::Answer;
 
+    const SIZES: [u64; 4] = [64, 90, 112, 200];
+
     /// b takes 10 µs at each size, a as long at 100 and the square of the size elsewhere.
-    fn table(processes: usize, sizes: [u64; 4]) -> Vec<Time> {
-        let mut times = Vec::new();
-        for process in 0..processes {
-            for size in sizes {
-                for (side, ns) in [(Side::A, (size as f64).powi(2)), (Side::B, 1e4)] {
-                    times.push(Time {
-                        operation: "product".into(),
-                        place: Residency::Ordinary,
-                        size,
-                        side,
-                        process: process.to_string(),
-                        ns: ns * (1.0 + 0.001 * process as f64),
-                    });
-                }
-            }
-        }
-        times
+    fn table(place: Residency, processes: usize, sizes: [u64; 4]) -> Vec<Time> {
+        let at = |(process, size): (usize, u64)| {
+            let time = |(side, ns): (Side, f64)| Time {
+                operation: "product".into(),
+                place,
+                size,
+                side,
+                process: process.to_string(),
+                ns: ns * (1.0 + 0.001 * process as f64),
+            };
+            [(Side::A, (size as f64).powi(2)), (Side::B, 1e4)].map(time)
+        };
+        let of_process = |process| sizes.map(|size| (process, size));
+        (0..processes).flat_map(of_process).flat_map(at).collect()
     }
 
     #[test]
     fn a_crossing_in_a_table_is_found_from_one_process_and_from_several() {
         for (processes, counted) in [(1, 1), (2, 1), (5, 5)] {
-            let [answer] = &of_times(&table(processes, [64, 90, 112, 200]))[..] else {
+            let [answer] = &of_times(&table(Residency::Ordinary, processes, SIZES))[..] else {
                 panic!("one operation in one place has one answer");
             };
             let crossing = answer.crossing.as_ref().unwrap();
@@ -176,9 +175,7 @@ mod tests {
             assert!((crossing.for_good().unwrap().size / 100.0 - 1.0).abs() < 1e-6);
             assert!((crossing.speedup / 4.0 - 1.0).abs() < 1e-6);
             assert_eq!(answer.curves[0].points().len(), 4);
-            let [first, .., largest] = answer.speedups[..] else {
-                panic!("each size has its speedup");
-            };
+            let (first, largest) = (answer.speedups[0], answer.speedups[3]);
             assert_eq!((first.size, first.processes), (64.0, counted));
             assert!((first.ratio / 0.4096 - 1.0).abs() < 1e-6 && first.high < 1.0);
             assert!(largest.low < 4.0 && largest.high > 4.0);
@@ -186,33 +183,22 @@ mod tests {
     }
 
     #[test]
-    fn a_side_alone_and_sizes_apart_have_no_answer() {
-        let mut one_side = table(3, [64, 90, 112, 200]);
-        one_side.retain(|time| time.side == Side::A);
-        let mut apart = table(3, [64, 90, 112, 200]);
-        apart.retain(|time| (time.side == Side::A) == (time.size < 100));
-        for times in [one_side, apart] {
-            assert_eq!(of_times(&times)[0].crossing, None);
-        }
-        assert_eq!(of_times(&[]), []);
-    }
-
-    #[test]
-    fn operations_and_places_are_told_apart() {
-        let mut times = table(3, [64, 90, 112, 200]);
-        let mut pinned = table(3, [16, 32, 64, 80]);
-        pinned
-            .iter_mut()
-            .for_each(|time| time.place = Residency::Pinned);
-        times.extend(pinned);
-        let kinds = of_times(&times);
-        let kinds = kinds
-            .iter()
-            .map(|a| (a.place, a.crossing.as_ref().unwrap().answer));
+    fn places_have_answers_of_their_own_and_sides_apart_have_none() {
+        let mut times = table(Residency::Ordinary, 3, SIZES);
+        times.extend(table(Residency::Pinned, 3, [16, 32, 64, 80]));
+        let apart = table(Residency::Queued, 3, SIZES).into_iter();
+        times.extend(apart.filter(|time| (time.side == Side::A) == (time.size < 100)));
+        let one_side = table(Residency::Awaited, 3, SIZES).into_iter();
+        times.extend(one_side.filter(|time| time.side == Side::A));
+        let answers = of_times(&times);
+        let answer = |a: &TableAnswer| (a.place, a.crossing.as_ref().map(|c| c.answer));
         let wanted = [
-            (Residency::Pinned, Answer::Never),
-            (Residency::Ordinary, Answer::At),
+            (Residency::Queued, None),
+            (Residency::Awaited, None),
+            (Residency::Pinned, Some(Answer::Never)),
+            (Residency::Ordinary, Some(Answer::At)),
         ];
-        assert_eq!(kinds.collect::<Vec<_>>(), wanted);
+        assert_eq!(answers.iter().map(answer).collect::<Vec<_>>(), wanted);
+        assert_eq!(of_times(&[]), []);
     }
 }

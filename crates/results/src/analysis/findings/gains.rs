@@ -31,22 +31,20 @@ mod tests {
 
     #[test]
     fn the_best_of_each_group_comes_first() {
-        let finding = |group: &str, id: &str, factor: f64| {
+        let finding = |(group, id, factor)| {
             Finding::new(group, id, String::new()).gained(Technique::Fuse, factor, "n = 1".into())
         };
-        let all = [
-            finding("a", "small", 2.0),
-            finding("b", "small", 5.0),
-            finding("a", "large", 3.0),
-            finding("c", "none", f64::NAN),
+        let factors = [
+            ("a", "small", 2.0),
+            ("b", "small", 5.0),
+            ("a", "large", 3.0),
         ];
-        let gains = gains(&all);
-        assert_eq!(gains.len(), 1);
-        let ids: Vec<_> = gains[0]
-            .1
-            .iter()
-            .map(|(f, _)| (&*f.group, &*f.id))
-            .collect();
+        let mut all: Vec<Finding> = factors.map(finding).into();
+        all.push(finding(("c", "none", f64::NAN)));
+        let [(Technique::Fuse, found)] = &gains(&all)[..] else {
+            panic!("one technique");
+        };
+        let ids: Vec<_> = found.iter().map(|(f, _)| (&*f.group, &*f.id)).collect();
         assert_eq!(ids, [("b", "small"), ("a", "large")]);
     }
 }

@@ -147,36 +147,3 @@ impl Host {
         memory.lacks(host, device)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_gpu_can_be_switched_off_and_lost() {
-        let settings = Settings {
-            profile: crossover_protocol::settings::Profile::Quick,
-            device: None,
-            device_named: false,
-            gate: crate::timing::GateMode::Auto,
-            monitor: true,
-            processes: 0,
-            turns: None,
-            results: "unused".into(),
-        };
-        let machine = Host::new(&settings);
-        assert!(
-            machine
-                .gpu_missing()
-                .unwrap()
-                .contains("CROSSOVER_DEVICE=none")
-        );
-        machine.lose_gpu("matmul/gpu/tiled/64");
-        assert!(
-            machine
-                .gpu_missing()
-                .unwrap()
-                .contains("matmul/gpu/tiled/64")
-        );
-    }
-}

@@ -480,22 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_cause_is_one_line() {
-        let failure = |id: &str, error: &str| Failure {
-            id: id.to_owned(),
-            error: error.to_owned(),
-        };
-        let failed = [
-            failure("a", "no room"),
-            failure("b", "wrong"),
-            failure("c", "no room"),
-        ];
-        assert_eq!(
-            by_error(&failed),
-            [("no room", vec!["a", "c"]), ("wrong", vec!["b"])]
-        );
-        assert_eq!(some(&["a", "b", "c"]), "a, b, c");
-        assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+    fn ceilings_that_are_too_low_are_named_with_what_exceeds_them() {
         let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
         assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
     }

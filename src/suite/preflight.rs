@@ -160,19 +160,4 @@ mod tests {
         }
         assert!(!is_baseline_name(""));
     }
-
-    #[test]
-    fn a_folder_is_tried_and_held() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("a/b");
-        let held = results_folder(&root).unwrap();
-        let refused = results_folder(&root).unwrap_err();
-        assert!(refused.starts_with("another run is writing"), "{refused}");
-        drop(held);
-        results_folder(&root).unwrap();
-        let file = dir.path().join("file");
-        fs::write(&file, "").unwrap();
-        let refused = results_folder(&file).unwrap_err();
-        assert!(refused.contains("set CRITERION_HOME"), "{refused}");
-    }
 }

@@ -173,15 +173,11 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }
-    }
-
-    #[test]
-    fn an_absent_gpu_is_told_with_its_remedy() {
-        let environment = Environment {
+        let absent = Environment {
             gpu_absent: Some("no driver".to_owned()),
             ..Environment::default()
         };
-        let text = listing(&environment, Path::new("r"));
+        let text = listing(&absent, Path::new("r"));
         assert!(text.contains("GPU           none: no driver\n"), "{text}");
         assert!(text.contains("none found"), "{text}");
     }

@@ -94,20 +94,3 @@ fn bundle(executable: &Path) -> Option<PathBuf> {
     let run = bin.parent()?.join("run");
     (bin.join("bench").is_file() && run.is_file()).then_some(run)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bundle_is_known_by_what_lies_beside_the_command() {
-        let dir = tempfile::tempdir().unwrap();
-        let bin = dir.path().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        let command = bin.join("crossover");
-        std::fs::write(bin.join("bench"), "").unwrap();
-        assert_eq!(bundle(&command), None);
-        std::fs::write(dir.path().join("run"), "").unwrap();
-        assert_eq!(bundle(&command), Some(dir.path().join("run")));
-    }
-}

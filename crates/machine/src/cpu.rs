@@ -84,14 +84,4 @@ mod tests {
             Some("performance, powersave")
         );
     }
-
-    #[test]
-    fn this_machine_has_a_processor() {
-        let cpu = collect();
-        assert!(!cpu.model.is_empty());
-        assert!(cpu.usable_cores >= 1 && cpu.usable_cores <= cpu.logical_cores);
-        assert!(cpu.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
-        #[cfg(target_arch = "aarch64")]
-        assert!(cpu.vector_extensions.iter().any(|e| e == "neon"));
-    }
 }

@@ -78,20 +78,3 @@ fn operating_system() -> String {
     let name: Vec<String> = name.into_iter().flatten().collect();
     format!("{}, {}", name.join(" "), System::kernel_long_version())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_absent_gpu_is_told_and_the_rest_collected() {
-        let absence = Absence::Device(crossover_timing::Absence::NoDriver);
-        let environment = collect(Err(&absence), 0);
-        assert_eq!(environment.gpu, None);
-        assert_eq!(environment.gpu_absent, Some(absence.to_string()));
-        assert!(environment.cpu.usable_cores >= 1 && environment.os.is_some());
-        let text = serde_json::to_string(&environment).unwrap();
-        let read: Environment = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, environment);
-    }
-}

@@ -113,10 +113,10 @@ fn package(top: &Path, name: &str, benches: &[&str], benchmarks: &[(&str, f64)])
     );
     for bench in benches {
         manifest += &format!("[[bench]]\nname = \"{bench}\"\nharness = false\n");
-        // Its path is that of the work tree in which it was built.
+        // Its path is that of the work tree in which it was built, which cargo tells what it starts.
         let main = r#"fn main() {
     use std::os::unix::process::CommandExt;
-    let harness = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/run");
+    let harness = std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/harness/run";
     let error = std::process::Command::new(harness).args(std::env::args().skip(1)).exec();
     panic!("{error}");
 }"#;

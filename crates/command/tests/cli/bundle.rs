@@ -3,55 +3,34 @@
 //! `scripts/bundle` refuses before it builds anything.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::printed::ended;
+use crate::repositories::executable;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
 
-/// A process that is started while another thread writes an executable holds that file open for a
-/// moment, and it cannot be started then ("Text file busy").
-static WRITE_OR_START: Mutex<()> = Mutex::new(());
-
-fn executable(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// A bundle whose executables print their name, the results folder and their arguments.
-fn bundle(names: &[&str]) -> tempfile::TempDir {
-    let _lock = WRITE_OR_START
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+fn bundle(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::copy(format!("{SCRIPTS}/launcher"), dir.path().join("run")).unwrap();
-    fs::create_dir(dir.path().join("bin")).unwrap();
     for name in names {
         executable(
             &dir.path().join("bin").join(name),
-            "#!/bin/sh\necho \"$(basename \"$0\") in $CRITERION_HOME:\" \"$@\"\nexit ${STATUS:-0}\n",
+            "echo \"$(basename \"$0\") in $CRITERION_HOME:\" \"$@\"\nexit ${STATUS:-0}",
         );
     }
     dir
 }
 
-fn run(command: &mut Command) -> (Option<i32>, String, String) {
-    let _lock = WRITE_OR_START
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
-}
-
-fn launch(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(dir.join("run"));
+/// Its launcher, which a shell reads: what another thread's process holds open for a moment cannot be
+/// started ("Text file busy").
+fn launch(dir: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
     command
+        .arg(dir.path().join("run"))
         .args(arguments)
         .current_dir("/")
         .env_remove("CRITERION_HOME");
@@ -63,87 +42,66 @@ fn the_launcher_calls_each_executable_as_cargo_would() {
     let dir = bundle(&["bench", "crossover", "test-gpu", "test-gpu_more"]);
     let home = dir.path().canonicalize().unwrap();
     let home = format!("{}/results/criterion", home.display());
-    let out = |arguments: &[&str]| {
-        let (status, out, err) = run(&mut launch(dir.path(), arguments));
-        assert_eq!((status, err.as_str()), (Some(0), ""));
-        out
-    };
-    assert_eq!(
-        out(&["bench", "matmul/gpu", "a b"]),
-        format!("bench in {home}: --bench matmul/gpu a b\n")
-    );
-    assert_eq!(
-        out(&["env", "--json"]),
-        format!("crossover in {home}: env --json\n")
-    );
-    assert_eq!(
-        out(&["test"]),
-        format!(
-            "test-gpu in {home}: --include-ignored --test-threads=1\n\
-             test-gpu_more in {home}: --include-ignored --test-threads=1\n"
-        )
-    );
-    assert!(out(&["--help"]).starts_with("usage: "));
-}
-
-#[test]
-fn a_link_to_the_launcher_starts_its_own_bundle() {
-    let dir = bundle(&["bench"]);
-    let elsewhere = tempfile::tempdir().unwrap();
-    let home = dir.path().canonicalize().unwrap();
-    std::os::unix::fs::symlink(home.join("run"), elsewhere.path().join("first")).unwrap();
-    std::os::unix::fs::symlink("first", elsewhere.path().join("run")).unwrap();
-    let (status, out, err) = run(&mut launch(elsewhere.path(), &["bench"]));
-    assert_eq!((status, err.as_str()), (Some(0), ""));
-    assert_eq!(
-        out,
-        format!("bench in {}/results/criterion: --bench\n", home.display())
-    );
-}
-
-#[test]
-fn the_launcher_keeps_the_users_folder_and_the_exit_code() {
-    let dir = bundle(&["bench", "test-gpu"]);
-    let (_, out, _) = run(launch(dir.path(), &["bench"]).env("CRITERION_HOME", "/elsewhere"));
-    assert_eq!(out, "bench in /elsewhere: --bench\n");
-    for what in ["bench", "test"] {
-        let (status, _, _) = run(launch(dir.path(), &[what]).env("STATUS", "3"));
-        assert_eq!(status, Some(3), "{what}");
+    for (arguments, prints) in [
+        (
+            &["bench", "matmul/gpu", "a b"][..],
+            "bench in HOME: --bench matmul/gpu a b\n",
+        ),
+        (&["env", "--json"], "crossover in HOME: env --json\n"),
+        (
+            &["test"],
+            "test-gpu in HOME: --include-ignored --test-threads=1\n\
+             test-gpu_more in HOME: --include-ignored --test-threads=1\n",
+        ),
+    ] {
+        let output = launch(&dir, arguments).output().unwrap();
+        assert_eq!(ended(&output, 0, ""), prints.replace("HOME", &home));
     }
+    // It keeps the user's folder and the exit code.
+    let mut bench = launch(&dir, &["bench"]);
+    bench.env("CRITERION_HOME", "/elsewhere").env("STATUS", "3");
+    let said = ended(&bench.output().unwrap(), 3, "");
+    assert_eq!(said, "bench in /elsewhere: --bench\n");
+    let mut test = launch(&dir, &["test"]);
+    ended(&test.env("STATUS", "3").output().unwrap(), 3, "test-gpu");
+    // A link starts its own bundle.
+    let other = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(dir.path().join("run"), other.path().join("first")).unwrap();
+    std::os::unix::fs::symlink("first", other.path().join("run")).unwrap();
+    let said = ended(&launch(&other, &["bench"]).output().unwrap(), 0, "");
+    assert_eq!(said, format!("bench in {home}: --bench\n"));
 }
 
 #[test]
 fn the_launcher_explains_itself_when_it_cannot_help() {
     let dir = bundle(&["bench"]);
-    let (status, out, err) = run(&mut launch(dir.path(), &[]));
-    assert_eq!((status, out.as_str()), (Some(2), ""));
-    assert!(err.starts_with("usage: "), "{err}");
-    let (status, _, err) = run(&mut launch(dir.path(), &["test"]));
-    assert_eq!(status, Some(2));
-    assert!(err.contains("without GPU tests"), "{err}");
+    for (arguments, code, says) in [
+        (&["--help"][..], 0, "usage: "),
+        (&[], 2, "usage: "),
+        (&["test"], 2, "without GPU tests"),
+    ] {
+        ended(&launch(&dir, arguments).output().unwrap(), code, says);
+    }
 }
 
 #[test]
 fn bundling_refuses_what_it_would_spoil() {
     let script = format!("{SCRIPTS}/bundle");
-    let (status, _, err) = run(&mut Command::new(&script));
-    assert_eq!(status, Some(2));
-    assert!(err.starts_with("usage: "), "{err}");
-
+    let bundle = || Command::new(&script);
+    ended(&bundle().output().unwrap(), 2, "usage: ");
     let foreign = tempfile::tempdir().unwrap();
     fs::write(foreign.path().join("thesis.txt"), "precious").unwrap();
-    let (status, _, err) = run(Command::new(&script).arg(foreign.path()));
-    assert_eq!(status, Some(2));
-    assert!(err.contains("is not a bundle"), "{err}");
+    let output = bundle().arg(foreign.path()).output().unwrap();
+    ended(&output, 2, "is not a bundle");
     assert_eq!(fs::read_dir(foreign.path()).unwrap().count(), 1);
-
     // A path with a shell and nothing else.
-    let (_, bash, _) = run(Command::new("sh").args(["-c", "command -v bash"]));
+    let sh = ["-c", "command -v bash"];
+    let bash = Command::new("sh").args(sh).output().unwrap();
     let path = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(bash.trim(), path.path().join("bash")).unwrap();
+    let linked = path.path().join("bash");
+    std::os::unix::fs::symlink(ended(&bash, 0, "").trim(), linked).unwrap();
     let new = foreign.path().join("new");
-    let (status, _, err) = run(Command::new(&script).arg(&new).env("PATH", path.path()));
-    assert_eq!(status, Some(2));
-    assert!(err.contains("cargo was not found"), "{err}");
+    let output = bundle().arg(&new).env("PATH", path.path()).output();
+    ended(&output.unwrap(), 2, "cargo was not found");
     assert!(!new.exists());
 }

@@ -48,22 +48,20 @@ fn env_lists_the_machine_with_or_without_a_gpu() {
     assert!(slashes.contains("elsewhere/results"), "{out}");
 }
 
+/// The GPU is switched off; all else is collected.
 #[test]
 fn env_as_json_is_what_results_store() {
-    let (result, out, err) = output(&mut crossover(&["env", "--json"]));
+    let (result, out, err) = output(crossover(&["env", "--json"]).env("CROSSOVER_DEVICE", "none"));
     assert_eq!(result.status.code(), Some(0), "{err}");
     let environment: Environment = serde_json::from_str(&out).expect(&out);
     assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
-    assert!(environment.gpu.is_some() != environment.gpu_absent.is_some());
-}
-
-#[test]
-fn a_gpu_switched_off_is_named_as_such() {
-    let (_, out, _) = output(crossover(&["env", "--json"]).env("CROSSOVER_DEVICE", "none"));
-    let environment: Environment = serde_json::from_str(&out).expect(&out);
     assert_eq!(environment.gpu, None);
     let reason = environment.gpu_absent.expect("a reason");
     assert!(reason.contains("CROSSOVER_DEVICE=none"), "{reason}");
+    let cpu = environment.cpu;
+    assert!(!cpu.model.is_empty() && environment.os.is_some());
+    assert!((1..=cpu.logical_cores).contains(&cpu.usable_cores));
+    assert!(cpu.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
 }
 
 #[test]
@@ -82,20 +80,16 @@ fn a_bad_setting_is_an_error_with_the_good_values() {
 mod profile {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
 
-    fn executable(path: &Path) {
-        let text = "#!/bin/sh\nprintf '<%s>' \"$(basename \"$0\")\" \"$@\"\nexit 3\n";
-        fs::write(path, text).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    use crate::repositories::executable;
+
+    const TELLS: &str = "printf '<%s>' \"$(basename \"$0\")\" \"$@\"\nexit 3";
 
     #[test]
     fn in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs() {
         let dir = tempfile::tempdir().unwrap();
         let cargo = dir.path().join("cargo");
-        executable(&cargo);
+        executable(&cargo, TELLS);
         let called = |arguments: &[&str]| {
             let mut command = crossover(&[&["profile"], arguments].concat());
             let (result, out, err) = output(command.env("CARGO", &cargo));
@@ -116,9 +110,8 @@ mod profile {
     fn in_a_bundle_its_launcher_runs_it() {
         let dir = tempfile::tempdir().unwrap();
         let bin = dir.path().join("bin");
-        fs::create_dir(&bin).unwrap();
+        executable(&bin.join("bench"), TELLS);
         fs::copy(env!("CARGO_BIN_EXE_crossover"), bin.join("crossover")).unwrap();
-        executable(&bin.join("bench"));
         let launcher = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/launcher");
         fs::copy(launcher, dir.path().join("run")).unwrap();
         let mut command = Command::new(dir.path().join("run"));
@@ -156,73 +149,31 @@ mod profile {
     }
 }
 
-/// `ab` has cargo start this command in place of an executable.
-#[test]
-fn what_cargo_would_start_is_recorded() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("built");
-    std::fs::write(&file, "").unwrap();
-    let mut command = crossover(&["record", "target/bench-0", "--list"]);
-    let (result, out, err) = output(command.env("CROSSOVER_AB_BUILT", &file).env("SET", "1"));
-    assert_eq!(result.status.code(), Some(0), "{out}{err}");
-    let text = std::fs::read_to_string(&file).unwrap();
-    let texts: Vec<&str> = text.split('\0').collect();
-    assert_eq!(texts[1], "target/bench-0");
-    assert!(texts.contains(&"SET=1"), "{texts:?}");
-    assert!(texts.ends_with(&["", ""]), "{texts:?}");
-}
-
-/// A library in front of the machine's own, if it has one, hides it: the loader stops at the
-/// first file of that name.
+/// A library in front of the machine's own, if it has one, hides it: the loader stops at the first file of
+/// that name. It is none, or has none of the functions, as a broken installation leaves.
 #[cfg(unix)]
-mod libraries {
-    use super::*;
+#[test]
+fn absent_and_broken_libraries_are_named_with_the_remedy() {
     use crossover_machine::Absence;
     use crossover_machine::libraries::{NO_CUBLAS, NO_NVRTC};
-    use cudarc::get_lib_name_candidates;
-    use std::path::Path;
 
-    /// Fills `dir` with `content` under every name that the libraries are looked for.
-    fn hide(dir: &Path, libraries: &[&str], content: &[u8]) {
-        for name in libraries.iter().flat_map(|l| get_lib_name_candidates(l)) {
-            std::fs::write(dir.join(name), content).unwrap();
-        }
-    }
-
-    #[test]
-    fn absent_libraries_are_named_with_the_remedy() {
+    let no_driver = Absence::Device(crossover::timing::Absence::NoDriver).to_string();
+    let of_others = std::fs::read(crate::full_disk::library()).unwrap();
+    for (content, driver) in [
+        (&b""[..], &*no_driver),
+        (&of_others, "the NVIDIA driver library cannot be used"),
+    ] {
         let dir = tempfile::tempdir().unwrap();
-        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], b"");
-        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
-        assert_eq!(result.status.code(), Some(0), "{err}");
-        for absence in [
-            Absence::Device(crossover::timing::Absence::NoDriver),
-            NO_NVRTC,
-            NO_CUBLAS,
-        ] {
-            holds(&out, &absence.to_string());
+        let libraries = ["cuda", "nvcuda", "nvrtc", "cublas"];
+        for name in libraries
+            .iter()
+            .flat_map(|library| cudarc::get_lib_name_candidates(library))
+        {
+            std::fs::write(dir.path().join(name), content).unwrap();
         }
-    }
-
-    /// A library that opens but has none of the functions, as a broken installation leaves.
-    #[test]
-    fn empty_libraries_are_an_absence_and_no_panic() {
-        let dir = tempfile::tempdir().unwrap();
-        let empty = dir.path().join("empty.so");
-        let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
-            .args(["--crate-type=cdylib", "--crate-name=empty", "-o"])
-            .arg(&empty)
-            .arg("-")
-            .stdin(std::process::Stdio::null())
-            .output()
-            .expect("rustc built this test");
-        assert!(built.status.success(), "{built:?}");
-        let content = std::fs::read(&empty).unwrap();
-        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], &content);
         let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
-        assert_eq!(result.status.code(), Some(0), "{err}");
-        assert_eq!(err, "");
-        holds(&out, "the NVIDIA driver library cannot be used");
+        assert_eq!((result.status.code(), &*err), (Some(0), ""));
+        holds(&out, driver);
         for absence in [NO_NVRTC, NO_CUBLAS] {
             holds(&out, &absence.to_string());
         }

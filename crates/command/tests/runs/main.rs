@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
         return crossover::suite::bench(faults::run::package(), faults::groups);
     }
-    if std::env::var_os(suite::run::SUITE).is_some() {
+    if std::env::var_os(suite::SUITE).is_some() {
         return crossover::suite::bench(crossover::package!(), suite::groups::groups);
     }
     let mut arguments = Arguments::from_args();

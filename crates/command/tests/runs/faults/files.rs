@@ -151,7 +151,7 @@ pub(crate) fn busy_host() {
     assert!(notes.to_string().contains(marked), "{notes}");
 }
 
-pub(super) fn records_in(root: &Path) -> Vec<RunRecord> {
+pub(crate) fn records_in(root: &Path) -> Vec<RunRecord> {
     let files = fs::read_dir(root.join("runs")).unwrap();
     let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
     text.map(|text| serde_json::from_slice(&text).unwrap())

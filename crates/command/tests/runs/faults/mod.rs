@@ -4,7 +4,7 @@
 mod confirmed;
 mod cut_short;
 mod driven;
-mod files;
+pub(crate) mod files;
 mod ones;
 pub(crate) mod run;
 mod settings;
@@ -120,9 +120,8 @@ tests! {
     Beside a_full_disk: cut_short::full_disk,
     Beside a_kill_between_any_two_bytes: cut_short::killed_at_a_byte,
     Beside an_interrupt_at_any_moment: cut_short::interrupted_at_a_moment,
-    Beside two_sides_take_turns: turns::in_turns,
+    Beside two_sides_take_turns_without_what_failed: turns::in_turns,
     Beside what_is_undecided_is_run_again: turns::confirmed,
-    Beside what_failed_is_not_timed_later: turns::failed_once,
     Alone one_side_fails: turns::one_side_fails,
     Beside an_interrupt_between_turns: turns::interrupted,
     Beside only_what_it_is_told_to_run: driven::only,
@@ -130,8 +129,7 @@ tests! {
     Beside choices_are_said_and_taken: driven::choices,
     Beside answers_of_several_processes: confirmed::answered,
     Beside what_is_not_asked: confirmed::not_asked,
-    Beside a_signal_while_processes_answer: confirmed::interrupted,
-    Beside an_earlier_run_does_not_keep_a_run_from_asking: confirmed::after_another,
+    Beside a_signal_while_processes_answer: confirmed::after_another,
     Beside a_small_container: settings::little_memory,
     Beside a_panic_is_one_failure_and_one_cause_one_line: settings::one_cause_one_line,
     Beside what_would_take_too_long_is_left_out: settings::too_long,

@@ -23,17 +23,23 @@ pub(crate) fn package() -> Package {
     Package { folder, ..this }
 }
 
-/// A run of the groups above, with results in `root`. Criterion's plots, which take it as long as
-/// all else, are those of the runs in `suite`.
-pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
+/// This executable as a run of the groups that `of` stands for, with results in `root`.
+pub(crate) fn started(of: &str, root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(arguments)
-        .arg("--noplot")
-        .env(RUN, "1")
+        .env(of, "1")
         .env("CRITERION_HOME", root)
         .env("CROSSOVER_PROFILE", "quick")
         .env("CROSSOVER_DEVICE", "none");
+    command
+}
+
+/// A run of the groups above. Criterion's plots, which take it as long as all else, are those of the runs
+/// in `suite`.
+pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = started(RUN, root, arguments);
+    command.arg("--noplot");
     command
 }
 
@@ -63,15 +69,20 @@ pub(crate) fn measured() -> (tempfile::TempDir, PathBuf) {
         expect(&mut bench(&root, &["--bench", "--quick", "sound"]), 0, "");
         dir
     });
+    copied(once.path())
+}
+
+/// A copy of what a run left, in a folder of the caller's own.
+pub(crate) fn copied(from: &Path) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    for entry in walkdir::WalkDir::new(once).into_iter().map(Result::unwrap) {
-        let to = dir.path().join(entry.path().strip_prefix(once).unwrap());
+    for entry in walkdir::WalkDir::new(from).into_iter().map(Result::unwrap) {
+        let to = dir.path().join(entry.path().strip_prefix(from).unwrap());
         match entry.file_type().is_dir() {
             true => fs::create_dir_all(to).unwrap(),
             false => drop(fs::copy(entry.path(), to).unwrap()),
         }
     }
+    let root = dir.path().join("criterion");
     (dir, root)
 }
 

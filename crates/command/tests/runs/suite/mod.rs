@@ -1,23 +1,22 @@
-//! The suite as a user meets it: this executable is both the test and, when it is started
-//! with Criterion's options, a bench executable with the groups of `groups`. Each run is a process
-//! of its own with a results folder of its own.
+//! The suite as a user meets it. Each run is a process of its own with a results folder of its own.
 
 pub(crate) mod groups;
-pub(crate) mod run;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crossover::model::Sidecar;
 use crossover::timing::Clock;
 use serde_json::Value;
 
-use crate::printed::holds;
+use crate::faults::files::records_in;
+use crate::faults::run::{crossover, expect, files, started};
+use crate::printed::{ended, holds};
 use crate::suite::groups::Moody;
-use crate::suite::run::{QUICK, Run, read, sidecar};
 use crate::test::tests;
 
 tests! {
-    Beside a_quiet_run_says_results_and_problems: a_quiet_run_says_results_and_problems,
     Beside criterion_prints_what_is_asked_for: criterion_prints_what_is_asked_for,
     Beside a_run_leaves_its_files: a_run_leaves_its_files,
     Alone state_is_restored_before_each_sample_and_not_inside: state_is_restored_before_each_sample_and_not_inside,
@@ -29,70 +28,76 @@ tests! {
     Beside a_saved_baseline_compares_with_a_later_one: a_saved_baseline_compares_with_a_later_one,
 }
 
-fn a_quiet_run_says_results_and_problems() {
-    for quiet in ["--quiet", "-q"] {
-        let run = Run::new(&["--bench", "--noplot", quiet, "sound"], &[QUICK]);
-        let said = run.said();
-        assert_eq!(run.code(), 0, "{said}");
-        assert!(said.contains("sound/cpu/double/16: "), "{said}");
-        for words in ["measuring the", "confirming", "[1/", "Benchmarking"] {
-            assert!(!said.contains(words), "{words} in {said}");
-        }
-    }
+/// Says that a process is a run of the suite in `groups` and not the test.
+pub(crate) const SUITE: &str = "CROSSOVER_TEST_SUITE";
+
+/// A run of that suite, with Criterion's plots.
+fn suite(root: &Path, arguments: &[&str]) -> Command {
+    started(SUITE, root, arguments)
 }
 
-/// A line for each benchmark, in place of Criterion's; these are printed where somebody asks for them.
-fn criterion_prints_what_is_asked_for() {
-    let own = Run::new(&["--bench", "sound"], &[QUICK]);
-    let said = own.said();
-    assert!(said.contains("] sound/cpu/double/16: "), "{said}");
-    // Those of Criterion begin with an id and its place.
-    for words in ["Benchmarking", "time:   [", "ns/iter"] {
+/// The sidecar of a result, which must be that of the samples beside it.
+fn sidecar(folder: &Path) -> Sidecar {
+    let read = crossover_results::store::sidecar::read(folder);
+    read.expect("of its samples").expect("a sidecar")
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn lacks(said: &str, all: &[&str]) {
+    for words in all {
         assert!(!said.contains(words), "{words} in {said}");
     }
-    assert_eq!(own.record().arguments, ["--bench", "sound"]);
-    let asked = Run::new(&["--bench", "--verbose", "sound"], &[QUICK]);
-    let said = asked.said();
-    for words in [
-        "Benchmarking sound/cpu/double/16",
-        "time:   [",
-        "med. abs. dev.",
-    ] {
-        assert!(said.contains(words), "no {words} in {said}");
-    }
-    // What matters most comes last.
-    let last = |run: &Run| {
-        let said = String::from_utf8_lossy(&run.output.stdout).into_owned();
-        said.trim_end().lines().next_back().map(str::to_owned)
-    };
-    for run in [own, asked] {
-        assert!(
-            last(&run).is_some_and(|line| line.starts_with("report: ")),
-            "{:?}",
-            last(&run)
-        );
-    }
 }
 
+fn criterion_prints_what_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = ["--bench", "--noplot", "--verbose", "sound"];
+    let said = expect(&mut suite(dir.path(), &asked), 0, "time:   [");
+    holds(&said, "Benchmarking sound/cpu/double/16");
+    holds(&said, "med. abs. dev.");
+    let quiet = ["--bench", "--noplot", "-q", "sound"];
+    let said = expect(&mut suite(dir.path(), &quiet), 0, "sound/cpu/double/16: ");
+    lacks(
+        &said,
+        &["measuring the", "confirming", "[1/", "Benchmarking"],
+    );
+}
+
+/// It prints a line for each benchmark, in place of Criterion's, which begin with an id and its place.
 fn a_run_leaves_its_files() {
-    let run = Run::new(&["--bench", "sound"], &[QUICK]);
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let folder = run.root().join("sound/cpu_double/16/new");
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let output = suite(root, &["--bench", "sound"]).output().unwrap();
+    let said = ended(&output, 0, "] sound/cpu/double/16: ");
+    lacks(&said, &["Benchmarking", "time:   [", "ns/iter"]);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let last = printed.trim_end().lines().next_back().unwrap();
+    assert!(last.starts_with("report: "), "{last}");
     for file in [
-        "benchmark.json",
-        "estimates.json",
-        "sample.json",
-        "tukey.json",
+        "sound/cpu_double/16/new/benchmark.json",
+        "sound/cpu_double/16/new/estimates.json",
+        "sound/cpu_double/16/new/tukey.json",
+        // Criterion's page, what plotters drew, and the report.
+        "report/index.html",
+        "sound/report/lines.svg",
+        "index.html",
     ] {
-        assert!(folder.join(file).is_file(), "no {file}");
+        assert!(root.join(file).is_file(), "no {file}");
     }
-    let sidecar = sidecar(&folder);
+    let sidecar = sidecar(&root.join("sound/cpu_double/16/new"));
     assert_eq!(sidecar.id, "sound/cpu/double/16");
     assert_eq!(sidecar.clock, Clock::Wall);
     assert_eq!(sidecar.cost.flop, Some(16.0));
     assert!(sidecar.verified.expect("verified").passed());
-    let record = run.record();
+    let [record] = &records_in(root)[..] else {
+        panic!("one record");
+    };
+    assert!(root.join(format!("runs/{}.json", sidecar.run)).is_file());
     assert_eq!(record.run, sidecar.run);
+    assert_eq!(record.arguments, ["--bench", "sound"]);
     assert_eq!(record.profile, "quick");
     assert!(record.finished.is_some() && record.failed.is_empty());
     for ceiling in ["cpu_fma_1", "cpu_fma_all"] {
@@ -102,30 +107,21 @@ fn a_run_leaves_its_files() {
         let points = &record.curves[curve].points;
         assert!(points.iter().all(|point| point.rate > 1e8), "{curve}");
     }
-    assert!(
-        record.skipped.iter().any(|s| s.id == "sound/cpu/double"
-            && s.reason.contains("64, 256")
-            && s.reason.contains("CROSSOVER_PROFILE=full")),
-        "{:?}",
-        record.skipped
-    );
-    assert!(
-        run.root().join("report/index.html").is_file(),
-        "Criterion's page"
-    );
-    assert!(
-        run.root().join("sound/report/lines.svg").is_file(),
-        "drawn by plotters"
-    );
-    assert!(run.root().join("index.html").is_file(), "the report");
+    let skipped = record
+        .skipped
+        .iter()
+        .find(|skip| skip.id == "sound/cpu/double");
+    let reason = &skipped.expect("sizes are left out").reason;
+    holds(reason, "64, 256");
+    holds(reason, "CROSSOVER_PROFILE=full");
 }
 
 fn state_is_restored_before_each_sample_and_not_inside() {
+    let dir = tempfile::tempdir().unwrap();
     let options = ["--bench", "--noplot", "stateful", "--sample-size", "10"];
-    let run = Run::new(&options, &[QUICK]);
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let folder = run.root().join("stateful/cpu_steps/4/new");
-    let samples: Value = read(&folder.join("sample.json"));
+    expect(&mut suite(dir.path(), &options), 0, "");
+    let folder = dir.path().join("stateful/cpu_steps/4/new");
+    let samples = read(&folder.join("sample.json"));
     let iterations = samples["iters"].as_array().expect("a list").iter();
     let iterations: Vec<String> = iterations
         .map(|count| format!("{}", count.as_f64().expect("a number")))
@@ -146,24 +142,21 @@ fn state_is_restored_before_each_sample_and_not_inside() {
 /// files, and the group's report, as one measurement would have.
 fn an_unsteady_benchmark_is_measured_again() {
     let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
-    let run = Run::new(&bench("moody"), &[QUICK]);
-    let said = run.said();
-    assert_eq!(run.code(), 0, "{said}");
-    let root = run.root();
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let said = expect(&mut suite(root, &bench("moody")), 0, "");
     for size in [4, 8] {
         let settled = root.join(format!("moody/cpu_settles/{size}"));
         let never = root.join(format!("moody/cpu_never/{size}"));
         for folder in [&settled, &never] {
-            let entries = std::fs::read_dir(folder).expect("a folder");
+            let entries = fs::read_dir(folder).expect("a folder");
             let mut names: Vec<_> = entries
                 .map(|entry| entry.expect("readable").file_name())
                 .collect();
             names.sort();
             assert_eq!(names, ["base", "new", "report"], "{}", folder.display());
             for name in ["benchmark", "estimates", "sample", "tukey"] {
-                let file = |side: &str| {
-                    read::<Value>(&folder.join(side).join(name).with_extension("json"))
-                };
+                let file = |side: &str| read(&folder.join(side).join(name).with_extension("json"));
                 assert_eq!(file("new"), file("base"), "{name}");
             }
             let both = sidecar(&folder.join("new"));
@@ -176,7 +169,7 @@ fn an_unsteady_benchmark_is_measured_again() {
                 "{said}"
             );
         }
-        let samples: Value = read(&settled.join("new/sample.json"));
+        let samples = read(&settled.join("new/sample.json"));
         let times = samples["times"].as_array().expect("a list");
         let long = |time: &Value| time.as_f64() >= Some(Moody::LONG.as_nanos() as f64);
         assert!(
@@ -190,39 +183,36 @@ fn an_unsteady_benchmark_is_measured_again() {
             why.starts_with("two modes, ") || why.contains("interval"),
             "{why}"
         );
-        assert!(said.contains(&format!(
-            "note: moody/cpu/never/{size} is unsteady and is measured again: "
-        )));
-        assert!(said.contains(&format!(
-            "note: moody/cpu/never/{size} is still unsteady: {why}"
-        )));
+        let never = format!("note: moody/cpu/never/{size} is ");
+        holds(&said, &format!("{never}unsteady and is measured again: "));
+        holds(&said, &format!("{never}still unsteady: {why}"));
     }
     assert!(!root.join("moody/cpu_settles_2").exists());
-    let report = std::fs::read_to_string(root.join("moody/report/index.html")).expect("a page");
+    let report = fs::read_to_string(root.join("moody/report/index.html")).expect("a page");
     for part in ["settles/4", "settles/8", "never/4", "never/8"] {
-        let link = format!("/moody/cpu_{part}/report/");
-        assert!(
-            report.contains(&link),
-            "{part} is not in the group's report"
-        );
+        holds(&report, &format!("/moody/cpu_{part}/report/"));
     }
     // The change is that from the earlier result to the one that was kept: undoing a measurement
     // brings the earlier result back.
-    let again = Run::into_folder(run.results, &bench("moody/cpu/never/4"), &[QUICK]);
-    assert_eq!(again.code(), 0, "{}", again.said());
-    let folder = again.root().join("moody/cpu_never/4");
+    expect(&mut suite(root, &bench("moody/cpu/never/4")), 0, "");
+    let folder = root.join("moody/cpu_never/4");
     assert!(folder.join("change/estimates.json").is_file());
     assert_eq!(sidecar(&folder.join("new")), sidecar(&folder.join("base")));
 
-    let tried = Run::new(&["--test", "moody/cpu/never/4"], &[QUICK]);
-    assert!(!tried.said().contains("measured again"), "{}", tried.said());
+    let tried = expect(&mut suite(root, &["--test", "moody/cpu/never/4"]), 0, "");
+    lacks(&tried, &["measured again"]);
 }
 
 fn failures_are_named_and_the_rest_goes_on() {
-    let run = Run::new(&["--bench", "--noplot", "sound|faulty"], &[QUICK]);
-    let said = run.said();
-    assert_eq!(run.code(), 1, "{said}");
-    let failed = run.record().failed;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let options = ["--bench", "--noplot", "sound|faulty"];
+    let said = expect(&mut suite(root, &options), 1, "");
+    let result = |id: &str| {
+        let folder = root.join(id.replacen("cpu/", "cpu_", 1));
+        folder.join("new/crossover.json").exists()
+    };
+    let failed = records_in(root).remove(0).failed;
     for (id, text) in [
         ("faulty/cpu/wrong/4", "wrong result"),
         ("faulty/cpu/unwritten/16", "wrong result"),
@@ -230,97 +220,62 @@ fn failures_are_named_and_the_rest_goes_on() {
         ("faulty/cpu/decays/16", "wrong result"),
         ("faulty/cpu/errs/4", "no such thing"),
     ] {
-        assert!(
-            failed.iter().any(|f| f.id == id && f.error.contains(text)),
-            "{id} is not named: {failed:?}\n{said}"
-        );
-        assert!(said.contains(&format!("FAILED {id}")), "{said}");
-        let folder = id.replacen("cpu/", "cpu_", 1);
-        assert!(!run.root().join(folder).join("new/crossover.json").exists());
+        let named = failed.iter().find(|failure| failure.id == id);
+        holds(&named.expect(id).error, text);
+        holds(&said, &format!("FAILED {id}"));
+        assert!(!result(id), "{id}");
     }
-    assert!(
-        !run.root().join("faulty/cpu_wrong").exists(),
-        "a wrong one was timed"
-    );
-    assert!(
-        run.root()
-            .join("faulty/cpu_last/16/new/crossover.json")
-            .exists()
-    );
+    assert!(!root.join("faulty/cpu_wrong").exists(), "it was timed");
+    assert!(result("faulty/cpu/last/16"));
 }
 
 fn a_left_out_benchmark_takes_no_time() {
-    let run = Run::new(&["--bench", "--noplot", "sound/cpu/double/4$"], &[QUICK]);
-    assert_eq!(run.code(), 0, "{}", run.said());
-    assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));
-    assert!(!run.root().join("sound/cpu_double/16").exists());
-
-    let list = Run::new(&["--bench", "--list"], &[]);
-    assert_eq!(list.code(), 0);
-    let said = list.said();
-    assert!(said.contains("sound/cpu/double/64: benchmark"), "{said}");
-    assert!(!said.contains("made inputs"), "{said}");
-    assert!(!said.contains("256"), "outside the profile: {said}");
-    assert_eq!(std::fs::read_dir(list.root()).expect("a folder").count(), 0);
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let mut list = suite(root, &["--bench", "--list"]);
+    let words = "sound/cpu/double/64: benchmark";
+    let said = expect(list.env("CROSSOVER_PROFILE", "default"), 0, words);
+    lacks(&said, &["made inputs", "256"]);
+    assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+    let options = ["--bench", "--noplot", "sound/cpu/double/4$"];
+    let said = expect(&mut suite(root, &options), 0, "made inputs of 4");
+    lacks(&said, &["made inputs of 16"]);
+    assert!(!root.join("sound/cpu_double/16").exists());
 }
 
 fn test_mode_verifies_and_writes_nothing() {
-    let good = Run::new(&["--test", "sound"], &[QUICK]);
-    assert_eq!(good.code(), 0, "{}", good.said());
-    assert!(good.said().contains("Success"), "{}", good.said());
-    assert_eq!(std::fs::read_dir(good.root()).expect("a folder").count(), 0);
-    let bad = Run::new(&["--test", "faulty/cpu/wrong"], &[QUICK]);
-    assert_eq!(bad.code(), 1, "{}", bad.said());
-    assert_eq!(std::fs::read_dir(bad.root()).expect("a folder").count(), 0);
+    let dir = tempfile::tempdir().unwrap();
+    for (filter, code, words) in [("sound", 0, "Success"), ("faulty/cpu/wrong", 1, "")] {
+        expect(&mut suite(dir.path(), &["--test", filter]), code, words);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }
 
 fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
-    let profiled = |filter: &str| {
-        let arguments = ["--bench", "--profile-time", "1", filter];
-        let run = Run::new(&arguments, &[QUICK]);
-        let kept: Vec<String> = walkdir::WalkDir::new(run.root())
-            .into_iter()
-            .flatten()
-            .filter(|entry| entry.file_type().is_file() && entry.file_name() != "crossover.lock")
-            .map(|entry| entry.path().display().to_string())
-            .collect();
-        assert!(kept.is_empty(), "{kept:?}");
-        (run.code(), run.said())
-    };
-    let (code, said) = profiled("sound/cpu/double/16$");
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("nothing ran on a GPU"), "{said}");
-    // A benchmark that is profiled is verified first, too.
-    let (code, said) = profiled("faulty/cpu/wrong/16$");
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("wrong result"), "{said}");
-    let run = Run::new(&["--bench", "--profile-time", "0.5", "sound"], &[QUICK]);
-    assert_eq!(run.code(), 2, "{}", run.said());
-    holds(&run.said(), "give 1 second or more");
+    let dir = tempfile::tempdir().unwrap();
+    for (filter, seconds, code, words) in [
+        ("sound/cpu/double/16$", "1", 0, "nothing ran on a GPU"),
+        // A benchmark that is profiled is verified first, too.
+        ("faulty/cpu/wrong/16$", "1", 1, "wrong result"),
+        ("sound", "0.5", 2, "give 1 second or more"),
+    ] {
+        let arguments = ["--bench", "--profile-time", seconds, filter];
+        expect(&mut suite(dir.path(), &arguments), code, words);
+        assert_eq!(files(dir.path()).into_keys().next(), None);
+    }
 }
 
 fn a_saved_baseline_compares_with_a_later_one() {
-    let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let criterion = results.path().join("criterion");
-    let home = criterion.display().to_string();
-    let save = |results, name| {
-        Run::into_folder(
-            results,
-            &["--bench", "--noplot", "sound", "--save-baseline", name],
-            &[QUICK, ("CRITERION_HOME", &home)],
-        )
-    };
-    let run = save(results, "before");
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let run = save(run.results, "after");
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
-        .args(["compare", "before", "after", "--json", "--fail-on", "none"])
-        .env("CRITERION_HOME", &criterion)
-        .output()
-        .expect("the command was built for this test");
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(output.status.code(), Some(0), "{json:#}");
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    for name in ["before", "after"] {
+        let options = ["--bench", "--noplot", "sound", "--save-baseline", name];
+        expect(&mut suite(&root, &options), 0, "");
+    }
+    let options = ["compare", "before", "after", "--json", "--fail-on", "none"];
+    let output = crossover(&root, &options).output().unwrap();
+    ended(&output, 0, "");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["problems"], serde_json::json!([]), "{json:#}");
     let rows = json["benchmarks"].as_array().expect("a list");
     let ids: Vec<&str> = rows.iter().filter_map(|r| r["id"].as_str()).collect();
@@ -332,7 +287,7 @@ fn a_saved_baseline_compares_with_a_later_one() {
         let reason = row["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("fewer than four benchmarks"), "{row}");
     }
-    critcmp(run.root(), &ids);
+    critcmp(dir.path(), &ids);
 }
 
 /// critcmp, which knows Criterion's files alone, reads both baselines too. Without it the test

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example ask_first [FILE]`
 //!
-//! FILE is what `crossover export --thresholds FILE` wrote; without it, the thresholds of this machine
-//! are asked. Without a GPU every product stays on the CPU.
+//! `crossover export --thresholds FILE` writes FILE; the default is this machine's file of thresholds.
+//! Without a GPU every product stays on the CPU.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -26,14 +26,14 @@ const RUNS: u32 = 5;
 /// Questions in a run, and runs: short ones, so that some of them are not interrupted.
 const ASKED: u32 = 1_000;
 
-/// Where the products go.
+/// The libraries that compute the products.
 struct Products {
     advice: Option<Advice>,
     device: Option<Device>,
 }
 
 impl Products {
-    /// A · B where it is faster. In doubt it stays on the CPU.
+    /// A · B on the faster side, or on the CPU if the answer is `Unsure`.
     fn multiply(&self, a: &Matrix, b: &Matrix) -> Result<Matrix, Box<dyn Error>> {
         match &self.device {
             Some(device) if self.choice(a, b) == Choice::Gpu => device.multiply(a, b),
@@ -50,8 +50,8 @@ impl Products {
     }
 }
 
-/// By the library that the thresholds rest on, since they are against the best CPU code: a slower one
-/// would have to be moved to the GPU earlier than they say.
+/// By the library that the thresholds are based on. With a slower one, moving to the GPU would pay
+/// earlier than they say.
 fn on_cpu(a: &Matrix, b: &Matrix) -> Matrix {
     let ((m, k), n) = (a.dim(), b.ncols());
     let mut c = Matrix::zeros((m, n));
@@ -120,7 +120,7 @@ impl Device {
     }
 }
 
-/// The shortest of so many runs, which other work on the machine disturbed least, and what the last gave.
+/// The shortest of so many runs, as the least disturbed, and the result of the last.
 fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     let mut shortest = Duration::MAX;
     let mut once = || {

@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release --example your_operation -- --bench`
 //!
-//! The group says what it is about, and each row where its data are; the heading on the page, the
-//! answers and the findings follow from that. `tests/groups/example.rs` tests it.
+//! The group declares its question, and each row where its data are; the page's heading, answers and
+//! findings follow from that. `tests/groups/example.rs` tests it.
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ impl Workload for Sigmoid {
     fn device_bytes(n: u64) -> u64 {
         8 * n
     }
-    // The tests compile them for every architecture. A constant, since the list outlives the call.
+    // Tests compile them for every architecture. A constant, because the list outlives the call.
     fn kernels() -> &'static [&'static Source] {
         const { &[&SIGMOID] }
     }
@@ -60,7 +60,7 @@ fn cpu(problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
             *y = 1.0 / (1.0 + (-x).exp());
         }
     };
-    // On all cores, since the GPU is not compared with one of them; small inputs on one thread.
+    // On all cores, because one core would be no fair comparison; small inputs on one thread.
     const PIECE: usize = 1 << 12;
     let compute = move |y: &mut [f32]| match y.len() {
         0..=PIECE => sigmoid(y, &input.0),

@@ -15,8 +15,9 @@ constexpr unsigned QKV = 3 * WIDTH;  // a row of `qkv`
 // 1 / sqrt(HEAD) / ln(2), so that exp2f takes the place of expf.
 constexpr float SCALE = 0.125f * 1.44269504f;
 
-// Rows in shared memory are padded, so that what a warp accesses at once lies in different banks: 16
-// bytes of each of eight rows of keys or values, two columns per lane of eight rows of partial results.
+// Rows in shared memory are padded, so that the addresses of one access of a warp lie in different
+// banks: 16 bytes of each of eight rows of keys or values, two columns per lane of eight rows of
+// partial results.
 constexpr unsigned ROW = HEAD + 8;
 constexpr unsigned SHARED = 2 * SEQUENCE * ROW * sizeof(bf16);
 static_assert(SHARED >= WARPS * TILE * ROW * sizeof(float), "partial results");

@@ -1,6 +1,5 @@
-// The kernels with which the limits of the device are measured. Each is launched once per
-// measurement with work for several hundred microseconds, so that the cost of a launch does not
-// show.
+// The kernels that measure the limits of the device. Each is launched once per measurement with work
+// for several hundred microseconds, so that the cost of a launch is negligible.
 
 // A load past the L1 cache: each launch finds that cache empty, so a kernel that streams its data
 // gets them from the L2 cache at best. Volatile, so that the compiler keeps loads whose value is
@@ -33,11 +32,11 @@ read_again(const uint4 *from, unsigned mask, unsigned total, unsigned *sink) {
         uint4 a = load(from + (i & mask));
         seen |= a.x | a.y | a.z | a.w;
     }
-    // Never true, which the compiler cannot know.
+    // Never true, but the compiler cannot know that.
     if (seen == 1) *sink = seen;
 }
 
-// Copies `total` vectors likewise, the same `mask` + 1 again and again.
+// Copies `total` vectors in the same way, the same `mask` + 1 again and again.
 extern "C" __global__ void __launch_bounds__(256)
 copy_again(uint4 *to, const uint4 *from, unsigned mask, unsigned total) {
     unsigned step = gridDim.x * blockDim.x;

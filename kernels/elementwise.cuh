@@ -1,5 +1,5 @@
-// y[i] = operation(x[i]) for n floats. A thread takes four of them, in one access of 16 bytes, and
-// the last thread those that are left. x and y are aligned to 16 bytes and may be the same.
+// y[i] = operation(x[i]) for n floats. Each thread takes four in one access of 16 bytes; the last
+// thread takes the remaining ones. x and y are aligned to 16 bytes and may be the same.
 template <typename Operation>
 __device__ __forceinline__ void elementwise(const float *x, float *y, unsigned long long n,
                                             Operation operation) {

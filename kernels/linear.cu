@@ -35,7 +35,7 @@ __device__ __forceinline__ float4 shared_four(unsigned address) {
     return v;
 }
 
-// No block of the cluster goes on before all have arrived; then each sees what the others wrote.
+// No block of the cluster continues before all have arrived; then each sees the others' writes.
 __device__ __forceinline__ void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;"
@@ -59,7 +59,7 @@ __device__ __forceinline__ float4 of_block(unsigned address, unsigned rank) {
 __device__ __forceinline__ float4 plus(float4 a, float4 b) {
     return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
-// A NaN stays one, unlike with fmaxf.
+// A NaN stays NaN, unlike with fmaxf.
 __device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
 
 // A block computes BM x BN values, a thread TM x TN of them in registers. The lanes of a warp lie
@@ -216,7 +216,7 @@ struct Linear {
                         if (s + STAGES < count) copy(stage);
                         end_group();
                         stage = following(stage);
-                        // After the last stage, what this reads is not used.
+                        // After the last stage, the values read here are not used.
                         terms[0].read(of_a + stage, of_w + stage, 0);
                     }
                     terms[q % 2].multiply(sum);

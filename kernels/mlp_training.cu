@@ -1,6 +1,6 @@
-// The loss of a batch and the update of the parameters, in two ways: in few kernels, and in one
-// kernel per step, as code without fusion has it. The arithmetic is f32; what BF16 products read
-// next is stored as BF16.
+// The loss of a batch and the update of the parameters, in two ways: in few kernels, and in one kernel
+// per step, as in code without fusion. The arithmetic is f32; operands of later BF16 products are
+// stored as BF16.
 
 constexpr unsigned CLASSES = 512, THREADS = 256, WARPS = THREADS / 32, FOURS = CLASSES / 128;
 
@@ -26,7 +26,7 @@ __device__ void advance(Counter *counter) {
     counter->root = 1.0 / sqrt(1.0 - power_2);
 }
 
-// The sum over a block of THREADS threads, in a fixed order; thread 0 gets it.
+// The sum over a block of THREADS threads, in a fixed order; the result is in thread 0.
 __device__ float block_sum(float v) {
     __shared__ float sums[WARPS];
     v = warp_sum(v);

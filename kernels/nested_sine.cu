@@ -102,7 +102,7 @@ struct Accurate {
     }
 };
 
-// CUDA's own.
+// CUDA's own sine.
 struct FourSinf {
     static __device__ __forceinline__ float apply(float x) { return sinf(sinf(sinf(sinf(x)))); }
     static __device__ __forceinline__ float4 apply(float4 v) {

@@ -19,7 +19,7 @@ extern "C" __global__ void add_bias_bf16(bf16 *y, const bf16 *bias, unsigned fou
     add_bias(y, bias, fours, count);
 }
 
-// y = max(y, 0). A NaN stays one, unlike with fmaxf.
+// y = max(y, 0). A NaN stays NaN, unlike with fmaxf.
 __device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
 
 template <class T>
@@ -84,7 +84,7 @@ __device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned 
             partial[threadIdx.x] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
         }
     }
-    // Needs no barrier: each of these threads reads what it wrote itself.
+    // Needs no barrier: each of these threads reads its own writes.
     if (threadIdx.x < SUM_FOURS) store(sums, blockIdx.y * fours + at, partial[threadIdx.x]);
 }
 

@@ -85,11 +85,11 @@ struct alignas(VEC * sizeof(T)) Pack {
     T v[VEC];
 };
 
-// x = part 0 + part 1 + part 2, each of them the rest so far, rounded. A number that would round up to
-// infinity is truncated instead; infinity is part 0 alone. Element (row, col) of part i goes to
-// y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y: 4 where
-// rows are aligned to that, else 1. Addresses count in packs: of a pointer cast only at the store,
-// the compiler made one store per element for Hopper and older.
+// x = part 0 + part 1 + part 2, each the rounded rest of x minus the parts before it. A number that
+// would round up to infinity is truncated instead; of infinity only part 0 is not zero. Element (row,
+// col) of part i goes to y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row
+// blockIdx.y: 4 if rows are aligned to that, else 1. Addresses count in packs: with a pointer cast only
+// at the store, the compiler made one store per element for Hopper and older.
 template <unsigned VEC>
 __device__ void split(const float *__restrict__ x, Bf16::Stored *__restrict__ y, u64 cols,
                       u64 pitch, u64 first, long long step) {
@@ -108,7 +108,7 @@ __device__ void split(const float *__restrict__ x, Bf16::Stored *__restrict__ y,
                 part.v[j] = Bf16::truncated(rest.v[j]);
                 if (isinf(rest.v[j])) rest.v[j] = 0.0f;
             }
-            // Nothing is left of infinity: the rest is zero already.
+            // The rest of infinity is zero already.
             if (!isinf(Bf16::value(part.v[j]))) rest.v[j] -= Bf16::value(part.v[j]);
         }
         to[(long long)i * (step / (long long)VEC)] = part;

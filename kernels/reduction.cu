@@ -1,12 +1,12 @@
-// The sum of n floats, x aligned to 16 bytes. A thread takes every so many-th vector of four, VECTORS at a
-// time, all of which are loaded before the first is added, so that as many loads are in flight. It adds
-// two and two of them to SUMS sums; the sums of a thread, the threads of a block and the blocks are added
-// in pairs. The order is the same in every run.
+// The sum of n floats, x aligned to 16 bytes. The threads take the vectors of four in turn. Each thread
+// loads VECTORS of its vectors before it adds the first, so that many loads are in flight. It adds them
+// in pairs to SUMS sums; the sums of a thread, the threads of a block and the blocks are added in
+// pairs. The order is the same in every run.
 
 constexpr unsigned THREADS = 256;
 constexpr unsigned VECTORS = 8;
 constexpr unsigned SUMS = VECTORS / 2;
-// Blocks of a multiprocessor, as many as `reduction/gpu.rs` launches.
+// Blocks per multiprocessor, as in `reduction/gpu.rs`.
 constexpr unsigned BLOCKS = 4;
 constexpr unsigned LANES = 0xffffffffu;
 
@@ -50,7 +50,7 @@ __device__ __forceinline__ float of_share(const float *x, unsigned long long n) 
 #pragma unroll
         for (unsigned i = 0; i < SUMS; ++i) add(sums[i], loaded[i], loaded[i + SUMS]);
     }
-    // The vectors that are left, in one go too.
+    // The remaining vectors, also loaded before they are added.
 #pragma unroll
     for (unsigned i = 0; i < VECTORS; ++i) {
         loaded[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -74,22 +74,22 @@ __device__ __forceinline__ float of_parts(const float *parts, unsigned count) {
     return of_block(sum);
 }
 
-// The first of two kernels: a part for each block, or what it adds to the part that is there.
+// The first of two kernels: writes the part of each block, or adds to the part that is there.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_shares(const float *x, unsigned long long n, float *parts, unsigned adds) {
     const float sum = of_share(x, n);
     if (threadIdx.x == 0) parts[blockIdx.x] = adds != 0 ? parts[blockIdx.x] + sum : sum;
 }
 
-// The second, of one block.
+// The second kernel, of one block.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sum_parts(const float *parts, unsigned count, float *y) {
     const float sum = of_parts(parts, count);
     if (threadIdx.x == 0) *y = sum;
 }
 
-// One kernel: blocks count themselves, and the last one adds up the parts. The counter begins at 0
-// and is 0 again at the end.
+// One kernel: blocks count themselves, and the last one adds the parts. The counter begins at 0 and is
+// 0 again at the end.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_last_block(const float *x, unsigned long long n, float *parts, unsigned *counter, float *y) {
     __shared__ bool is_last;

@@ -1,6 +1,6 @@
-// Kernels of known duration, which a clock must report.
+// Kernels of known duration, to test clocks with.
 
-// Does nothing: what remains of its time is the launch.
+// Does nothing: its time is that of the launch.
 extern "C" __global__ void empty() {}
 
 // Runs for `nanoseconds` by the device's own clock, from its first instruction to its last.
@@ -15,8 +15,8 @@ extern "C" __global__ void spin(unsigned long long nanoseconds) {
     } while (now - start < nanoseconds);
 }
 
-// The same, and writes the nanoseconds from its first reading of the clock to its last, for the
-// host to compare its own clock with.
+// As `spin`, and writes the nanoseconds from its first to its last reading of the clock, for the host
+// to compare its own clock with.
 extern "C" __global__ void spin_timed(unsigned long long nanoseconds,
                                       unsigned long long *spun) {
     if (blockIdx.x != 0 || threadIdx.x != 0) return;

@@ -1,7 +1,6 @@
-// What a transformer does between its products, in two ways: in few kernels, and in one kernel per
-// step, as code without fusion has it. The arithmetic is f32, and so is the residual that each part
-// of a layer adds to; what BF16 products read or write is stored as BF16. A "four" is four
-// neighbouring values.
+// The steps of a transformer between its products, in two ways: in few kernels, and in one kernel per
+// step, as in code without fusion. The arithmetic is f32, and so is the residual that each part of a
+// layer adds to; operands and results of BF16 products are BF16. A "four" is four neighbouring values.
 
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
 // Lengths in fours: of a row of the residual, of a row of `qkv`, and of a head in either.

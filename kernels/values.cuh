@@ -1,4 +1,4 @@
-// What the kernels of neural networks share: values in memory as f32 or as BF16, the upper half of
+// Common code of the kernels of neural networks: values in memory as f32 or as BF16, the upper half of
 // an f32, four at a time (16 bytes and 8), and reductions over a warp.
 
 typedef unsigned short bf16;

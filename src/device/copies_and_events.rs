@@ -21,8 +21,8 @@ pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
     stream.synchronize().called("cuStreamSynchronize")
 }
 
-/// The values of pinned memory. cudarc first waits for an event of the slice, which nothing in
-/// this crate records.
+/// The values of pinned memory. cudarc first waits for an event of the slice, which this crate never
+/// records.
 pub(crate) fn pinned<T: ValidAsZeroBits>(slice: &PinnedHostSlice<T>) -> Result<&[T], CudaError> {
     slice.as_slice().called("cuEventSynchronize")
 }

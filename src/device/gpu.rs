@@ -22,7 +22,7 @@ use crossover_machine::libraries::{self, NO_CUBLAS};
 use crossover_machine::numa::Nodes;
 use crossover_system::OnCores;
 
-/// An opened GPU: one context, the stream that the clock times, and what is loaded on
+/// An opened GPU: one context, the stream that the clock times, and code and libraries loaded on
 /// demand. Everything runs on one stream, in order.
 pub struct Gpu {
     properties: DeviceProperties,
@@ -54,13 +54,13 @@ impl Gpu {
         })
     }
 
-    /// What the driver says of the device.
+    /// The properties that the driver reports.
     pub fn properties(&self) -> &DeviceProperties {
         &self.properties
     }
 
-    /// Keeps this thread at the NUMA node that the device's link hangs at, until what it gives is
-    /// dropped; `None` where there is one node, or the thread may not run there.
+    /// Keeps this thread at the NUMA node of the device until the returned value is dropped; `None` if
+    /// there is only one node, or the thread may not run at that node.
     pub fn keep_near(&self) -> Option<OnCores> {
         OnCores::new(self.nodes.as_ref()?.cores_of_gpu()?)
     }
@@ -132,7 +132,7 @@ impl Gpu {
         Ok(function)
     }
 
-    /// A launch of that kernel, in so many blocks of so many threads, to be given its arguments.
+    /// A launch of this kernel, with so many blocks of so many threads, without arguments.
     ///
     /// # Errors
     /// As [`function`](Self::function).
@@ -193,7 +193,7 @@ impl Gpu {
     /// # Errors
     /// The driver's error, out of memory included.
     pub fn alloc_pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, CudaError> {
-        // The driver has the pages at once, and the system places them near who asks.
+        // The driver takes the pages at once, and the system places them near the calling thread.
         let _near = self.keep_near();
         // SAFETY: written before it is read, as with `alloc`.
         unsafe { self.context.alloc_pinned_with_flags(len, 0) }.called("cuMemHostAlloc")
@@ -220,7 +220,7 @@ impl Gpu {
         copies_and_events::synchronize(&self.stream)
     }
 
-    /// Another stream of the context. Nothing orders its work with that of others.
+    /// Another stream of the context, not ordered with the others.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
         self.context.new_stream().called("cuStreamCreate")
     }
@@ -234,7 +234,7 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // After the context was lost the library cannot destroy its handle, and cudarc panics then.
+        // After the context is lost, the library cannot destroy its handle, and cudarc would panic.
         let blas = self.blas.take();
         let _ = catch_panic(|| drop(blas));
     }

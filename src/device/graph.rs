@@ -17,7 +17,7 @@ pub struct Graph {
     captured: Captured,
 }
 
-/// What a capture made of work, not yet ready to be replayed.
+/// Captured work, not yet ready to be replayed.
 pub(crate) struct Captured {
     /// Null where the capture was invalidated.
     graph: sys::CUgraph,
@@ -25,9 +25,9 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// Captures what `enqueue` puts on `stream`, which must not be the legacy default stream. Nothing
-    /// of it runs. In a capture, a library may load nothing and allocate nothing: call `enqueue` once
-    /// before.
+    /// Captures the work that `enqueue` puts on `stream`, which must not be the legacy default stream.
+    /// Nothing runs. Call `enqueue` once before: a library must not load code or allocate during a
+    /// capture.
     ///
     /// # Errors
     /// The driver's error, or `enqueue`'s own.
@@ -65,8 +65,8 @@ impl Captured {
         Ok(u32::try_from(nodes).unwrap_or(u32::MAX))
     }
 
-    /// Makes it ready to be replayed, and uploads it, so that the first replay costs what the others
-    /// do.
+    /// Makes it ready to be replayed, and uploads it, so that the first replay costs as much as the
+    /// others.
     ///
     /// # Errors
     /// The driver's.
@@ -105,9 +105,8 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    /// Captures what `enqueue` puts on `stream`, which must not be the legacy default
-    /// stream, and uploads the graph, so that the first replay costs what the others do.
-    /// Nothing of it runs yet.
+    /// Captures the work that `enqueue` puts on `stream`, which must not be the legacy default stream,
+    /// and uploads the graph, so that the first replay costs as much as the others. Nothing runs yet.
     ///
     /// # Errors
     /// The driver's error, or `enqueue`'s own.
@@ -119,8 +118,8 @@ impl Graph {
     }
 
     /// Counts the kernels, copies and memory sets that `enqueue` puts on `stream`, by capturing it;
-    /// nothing of it runs. Call `enqueue` once before: in a capture, a library may load nothing and
-    /// allocate nothing.
+    /// nothing runs. Call `enqueue` once before: a library must not load code or allocate during a
+    /// capture.
     ///
     /// # Errors
     /// As [`capture`](Self::capture).

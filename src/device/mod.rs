@@ -1,5 +1,5 @@
-//! An opened GPU: its context and stream, kernels compiled and loaded for it, graphs captured
-//! from it, and why any of these cannot be had.
+//! An opened GPU: its context and stream, compiled kernels, captured graphs, and the reasons why any of
+//! these is absent.
 
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;

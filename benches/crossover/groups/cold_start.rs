@@ -1,5 +1,5 @@
-//! What the first GPU call of a process costs, phase by phase, each measured in new processes, and
-//! what a later call costs.
+//! The cost of the first GPU call of a process, phase by phase, each measured in new processes, and of
+//! a later call.
 
 use crossover::model::{Measures, Phase, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};

@@ -7,7 +7,7 @@ use crossover::timing::Rate;
 use crossover::workload::fft::{self, BATCH, Fft, cpu, gpu};
 
 pub(crate) fn group() -> Group<Fft> {
-    // A prime, which no algorithm divides.
+    // A prime, so no algorithm divides it.
     const AWKWARD: u64 = 10_007;
     let at = |exponents: &[u32], and: &[u64]| {
         let powers = exponents.iter().map(|e| 1 << e);
@@ -15,7 +15,7 @@ pub(crate) fn group() -> Group<Fft> {
         Sizes::new([64, 1024], powers.chain(and.iter().copied()), full)
             .odd([1, 2, 7, 60, 97, 1000, 1024])
     };
-    // The prime where nothing but the transform is timed.
+    // The prime only in rows that time nothing but the transform.
     let host_sizes = at(&[6, 10, 14, 18], &[]);
     let sizes = at(&[6, 8, 10, 12, 14, 18], &[AWKWARD]);
     let cufft =

@@ -14,7 +14,7 @@ pub(crate) fn group() -> Group<Matmul> {
         [0, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         0..=15,
     )
-    // A size that texts about such a product often name.
+    // A size of which texts on GPU timing often speak.
     .in_full([5_000])
     .odd([1, 2, 3, 7, 17, 31, 64, 65, 129, 257]);
     // Fewer than those of `best`, which is the answer.
@@ -54,14 +54,15 @@ pub(crate) fn group() -> Group<Matmul> {
             .sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000])),
     )
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000])))
-    // There are at least ten samples: the CPU stops where ten iterations take seconds.
+    // Criterion takes at least ten samples, so the CPU stops at sizes where ten iterations take
+    // seconds.
     .with(
         Implementation::cpu("best", |problem| {
             cpu::best(problem, rayon::current_num_threads())
         })
         .sizes(sizes.up_to(512, 2048, 1 << 14)),
     )
-    // The same as `best`, but compared with what one core can do.
+    // The same as `best`, on one core.
     .with(
         Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
             .one_thread()

@@ -44,7 +44,7 @@ pub(crate) fn group() -> Group<Training> {
         .cost(mlp_training::cost_forward)
         .sizes(Sizes::new([], [256], [16, 64, 256, 1024, 4096]))
     };
-    // One waits after several kernels, which others that synchronise do after each.
+    // This row waits after several kernels, other synchronising rows after each.
     let awaited = "forward pass, a wait after each layer";
     (network.rows(group))
         .with(forward("forward-eager-awaited", "forward pass", OneByOne))

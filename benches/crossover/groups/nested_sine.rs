@@ -24,12 +24,12 @@ pub(crate) fn group() -> Group<NestedSine> {
             .launches(Graph)
             .cost(nested_sine::cost_per_kernel)
     };
-    // What four kernels take that can be one.
+    // The four kernels before fusing.
     let unfused_on_device =
         Sizes::powers_of_two([10, 14, 18, 20, 22], [10, 16, 20, 22, 24, 28], 10..=32);
     // Rows that are not answers need no sizes close to the crossover.
     let lesson_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 22, 28], 10..=32);
-    // What is not fused, from host memory as well: as tutorials have it, beside what is fair.
+    // The unfused kernels from host memory as well, as tutorials have them.
     let far = [10, 14, 18, 20, 22, 24, 26, 28, 30, 31, 32];
     Group::new("nested_sine", sizes.clone(), Rate::elements(), nested_sine::cost)
         .about(

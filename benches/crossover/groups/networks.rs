@@ -1,4 +1,4 @@
-//! The rows that each network has, from one kernel per operation to one graph.
+//! The rows of each network, from one kernel per operation to one graph.
 
 use std::rc::Rc;
 
@@ -13,13 +13,13 @@ use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 type Made = Result<Box<dyn Routine>, RoutineError>;
 type OnGpu<W> = fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Made;
 
-/// What is the network's own.
+/// The parts that differ between networks.
 pub(crate) struct Network<W> {
     /// On all cores, and on one.
     pub(crate) on_cpu: [fn(&Rc<W>) -> Made; 2],
     pub(crate) on_gpu: OnGpu<W>,
     pub(crate) one_thread_sizes: Sizes,
-    /// Where launches count: a large batch hardly tells these rows apart.
+    /// Sizes at which launches matter: with a large batch these rows hardly differ.
     pub(crate) launch_sizes: Sizes,
     /// In one kernel per operation, and in BF16.
     pub(crate) costs: [fn(u64) -> Cost; 2],
@@ -57,7 +57,7 @@ impl<W: Workload> Network<W> {
             .with(row("graph", Events, Format::F32, Graph))
             .with(row("graph-gated", EventsGated, Format::F32, Graph))
             .with(row("graph-awaited", Wall, Format::F32, Graph).awaited())
-            // In fewer bits than the CPU computes in, so it does not answer who is faster.
+            // Its format has fewer bits than the CPU's, so it is no answer.
             .with(
                 row("graph-bf16-gated", EventsGated, Format::Bf16, Graph)
                     .reference_only()

@@ -10,10 +10,10 @@ use crossover::workload::reduction::{self, Sum, cpu};
 
 pub(crate) fn group() -> Group<Sum> {
     let odd = [1, 3, 127, 1000, 4099, 65_537, (1 << 20) + 1];
-    // At 2^28 nothing changes but for a device, whose launch and last block hardly count there.
+    // At 2^28 only device time is measured: launches and the last block hardly matter there.
     let answer_sizes = [10, 12, 14, 16, 18, 22, 26, 28];
     let sizes = Sizes::powers_of_two([12, 20], answer_sizes, 10..=30).odd(odd);
-    // The ways to join the blocks differ where these are few, and from memory they no longer do.
+    // The ways to add the blocks' sums differ only if there are few blocks.
     let lesson_sizes = Sizes::powers_of_two([12, 20], [10, 16, 22, 28], 10..=30).odd(odd);
     let host_sizes = Sizes::powers_of_two([12, 20], [10, 14, 18, 22, 26], 10..=30).odd(odd);
     let resident = |name, clock, joined| {

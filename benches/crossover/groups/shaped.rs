@@ -1,4 +1,4 @@
-//! The rows that groups of one product of some shape have in common.
+//! The rows that the groups of one product of some shape share.
 
 use std::rc::Rc;
 

@@ -10,7 +10,7 @@ pub(crate) fn group() -> Group<Spin> {
     let default = decades(&[3, 6]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
     let sizes = Sizes::new(default.clone(), default, full.clone()).odd([1_000, 12_345]);
-    // Each size starts eleven processes, and a first call takes the same more at each.
+    // Each size starts eleven processes, and the first call costs the same more at every size.
     let spin = timing_methods::spin;
     let on = |name, clock| Implementation::gpu(name, clock, spin);
     Group::new("timing_methods", sizes, None, timing_methods::cost)

@@ -1,4 +1,4 @@
-//! The first calls of a process, one by one, and what is prepared once before them.
+//! The first calls of a process, one by one, and the preparations before them.
 
 use crossover::model::Launches::{Fused, Graph, OneByOne};
 use crossover::model::{Library, Measures, Phase, Residency, Unit};

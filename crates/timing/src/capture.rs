@@ -18,7 +18,7 @@ const GRAPH: u32 = 4;
 pub(crate) struct Enqueued {
     /// Launches of kernels and graphs.
     pub(crate) launches: u32,
-    /// Copies, memory sets and whatever else.
+    /// Copies, memory sets and other nodes.
     pub(crate) others: u32,
 }
 
@@ -39,9 +39,8 @@ impl Device {
 
     /// Captures the work that `routine` enqueues on the stream. None of it runs.
     ///
-    /// # Errors
-    /// Why it cannot be captured: the routine's own error first, since the driver refuses in the
-    /// routine whatever it cannot capture.
+    /// The reason why it cannot be captured. The routine's own error comes first, because the driver
+    /// refuses uncapturable calls inside the routine.
     pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<CudaGraph, TimingError> {
         self.stream
             .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
@@ -88,7 +87,7 @@ pub(crate) fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
     })?;
     let (mut launches, mut others) = (0, 0);
     for node in nodes {
-        // A number and not the binding's enum: a newer driver may have more.
+        // A number instead of the binding's enum: a newer driver may have more kinds.
         let mut kind = 0u32;
         // SAFETY: a node of the graph; the enum has 32 bits.
         CudaError::check("cuGraphNodeGetType", unsafe {

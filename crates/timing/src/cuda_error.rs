@@ -36,8 +36,8 @@ impl CudaError {
         }
     }
 
-    /// The error of a function of another library, with that library's text. It is taken to have
-    /// left the context alive.
+    /// The error of a function of another library, with that library's text. The context is assumed to
+    /// be intact.
     #[doc(hidden)]
     pub fn with_message(call: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl CudaError {
     }
 }
 
-/// Shows an error by its sentence, also where `main` prints one that it returns.
+/// Shows an error as its sentence even in `{:?}`, which `main` uses for an error that it returns.
 macro_rules! debug_is_the_sentence {
     ($error:ty) => {
         impl std::fmt::Debug for $error {
@@ -71,7 +71,7 @@ pub(crate) use debug_is_the_sentence;
 
 debug_is_the_sentence!(CudaError);
 
-/// Puts the name of the driver function into an error that cudarc returned.
+/// Names the driver function in an error that cudarc returned.
 #[doc(hidden)]
 pub trait Called<T> {
     /// # Errors
@@ -85,7 +85,7 @@ impl<T> Called<T> for Result<T, DriverError> {
     }
 }
 
-/// Whether the driver's documentation says of this status that the process must be restarted.
+/// Whether the driver's documentation demands a new process after this status.
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
 fn is_sticky(status: sys::CUresult) -> bool {
     use sys::CUresult::*;

@@ -1,4 +1,4 @@
-//! The measurement: Criterion's, and without Criterion.
+//! The measurement, for Criterion and for programs without it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
@@ -191,8 +191,8 @@ impl CudaTime {
         device.gate.borrow().off().map(str::to_owned)
     }
 
-    /// The clock that a measurement asked for on `clock` is really taken on: where the gate is
-    /// off, [`Clock::EventsGated`] becomes [`Clock::Events`]. Every other clock stays.
+    /// The clock that a measurement on `clock` really uses: if the gate is off, [`Clock::EventsGated`]
+    /// becomes [`Clock::Events`]. Other clocks stay.
     pub fn effective_clock(&self, clock: Clock) -> Clock {
         match clock {
             Clock::EventsGated if self.gate_off_reason().is_some() => Clock::Events,
@@ -218,8 +218,8 @@ impl CudaTime {
     pub fn wake(&self) -> Result<(), CudaError> {
         /// An H200 reaches its full SM clock within this time.
         const BUSY: Duration = Duration::from_millis(150);
-        /// After a shorter pause the clock is taken to be up still: on an H200 with an open context
-        /// a product took as long after pauses of up to four seconds as without one.
+        /// After a shorter pause the clock rate is assumed to be still up: on an H200 with an open
+        /// context a product took as long after pauses of up to four seconds as without one.
         const IDLE: Duration = Duration::from_secs(2);
         let Some(device) = self.inner.device.get() else {
             return Ok(());
@@ -281,7 +281,7 @@ impl CudaTime {
         self.measure_erased(sample, &mut routine)
     }
 
-    /// [`measure`](Self::measure), compiled once.
+    /// [`measure`](Self::measure) without type parameters, so that it is compiled once.
     pub(crate) fn measure_erased(
         &self,
         sample: Sample,
@@ -310,7 +310,7 @@ impl CudaTime {
         nanoseconds
     }
 
-    /// [`measure`](Self::measure) where no profile is to be recorded.
+    /// [`measure`](Self::measure) when no profile is recorded.
     pub(crate) fn measure_plainly(
         &self,
         sample: Sample,
@@ -333,7 +333,7 @@ impl CudaTime {
         finite(nanoseconds, clock)
     }
 
-    /// Takes a sample, in the order of its clock.
+    /// Takes one sample on its clock.
     pub(crate) fn sample(
         &self,
         device: &Device,
@@ -372,8 +372,8 @@ impl CudaTime {
         &self.inner.others_ignored
     }
 
-    /// The most copies of [rotating](crate::Rotating) inputs that a routine took one of since this
-    /// was last set.
+    /// The most copies of [rotating](crate::Rotating) inputs from which a routine has taken one since
+    /// this was last set.
     pub(crate) fn copies_in_turn(&self) -> &Rc<Cell<usize>> {
         &self.inner.copies_in_turn
     }

@@ -23,7 +23,7 @@ pub(super) struct Device {
     pub(super) flush: RefCell<Option<Flush>>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
-    /// How many samples in a row of Criterion's own `iter` the device worked on after.
+    /// How many samples in a row of Criterion's own `iter` ended while the device was still busy.
     #[cfg(feature = "criterion")]
     pub(super) late: Cell<u32>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Sample {
     pub(crate) launches: u32,
 }
 
-/// A routine, in the form in which the clocks take it.
+/// A routine, as the clocks take it.
 pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
 /// The [`Timeline`] that makes the CUDA calls.
@@ -176,8 +176,8 @@ pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaErr
         .called("cuEventElapsedTime")
 }
 
-/// Evicts the L2 cache by writing twice its size. Lines that a routine made persisting would outlive
-/// that, and are made normal ones first.
+/// Evicts the L2 cache by writing twice its size. Persisting lines of a routine would survive this, so
+/// they are first made normal.
 pub(super) struct Flush {
     stream: Arc<CudaStream>,
     buffer: cudarc::driver::CudaSlice<u8>,

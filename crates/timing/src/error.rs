@@ -60,7 +60,7 @@ pub enum TimingError {
         /// Declared launches of one iteration.
         launches: u32,
     },
-    /// The device worked on when the timed stream was done.
+    /// The device was still busy when the timed stream was done.
     #[error(
         "the device worked for {} after the timed window of {}: work on another stream is not in the time; \
          enqueue it on CudaTime::stream, have that stream wait for an event behind it, or call \
@@ -68,7 +68,7 @@ pub enum TimingError {
         time(*after_ns), time(*window_ns)
     )]
     WorkElsewhere {
-        /// How much longer it worked, ns.
+        /// How long it was still busy, ns.
         after_ns: f64,
         /// The timed window, ns.
         window_ns: f64,
@@ -102,7 +102,7 @@ pub enum TimingError {
 debug_is_the_sentence!(TimingError);
 
 impl TimingError {
-    /// Why a capture failed; the loss of the context stays what it is.
+    /// The error of a capture, unless `cause` is the loss of the context.
     pub(crate) fn not_captured(cause: TimingError) -> Self {
         match cause.is_sticky() {
             true => cause,
@@ -122,13 +122,12 @@ impl TimingError {
     }
 }
 
-/// A number of things.
+/// A number with its noun.
 pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// An error of the routine; a CUDA error among them is told apart, because it may have cost
-/// the context.
+/// An error of the routine. A CUDA error keeps its type, because the context may be lost.
 impl From<BoxError> for TimingError {
     fn from(error: BoxError) -> Self {
         match error.downcast::<CudaError>() {

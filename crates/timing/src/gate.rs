@@ -1,5 +1,5 @@
-//! The gate: a kernel of one thread that holds a stream until the host lets it go, so that a
-//! whole batch is queued before the first kernel of it runs.
+//! The gate: a kernel of one thread that holds a stream until the host opens it, so that a whole batch
+//! is queued before its first kernel runs.
 //!
 //! The pattern is nvbench's blocking kernel. Its caveats:
 //! - A stream's queue holds about a thousand launches (H200, driver 580). One more and the
@@ -54,7 +54,7 @@ pub(super) struct Gate {
     trial: Launch,
     spin: CudaFunction,
     empty: CudaFunction,
-    /// Whether nothing may take its place.
+    /// Whether no other clock may take its place.
     required: bool,
     /// Why the gate is off.
     off: Option<String>,
@@ -101,7 +101,7 @@ impl Gate {
         self.off.as_deref()
     }
 
-    /// An error where the gate is off and nothing may take its place.
+    /// An error if the gate is off and no other clock may take its place.
     pub(super) fn check(&self, clock: Clock) -> Result<(), TimingError> {
         let needed = matches!(clock, Clock::EventsGated | Clock::EventsCold) && self.required;
         match &self.off {
@@ -127,8 +127,8 @@ impl Gate {
         self.write(1, 0);
         self.launch(false)?;
         self.synchronize()?;
-        // The trial: a whole batch behind the closed gate must return to the host. Under
-        // compute-sanitizer a few launches do and a batch does not.
+        // The trial: the host must be able to queue a whole batch behind the closed gate. Under
+        // compute-sanitizer it can queue a few launches, but no batch.
         let empty = self.empty();
         self.write(0, 0);
         self.launch(true)?;
@@ -150,13 +150,13 @@ impl Gate {
         self.launch(false)
     }
 
-    /// Lets the stream pass.
+    /// Lets the stream continue.
     pub(super) fn open(&mut self) {
         // SAFETY: `words` is ours and mapped; the device polls it with system scope.
         unsafe { ptr::write_volatile(self.words, 1) };
     }
 
-    /// Whether the gate opened by itself since this was last asked. Valid once the gate has run.
+    /// Whether the gate opened by itself since the last call. Valid once the gate has run.
     pub(super) fn take_timed_out(&mut self) -> bool {
         // SAFETY: as in `open`; a gate that has run writes no more.
         unsafe {

@@ -60,7 +60,7 @@ impl CudaTime {
             bind(&device.context)?;
         }
         let mut graphs = Vec::new();
-        // Work on a stream that is not captured runs at once: look for it here.
+        // Work on a stream that is not captured runs now, so it is detected here.
         self.alone(|| {
             graphs = self.captured(device, iterations, routine)?;
             Ok(0.0)
@@ -78,7 +78,7 @@ impl CudaTime {
         })
     }
 
-    /// Captures one call; of a routine that takes rotating inputs, a call for each copy that
+    /// Captures one call; if the routine takes rotating inputs, one call for each copy that
     /// `iterations` replays need.
     fn captured(
         &self,

@@ -12,17 +12,18 @@ use crate::prepared_launch::{LAUNCHES_PER_GATE, bind};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
-/// Of larger memory only this many bytes are read, in pieces from the first to the last byte.
+/// At most this many bytes of an array are read, in pieces from the first to the last byte.
 const READ: usize = 2 << 20;
-/// Bytes of such a piece. A larger copy would take longer than its own start.
+/// Bytes of a piece. Up to this size the start of a copy takes most of its time.
 const PIECE: usize = 16 << 10;
 /// Iterations that are compared with the first one on new inputs.
 const AGAIN: usize = 5;
-/// The first may take this many times as long: its data may be in memory instead of the cache.
+/// The first iteration may take this many times as long: its data may be in memory instead of the
+/// cache.
 const COLDER: f64 = 3.0;
 /// A copy of the same number of bytes may take this many times as long as code that only reads.
 const COPIES: f64 = 2.0;
-/// Extra time, ns, of a host that is taken off its core for a moment.
+/// Extra time, ns, for a host that is taken off its core for a moment.
 const HICCUP: f64 = 100_000.0;
 /// About the length of the window whose time is compared with the benchmark's.
 const WINDOW: f64 = 5e6;
@@ -45,8 +46,8 @@ pub trait Guarded {
     /// The driver's.
     fn renew(&mut self) -> Result<(), BoxError>;
 
-    /// Restores what an iteration changes, and makes the output something that it cannot be, such as
-    /// NaN. Enqueue this on [`CudaTime::stream`].
+    /// Restores the state that an iteration changes, and overwrites the output with a value that it
+    /// cannot have, such as NaN. Enqueue this on [`CudaTime::stream`].
     ///
     /// # Errors
     /// The driver's.
@@ -61,7 +62,7 @@ pub trait Guarded {
     /// Compares the output with a reference for these inputs.
     ///
     /// # Errors
-    /// A sentence on what is wrong.
+    /// A sentence that names the difference.
     fn check(&mut self) -> Result<(), BoxError>;
 
     /// The memory that an iteration reads and does not change.
@@ -71,7 +72,7 @@ pub trait Guarded {
     fn output(&self) -> Vec<DeviceMemory>;
 }
 
-/// The time that a benchmark reports, and what it belongs to.
+/// The time that a benchmark reports, with its clock and amount of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// The clock of its time.
@@ -80,7 +81,7 @@ pub struct Claim {
     pub launches: u32,
     /// Time of an iteration, ns.
     pub ns: f64,
-    /// Fewest bytes that an iteration must read and write in device memory, where that is known.
+    /// Lower bound on the bytes that an iteration reads and writes in device memory, if known.
     pub bytes: Option<f64>,
 }
 
@@ -88,7 +89,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// The output changed when the timed stream was idle.
+    /// The output changed while the timed stream was idle.
     #[error(
         "the output still changed after the timed window: work is on another stream or was put off to a later \
          call; have the timed stream do it, or wait for it"
@@ -99,7 +100,7 @@ pub enum Doubt {
         "input {0} changed: later iterations compute something else; restore it, or write elsewhere"
     )]
     Input(usize),
-    /// The output is wrong: on new inputs, or when they were used again.
+    /// The output is wrong: on new inputs, or on their second use.
     #[error(
         "{}",
         match first {
@@ -112,7 +113,7 @@ pub enum Doubt {
     Wrong {
         /// On new inputs.
         first: bool,
-        /// What is wrong.
+        /// The difference.
         why: String,
     },
     /// Other iterations are much faster than the one on new inputs, or into a poisoned output.
@@ -124,10 +125,10 @@ pub enum Doubt {
     Replayed {
         /// The time of that iteration, ns.
         first_ns: f64,
-        /// The time of the others, ns.
+        /// The time of the other iterations, ns.
         again_ns: f64,
     },
-    /// The benchmark's time is less than what its iterations take.
+    /// The benchmark's time is less than the time of its iterations.
     #[error(
         "the benchmark reports {} and an iteration takes {}: its clock was read before the work was done; wait \
          for the device first",
@@ -139,7 +140,7 @@ pub enum Doubt {
         /// The time of an iteration among many, ns.
         ns: f64,
     },
-    /// The benchmark's time is less than what its bytes take.
+    /// The benchmark's time is less than the time of a copy of its bytes.
     #[error(
         "the benchmark reports {} and a copy of as many bytes takes {}: it does less work than it declares, or moves \
          fewer bytes",
@@ -166,7 +167,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Whether it rests on values. Times may change with the load of the machine.
+    /// Whether it is based on values. Times may change with the load of the machine.
     pub fn is_proof(&self) -> bool {
         matches!(self, Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. })
     }
@@ -184,14 +185,14 @@ impl CudaTime {
     pub fn guard(&self, claim: &Claim, code: &mut impl Guarded) -> Result<Vec<Doubt>, TimingError> {
         let device = self.guarded_device(claim.clock)?;
         let mut doubts = Vec::new();
-        // Loads what the code loads lazily: the first run on new inputs is timed.
+        // Loads code lazily loaded by the routine, because the first run on new inputs is timed.
         code.run()?;
         self.settle()?;
         code.renew()?;
         let before = self.checksums(&code.inputs())?;
         code.poison()?;
         self.settle()?;
-        // Without a gate: what is loaded now would wait behind it.
+        // Without a gate, behind which lazily loaded code would wait.
         let clock = match claim.clock {
             Clock::Wall | Clock::Submit => Clock::Wall,
             _ => Clock::Events,

@@ -1,5 +1,5 @@
-//! Work on other streams than the timed one, which no clock notices: looked for after each sample,
-//! outside of the timed window.
+//! Detects work on other streams, which no clock notices, after each sample and outside the timed
+//! window.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use crate::cuda_time::CudaTime;
 use crate::device::Device;
 use crate::error::TimingError;
 
-/// How long the device may work on after a sample: this share of the sample,
+/// The device may stay busy after a sample for this share of the sample,
 const SHARE: f64 = 0.02;
-/// or so many nanoseconds, whichever is longer.
+/// or for this many nanoseconds, whichever is longer.
 const LEAST_NS: f64 = 20_000.0;
-/// How often in a row the device must work on for longer. A host that is taken off its core for a
-/// moment waits long once.
+/// How many samples in a row the device must stay busy for longer. A host that is taken off its core
+/// for a moment waits long only once.
 const TIMES: u32 = 3;
 
 impl CudaTime {
@@ -45,7 +45,7 @@ impl CudaTime {
         Ok(begun.elapsed())
     }
 
-    /// Takes a sample, and takes it again while the device works on after it.
+    /// Takes a sample, and repeats it while the device stays busy after it.
     pub(crate) fn alone(
         &self,
         mut sample: impl FnMut() -> Result<f64, TimingError>,
@@ -63,7 +63,7 @@ impl CudaTime {
         }
     }
 
-    /// Looks for work elsewhere behind a sample that cannot be taken again.
+    /// Detects work on other streams after a sample that cannot be repeated.
     #[cfg(feature = "criterion")]
     pub(crate) fn require_alone(&self, device: &Device, window_ns: f64) -> Result<(), TimingError> {
         let Some(error) = self.work_elsewhere(window_ns)? else {
@@ -77,7 +77,7 @@ impl CudaTime {
         }
     }
 
-    /// The error for a device that works on for long after the timed stream is done.
+    /// The error if the device stays busy for long after the timed stream is done.
     fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
         let allowed_ns = LEAST_NS.max(SHARE * window_ns);
         let wait = || self.settle().map(|time| time.as_nanos() as f64);

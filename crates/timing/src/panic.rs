@@ -63,7 +63,7 @@ fn quietly<T>(call: impl FnOnce() -> T) -> T {
     let mut replaced = replaced();
     replaced.0 -= 1;
     if replaced.0 == 0 {
-        // Our hook is the other owner of the one before: it must go before that can be unwrapped.
+        // Our hook also owns the previous one, so it must go before that can be unwrapped.
         drop(take_hook());
         if let Some(previous) = replaced.1.take().and_then(Arc::into_inner) {
             set_hook(previous);

@@ -33,7 +33,7 @@ use crate::error::{BoxError, TimingError};
 pub struct Rotating<T> {
     copies: Vec<T>,
     next: usize,
-    /// Says to a capture how many copies there are.
+    /// Tells a capture how many copies there are.
     in_turn: Rc<Cell<usize>>,
 }
 

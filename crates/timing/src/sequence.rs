@@ -1,5 +1,5 @@
-//! The order in which a measurement flushes, closes the gate, records, launches, opens and
-//! waits, apart from the CUDA calls that do it, so that it can be tested without a GPU.
+//! The order of a measurement (flush, close the gate, record, launch, open, wait), separate from the
+//! CUDA calls, so that it can be tested without a GPU.
 
 use crate::error::TimingError;
 
@@ -17,7 +17,7 @@ pub(super) trait Timeline {
     fn flush(&mut self) -> Result<(), TimingError>;
     /// Enqueues the gate: what follows on the stream waits until `open_gate`.
     fn close_gate(&mut self) -> Result<(), TimingError>;
-    /// Lets the stream pass. May be called when the gate is not closed.
+    /// Lets the stream continue. May be called when the gate is not closed.
     fn open_gate(&mut self);
     /// Records the event of an edge.
     fn record(&mut self, edge: Edge) -> Result<(), TimingError>;
@@ -33,8 +33,8 @@ pub(super) trait Timeline {
     fn now(&mut self) -> f64;
 }
 
-/// One launch outside of any window, awaited: it loads whatever the routine loads lazily, which
-/// behind a closed gate could wait for the gate.
+/// One launch outside any window, awaited. It loads code lazily loaded by the routine, which could
+/// otherwise wait behind a closed gate.
 pub(super) fn load(t: &mut impl Timeline) -> Result<(), TimingError> {
     guarded(t, |t| {
         t.launch()?;
@@ -77,7 +77,7 @@ pub(super) fn cold(
     })
 }
 
-/// `iterations` launches on the host's clock, from an idle stream to an idle stream.
+/// `iterations` launches on the host's clock, from an idle stream to an idle one.
 pub(super) fn wall(t: &mut impl Timeline, iterations: u64) -> Result<f64, TimingError> {
     guarded(t, |t| {
         t.synchronize()?;
@@ -107,8 +107,8 @@ pub(super) fn submit(
             }
             total += t.now() - start;
         }
-        // The work still queued must not fall into the next measurement, and Criterion plans its
-        // samples by the host clock, which must include it.
+        // Work still queued must not extend into the next measurement. Criterion plans its samples by
+        // the host's clock, which must include it.
         t.synchronize()?;
         Ok(total)
     })
@@ -130,8 +130,8 @@ fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, T
     t.elapsed()
 }
 
-/// Runs `body`. Where it fails, opens the gate and waits until the stream is idle: with the gate closed,
-/// the next synchronisation would hang until its time-out.
+/// Runs `body`. If it fails, opens the gate and waits until the stream is idle: with a closed gate the
+/// next synchronisation would hang until the gate's timeout.
 fn guarded<T: Timeline, R>(
     t: &mut T,
     body: impl FnOnce(&mut T) -> Result<R, TimingError>,

@@ -1,4 +1,4 @@
-//! Machine code that the processes of a run share, since NVRTC takes seconds for some sources.
+//! Machine code that the processes of a run share, because NVRTC takes seconds for some sources.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,16 +11,17 @@ use tempfile::NamedTempFile;
 
 use crate::device::kernel::compile::{CompileError, Cubin, Source};
 
-/// The folder of this run. Only processes of one executable on one machine use it, so a source and an
-/// architecture say what a file was compiled from.
+/// The folder of this run. Only processes of one executable on one machine use it, so source and
+/// architecture identify a file.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// From here on, what this process compiles is kept in `folder`, and what is there is not compiled.
+/// From now on, machine code compiled here is kept in `folder`, and machine code found there is not
+/// compiled again.
 pub(crate) fn share_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
 
-/// The machine code of `source` for the compute capability `arch` (major, minor). One that another
+/// The machine code of `source` for the compute capability `arch` (major, minor). Code that another
 /// process compiled has no log.
 ///
 /// # Errors
@@ -34,8 +35,8 @@ pub(in crate::device) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubi
     }
 }
 
-/// Compiles these sources on all cores for those who need them later. Nothing may be timed meanwhile. An error
-/// is told where the source is needed. Does nothing before [`share_in`].
+/// Compiles these sources on all cores before they are needed. Nothing may be timed meanwhile. An error
+/// is reported when the source is needed. Does nothing before [`share_in`].
 pub(crate) fn compile_ahead(sources: &[&Source], arch: (u32, u32)) {
     if FOLDER.get().is_some() {
         sources.par_iter().with_max_len(1).for_each(|source| {
@@ -60,7 +61,7 @@ fn shared(
         return Ok(Cubin { image, log });
     }
     let cubin = compile()?;
-    // The next process compiles what could not be kept.
+    // If it cannot be kept, the next process compiles again.
     let _ = keep(file, &cubin.image);
     Ok(cubin)
 }

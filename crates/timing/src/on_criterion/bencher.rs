@@ -119,7 +119,7 @@ pub trait CudaBencherExt: Sealed {
     }
 }
 
-/// Keeps others from implementing the trait, which may therefore grow.
+/// Keeps others from implementing the trait, so that it can grow.
 mod sealed {
     pub trait Sealed {}
 }
@@ -150,7 +150,7 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
     }
 }
 
-/// Times a routine, or without a number of launches the replay of its graph.
+/// Times a routine, or the replay of its graph if no number of launches is given.
 fn iter<E: Into<BoxError>>(
     bencher: &mut Bencher<'_, CudaTime>,
     time: &CudaTime,

@@ -10,9 +10,9 @@ use crossover_words::Clock;
 use crossover_words::units::time;
 
 impl CudaTime {
-    /// [`measure`](Self::measure) for a Criterion benchmark. At its start it is checked, and a note is
-    /// printed if another clock takes the place of its own, or if it makes another number of launches than
-    /// it declares.
+    /// [`measure`](Self::measure) for a Criterion benchmark. When the benchmark begins, it is checked,
+    /// and a note is printed if it is timed on another clock, or makes another number of launches than
+    /// declared.
     pub(crate) fn measure_benchmark(
         &self,
         benchmark: Benchmark,

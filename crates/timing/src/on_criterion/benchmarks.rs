@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use super::clock_file::Ledger;
 use crossover_words::Clock;
 
-/// A benchmark, as far as its bencher tells: Criterion keeps the id to itself.
+/// A benchmark as its bencher knows it: Criterion does not tell the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Benchmark {
     pub(crate) clock: Clock,
-    /// Launches of an iteration; `None` where the replay of a graph is timed.
+    /// Launches of an iteration; `None` if the replay of a graph is timed.
     pub(crate) launches: Option<u32>,
     /// The type of its closure.
     pub(crate) routine: &'static str,

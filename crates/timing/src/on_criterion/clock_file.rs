@@ -1,8 +1,8 @@
 //! The clock of a result, in a file beside Criterion's.
 //!
-//! Criterion's files name no clock, and it tells a measurement neither the id of a benchmark nor
-//! where it writes. The samples are therefore remembered until the [`CudaTime`](crate::CudaTime) is
-//! dropped; the folder whose `sample.json` holds them is the benchmark's.
+//! Criterion's files name no clock, and a measurement learns neither the id of a benchmark nor where
+//! its files are. The samples are therefore remembered until the [`CudaTime`](crate::CudaTime) is
+//! dropped, and the folder of a benchmark is found by its `sample.json`.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crossover_words::clock_file::{FILE, SAMPLES, SCHEMA, digest, read};
 const NEW: &str = "new";
 /// `<group>/<function>/<value>/new`, and a little more for odd names.
 const MAX_DEPTH: usize = 8;
-/// Some file systems keep the time of a file in steps as long as this.
+/// Some file systems round the time of a file to steps of this length.
 const STEP: Duration = Duration::from_secs(2);
 
 /// A measurement of a benchmark.
@@ -63,8 +63,8 @@ impl Ledger {
         *self.root.borrow_mut() = Some(root);
     }
 
-    /// Writes the clock of each result that these measurements became. Returns what to say: where
-    /// the result that was replaced is of another clock, and what could not be written.
+    /// Writes the clock of each result of these measurements. Returns messages: replaced results on
+    /// another clock, and files that could not be written.
     fn keep(&self) -> Vec<String> {
         let taken = self.taken.take();
         if taken.is_empty() {
@@ -114,7 +114,7 @@ fn write_beside(folder: &Path, samples: &[u8], clock: Clock) -> Result<(), Strin
     Ok(())
 }
 
-/// The clock of the measurements that these samples are, if they are among them.
+/// The clock of the measurements with these samples, if they are known.
 fn clock_among(taken: &[Taken], samples: &[u8]) -> Option<Clock> {
     let value: Value = serde_json::from_slice(samples).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
@@ -125,7 +125,7 @@ fn clock_among(taken: &[Taken], samples: &[u8]) -> Option<Clock> {
     if count == 0 || iterations.len() != count {
         return None;
     }
-    // The last digit of a number may be lost on the way through the file.
+    // The last digit of a number may be lost in the file.
     let same = |taken: &Taken, i: usize| {
         taken.iterations as f64 == iterations[i] && (taken.ns / times[i] - 1.0).abs() < 1e-12
     };

@@ -41,7 +41,7 @@ impl CudaTime {
         self.criterion().benchmarks.ledger.set_root(root.into());
     }
 
-    /// Ends a benchmark. Criterion takes no error, so a panic with the error's text is the only way out.
+    /// Ends a benchmark. Criterion takes no error, so the only way is a panic with the error's text.
     pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
         panic!("{}", error.into());
     }

@@ -3,7 +3,7 @@
 use super::version::{self, KNOWN};
 use crate::cuda_error::debug_is_the_sentence;
 
-/// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs on without.
+/// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs without one.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoProfile {
     /// There is no GPU.
@@ -69,8 +69,8 @@ pub(super) enum NoProfile {
     /// The benchmark enqueues nothing on a GPU.
     #[error("it enqueues nothing on a GPU, so there is nothing to record; profile it with perf")]
     NothingOnDevice,
-    /// Criterion's own `b.iter` or the like timed the benchmark, and its iterations cannot be told
-    /// apart; or `iter_cpu`, which knows of no profiler.
+    /// The benchmark was timed by Criterion's own `b.iter` or the like, whose iterations cannot be told
+    /// apart, or by `iter_cpu`, which records nothing.
     #[error(
         "it is CPU code, or its iterations could not be told apart; time work of the GPU with iter_gated, \
          iter_wall or another method of CudaBencherExt that takes the CudaTime"
@@ -89,7 +89,7 @@ pub(super) enum NoProfile {
 debug_is_the_sentence!(NoProfile);
 
 impl NoProfile {
-    /// Whether the cause is this machine or process, so that no benchmark has a profile.
+    /// Whether the cause lies in this machine or process, so that no benchmark can have a profile.
     pub(super) fn concerns_every_benchmark(&self) -> bool {
         !matches!(
             self,

@@ -36,7 +36,7 @@ pub(super) unsafe extern "C" fn request(
     unsafe {
         *buffer = Box::into_raw(words).cast();
         *size = BYTES;
-        // No bound on the records but the size.
+        // As many records as fit.
         *most_records = 0;
     }
 }

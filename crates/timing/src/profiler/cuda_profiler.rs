@@ -65,7 +65,7 @@ impl CudaProfiler {
         let profile = analyse(&recording, profile);
         let trace = trace(&recording, &profile);
         if !self.quiet {
-            // Criterion has printed a line without its end.
+            // Criterion has printed a line without a line break.
             println!("\n{profile}");
         }
         let json = serde_json::to_string(&profile).map_err(|e| e.to_string());
@@ -81,8 +81,8 @@ impl CudaProfiler {
     }
 }
 
-/// A profile that names the clock and the machine, with a note where a profile differs from what the
-/// clock measures.
+/// A profile that names the clock and the machine, with a note if it differs from what the clock
+/// measures.
 pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
     let note = match clock {
         Clock::Wall | Clock::Events => None,
@@ -132,7 +132,7 @@ impl Drop for CudaProfiler {
     }
 }
 
-/// Prints why there is no profile; once in a process where that concerns every benchmark.
+/// Prints why there is no profile, only once if the reason concerns every benchmark.
 fn say(benchmark: &str, reason: &NoProfile) {
     static SAID: Mutex<Vec<NoProfile>> = Mutex::new(Vec::new());
     if !reason.concerns_every_benchmark() {

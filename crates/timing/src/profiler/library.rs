@@ -96,7 +96,7 @@ impl Cupti {
             message,
         };
         let functions = Functions::of(&library).map_err(|e| broken(in_full(&e)))?;
-        // Its threads and callbacks outlive whatever holds it.
+        // Its threads and callbacks outlive its owner.
         std::mem::forget(library);
         let mut version = 0;
         // SAFETY: the address is valid for the write.
@@ -136,7 +136,7 @@ impl Cupti {
         Ok(now)
     }
 
-    /// The name of a function of the CUDA runtime or the driver, by its number in CUPTI.
+    /// The name of a function of the CUDA runtime or the driver, by its CUPTI number.
     pub(super) fn function(&self, is_of_the_runtime: bool, number: u32) -> Option<String> {
         let domain = match is_of_the_runtime {
             true => RUNTIME_API,
@@ -203,7 +203,7 @@ impl Cupti {
         self.check("cuptiActivityFlushAll", status)
     }
 
-    /// Records that were lost since this was last asked.
+    /// Number of records lost since the last call.
     pub(super) fn dropped(&self) -> Result<u64, NoProfile> {
         let mut dropped = 0;
         // SAFETY: no context means the global queue; the address is valid for the write.
@@ -240,7 +240,7 @@ impl Cupti {
         Ok(Some(record))
     }
 
-    /// From here on, driver calls of this thread are marked with `id`.
+    /// From now on, driver calls of this thread are marked with `id`.
     pub(super) fn push(&self, id: u64) {
         // SAFETY: any number may be pushed. A failure leaves calls unmarked, and the range
         // without time on the device.
@@ -289,7 +289,7 @@ fn in_full(error: &libloading::Error) -> String {
     }
 }
 
-/// The first library that can be used, or why the first that there is cannot.
+/// The first library that can be used, or the reason why the first one found cannot.
 fn first(
     names: impl Iterator<Item = String>,
     open: impl Fn(&str) -> Result<Library, String>,

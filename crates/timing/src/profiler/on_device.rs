@@ -19,11 +19,11 @@ pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
     device: &'a Device,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
-    /// Held only while recording: CUPTI makes every call longer as long as it is.
+    /// Exists only while recording, because it makes every call longer.
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
-    /// Names of functions: whether they are of the runtime or the driver, and their numbers.
+    /// Names of functions, by their number and whether they belong to the runtime or the driver.
     functions: HashMap<(bool, u32), Arc<str>>,
 }
 
@@ -159,7 +159,7 @@ impl Drop for OnDevice<'_> {
     }
 }
 
-/// The GPU's name, for whoever reads the profile.
+/// The GPU's name, for readers of the profile.
 pub(super) fn gpu_name(device: &Device) -> String {
     device.context.name().unwrap_or_else(|_| "GPU".to_owned())
 }

@@ -11,8 +11,8 @@ use crossover_profile::recording::{Iteration, RangeRecord, Raw, Recording, Windo
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
 /// Upper bound on the records of work on the device in that time.
 const RECORDS: u64 = 10_000;
-/// Iterations that are recorded whatever the limits, where they take no longer than [`ENOUGH`]:
-/// the median of fewer says little.
+/// Iterations that are recorded in any case, if they take no longer than [`ENOUGH`]: the median of
+/// fewer is unreliable.
 const LEAST: u64 = 10;
 /// Single iterations, where they take no longer than [`ENOUGH`].
 const SINGLES: u64 = 5;
@@ -57,7 +57,7 @@ pub(super) trait Bench {
 pub(super) struct Plan {
     /// How long iterations are recorded back to back.
     pub(super) window: Duration,
-    /// Roughly what an iteration takes.
+    /// Approximate time of an iteration.
     pub(super) expected_ns: f64,
     /// Launches of an iteration.
     pub(super) launches: u32,

@@ -14,8 +14,8 @@ use crossover_profile::{Place, Work, name};
 const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const DRIVER: u32 = 4;
-/// Some libraries launch through internal functions of the driver, of which CUPTI has no records;
-/// of those only the call of the CUDA runtime is recorded.
+/// Some libraries launch through internal functions of the driver, of which CUPTI has no records. Then
+/// only the call of the CUDA runtime is recorded.
 const RUNTIME: u32 = 5;
 /// Records kernels without keeping them from running at the same time. The kind `KERNEL` (3)
 /// would serialise them.

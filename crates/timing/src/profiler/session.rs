@@ -1,4 +1,4 @@
-//! From Criterion's `start_profiling` to its `stop_profiling`: one of the measurements in between
+//! The time between Criterion's `start_profiling` and `stop_profiling`, in which one measurement
 //! records the benchmark.
 
 use std::cell::{Cell, RefCell};
@@ -16,9 +16,9 @@ use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
 use crossover_words::Clock;
 
-/// Iterations that run before any are recorded: by then kernels are loaded and memory is pooled.
+/// Iterations that run before the recording: by then kernels are loaded and memory is pooled.
 const UNRECORDED: u64 = 5;
-/// An iteration that takes this long is recorded after the first: Criterion runs few of them.
+/// An iteration that takes this long is recorded after the first, because Criterion runs few of them.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The session of a clock, while there is one.
@@ -96,7 +96,7 @@ impl Session {
         }))
     }
 
-    /// Whether it is time to record, now that `iterations` more took `elapsed`.
+    /// Whether to record now, after `iterations` more took `elapsed`.
     fn is_ready(&mut self, iterations: u64, elapsed: Duration) -> bool {
         self.iterations += iterations;
         iterations > 0

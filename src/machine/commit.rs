@@ -1,8 +1,8 @@
 //! The commit of the code that this process measures.
 //!
-//! For another package than this one, git tells it at run time, by the time when the executable was built.
-//! For this one, `build.rs` stamps the commit and whether the sources had uncommitted changes when the
-//! library was compiled.
+//! For another package than this one, git tells it at run time, compared with the time at which the
+//! executable was built. For this package, `build.rs` stamps the commit, and whether the sources had
+//! uncommitted changes, when the library is compiled.
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub struct Package {
     pub version: &'static str,
 }
 
-/// The [`Package`] in which this is written.
+/// The [`Package`] in which the macro is used.
 #[macro_export]
 macro_rules! package {
     () => {
@@ -33,20 +33,19 @@ macro_rules! package {
 
 static MEASURED: OnceLock<Package> = OnceLock::new();
 
-/// Says whose code this process measures.
+/// Sets the package whose code this process measures.
 pub(crate) fn measures(package: Package) {
-    // An executable is of one package.
+    // An executable belongs to one package.
     let _ = MEASURED.set(package);
 }
 
-/// Whose code this process measures; `None` where it is this package's own.
+/// The package whose code this process measures; `None` if it is this one.
 pub(crate) fn measured() -> Option<&'static Package> {
     let own = env!("CARGO_MANIFEST_DIR");
     MEASURED.get().filter(|package| package.folder != own)
 }
 
-/// The commit of what this process measures, and whether its code had changes that were not
-/// committed; `None` each where that is not known.
+/// The commit of the measured code, and whether it had uncommitted changes; `None` each if unknown.
 pub(crate) fn of_what_is_measured() -> (Option<String>, Option<bool>) {
     let Some(package) = measured() else {
         return of_this_build();
@@ -65,15 +64,15 @@ fn of_checkout(folder: &str, built: SystemTime) -> (Option<String>, Option<bool>
     let changes = git(folder, &["status", "--porcelain", "--untracked-files=no"]);
     let dirty = match changes.as_deref() {
         Some("") if head == then => Some(false),
-        // What was changed may have been committed since.
+        // The changes may have been committed since.
         Some("") | None => None,
         Some(_) => Some(true),
     };
     (then.or(head), dirty)
 }
 
-/// The commit, and whether its sources had changes that were not committed when the library was
-/// compiled; `None` each where it was compiled outside a checkout.
+/// The commit, and whether its sources had uncommitted changes when the library was compiled; `None`
+/// each if it was compiled outside a checkout.
 fn of_this_build() -> (Option<String>, Option<bool>) {
     let commit = option_env!("CROSSOVER_COMMIT").map(str::to_owned);
     (
@@ -86,7 +85,7 @@ fn git(checkout: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(["-C", checkout])
         .args(arguments)
-        // A hook of another repository may run this.
+        // This may run in a hook of another repository.
         .env_remove("GIT_DIR")
         .env_remove("GIT_INDEX_FILE")
         .env_remove("GIT_WORK_TREE")

@@ -1,5 +1,5 @@
-//! What this machine can do: its measured ceilings, its peak arithmetic, and the
-//! device as NVML sees it.
+//! The abilities of this machine: its measured limits, its peak arithmetic, and the device as NVML
+//! shows it.
 
 pub(crate) mod ceilings;
 pub(crate) mod commit;

@@ -1,4 +1,4 @@
-//! What a decision costs: `cargo bench -p crossover-advice --features bench`.
+//! The time of a decision: `cargo bench -p crossover-advice --features bench`.
 
 use std::hint::black_box;
 
@@ -58,7 +58,7 @@ fn decision(c: &mut Criterion) {
     }
 }
 
-/// Beside the other files of cargo: the folder of the suite's results is not for these.
+/// Stored beside cargo's other files, because the suite's results have a folder of their own.
 fn criterion() -> Criterion {
     Criterion::default()
         .output_directory(concat!(env!("CARGO_TARGET_TMPDIR"), "/criterion").as_ref())

@@ -1,4 +1,4 @@
-//! The sizes at which the decision changes, for readers that only look decisions up: the page and
+//! The sizes at which the decision changes, for readers that only look decisions up: the page, and
 //! programs in other languages.
 
 use crate::advice::Advice;
@@ -30,7 +30,7 @@ impl Advice {
             return Vec::new();
         };
         let places = self.thresholds().operations[operation].places.iter();
-        // Nothing changes where none of the places was measured.
+        // Nothing changes if none of the places was measured.
         let points = places.flat_map(|place| &place.points);
         let mut sizes: Vec<u64> = points.map(|point| point.size as u64).collect();
         sizes.sort_unstable();
@@ -49,7 +49,7 @@ impl Advice {
                 speedup: [estimate.speedup, estimate.low, estimate.high],
             })
         };
-        // One beside each end too, where the answer is that of no measured size.
+        // One size beside each end too, where the answer is not that of a measured size.
         sizes.insert(0, sizes[0].saturating_sub(1));
         sizes.push(sizes[sizes.len() - 1].saturating_add(1));
         sizes.retain(|size| *size > 0);
@@ -95,7 +95,7 @@ fn between(
     if to.size - from.size <= 1 {
         return;
     }
-    // The sizes beside both ends, since the answer of a measured size may be that of no other.
+    // The sizes beside both ends, because the answer of a measured size may hold for no other.
     let next = |size: &u64| Some(size.saturating_add((size / STEP).max(1)));
     let first = from.size + 1;
     let inside = std::iter::successors(Some(first), next).take_while(|size| *size < to.size);

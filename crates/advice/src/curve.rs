@@ -1,13 +1,13 @@
 //! The measured sizes of one place, prepared so that a size is looked up without allocating.
 //!
-//! Everything is straight between neighbouring sizes in log-log, since times follow powers of the
-//! size. Where the logarithm of the speedup bends one way, its value between two sizes lies between
-//! their chord and the extension of a neighbouring one: so far the interval is widened.
+//! All curves are straight between neighbouring sizes in log-log, because times follow powers of the
+//! size. Where the logarithm of the speedup is convex or concave, its value between two sizes lies
+//! between their chord and the extension of a neighbouring chord: the interval is widened that far.
 
 use crate::thresholds::{Place, Point};
 
-/// Where the CPU's time changes by more than this factor between two sizes, too much may happen in
-/// between: the interval also spans both.
+/// If the CPU's time changes by more than this factor between two sizes, much may happen in between, so
+/// the interval spans both.
 const WIDE: f64 = 100.0;
 
 /// A chord is extended if it is at least this share of the length that it is extended over. The
@@ -108,7 +108,7 @@ impl Curve {
             a.at.speedup.max(b.at.speedup) - speedup,
         );
         let (mut low, mut high) = match (before, behind) {
-            // Both on one side: the curve bends one way, and the nearer bounds it.
+            // Both on one side: the curve bends one way, and the nearer one bounds it.
             (Some(x), Some(y)) if x * y > 0.0 => match x.abs() < y.abs() {
                 true => (x.min(0.0), x.max(0.0)),
                 false => (y.min(0.0), y.max(0.0)),
@@ -155,7 +155,7 @@ fn is_sound(point: &Point) -> bool {
         point.low,
         point.high,
     ];
-    // Far from the ends of what f64 holds, so that no quotient or product overflows.
+    // Far from the limits of f64, so that no quotient or product overflows.
     let is_time = |n: &f64| (1e-30..=1e30).contains(n);
     let speedup = point.cpu_ns / point.gpu_ns;
     // Numbers in the file are rounded.

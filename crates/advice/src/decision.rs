@@ -96,10 +96,10 @@ impl From<(usize, usize, usize)> for Size {
 /// The time on either side, all calls together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The CPU's time: the same wherever the data are for the GPU.
+    /// The CPU's time, wherever the data are for the GPU.
     pub cpu_ns: f64,
-    /// The GPU's time, with the copies of the data and the start of a cold process: the CPU's over the
-    /// speedup, since processes measured that in turns.
+    /// The GPU's time, with the copies of the data and the start of a cold process: the CPU's time
+    /// divided by the speedup, which processes measured in turns.
     pub gpu_ns: f64,
     /// The CPU's time over the GPU's in the processes that measured both for this place of the data.
     pub speedup: f64,
@@ -219,8 +219,8 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
         };
         let there = sizes.look_up(resident);
         ends[1] = there.end(resident);
-        // Of k calls one moves the data, and k - 1 find them on the device: the speedup is the
-        // harmonic mean of theirs. Moving the data never gains time.
+        // One of k calls moves the data, and k - 1 find them on the device: the speedup is the harmonic
+        // mean of both. Moving the data never gains time.
         for (speedup, there) in of_all.iter_mut().zip(there.speedups()) {
             *speedup = reuse / (1.0 / *speedup + (reuse - 1.0) / there.max(*speedup));
         }
@@ -230,7 +230,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
             return Answer::unsure(Reason::NoFirstCall);
         };
         for (of_all, speedup) in of_all.iter_mut().zip(speedups) {
-            // Where the speedup is higher the CPU takes longer, and the first call weighs less.
+            // If the speedup is higher, the CPU takes longer, and the first call weighs less.
             let cpu_ns = cpu_ns * speedup / speedups[0];
             *of_all = 1.0 / (1.0 / *of_all + first_call_ns / cpu_ns);
         }
@@ -239,7 +239,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     let choice = Choice::of(speedup, low, high);
     let mut ends = ends.into_iter().flatten();
     let (choice, reason) = match ends.next() {
-        // The answer of an end holds if each curve goes on like that.
+        // The answer of an end holds if every curve continues steadily there.
         Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
             (choice, first.reason)
         }
@@ -264,9 +264,9 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
 #[derive(Clone, Copy)]
 enum Sizes {
     One(f64),
-    /// Square products with as much arithmetic as the one that is asked about, and with as many
-    /// elements in its three matrices. The second is the larger. Either side takes at least as long
-    /// as for the first, and at most as long as for the second.
+    /// Square products with as much arithmetic as the product of the question, and with as many
+    /// elements in its three matrices. The second is the larger. Either side takes at least as long as
+    /// for the first, and at most as long as for the second.
     Two(f64, f64),
 }
 
@@ -311,7 +311,7 @@ struct Between(At, Option<At>);
 /// A size outside the measured ones.
 struct End {
     reason: Reason,
-    /// The answer there, where the curve goes on steadily.
+    /// The answer there, if the curve continues steadily.
     says: Option<Choice>,
 }
 
@@ -323,7 +323,7 @@ impl Between {
             return [small.speedup, small.low, small.high].map(f64::exp);
         };
         let middle = f64::midpoint(small.speedup, large.speedup);
-        // The CPU at its fastest and the GPU at its slowest, and the other way round.
+        // The CPU at its fastest and the GPU at its slowest, and the reverse.
         let low = small.low + small.gpu - large.gpu;
         let high = large.high + large.gpu - small.gpu;
         [middle, low.min(middle), high.max(middle)].map(f64::exp)

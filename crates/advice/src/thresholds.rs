@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize, Serializer};
 /// Version of the form. A reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
 
-/// A speedup nearer to 1 than this decides nothing: two benchmarks of one run drift against each
-/// other by more than their intervals show.
+/// A speedup nearer to 1 than this decides nothing, because two benchmarks of one run drift by more
+/// than their intervals show.
 const MINIMUM_EFFECT: f64 = 0.02;
 
 /// The thresholds of one machine.

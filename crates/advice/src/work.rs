@@ -6,7 +6,7 @@ use crate::thresholds::{Bandwidth, Choice, Limits, Link, Residency};
 /// Time to wake the threads of a pool, ns: a few microseconds on the measured hosts.
 const WAKE_NS: f64 = 5_000.0;
 
-/// A call that does hardly anything, ns.
+/// The shortest time of a call, ns.
 const CALL_NS: f64 = 50.0;
 
 /// Work by its amounts, each zero or more.
@@ -14,7 +14,7 @@ const CALL_NS: f64 = 50.0;
 pub struct Work {
     /// Floating-point operations in f32; a fused multiply-add counts as two.
     pub flop: f64,
-    /// Fewest bytes that must move through the memory that it works from.
+    /// Lower bound on the bytes that must move through the memory that it works from.
     pub bytes: f64,
     /// Bytes to the device.
     pub upload: f64,
@@ -84,8 +84,8 @@ pub struct Moved {
     pub gpu_least: [Least; 4],
     /// Who is faster, with the data moved each time.
     pub choice: Choice,
-    /// Uses of the same data from which on the GPU is faster: for the best GPU code and the typical
-    /// CPU code, and the other way round. Infinite where it is not faster on data that are there.
+    /// Uses of the same data from which on the GPU is faster: for the best GPU code and typical CPU
+    /// code, and the reverse. Infinite if the GPU is not faster on data that are there.
     pub uses: Range,
 }
 
@@ -101,14 +101,14 @@ impl Moved {
 }
 
 impl Limits {
-    /// The time that the limits allow for work with its data there, `None` for the CPU: at best,
-    /// and for plain code. Plain code launches its kernels one by one and copies before and after
-    /// them; the best replays a graph and copies while it computes. `None` where the copies of such
-    /// data are not known.
+    /// The time that the limits allow for work with its data there (`None`: on the CPU), at best and
+    /// for plain code. Plain code launches its kernels one by one and copies before and after them; the
+    /// best code replays a graph and copies while it computes. `None` if the copies of such data were
+    /// not measured.
     pub fn allow(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let launches = f64::from(work.launches.max(1));
         let busy = (work.flop / self.gpu_flop).max(work.bytes / self.gpu_rate(work)) * 1e9;
-        // The first launch is part of what the host waits for.
+        // The host waits for the first launch.
         let kernels = |of: f64, each: f64| busy.max(of * each);
         let awaited = |each: f64| self.awaited_ns + kernels(launches - 1.0, each);
         Some(match data {
@@ -135,7 +135,7 @@ impl Limits {
                 let copies = link_ns(link, work);
                 let latencies = link.upload.latency_ns + link.download.latency_ns;
                 let best = match data {
-                    // A plain copy of ordinary memory keeps the host until it is done.
+                    // A plain copy of ordinary memory blocks the host until it is done.
                     Residency::Ordinary => {
                         self.awaited_ns + copies.typical + kernels(launches - 1.0, self.kernel_ns)
                     }
@@ -150,7 +150,7 @@ impl Limits {
     }
 
     fn gpu_rate(&self, work: &Work) -> f64 {
-        // Each kernel is taken to pass over an equal part.
+        // Each kernel is assumed to read an equal part.
         bandwidth(
             &self.gpu_bandwidth,
             work.bytes / f64::from(work.launches.max(1)),
@@ -170,7 +170,7 @@ impl Limits {
     }
 }
 
-/// The time on the link: both ways at once, and one after the other.
+/// The time on the link: both directions at once, and one after the other.
 fn link_ns(link: &Link, work: &Work) -> Range {
     let (up, down) = (
         work.upload / link.upload.rate,
@@ -182,7 +182,7 @@ fn link_ns(link: &Link, work: &Work) -> Range {
     }
 }
 
-/// The rate at a working set; of the largest measured one where it is larger still.
+/// The rate at a working set, or at the largest measured one if that is smaller.
 fn bandwidth(curve: &[Bandwidth], set: f64) -> f64 {
     let below = curve.iter().take_while(|point| point.bytes <= set);
     below

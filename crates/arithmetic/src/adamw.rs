@@ -136,8 +136,9 @@ impl State<'_> {
         updated
     }
 
-    /// The largest error of the parameters, of the first and of the second moments of `after`, which a
-    /// step with these gradients left; each relative to what is added up, whatever cancels.
+    /// The largest errors of the parameters, of the first and of the second moments in `after`, the
+    /// state after a step with these gradients; each relative to the sum of magnitudes of its terms, so
+    /// that cancellation does not matter.
     pub fn errors(&self, gradients: &[f32], counter: Counter, after: State<'_>) -> [f64; 3] {
         let mut largest = [0.0; 3];
         for ((before, &g), found) in self.values().zip(gradients).zip(after.values()) {

@@ -1,21 +1,21 @@
 //! Products of small matrices by the widest fused multiply-adds that the CPU has, on the operands
 //! in place, without packing.
 //!
-//! A library packs panels of A and B before it multiplies, which pays where they are read many
-//! times. With a few dozen rows of A or of B, packing takes as long as the product.
+//! A library packs panels of A and B before it multiplies, which pays if they are read many times. With
+//! a few dozen rows of A or B, packing takes as long as the product.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::{MemMask, Simd, WithSimd};
 
 use crate::isa::Isa;
 
-/// Whether this CPU has what [`multiply`] needs.
+/// Whether this CPU can run [`multiply`].
 #[inline]
 pub fn is_available() -> bool {
     Isa::best() != Isa::PORTABLE
 }
 
-/// Whether rows of B and of C lie in one piece, as vectors of them are loaded and stored.
+/// Whether rows of B and of C are contiguous, as loads and stores of vectors require.
 #[inline]
 pub fn takes(b: &ArrayView2<'_, f32>, c: &ArrayViewMut2<'_, f32>) -> bool {
     let in_one_piece = |columns: usize, stride: isize| columns < 2 || stride == 1;
@@ -26,7 +26,7 @@ pub fn takes(b: &ArrayView2<'_, f32>, c: &ArrayViewMut2<'_, f32>) -> bool {
 /// C = A B on the calling thread.
 ///
 /// # Panics
-/// Where the matrices are not what [`takes`] asks for.
+/// If [`takes`] is false for the matrices.
 #[inline]
 pub fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayViewMut2<'_, f32>) {
     multiply_by(Isa::best(), a, b, c);
@@ -195,7 +195,7 @@ unsafe fn tiles<S: Simd, const V: usize>(simd: S, o: Operands) {
 /// As [`product`].
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
-    // A mask alone, for an instruction that loads by it: pulp's own jumps to one load of many.
+    // Only a mask for a masked load: pulp's own loads jump to one of many.
     let last = simd.mask_between_m32s(0, (o.n - (V - 1) * S::F32_LANES) as u32);
     let last = MemMask::new(last.mask());
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
@@ -242,7 +242,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
     }
 }
 
-/// A whole vector, or the elements of a mask.
+/// A whole vector, or the elements that a mask selects.
 ///
 /// # Safety
 /// `from` must be valid for these.

@@ -17,7 +17,8 @@ pub fn relative(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }
 
-/// The largest difference, where less than `least` is expected nowhere: 0 behind ReLU.
+/// The largest difference of any two values; `least` is a lower bound on the expected ones (0 after
+/// ReLU).
 ///
 /// # Panics
 /// If there are not as many values as are expected.
@@ -28,7 +29,7 @@ pub fn largest(found: &[f32], expected: &[f64], least: f64) -> f64 {
     errors.fold(0.0, worse)
 }
 
-/// The largest difference relative to the value that is expected.
+/// The largest difference relative to the expected value.
 ///
 /// # Panics
 /// As [`largest`].

@@ -22,12 +22,12 @@ enum Kind {
     Avx2,
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// What every CPU of the architecture has.
+    /// The vector instructions of every CPU of the architecture.
     Portable,
 }
 
 impl Isa {
-    /// What every CPU of the architecture has.
+    /// The vector instructions of every CPU of the architecture.
     pub const PORTABLE: Self = Self(Kind::Portable);
 
     /// The instruction sets of this CPU, the widest first; never empty.
@@ -53,7 +53,7 @@ impl Isa {
     /// The widest instruction set of this CPU.
     #[inline]
     pub fn best() -> Self {
-        // Looked up once: small products and short arrays ask in every call.
+        // Looked up once, because small products and short arrays need it in every call.
         static BEST: LazyLock<Isa> = LazyLock::new(|| Isa::available()[0]);
         *BEST
     }
@@ -88,8 +88,8 @@ impl Isa {
     }
 }
 
-/// Writes a vector past the caches where there is an instruction for it. [`fence`] must follow the
-/// last, before other threads read what was written.
+/// Writes a vector past the caches if there is an instruction for it. [`fence`] must follow the last
+/// write before other threads read.
 ///
 /// # Safety
 /// The address must be a multiple of the vector's size, and the vector one of the instruction set

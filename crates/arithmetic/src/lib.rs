@@ -1,10 +1,10 @@
-//! Arithmetic on slices, which knows no operation and no device: [numbers](number) with their random values
-//! and the wider sums that results are checked with, their [`error`] and the reference of [`adamw`], and vector
-//! code of several [instruction sets](isa): a [`sine`] and one [in float64](sine_f64), [`direct`] products of small
-//! matrices, loops over [`rows`], and those that a core's [`limits`] are measured with.
+//! Arithmetic on slices, independent of operations and devices: [numbers](number) with random values
+//! and the wider sums for checking results, their [`error`] and the reference of [`adamw`], and vector
+//! code for several [instruction sets](isa): a [`sine`] and one [in float64](sine_f64), [`direct`]
+//! products of small matrices, loops over [`rows`], and loops that measure a core's [`limits`].
 //!
-//! What runs for each element of an array is here, compiled once and optimised in every profile; in the one
-//! for editing and tests an operation's own code is not.
+//! Code that runs for each element of an array belongs here: this crate is optimised in every profile,
+//! an operation's own code is not optimised in the profile `dev`.
 
 #![warn(missing_docs)]
 

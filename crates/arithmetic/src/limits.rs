@@ -39,7 +39,7 @@ impl Isa {
 }
 
 /// `CHAINS` accumulators, each `acc * factor + term`. The factor keeps them finite, and `black_box`
-/// keeps the compiler from removing what is not used.
+/// keeps the compiler from removing unused results.
 struct MultiplyAdds(u64);
 
 impl WithSimd for MultiplyAdds {

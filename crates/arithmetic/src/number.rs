@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// f32 or f64.
 pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOrd {
-    /// Its reference is computed in this: float64 for f32, and two float64 for f64.
+    /// The type of its reference: float64 for f32, and two float64 for f64.
     type Wide: Wide<Self>;
     /// Half of the distance from 1 to the next larger number.
     const UNIT_ROUNDOFF: f64;
@@ -28,7 +28,7 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
     fn dot(row: &[Self], x: &[Self::Wide]) -> Self::Wide;
 }
 
-/// Arithmetic that is wider than that of `T`.
+/// Arithmetic with more precision than `T`.
 pub trait Wide<T>: Copy + Send + Sync + From<T> + 'static {
     /// `self + a * b`.
     fn plus_product(self, a: T, b: Self) -> Self;
@@ -117,7 +117,7 @@ pub struct DoubleDouble {
     low: f64,
 }
 
-/// a + b and what it rounds off, of any two.
+/// a + b, rounded, and its rounding error, for any two numbers.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let of_b = sum - a;
@@ -177,9 +177,9 @@ impl Wide<f64> for DoubleDouble {
         self.high + self.low
     }
 
-    /// Within 2⁻⁷⁰ of itself up to 2²⁰: x - k π with 161 bits of π, and the series of the sine, whose terms
-    /// from the sixth on are less than 2⁻¹⁸ of the sum and computed in float64. Above, and for what is
-    /// no number, it is the C library's, which glibc documents to be within 1 ulp.
+    /// Within 2⁻⁷⁰ relative up to 2²⁰: x - k π with 161 bits of π, and the series of the sine, whose
+    /// terms from the sixth on are less than 2⁻¹⁸ of the sum and computed in float64. Above, and for
+    /// NaN, it is the C library's sine, which glibc documents to be within 1 ulp.
     fn sin(self) -> Self {
         const PI: [f64; 3] = [
             std::f64::consts::PI,

@@ -6,7 +6,7 @@ use crate::wide;
 pub const LINE: usize = 16;
 
 wide! {
-    /// Adds the bias to each row. What is then less than `least` becomes that.
+    /// Adds the bias to each row. Results below `least` become `least`.
     pub fn bias_of_rows(rows: &mut [f32], bias: &[f32], least: f32) {
         for row in rows.chunks_exact_mut(bias.len()) {
             for (y, b) in row.iter_mut().zip(bias) {
@@ -18,7 +18,7 @@ wide! {
 }
 
 wide! {
-    /// Of a gradient, what is where `y` is positive; 0 elsewhere.
+    /// The gradient where `y` is positive, and 0 elsewhere.
     pub fn where_positive(gradient: &mut [f32], y: &[f32]) {
         for (g, y) in gradient.iter_mut().zip(y) {
             *g = if *y > 0.0 { *g } else { 0.0 };
@@ -42,7 +42,7 @@ wide! {
     /// Rows of `height` floats: columns of `from`, whose rows have `width`, from `first` on; at most [`LINE`].
     pub fn columns_as_rows(from: &[f32], width: usize, first: usize, rows: &mut [f32], height: usize) {
         let count = rows.len() / height;
-        // By way of a small square each line is read and written once, also where lines a power of
+        // Through a small square, so that each line is read and written once, even if lines a power of
         // two apart share a few places of the cache.
         let mut square = [[0.0; LINE]; LINE];
         for top in (0..height).step_by(LINE) {

@@ -61,8 +61,8 @@ const UNROLL: usize = 8;
 /// Longest block, in elements, of any instruction set.
 const LONGEST_BLOCK: usize = 16 * UNROLL;
 
-// Loops in place of closures: a closure handed to the standard library is compiled without
-// the instruction set of the function that all this is inlined into.
+// Loops instead of closures: a closure passed to the standard library is compiled without the
+// instruction set of the function into which all this is inlined.
 
 /// x + x³ P(x²) by Horner's rule, in place.
 #[inline(always)]
@@ -151,7 +151,7 @@ pub fn sine_large(x: f32) -> f32 {
     let turns = mantissa
         .wrapping_mul(high)
         .wrapping_add((mantissa * digits(2)) >> 32);
-    // Without the whole number, the digits below it read as a signed fraction.
+    // Without the integer part, the digits below it read as a signed fraction.
     let odd = turns.wrapping_add(1 << 62) >> 63;
     let fraction = (turns << 1) as i64;
     let r = (fraction as f64 * PI_BY_2_64) as f32;

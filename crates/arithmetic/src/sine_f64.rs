@@ -1,4 +1,4 @@
-//! The sine in float64, in loops that the compiler makes vectors of.
+//! The sine in float64, in loops that the compiler vectorises.
 //!
 //! The method is that of [`sine`](crate::sine): the first pass subtracts k π in three
 //! fused multiply-adds and evaluates x + x³ P(x²) on [-π/2, π/2], the later ones need no reduction, and
@@ -10,7 +10,7 @@ use std::f64::consts::{FRAC_1_PI, PI};
 use crate::sine::polynomial;
 use crate::wide;
 
-/// Largest magnitude that is reduced here.
+/// Largest magnitude that the reduction here takes.
 pub const LARGE: f64 = 65_536.0;
 /// π in three float64.
 pub const PARTS_OF_PI: [f64; 3] = [

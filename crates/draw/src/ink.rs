@@ -1,12 +1,12 @@
-//! Colours that hold in light and dark, for pages, plots and timelines.
+//! Colours for pages, plots and timelines in light and dark.
 //!
-//! Each colour is drawn with its light value, and [`css`] replaces it where a dark scheme is asked for.
-//! CPU and GPU are blue and vermilion, a pair that is apart for every common kind of colour blindness.
-//! Each colour has a contrast of 4.5 to 1 or more with the paper, since names are written in it.
+//! Elements are drawn in the light colour, and [`css`] replaces it in a dark scheme. CPU and GPU are
+//! blue and vermilion, which people with common kinds of colour blindness can tell apart. Each colour
+//! has a contrast of at least 4.5 to 1 with the background, because names are written in it.
 
 use crossover_results::model::role::Residency;
 
-/// What a colour is for.
+/// The purpose of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     /// Text and marks.
@@ -21,9 +21,9 @@ pub enum Paint {
     Cpu,
     /// The GPU and its code.
     Gpu,
-    /// GPU code whose data are there.
+    /// GPU code with its data in that place.
     Place(Residency),
-    /// One of several hues for what has no colour of its own; they repeat.
+    /// One of several hues for code without a colour of its own; they repeat.
     Hue(usize),
 }
 
@@ -96,7 +96,7 @@ impl Paint {
 }
 
 /// Style sheet for one SVG or a whole page: the colours as custom properties (`--cpu`, `--q-queued`,
-/// `--c0`), and in a dark scheme the dark ones in place of those that were drawn.
+/// `--c0`), and in a dark scheme the dark colours in place of the drawn ones.
 pub fn css() -> String {
     let root = |pick: fn(Pair) -> &'static str| -> String {
         let all = Paint::all().map(|(name, paint)| format!("--{name}:{};", pick(paint.pair())));

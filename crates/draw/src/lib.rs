@@ -1,5 +1,5 @@
-//! How curves and pages look: colours ([`ink`]), the frame and style of a [`page`], and the [`plot`].
-//! Knows no group and no verdict.
+//! The look of curves and pages: colours ([`ink`]), the frame and style of a [`page`], and the
+//! [`plot`]. It knows neither groups nor verdicts.
 
 pub mod ink;
 pub mod page;

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::ink;
 
-/// Nothing may be fetched, whatever a file that was read may contain.
+/// Nothing may be fetched, whatever a damaged file contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src 'self' file: data:; base-uri 'none'; form-action 'none'";
 
@@ -15,8 +15,7 @@ const STYLES: [&str; 3] = [
     include_str!("findings.css"),
 ];
 
-/// The page around a body: head, style sheet, colours, and styles of its own. For any page of the
-/// report.
+/// The page around a body: head, style sheet, colours, and further styles.
 pub fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -74,13 +74,13 @@ pub enum Quantity {
 pub struct Plot {
     /// Title.
     pub title: String,
-    /// What the sizes count.
+    /// The meaning of the sizes.
     pub size_label: String,
     /// How the sizes are written.
     pub size_unit: Unit,
     /// The vertical axis.
     pub quantity: Quantity,
-    /// At least one with a dot, else nothing is drawn.
+    /// At least one must have a point, or nothing is drawn.
     pub curves: Vec<Curve>,
     /// Lines across.
     pub limits: Vec<Limit>,
@@ -89,9 +89,9 @@ pub struct Plot {
 const WIDTH: u32 = 800;
 const HEIGHT: u32 = 400;
 const RIGHT: u32 = 226;
-/// From one label to the next.
+/// Distance between two labels.
 const ROW: i32 = 15;
-/// Letters of a label that have room in the margin.
+/// Letters of a label that fit in the margin.
 const LETTERS: usize = 31;
 
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -227,7 +227,7 @@ impl Plot {
         Ok(())
     }
 
-    /// What each curve and limit is called, right of its end and clear of the others.
+    /// The names of curves and limits, right of their ends, without overlaps.
     fn labels(
         &self,
         area: &DrawingArea<SVGBackend, plotters::coord::Shift>,
@@ -257,7 +257,7 @@ impl Plot {
         Ok(())
     }
 
-    /// The logarithms of round values, at most some ten.
+    /// The logarithms of round values, about ten at most.
     fn value_ticks(&self, (low, high): (f64, f64)) -> Vec<f64> {
         if self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5 {
             // Round percentages around a ratio of 1.
@@ -278,8 +278,8 @@ impl Plot {
     }
 }
 
-/// The finite lowest and highest, with a share of room at both ends and at least some range. `None`
-/// without any.
+/// The lowest and highest finite value, with a share of room at both ends and at least some range.
+/// `None` if there are none.
 fn bounds(values: impl Iterator<Item = f64>, room: f64, least: f64) -> Option<(f64, f64)> {
     let finite = values.filter(|v| v.is_finite());
     let ends = finite.fold(None, |ends, v| match ends {
@@ -321,14 +321,14 @@ fn size_ticks((low, high): (f64, f64), unit: Unit) -> Vec<f64> {
         .collect()
 }
 
-/// `2²⁰`, or `16,384` where the whole axis is small; `256 MiB`, `10 ms`. As the tables have it.
+/// `2²⁰`, or `16,384` if the whole axis is small; `256 MiB`, `10 ms`. As in the tables.
 fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
     let size = log2.exp2();
     match unit {
         Unit::Time => short(&units::time(size)),
         Unit::Bytes => unit.write(size.round() as u64),
         _ if size < 0.9 => String::new(),
-        // A group of which nobody said how far it goes, as in a comparison.
+        // A group whose largest size is unknown, as in a comparison.
         Unit::Count if largest <= 19.5 => units::size(size.round() as u64),
         _ if log2 < 9.5 => units::size(size.round() as u64),
         _ => format!("2{}", units::superscript(log2.round() as u32)),
@@ -353,8 +353,8 @@ fn value_label(log10: f64, quantity: Quantity) -> String {
     }
 }
 
-/// Where labels go that want to be at these heights, ascending: near them, a row apart, and between
-/// top and bottom where there is room for all.
+/// Places for labels that should be at these heights, ascending: as near as possible, a row apart, and
+/// between top and bottom if they fit.
 fn apart(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
     let mut rows = wanted.to_vec();
     let mut least = top + ROW / 2;

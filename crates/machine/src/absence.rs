@@ -41,7 +41,7 @@ pub enum Absence {
     /// A library does not take this size.
     #[error("{takes}; other sizes run")]
     Size {
-        /// Which sizes it takes, and the one that was asked for, in a sentence.
+        /// The sizes that it takes, and the requested one, in a sentence.
         takes: String,
     },
     /// A library is installed and fails.
@@ -56,7 +56,7 @@ pub enum Absence {
     },
 }
 
-/// The setting that the remedy of these means.
+/// The setting that the remedy of these absences refers to.
 fn setting(absence: &crossover_timing::Absence) -> &'static str {
     use crossover_timing::Absence::{DeviceTooOld, NoSuchDevice};
     match absence {

@@ -32,7 +32,7 @@ fn quota_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64>
     quotas.reduce(f64::min)
 }
 
-/// Of a quota and its period in microseconds. A quota of `max` is none.
+/// The cores of a quota and its period, both in microseconds; `None` for the quota `max`.
 fn cores(text: &str) -> Option<f64> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<f64>);
     let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);

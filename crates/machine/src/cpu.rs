@@ -10,7 +10,7 @@ use crate::cgroup;
 use crossover_results::model::environment::Cpu;
 use crossover_system::usable_cores;
 
-/// Collects what is known of this machine's processor.
+/// Collects the known properties of this machine's processor.
 pub(super) fn collect() -> Cpu {
     let system = System::new_with_specifics(
         RefreshKind::nothing()
@@ -36,8 +36,8 @@ pub(super) fn collect() -> Cpu {
     }
 }
 
-/// The frequency governors of the processors under `root`, joined by commas where they differ.
-/// `None` where the kernel does not govern the frequency, as in most virtual machines.
+/// The frequency governors of the processors under `root`, joined by commas if they differ. `None` if
+/// the kernel does not govern the frequency, as in most virtual machines.
 fn governor(root: &Path) -> Option<String> {
     let found: BTreeSet<String> = fs::read_dir(root)
         .ok()?

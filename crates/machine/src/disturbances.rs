@@ -4,12 +4,12 @@ use std::fmt::Display;
 
 use crossover_results::model::environment::{Cpu, GpuInfo};
 
-/// What can disturb a measurement beside the processor and the GPU themselves.
+/// Possible disturbances of a measurement, besides the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surroundings {
     /// Processes of others with a compute context on the GPU.
     pub(super) other_processes: u32,
-    /// The executable was built to be built soon.
+    /// The executable was built with the profile `dev`, without full optimisation.
     pub(super) for_editing: bool,
     /// `CUDA_LAUNCH_BLOCKING` is set.
     pub(super) launch_blocking: bool,
@@ -17,7 +17,7 @@ pub(super) struct Surroundings {
     pub(super) far_from_gpu: bool,
 }
 
-/// The facts that matter, in sentences.
+/// The facts above their threshold, in sentences.
 #[derive(Default)]
 struct Facts(Vec<String>);
 
@@ -30,7 +30,7 @@ impl Facts {
     }
 }
 
-/// What disturbs measurements here, each in a sentence with its remedy.
+/// The disturbances of measurements here, each in a sentence with its remedy.
 pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
     let mut facts = Facts::default();
     facts.add(

@@ -12,9 +12,9 @@ use crossover_results::model::environment::{Environment, GpuInfo};
 use crossover_system::usable_cores;
 use crossover_timing::DeviceProperties;
 
-/// Collects the fingerprint of this machine, before this process has a context on the device. `gpu` is what
-/// [`probe`](crossover_timing::probe) said. `partners` is the number of other processes that belong to the run and
-/// stand still while this one measures.
+/// Collects the fingerprint of this machine, before this process has a context on the device. `gpu` is
+/// the result of [`probe`](crossover_timing::probe). `partners` is the number of other processes of the
+/// run, which stand still while this one measures.
 pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Environment {
     let cpu = cpu::collect();
     let nodes = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()));

@@ -1,5 +1,5 @@
-//! What this machine is: its fingerprint, what disturbs a measurement on it, its GPU as NVML sees it
-//! and watches it, the libraries of CUDA, and why a GPU or a library cannot be used.
+//! This machine: its fingerprint, disturbances of measurements, its GPU as NVML shows it, CUDA's
+//! libraries, and the reasons why a GPU or a library cannot be used.
 
 pub mod absence;
 mod cgroup;

@@ -1,6 +1,6 @@
-//! Whether a library of CUDA can be called at all. cudarc panics at the first call into a
-//! library that is absent, and at the first missing symbol of one that is there but empty,
-//! so each is probed once and a panic is caught.
+//! Whether a CUDA library can be called. cudarc panics at the first call into a library that is absent,
+//! and at the first missing symbol of an empty one, so each library is tried once and a panic is
+//! caught.
 
 use std::sync::OnceLock;
 
@@ -77,8 +77,7 @@ pub fn cublas_version() -> Option<String> {
         .clone()
 }
 
-/// Whether cuBLAS can be opened. It may still fail to give a handle:
-/// the handle of an opened GPU tells.
+/// Whether cuBLAS can be opened. Creating a handle may still fail.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: as for NVRTC.

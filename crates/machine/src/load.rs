@@ -1,5 +1,5 @@
-//! Background load: what other programs did to the processors and the memory meanwhile, from `/proc`. Where
-//! there is no `/proc`, nothing is known of it.
+//! Background load: the use of processors and memory by other programs, from `/proc`. Without `/proc`
+//! it is unknown.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,43 +8,44 @@ use crossover_system::usable_cores;
 
 /// Ticks per second in `/proc`, on every architecture.
 const TICKS: f64 = 100.0;
-/// The least time that tells something: many ticks.
+/// A shorter time has too few ticks.
 const LOOK: Duration = Duration::from_millis(200);
-/// Background load on fewer cores than this, or than this share of all, does not matter.
+/// Background load on fewer cores than the first, or than the second as a share of all cores, does not
+/// matter.
 const QUIET: (f64, f64) = (0.2, 0.05);
-/// Threads that waited for memory for a smaller share of the time do not matter.
+/// Waiting of threads for memory does not matter below this share of the time.
 const SHORT_OF_MEMORY: f64 = 0.05;
-/// A calibration in which some thread waited for a processor for this share of the time, or longer,
-/// was disturbed: its own threads are no more than the processors.
+/// A calibration was disturbed if some thread waited for a processor for this share of the time or
+/// longer. Its own threads are no more than the processors, so they do not wait for each other.
 const WAITED: f64 = 0.25;
-/// The least time whose pressure tells something. The kernel adds to it every few milliseconds.
+/// The shortest time over which pressure is known: the kernel updates it every few milliseconds.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Counters of the machine at a moment, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     at: Instant,
-    /// Processor time of all programs, with what the hypervisor took away.
+    /// Processor time of all programs, including time that the hypervisor took away.
     all: f64,
     /// Processor time of this process, and of its children that have ended.
     own: f64,
-    /// Time in which some thread waited for a processor; `None` where the kernel does not count it.
+    /// Time in which some thread waited for a processor; `None` if the kernel does not count it.
     waited: Option<f64>,
-    /// The same of memory.
+    /// The same for memory.
     waited_for_memory: Option<f64>,
 }
 
-/// What other programs did in a span of time.
+/// The activity of other programs in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Background {
-    /// How many cores they used, with those that the hypervisor took away.
+    /// Cores that they used, including those that the hypervisor took away.
     pub cores: f64,
     /// Share of the time in which some thread waited for memory.
     waited_for_memory: f64,
 }
 
 impl Load {
-    /// Reads it; `None` where the system does not tell.
+    /// Reads the counters; `None` if the system has none.
     pub fn now() -> Option<Self> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{file}")).ok();
         Some(Self {
@@ -56,7 +57,7 @@ impl Load {
         })
     }
 
-    /// What other programs did since `earlier`; `None` of less time than `LOOK`.
+    /// The activity of other programs since `earlier`; `None` for less time than `LOOK`.
     pub fn background_since(self, earlier: Self) -> Option<Background> {
         let time = (self.at - earlier.at).as_secs_f64();
         let cores = (self.all - earlier.all - (self.own - earlier.own)) / time;
@@ -67,15 +68,15 @@ impl Load {
         })
     }
 
-    /// Whether background load disturbed a calibration of this process that began at `earlier`. Most are
-    /// shorter than what `/proc/stat` tells of, and only the pressure is finer.
+    /// Whether background load disturbed a calibration of this process that began at `earlier`. Most
+    /// calibrations are too short for `/proc/stat`; only pressure is fine enough.
     pub fn is_disturbed_since(self, earlier: Self) -> bool {
         let time = self.at - earlier.at;
         let waited = || share(self.waited, earlier.waited, time.as_secs_f64());
         time >= GLANCE && waited().is_some_and(|it| it >= WAITED)
     }
 
-    /// Waits until `LOOK` is over since then.
+    /// Waits until `LOOK` has passed since then.
     pub fn wait(self) {
         std::thread::sleep(LOOK.saturating_sub(self.at.elapsed()));
     }
@@ -90,12 +91,12 @@ impl Background {
         }
     }
 
-    /// Whether so many of the processors were used that it matters.
+    /// Whether the used cores matter on so many processors.
     pub fn is_busy(self, processors: usize) -> bool {
         self.cores >= QUIET.0.max(QUIET.1 * processors as f64)
     }
 
-    /// What of it matters, each in a sentence with its remedy.
+    /// The parts that matter, each in a sentence with its remedy.
     pub fn disturbances(self, processors: usize) -> Vec<String> {
         let mut found = Vec::new();
         if self.is_busy(processors) {
@@ -115,12 +116,12 @@ impl Background {
     }
 }
 
-/// How much of `time` a counter grew by.
+/// By what share of `time` a counter grew.
 fn share(now: Option<f64>, earlier: Option<f64>, time: f64) -> Option<f64> {
     Some(((now? - earlier?) / time).clamp(0.0, 1.0))
 }
 
-/// Seconds that these processors were busy for or taken away, from `/proc/stat`. `None` where it counts
+/// Seconds in which these processors were busy or taken away, from `/proc/stat`. `None` if it counts
 /// nothing, as in some sandboxes.
 fn busy(stat: &str, allowed: &[usize]) -> Option<f64> {
     let of_cpu = |line: &str| {
@@ -145,7 +146,7 @@ fn own(stat: &str) -> Option<f64> {
     (ticks.len() == 4).then(|| ticks.iter().sum::<f64>() / TICKS)
 }
 
-/// Seconds from a file in `/proc/pressure`, in which some thread waited.
+/// Seconds in which some thread waited, from a file in `/proc/pressure`.
 fn waited(pressure: &str) -> Option<f64> {
     let some = pressure.lines().find(|line| line.starts_with("some "))?;
     let (_, micros) = some.rsplit_once("total=")?;

@@ -3,8 +3,7 @@
 use crossover_system::address_space_left;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Bytes of memory that this process may use: the machine's, or what a control group or `ulimit`
-/// leaves of it.
+/// Bytes of memory that this process may use: the machine's, or less by a control group or `ulimit`.
 pub fn usable() -> u64 {
     let system = System::new_with_specifics(
         RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),

@@ -1,5 +1,5 @@
-//! NUMA: at which node the GPU's link hangs, and on which nodes this process may run and allocate.
-//! A copy whose memory lies at another node crosses the link between the sockets first.
+//! NUMA: the node of the GPU's link, and the nodes on which this process may run and allocate. A copy
+//! of memory at another node first crosses the link between the sockets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::Path;
 pub struct Nodes {
     /// The cores of each node.
     cores: BTreeMap<u32, Vec<usize>>,
-    /// The node that the GPU's link hangs at, where it is one of these.
+    /// The node of the GPU's link, if it is one of these.
     gpu: Option<u32>,
 }
 
 impl Nodes {
-    /// The nodes of this machine, with the device at this address of the PCI bus
-    /// (`0000:65:00.0`); `None` where the system does not name them.
+    /// The nodes of this machine, with the device at this address of the PCI bus (`0000:65:00.0`);
+    /// `None` if the system does not list them.
     pub fn of_this_machine(pci_bus_id: Option<&str>) -> Option<Self> {
         Self::below(Path::new("/sys"), pci_bus_id)
     }
@@ -30,21 +30,21 @@ impl Nodes {
                 let list = fs::read_to_string(entry.path().join("cpulist")).ok()?;
                 Some((node.ok()?, numbers(&list)?))
             })
-            // A node without cores is memory alone, such as that of a GPU beside a Grace CPU.
+            // A node without cores is only memory, such as that of a GPU beside a Grace CPU.
             .filter(|(_, cores)| !cores.is_empty())
             .collect();
         let gpu = pci_bus_id.and_then(|id| {
             let device = sys.join("bus/pci/devices").join(id.to_lowercase());
             let node = fs::read_to_string(device.join("numa_node")).ok()?;
-            // -1 where the firmware does not say it.
+            // -1 if the firmware does not tell.
             let node = node.trim().parse().ok()?;
             cores.contains_key(&node).then_some(node)
         });
         (!cores.is_empty()).then_some(Self { cores, gpu })
     }
 
-    /// The only node that has some of these cores, on a machine with others, and whether the GPU hangs at
-    /// another.
+    /// The only node that has some of these cores, if the machine has others, and whether the GPU is at
+    /// another node.
     pub(crate) fn kept_at(&self, allowed: &[usize]) -> Option<(u32, bool)> {
         let is_used = |cores: &[usize]| cores.iter().any(|core| allowed.contains(core));
         let mut used = self.cores.iter().filter(|(_, cores)| is_used(cores));
@@ -53,7 +53,7 @@ impl Nodes {
         used.next().is_none().then_some((node, is_far))
     }
 
-    /// The cores of the node that the GPU hangs at, on a machine that has others too.
+    /// The cores of the GPU's node, if the machine has others too.
     pub fn cores_of_gpu(&self) -> Option<&[usize]> {
         let cores = self.cores.get(&self.gpu?)?;
         (self.cores.len() > 1).then_some(cores)
@@ -62,7 +62,7 @@ impl Nodes {
 
 /// The numbers of a list of the kernel, such as `0-3,8`.
 fn numbers(list: &str) -> Option<Vec<usize>> {
-    /// More than any kernel numbers.
+    /// Larger numbers do not occur.
     const MOST: usize = 1 << 16;
     let mut numbers = Vec::new();
     for range in list.trim().split(',').filter(|range| !range.is_empty()) {

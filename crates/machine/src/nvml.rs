@@ -100,8 +100,8 @@ impl Monitor {
         self.device.mig_mode().ok().map(|mode| mode.current == 1)
     }
 
-    /// Number of other processes with a compute context on the device. In a container NVML lists ids of the
-    /// host, among which this process's own is not recognised.
+    /// Number of other processes with a compute context on the device. In a container NVML lists
+    /// process ids of the host, among which this process is not recognised.
     pub(super) fn other_processes(&self) -> u32 {
         let processes = self.device.running_compute_processes().unwrap_or_default();
         let others = (processes.iter()).filter(|process| process.pid != std::process::id());
@@ -135,8 +135,8 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
-/// The reasons for which the clock is lower than the device could hold. An idle GPU and clocks that
-/// the user set are no throttling.
+/// The reasons for which the clock is lower than the device could hold. An idle GPU and clocks set by
+/// the user are no throttling.
 fn slowing(reasons: ThrottleReasons) -> Vec<&'static str> {
     [
         (ThrottleReasons::SW_POWER_CAP, "power cap"),

@@ -9,9 +9,9 @@ use crossover_results::model::verified::Verified;
 /// Exported by that driver and by no other.
 const SYMBOL: &[u8] = b"crossover_recording_driver\0";
 
-/// Whether the loaded driver is the one that the tests put in place of NVIDIA's. What a kernel should
-/// have written is then not there, so that nothing can be compared, and every time on the device is
-/// the driver's own invention. No setting says this: the driver does, by what it exports.
+/// Whether the loaded driver is the one that tests put in place of NVIDIA's. It writes no results of
+/// kernels, so nothing can be compared, and its device times are invented. It is recognised by a symbol
+/// that it exports, not by a setting.
 pub fn recorded() -> bool {
     static RECORDED: OnceLock<bool> = OnceLock::new();
     // SAFETY: opens the library, whose initialisers are the vendor's, and looks a name up without
@@ -21,7 +21,7 @@ pub fn recorded() -> bool {
     })
 }
 
-/// What is wrong with an output, in words; nothing where no device has written it.
+/// Describes a wrong output; `None` if no device wrote it.
 pub fn failure(verified: &Verified, on_gpu: bool) -> Option<String> {
     verified.failure().filter(|_| !(on_gpu && recorded()))
 }

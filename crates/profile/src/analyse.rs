@@ -1,4 +1,4 @@
-//! Makes a profile of a recording.
+//! Makes a profile from a recording.
 
 use super::intervals::{Interval, difference, intersection, length, union};
 use super::recording::{Part, Recording};
@@ -6,9 +6,9 @@ use super::report::{DeviceRow, Profile, SCHEMA, Summary, Work};
 use super::sentence::{CallKind, kind, sentence};
 use super::{lanes, rows};
 
-/// The reader is told where recording makes an iteration longer by more than this factor.
+/// A note is added if recording makes an iteration longer by more than this factor.
 const SLOWED: f64 = 1.2;
-/// The reader is told where the clocks of device and host disagree by more than this.
+/// A note is added if the clocks of device and host disagree by more than this.
 const DISAGREE_NS: u64 = 1_000;
 
 /// Makes the profile of a recording. `described` names the benchmark and the machine, and may have notes.
@@ -78,7 +78,7 @@ fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
 fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summary {
     let each = |ns: u64| ns as f64 / part.iterations.max(1) as f64;
     let window = union(part.spans.iter().copied());
-    // Where the clocks disagree, work may begin before its iteration does.
+    // If the clocks disagree, work may begin before its iteration.
     let covered = |these: fn(&Work) -> bool| {
         let all = (part.work.iter())
             .filter(|w| these(&w.work))
@@ -102,8 +102,8 @@ fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summar
     summary
 }
 
-/// The host's main activity while the device is idle. Where its threads do several
-/// things at once, launching counts before waiting, and a driver call before other code.
+/// The host's main activity while the device is idle. If its threads do several things at once,
+/// launching counts before waiting, and a driver call before other code.
 fn while_idle(mut left: Vec<Interval>, part: &Part<'_>) -> &'static str {
     let causes = [
         (CallKind::Launch, "launches"),

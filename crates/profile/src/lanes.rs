@@ -9,8 +9,8 @@ use super::recording::{Part, Recording, WorkRecord};
 use super::report::{Lane, LaneKind, Place, Profile, Span, Timeline, Work};
 use crossover_words::units::binary;
 
-/// Upper bound on the spans of a picture. Beyond it the shortest are left out, which a drawing would
-/// not show.
+/// Upper bound on the spans of a picture. Beyond it the shortest spans are left out, which would be
+/// invisible.
 pub(super) const DRAWN: usize = 2_000;
 /// Upper bound on the spans of a trace: about 25 MB.
 const TRACED: usize = 100_000;
@@ -110,7 +110,7 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
     }
     all.sort_by_key(|bar| bar.start);
     let left_out = all.len().saturating_sub(most);
-    // The last go, so that the time that is left is shown in full.
+    // The last spans go, so that the remaining time is complete.
     all.truncate(most);
     let begin = all.first().map_or(0, |bar| bar.start);
 
@@ -257,7 +257,7 @@ fn rows(mut bars: Vec<Bar>) -> Vec<Row> {
     numbered
 }
 
-/// In which direction a copy goes.
+/// The direction of a copy.
 fn direction(from: Place, to: Place) -> &'static str {
     let host = |place| matches!(place, Place::Pinned | Place::Pageable);
     match (from, to) {

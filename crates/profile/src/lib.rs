@@ -1,6 +1,6 @@
-//! Where the time of a benchmark goes: a [`Profile`], as the profiler of `crossover-timing` records it
-//! and `profile.json` beside the benchmark's results holds it. Needs no GPU: `serde` reads a profile
-//! from the file. The feature `analysis` makes a profile of what was recorded.
+//! Where the time of a benchmark goes: a [`Profile`], which the profiler of `crossover-timing` records
+//! and writes to `profile.json` beside the benchmark's results. Needs no GPU: `serde` reads a profile
+//! from the file. The feature `analysis` makes a profile from a recording.
 //!
 //! Times are nanoseconds: durations, unless a field's name says start or end.
 

@@ -1,7 +1,7 @@
 //! Readable names of kernels and driver calls.
 
-/// A kernel's name as in the source: demangled, without the parameters of the function. What is
-/// not a mangled name stays as it is.
+/// A kernel's name as in the source: demangled, without the parameters of the function. Other names
+/// stay as they are.
 pub fn kernel(symbol: &str) -> String {
     use cpp_demangle::{DemangleOptions, Symbol};
     let options = DemangleOptions::new().no_params().no_return_type();
@@ -11,7 +11,7 @@ pub fn kernel(symbol: &str) -> String {
         .unwrap_or_else(|| symbol.to_owned())
 }
 
-/// A driver call's name as in the documentation: the ABI's suffixes (`_v2`, `_ptsz`) go.
+/// A driver call's name as in the documentation, without the suffixes of its ABI (`_v2`, `_ptsz`).
 pub fn call(symbol: &str) -> &str {
     let mut name = symbol;
     while let Some((front, suffix)) = name.rsplit_once('_') {

@@ -10,9 +10,9 @@ use super::report::Work;
 /// Everything recorded of one benchmark.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// Iterations as the benchmark queues them: the table is of these.
+    /// Iterations as the benchmark queues them. The tables are about these.
     pub steady: Window,
-    /// Single iterations, each from an idle device and awaited: the timeline is one of these.
+    /// Single iterations, each from an idle device and awaited. The timeline shows one of these.
     pub singles: Vec<Window>,
     /// All windows' records.
     pub raw: Raw,
@@ -47,8 +47,8 @@ impl Raw {
         self.untimed += more.untimed;
     }
 
-    /// Adds those calls of the CUDA runtime that made no driver call. The others are left out:
-    /// their time is that of the driver calls in them.
+    /// Adds the calls of the CUDA runtime that made no driver call. The time of the others is already
+    /// in their driver calls.
     pub fn add_outer(&mut self, outer: Vec<CallRecord>) {
         let mut starts: HashMap<u32, Vec<u64>> = HashMap::new();
         for call in &self.calls {
@@ -129,7 +129,7 @@ pub struct Iteration {
     pub start: u64,
     /// When its last call returned.
     pub end: u64,
-    /// When the host knew the device idle after it; `None` where the next one followed at once.
+    /// When the host knew the device idle after it; `None` if the next iteration followed at once.
     pub idle: Option<u64>,
 }
 
@@ -187,15 +187,15 @@ impl Recording {
         part
     }
 
-    /// Whether the iterations neither call the driver nor leave work to a device. The recorder's own
-    /// waits between them are records too.
+    /// Whether the iterations neither call the driver nor leave work to a device. (The recorder's own
+    /// waits between them are records too.)
     pub fn has_nothing(&self) -> bool {
         let part = self.part(&self.steady);
         part.work.is_empty() && part.calls.is_empty()
     }
 
-    /// How many pieces of work start before the call that launched them, and by how much at most.
-    /// CUPTI aligns the clocks of device and host; this is how well.
+    /// How many pieces of work start before the call that launched them, and by how much at most: the
+    /// error with which CUPTI aligns the clocks of device and host.
     pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {
         let calls: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
@@ -244,7 +244,7 @@ impl Window {
         spans
     }
 
-    /// In which of the [spans](Self::spans) each iteration lies.
+    /// The index of the [span](Self::spans) of each iteration.
     fn span_of_each(&self) -> Vec<usize> {
         let mut span = 0;
         (self.iterations.iter())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::report::{DeviceRow, Place, Summary, Work};
 use crossover_words::units::percent;
 
-/// The kinds of driver calls that the sentence tells apart.
+/// The kinds of driver calls that the sentence distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
     Launch,
@@ -16,7 +16,7 @@ pub(super) enum CallKind {
 
 /// The kind of a driver call, by its name.
 pub(super) fn kind(call: &str) -> CallKind {
-    // Those of the runtime have the same words after another prefix.
+    // Calls of the runtime have the same words after another prefix.
     let call = &call.replacen("cuda", "cu", 1);
     let begins = |with: &[&str]| with.iter().any(|w| call.starts_with(w));
     if call.contains("Synchronize") || begins(&["cuEventQuery", "cuStreamQuery"]) {
@@ -78,7 +78,8 @@ pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> Str
     }
     let copies = s.copies_ns / total;
     let alone = (s.copies_ns - s.hidden_ns) / total;
-    // Where copies and kernels overlap, neither costs time by itself: the rest of each decides.
+    // If copies and kernels overlap, neither costs time by itself, so the parts outside the overlap
+    // decide.
     if alone > (s.kernels_ns - s.hidden_ns) / total && copies >= MUCH {
         let hidden = match s.hidden_ns / s.copies_ns {
             hidden if hidden >= 0.05 => format!(", {} of them behind kernels", percent(hidden)),
@@ -197,7 +198,7 @@ mod tests {
                 rows(&[(kernel("a"), 390.0), copy(device, device, 610.0)]),
                 "61 % copies: bound by the device's memory",
             ),
-            // A kernel all the time, and copies behind it.
+            // A kernel all the time, and copies hidden behind it.
             (
                 summary(1000.0, 1000.0, 400.0, 400.0),
                 copied(device, 290.0),

@@ -6,15 +6,15 @@ use super::report::{DeviceRow, Place, Profile, Summary, Work};
 use crossover_words::text::{shortened, visible};
 use crossover_words::units::{self, percent, rate, time};
 
-/// Columns of a terminal, where no width is given to the formatter.
+/// Columns, if the formatter has no width.
 const WIDTH: usize = 80;
-/// A shorter name is of no use.
+/// Shorter names would be useless.
 const SHORTEST: usize = 16;
 
 /// A table of text: the first row is its head, the first column names the row, the others are figures.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// At least the head, each as long as it.
+    /// At least the head; all rows have its length.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -25,7 +25,7 @@ impl Table {
         }
     }
 
-    /// The columns but the first take what they need, and the names what is left of the width.
+    /// All columns but the first get the width that they need; the names get the rest.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.rows.len() == 1 {
             return Ok(());
@@ -114,7 +114,7 @@ impl Profile {
             let each: f64 = (self.device.iter().filter(is_copy))
                 .map(|row| row.ns_per_iteration)
                 .sum();
-            // Directions at the same time.
+            // Copies in both directions at the same time.
             let at_once = match each > 1.05 * s.copies_ns {
                 true => format!("{} of them in ", time(each)),
                 false => String::new(),
@@ -226,7 +226,7 @@ fn dimensions([x, y, z]: [u32; 3]) -> String {
     }
 }
 
-/// A whole number of executions, or a mean that is none.
+/// A whole number of executions, or a mean.
 fn count(per_iteration: f64) -> String {
     match (per_iteration - per_iteration.round()).abs() < 5e-3 {
         true => units::count(per_iteration),
@@ -234,7 +234,7 @@ fn count(per_iteration: f64) -> String {
     }
 }
 
-/// How much slower recording made it.
+/// By how much recording made it slower.
 fn recording(s: &Summary) -> String {
     let without = time(s.unrecorded_ns);
     let ratio = s.iteration_ns / s.unrecorded_ns;

@@ -1,29 +1,29 @@
-//! The filter of benchmarks, a regular expression, and what a mistyped one may have meant.
+//! The filter of benchmarks, a regular expression, and suggestions for a mistyped one.
 
 use regex::Regex;
 
-/// Why a text is not a regular expression; `None` where it is one.
+/// Why a text is no regular expression; `None` if it is one.
 pub fn why_no_filter(text: &str) -> Option<String> {
     let error = Regex::new(text).err()?.to_string();
     let why = error.lines().last().unwrap_or_default();
     Some(why.trim_start_matches("error: ").to_owned())
 }
 
-/// The known name that a mistyped one is nearest to, if they differ by a few characters.
+/// The known name most similar to a mistyped one, if they differ by a few characters.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Insertions, deletions, changes and swaps that count as a slip.
     const EDITS: usize = 3;
     known
         .into_iter()
         .map(|known| (strsim::damerau_levenshtein(written, known), known))
-        // Three edits turn any short word into any other.
+        // Three edits turn any short word into any other one.
         .filter(|(edits, known)| *edits <= EDITS.min(known.len() / 2))
         .min()
         .map(|(_, known)| known)
 }
 
-/// What a filter without a match may have meant: the beginning of an id with as many parts, such as
-/// a group, a group and a device, an implementation or a benchmark.
+/// A suggestion for a filter without a match: the beginning of an id with as many parts, such as a
+/// group, a group and a device, an implementation or a benchmark.
 pub fn nearest_id<'a>(filter: &str, ids: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written = filter.trim_start_matches('^').trim_end_matches('$');
     let written = written.trim_end_matches('/');

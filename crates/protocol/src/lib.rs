@@ -1,5 +1,5 @@
-//! What the processes of a run tell each other: the [`settings`] of the environment, and the messages
-//! of a process that takes [`turns`] with another. The suite and the command both know these.
+//! Communication between the processes of a run: [`settings`] in environment variables, and the
+//! messages of a process that takes [`turns`] with another. Both the suite and the command use it.
 
 pub mod filter;
 pub mod settings;

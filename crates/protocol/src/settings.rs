@@ -42,7 +42,7 @@ impl Profile {
     }
 }
 
-/// What the environment asks for.
+/// The settings of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `CROSSOVER_PROFILE`.
@@ -53,13 +53,13 @@ pub struct Settings {
     pub device_named: bool,
     /// `CROSSOVER_GATE`.
     pub gate: GateMode,
-    /// `CROSSOVER_MONITOR`: NVML is asked ten times per second while a GPU benchmark runs.
+    /// `CROSSOVER_MONITOR`: NVML is read ten times per second while a GPU benchmark runs.
     pub monitor: bool,
-    /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
+    /// `CROSSOVER_PROCESSES`: the most additional processes that answer a question.
     pub processes: usize,
-    /// `CROSSOVER_TURNS`: the socket of whoever drives this process and another in turns.
+    /// `CROSSOVER_TURNS`: the socket of the process that drives this one and another in turns.
     pub turns: Option<PathBuf>,
-    /// `CRITERION_HOME`: where Criterion's files and ours lie.
+    /// `CRITERION_HOME`: the folder of Criterion's files and ours.
     pub results: PathBuf,
 }
 
@@ -72,9 +72,9 @@ const VARIABLES: [&str; 8] = [
     "CROSSOVER_PROCESSES",
     // Set by `crossover ab`.
     "CROSSOVER_TURNS",
-    // Read by programs that ask, and by `crossover advise`.
+    // Read by programs with thresholds, and by `crossover advise`.
     "CROSSOVER_THRESHOLDS",
-    // At build time.
+    // Used at build time.
     "CROSSOVER_BLAS_LIB",
 ];
 
@@ -90,7 +90,7 @@ const INTERNAL: [&str; 7] = [
     "CROSSOVER_TEST_",
 ];
 
-/// A remark on each variable of the environment with our prefix that is not a setting.
+/// A warning for each environment variable with our prefix that is no setting.
 pub fn unknown_variables() -> Vec<String> {
     unknown_among(env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
 }
@@ -124,7 +124,7 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// What the driver says of the device that the settings name; creates no context.
+    /// The driver's properties of the device that the settings name; creates no context.
     ///
     /// # Errors
     /// The [`Absence`] that keeps it from being used.
@@ -137,7 +137,7 @@ impl Settings {
         }
     }
 
-    /// Where the page goes.
+    /// The folder of the page.
     pub fn report_folder(&self) -> &Path {
         report_folder(&self.results)
     }
@@ -151,7 +151,7 @@ impl Settings {
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
-        // An empty variable is how shells unset one for a single command.
+        // Shells unset a variable for a single command by making it empty.
         let path = |name| lookup(name).filter(|v| !v.is_empty());
         let value = |name| path(name).map(|v| v.to_string_lossy().into_owned());
         let bad = |variable, value: &str, good| SettingsError {
@@ -208,7 +208,7 @@ impl Settings {
     }
 }
 
-/// Where the page of a results folder goes: beside one named `criterion`, else into it.
+/// The folder of the page for a results folder: the folder around one named `criterion`, else itself.
 pub fn report_folder(results: &Path) -> &Path {
     match results.parent() {
         Some(parent) if results.ends_with("criterion") => parent,

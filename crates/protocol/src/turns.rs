@@ -1,10 +1,10 @@
-//! Two processes that take turns, so that both meet the same host: `crossover ab` starts two
-//! revisions together and lets one run at a time.
+//! Two processes that take turns, so that both meet the same load: `crossover ab` starts two revisions
+//! together and lets one run at a time.
 //!
-//! The process connects to the socket that `CROSSOVER_TURNS` names and says ([`TurnMessage`]), a line
-//! of JSON each, what it could run, and then wherever it can stand still: before the first sample of
-//! a benchmark, after each sample, and at its end. It goes on when it is answered ([`TurnReply`], a
-//! line of JSON too).
+//! The process connects to the socket that `CROSSOVER_TURNS` names. It sends a [`TurnMessage`], a line
+//! of JSON, first with the benchmarks that it could run, and then at each point where it can pause:
+//! before the first sample of a benchmark, after each sample, and at its end. It continues when it gets
+//! a [`TurnReply`], also a line of JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 /// Version of the protocol. A process can be driven only by its own version.
 pub const PROTOCOL: u32 = 2;
 
-/// What a process says. It waits for the answer to each.
+/// A message of the process, which waits for the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnMessage {
-    /// First of all.
+    /// The first message.
     Plan {
         /// [`PROTOCOL`].
         protocol: u32,
-        /// What it could run, in order, before it is told to run only some of it.
+        /// The benchmarks that it could run, in order, before it is told to run only some of them.
         ids: Vec<String>,
     },
-    /// A benchmark is set up, and verified where it is told to; the first sample is next.
+    /// A benchmark is set up, and verified if that was asked for; the first sample is next.
     Ready {
         /// The benchmark.
         id: String,
@@ -34,10 +34,9 @@ pub enum TurnMessage {
         /// The benchmark.
         id: String,
     },
-    /// Last of all.
+    /// The last message.
     Chose {
-        /// What calibrations chose, or took from [`Instructions::choices`], by the name of the
-        /// choice.
+        /// The choices of calibrations, or from [`Instructions::choices`], by their names.
         choices: BTreeMap<String, String>,
     },
 }
@@ -46,24 +45,24 @@ pub enum TurnMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnReply {
-    /// To [`TurnMessage::Plan`]: go on, in this way.
+    /// The reply to [`TurnMessage::Plan`].
     Run(Instructions),
-    /// To everything else: go on.
+    /// The reply to every other message: continue.
     Go,
 }
 
 /// How a process is to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
-    /// Where what one thread drives is sampled, on both sides: a core whose sibling is busy is
-    /// slow for as long as that lasts, and two processes on two cores would differ by it.
+    /// The core for benchmarks of one host thread, the same for both sides. A core whose sibling is
+    /// busy is slow for as long as that lasts, and two processes on two cores would differ by it.
     pub core: Option<usize>,
     /// The benchmarks to run; nothing else is set up, timed or recorded. `None` runs everything.
     pub only: Option<BTreeSet<String>>,
     /// Compare with float64 before and after the samples. Needed once per executable, not in
     /// each of its processes.
     pub verify: bool,
-    /// Choices of an earlier process, which are taken instead of calibrating again.
+    /// Choices of an earlier process, used instead of calibrating again.
     pub choices: BTreeMap<String, String>,
 }
 

@@ -1,5 +1,5 @@
-//! Exported functions: a call fails where a test wants that, is passed through to the real library,
-//! or works on the state of the process.
+//! Exported functions: a call returns a planted fault, is passed through to the real library, or works
+//! on the state of the process.
 
 use std::ffi::{CStr, c_char};
 
@@ -10,15 +10,15 @@ use crate::state::{Answer, State, lock};
 
 /// The driver, or a library beside it.
 pub(crate) struct Library {
-    /// What its functions return, unless these are the driver's own errors.
+    /// The statuses that its functions return, unless they are the driver's own errors.
     pub(crate) statuses: Option<Statuses>,
-    /// Whether calls that are refused are lines of the log.
+    /// Whether refused calls are lines of the log.
     pub(crate) logged: bool,
 }
 
 /// The errors of a library.
 pub(crate) struct Statuses {
-    /// All of them: the bindings may know no other.
+    /// All of them, because the bindings may know no others.
     pub(crate) all: &'static [i32],
     /// For `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) invalid: i32,
@@ -48,11 +48,12 @@ macro_rules! exported {
 }
 pub(crate) use exported;
 
-/// What a program asks before there is a context, and may ask when its context is lost.
+/// Calls that need no context, and are allowed after it was lost.
 const WITHOUT_CONTEXT: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount"];
 
 impl Library {
-    /// Makes a call, and returns its error. Where the real library has answered, `body` only follows.
+    /// Makes a call, and returns its error. If the real library has answered, `body` only updates the
+    /// state.
     pub(crate) fn call(
         &self,
         function: &str,
@@ -69,7 +70,7 @@ impl Library {
         }
         let real = real();
         if let Some(code) = real.filter(|&code| code != 0)
-            // A capture ends even if it becomes no graph.
+            // A capture ends even if it does not become a graph.
             && function != "cuStreamEndCapture"
         {
             return self.refused(function, &Fault::new(code, "so the real library says"));
@@ -100,7 +101,7 @@ impl Library {
         }
     }
 
-    /// What the library makes of an error of the driver. A status of its own stays.
+    /// The library's status for an error of the driver. A status of its own stays.
     fn status(&self, code: i32) -> i32 {
         match &self.statuses {
             None => code,
@@ -119,8 +120,8 @@ impl Library {
     }
 }
 
-/// Writes down why a call fails, and ends the process where the real library would go on with
-/// corrupted memory.
+/// Logs why a call fails, and aborts the process if the real library would continue with corrupted
+/// memory.
 pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
     let Fault { code, why, .. } = fault;
     if fault.corrupts {
@@ -128,14 +129,14 @@ pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
         eprintln!("the recording driver ends the process at {function}: {why}");
         std::process::abort();
     }
-    // A query that is not ready is how waiting looks.
+    // The answer `not ready` to a query is normal while waiting.
     if *code != code::NOT_READY {
         log::call(format_args!("{function} fails with {code}: {why}"));
     }
     *code
 }
 
-/// Writes what a call returns through a pointer, where the real library has not done so.
+/// Writes a result through a pointer, unless the real library has done so.
 pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
     if to.is_null() {
         return Err(Fault::invalid("there is nowhere to write the answer"));
@@ -147,7 +148,7 @@ pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
     Ok(())
 }
 
-/// Reads what a pointer points to.
+/// Reads the value at a pointer.
 pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
     if from.is_null() {
         return Err(Fault::invalid("an argument is null"));
@@ -156,7 +157,7 @@ pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
     Ok(unsafe { from.read_unaligned() })
 }
 
-/// Gives the handle or the address of what `body` makes: the real library's, where it has answered.
+/// The handle or address of the object that `body` makes: the real library's, if it has answered.
 pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
     state: &mut State,
     to: *mut H,
@@ -172,7 +173,7 @@ pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
     )
 }
 
-/// Reads a string of C.
+/// Reads a C string.
 pub(crate) fn text(from: *const c_char) -> Answer<String> {
     if from.is_null() {
         return Err(Fault::invalid("a text is null"));

@@ -1,4 +1,4 @@
-//! Captures: streams whose work becomes nodes of a graph. One goes on at a time.
+//! Captures: streams whose work becomes nodes of a graph. Only one capture can be active.
 
 use crate::fault::{Fault, code};
 use crate::log;
@@ -57,7 +57,7 @@ impl State {
         Ok(handle)
     }
 
-    /// Makes work of a captured stream a node.
+    /// Adds work of a captured stream as a node.
     pub(crate) fn add_node(
         &mut self,
         stream: u64,
@@ -84,8 +84,7 @@ impl State {
         Ok(())
     }
 
-    /// A stream waits for an event that was recorded after these nodes, and so becomes part of the
-    /// capture.
+    /// A stream that waits for an event recorded after these nodes becomes part of the capture.
     pub(crate) fn join_capture(&mut self, stream: u64, event: &str, after: Vec<usize>) -> Answer {
         let joining = known(&mut self.streams, stream, "stream")?;
         log::call(format_args!("capture: {} waits for {event}", joining.name));
@@ -98,7 +97,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends what a capture could become, and says why.
+    /// Invalidates a capture, with the reason.
     pub(crate) fn spoil_capture(&mut self, code: i32, why: String) -> Fault {
         if let Some(capture) = &mut self.capture {
             capture.spoiled = true;
@@ -106,7 +105,7 @@ impl State {
         Fault::new(code, why)
     }
 
-    /// Calls that may wait for a stream are not allowed while one is being captured. One thread calls.
+    /// Calls that may wait for a stream are forbidden during a capture. Only one thread calls.
     pub(crate) fn check_no_capture(&mut self, what: &str) -> Answer {
         match self.capture {
             None => Ok(()),
@@ -118,7 +117,7 @@ impl State {
     }
 }
 
-/// Which nodes come before `last`, or are among them.
+/// Whether each node is in `last` or comes before one of these.
 fn reached(nodes: &[Node], last: &[usize]) -> Vec<bool> {
     let mut reached = vec![false; nodes.len()];
     let mut left = last.to_vec();

@@ -2,16 +2,16 @@
 
 use crate::device::Description;
 
-/// Nanoseconds since the driver was loaded, on a clock that only work moves.
+/// Nanoseconds since the driver was loaded, on a clock that only work advances.
 pub(crate) type Time = u64;
 
-/// The host's place on the clock, and the variation of what runs.
+/// The host's position on the clock, and the variation of times.
 pub(crate) struct Clock {
     description: &'static Description,
-    /// The host's time: enqueueing a launch moves it by a little, a wait to the end of what is
-    /// waited for.
+    /// The host's time: enqueueing a launch advances it slightly, a wait advances it to the end of the
+    /// awaited work.
     pub(crate) host: Time,
-    /// How many times were drawn.
+    /// Number of times drawn.
     drawn: u64,
 }
 
@@ -24,12 +24,12 @@ impl Clock {
         }
     }
 
-    /// Moves the host to `time`, unless it is later already.
+    /// Advances the host to `time`, unless it is already later.
     pub(crate) fn wait_until(&mut self, time: Time) {
         self.host = self.host.max(time);
     }
 
-    /// `nanoseconds` with the variation: Criterion panics at samples that are all the same.
+    /// `nanoseconds` with the variation, because Criterion panics if all samples are equal.
     pub(crate) fn vary(&mut self, nanoseconds: u64) -> u64 {
         self.drawn += 1;
         let span = nanoseconds * self.description.variation_ppm / 1_000_000;

@@ -1,4 +1,4 @@
-//! The context of the device: on which threads it is current, and what is in it.
+//! The context of the device: on which threads it is current, and its memory.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ pub(crate) fn set_current(context: u64) {
     CURRENT.set(context);
 }
 
-/// The handle that is current on this thread.
+/// The context that is current on this thread.
 pub(crate) fn get_current() -> u64 {
     CURRENT.get()
 }
@@ -30,7 +30,7 @@ impl State {
         context
     }
 
-    /// Releases it, and with the last release frees what is in it.
+    /// Releases it; the last release frees its memory.
     pub(crate) fn release(&mut self) -> Answer {
         self.retained = self.retained.saturating_sub(1);
         if self.retained > 0 {
@@ -52,7 +52,7 @@ impl State {
         Ok(())
     }
 
-    /// Fails where no context is current on this thread.
+    /// Fails if no context is current on this thread.
     pub(crate) fn check_current(&self) -> Answer {
         match self.context {
             Some(context) if context == CURRENT.get() => Ok(()),
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// Bytes of device memory that are taken.
+    /// Bytes of allocated device memory.
     pub(crate) fn taken(&self) -> u64 {
         let allocated = self.memory.live().filter(|a| a.kind.on_device());
         let context = self.context.map_or(0, |_| self.description.context_bytes);

@@ -1,4 +1,4 @@
-//! What a test asks of the loaded library, by `dlsym`. All of these take and give plain C types.
+//! Functions that a test looks up in the loaded library by `dlsym`. All take and return plain C types.
 //!
 //! | symbol | what it does |
 //! | --- | --- |
@@ -11,8 +11,8 @@ use std::ffi::{CStr, c_char};
 use crate::state::lock;
 use crate::{fault, log};
 
-/// Names a file that gets, when the process ends, how often each function was called in each phase: a
-/// line `phase function count` each, between tabs. From it a test knows which faults there can be.
+/// Names a file for the number of calls of each function in each phase, written when the process ends:
+/// lines `phase function count`, separated by tabs. A test derives the possible faults from it.
 pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
 
 #[unsafe(no_mangle)]
@@ -35,10 +35,10 @@ extern "C" fn crossover_recording_driver_restart_names() {
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = report;
 
-/// What is written when the process ends.
+/// Written when the process ends.
 extern "C" fn report() {
     if let Some(path) = std::env::var_os(CALLS) {
-        // Nobody is left to be told of an error.
+        // An error could no longer be reported.
         let _ = std::fs::write(path, fault::calls());
     }
 }

@@ -6,8 +6,8 @@ use crate::memory::{Kind, Place};
 use crate::objects::{Copy, Set, Work};
 use crate::state::{Answer, State};
 
-/// One side of a copy: where it begins, whether the caller says that this is device memory, and the
-/// bytes from one row to the next.
+/// One side of a copy: its address, whether the caller declares it device memory, and the bytes from
+/// one row to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub(crate) address: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Of a copy of one row.
+    /// Device memory of a copy of one row.
     pub(crate) fn device(address: u64) -> Self {
         Self {
             address,
@@ -25,7 +25,7 @@ impl Side {
         }
     }
 
-    /// The same in memory of the host.
+    /// Host memory of a copy of one row.
     pub(crate) fn host(address: u64) -> Self {
         Self {
             on_device: false,
@@ -87,7 +87,7 @@ impl State {
         Ok(())
     }
 
-    /// The address at which the device uses pinned memory, which is the host's.
+    /// The device's address of pinned memory, which equals the host's.
     pub(crate) fn device_pointer(&mut self, address: u64) -> Answer<u64> {
         let place = self.memory.side(address, 1, false)?;
         match place.kind {
@@ -107,7 +107,7 @@ impl State {
         Ok((total.saturating_sub(taken), total))
     }
 
-    /// Copies rows of so many bytes, so many of them, on a stream or with the host waiting.
+    /// Copies rows of so many bytes, on a stream or with the host waiting.
     pub(crate) fn copy(
         &mut self,
         to: Side,
@@ -143,7 +143,7 @@ impl State {
         if from_ordinary {
             self.advance(handle);
         }
-        // A copy to ordinary memory returns once it is done.
+        // A copy to ordinary memory returns only when it is done.
         if stream.is_none() || to_ordinary {
             self.finish(handle);
             let ended = self.streams[&handle].time;

@@ -9,13 +9,13 @@ use crate::log;
 use crate::product::{CUBLAS, Compute, Element, Matrix, Product};
 use crate::state::{Answer, State, known};
 
-/// What a handle stands for. The workspace that cuBLAS allocates for each is not modelled.
+/// The state behind a handle. The workspace that cuBLAS allocates for each handle is not modelled.
 pub(crate) struct Blas {
     pub(crate) name: String,
     stream: u64,
 }
 
-/// The version that the stand-in says it is, that of CUDA 13.0 Update 2: major, minor, patch.
+/// The version that the stand-in reports, that of CUDA 13.0 Update 2: major, minor, patch.
 const VERSION: [c_int; 3] = [13, 1, 0];
 
 /// The arguments of a product in the order of cuBLAS.
@@ -34,7 +34,7 @@ struct Gemm {
 }
 
 impl Gemm {
-    /// One product of whole matrices in one format, but for what all products have.
+    /// A product of whole matrices in one format, with defaults for the other arguments.
     fn new(data_type: c_int, compute: c_int, addresses: [u64; 3], pitches: [c_int; 3]) -> Self {
         Self {
             function: "",
@@ -65,7 +65,7 @@ impl Gemm {
 
     fn enqueue(self, state: &mut State) -> Answer {
         let stream = known(&mut state.blas, self.handle, "cuBLAS handle")?.stream;
-        // `CUBLAS_OP_N`; rows that transpose do so by cuBLASLt.
+        // `CUBLAS_OP_N`; rows that transpose operands use cuBLASLt.
         if self.operations != [0, 0] {
             return Err(Fault::unknown("an operation but `N` in", self.function));
         }
@@ -123,8 +123,8 @@ exported! { CUBLAS:
     };
 }
 
-/// Exports a product. Its arguments are in the order of cuBLAS, those between `alpha`, `beta` and the end are
-/// its own, and `$own` says what they are.
+/// Exports a product. Its arguments are in the order of cuBLAS; `$own` interprets those between
+/// `alpha`, `beta` and the end.
 macro_rules! gemm {
     ($name:ident($($ab:ident: $of_ab:ty),*; $($c:ident: $of_c:ty),*) = $own:expr) => {
         exported! { CUBLAS:
@@ -170,7 +170,7 @@ gemm! { cublasSgemmStridedBatched(
     }
 }
 
-// Ampere and later ignore which algorithm is asked for.
+// Ampere and later ignore the requested algorithm.
 gemm! { cublasGemmEx(
         a: u64, type_a: c_int, lda: c_int, b: u64, type_b: c_int, ldb: c_int;
         c: u64, type_c: c_int, ldc: c_int, compute: c_int, _algorithm: c_int
@@ -188,7 +188,8 @@ mod tests {
     static ALPHA: f32 = 1.5;
     static BETA: f32 = 0.0;
 
-    /// What is said of C = A B of f32, 4 x 2 x 3, in memory of so many bytes, if that corrupts memory.
+    /// The error text of C = A B of f32, 4 x 2 x 3, in memory of so many bytes, if the call corrupts
+    /// memory.
     fn corruption(bytes: [u64; 3], change: impl FnOnce(&mut State, &mut Gemm)) -> String {
         let (mut state, stream) = opened();
         let name = "blas".to_owned();

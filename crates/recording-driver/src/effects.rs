@@ -1,5 +1,5 @@
-//! The few kernels whose effects other code depends on. Every other kernel takes a defined time and
-//! writes nothing.
+//! The few kernels whose effects other code needs. Every other kernel takes a defined time and writes
+//! nothing.
 
 use crate::clock::Time;
 use crate::memory::Place;
@@ -51,7 +51,7 @@ impl State {
             KernelEffect::Empty => Some(start + self.clock.vary(self.description.empty_kernel_ns)),
             KernelEffect::Spin { nanoseconds, spun } => {
                 let took = nanoseconds.max(&self.description.empty_kernel_ns);
-                // The spin itself is exact; what launching it adds varies.
+                // The spin itself is exact; the time that its launch adds varies.
                 let added = self.clock.vary(self.description.empty_kernel_ns);
                 if let Some(spun) = spun {
                     // SAFETY: eight bytes that were checked at the launch.
@@ -70,7 +70,7 @@ impl State {
                     return Some(passing);
                 }
                 if is_open(*words) {
-                    // The host has opened it since; by the virtual clock that is now.
+                    // The host has opened it meanwhile; on the virtual clock that is now.
                     return Some(passing.max(self.clock.host));
                 }
                 if !forced {

@@ -55,7 +55,7 @@ impl State {
         })
     }
 
-    /// Makes a stream wait for what an event was recorded after.
+    /// Makes a stream wait for the work before an event's record.
     pub(crate) fn wait_event(&mut self, stream: u64, event: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
         let event = known(&mut self.events, event, "event")?;

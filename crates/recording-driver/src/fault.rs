@@ -1,10 +1,10 @@
-//! What a call fails with: what the driver forbids, and faults that a test asks for.
+//! Faults: calls that the driver forbids, and errors that a test plants.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
-/// `*` as the number means every call, `5+` the fifth and all after it. A fourth part,
+/// Names a test's faults: with `cuMemAllocAsync:3:2` the third call of that function returns error 2.
+/// `*` as the number means every call, `5+` the fifth and all later ones. A fourth part, as in
 /// `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
 pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
@@ -35,7 +35,7 @@ pub mod code {
 pub struct Fault {
     /// The driver's number, of [`code`].
     pub code: i32,
-    /// A sentence about what was asked for, with names of allocations instead of addresses.
+    /// A sentence about the call, with names of allocations instead of addresses.
     pub why: String,
     /// The real driver would not notice, and memory would be corrupted: the process is aborted.
     pub corrupts: bool,
@@ -51,13 +51,12 @@ impl Fault {
         }
     }
 
-    /// An argument is wrong: `CUDA_ERROR_INVALID_VALUE`, and what a library makes of it.
+    /// An argument is wrong: `CUDA_ERROR_INVALID_VALUE`, or a library's status for it.
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::new(code::INVALID_VALUE, why)
     }
 
-    /// The stand-in would answer wrongly if it went on without knowing what it is asked, so the
-    /// process ends.
+    /// The stand-in does not know this value and would answer wrongly, so the process ends.
     pub fn unknown(what: &str, value: impl std::fmt::Display) -> Self {
         Self::corrupts(format!("the stand-in does not know {what} {value} yet"))
     }
@@ -72,7 +71,7 @@ impl Fault {
     }
 }
 
-/// Whether an error stays: after it, every call of the process fails with it.
+/// Whether all later calls of the process fail with this error.
 pub fn is_sticky(code: i32) -> bool {
     matches!(code, 700 | 702 | 710 | 714..=719)
 }
@@ -93,7 +92,7 @@ struct Planned {
     code: i32,
     phase: Option<String>,
     seen: u64,
-    /// Whether it has failed a call.
+    /// Whether it has made a call fail.
     told: bool,
 }
 
@@ -109,18 +108,17 @@ fn faults() -> MutexGuard<'static, Faults> {
     faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a call of `function`, and returns the error that a test wants it to return.
+/// Counts a call of `function`, and returns the error that a test has planted for it.
 pub fn injected(function: &str) -> Option<i32> {
     faults().injected(function)
 }
 
-/// From here on, calls are in the phase of this name.
+/// From now on, calls belong to the phase of this name.
 pub(crate) fn enter(phase: &str) {
     faults().phase = phase.to_owned();
 }
 
-/// How often each function was called in each phase, a line `phase function count` each, between
-/// tabs.
+/// Number of calls of each function in each phase: lines `phase function count`, separated by tabs.
 pub(crate) fn calls() -> String {
     let faults = faults();
     let lines = faults.calls.iter();
@@ -155,7 +153,7 @@ impl Faults {
             planned.seen += 1;
             if planned.seen == planned.first || planned.goes_on && planned.seen > planned.first {
                 found = found.or(Some(planned.code));
-                // A test knows by this that there was such a call.
+                // Tells a test that the call happened.
                 if !std::mem::replace(&mut planned.told, true) {
                     eprintln!(
                         "the recording driver fails {function} with {}",

@@ -1,8 +1,7 @@
-//! What is loaded as a module: the text that the stand-in for NVRTC hands over in place of machine
-//! code, or PTX.
+//! The content of a module: the text that the NVRTC stand-in returns instead of machine code, or PTX.
 //!
-//! The text lists each kernel with its parameters, because `cuLaunchKernel` is handed pointers to
-//! arguments without their sizes:
+//! The text lists each kernel with its parameters, because `cuLaunchKernel` gets pointers to arguments
+//! without their sizes:
 //!
 //! ```text
 //! crossover-image
@@ -13,9 +12,9 @@
 //! end
 //! ```
 //!
-//! A kernel has the most threads that a block may have, 1024 or what `__launch_bounds__` says, and its
-//! name; a parameter its size in bytes and its type as the source writes it, without `const`,
-//! `__restrict__` and the like. `end` is there because a module is loaded from an address alone.
+//! `kernel` has the most threads of a block (1024 or the value of `__launch_bounds__`) and the name;
+//! `param` the size in bytes and the type as in the source, without `const`, `__restrict__` and the
+//! like. `end` is needed because a module is loaded from an address without a length.
 
 use std::fmt::Write;
 
@@ -25,14 +24,14 @@ const HEADER: &str = "crossover-image";
 /// The kernels of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// File name of the source; empty for PTX, which does not say.
+    /// File name of the source; empty for PTX, which does not name it.
     pub source: String,
     /// In the order of the source.
     pub kernels: Vec<Kernel>,
 }
 
-/// Registers per thread of every kernel: a stated number, since nothing is compiled. 1024 threads
-/// with as many, twice on a multiprocessor, are the most that any launch bound here asks for.
+/// Registers per thread of every kernel, a fixed number because nothing is compiled. With it, a
+/// multiprocessor holds 2 × 1024 threads, the most that any launch bound here requires.
 pub(crate) const REGISTERS: i32 = 32;
 /// The most threads of a block of a kernel without launch bounds, or with one that is computed.
 pub(crate) const MOST_THREADS: u32 = 1024;
@@ -78,7 +77,7 @@ impl Image {
     /// Reads the text of an image, or PTX.
     ///
     /// # Errors
-    /// The line that is neither, in a sentence.
+    /// A sentence with the line that is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if text.starts_with("\u{7f}ELF") {

@@ -1,4 +1,4 @@
-//! Launching a kernel: what the device allows, and the arguments as text.
+//! Launching a kernel: the device's limits, and the arguments as text.
 
 use crate::fault::{Fault, code};
 use crate::image::{Kernel, Parameter};
@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
 }
 
-/// An argument: its first eight bytes, its text, and the memory that it is the address of.
+/// An argument: its first eight bytes, its text, and the memory at this address, if it is one.
 struct Argument {
     value: u64,
     text: String,
@@ -66,7 +66,7 @@ impl State {
         if kernel.name == "crossover_gate"
             && let Some(&words) = values.first()
         {
-            // PTX does not say that this number is an address.
+            // PTX does not mark this number as an address.
             places[0] = Some(self.memory.check(words, 8)?);
         }
         let effect = KernelEffect::of(&kernel.name, &values, &places);
@@ -98,7 +98,7 @@ fn described(name: &str, shape: Shape) -> String {
     format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}")
 }
 
-/// What the device allows.
+/// Checks the device's limits.
 fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Answer {
     let Shape {
         grid,
@@ -154,7 +154,7 @@ fn number(memory: &Memory, parameter: &Parameter, value: u64) -> String {
             let unused = 64 - 8 * size as u32;
             ((value << unused) as i64 >> unused).to_string()
         }
-        // PTX says no more of an address than its size, and a number is never so large.
+        // PTX gives only the size of an address; numbers are never so large.
         (_, 8) if memory.check(value, 1).is_ok() => memory.name_of(value),
         (_, 1 | 2 | 4 | 8) => value.to_string(),
         (_, size) => format!("{size} B"),

@@ -1,16 +1,15 @@
-//! Stands in for the CUDA driver and the libraries beside it, so that what speaks to a GPU runs
-//! where there is none.
+//! Stands in for the CUDA driver and its libraries, so that GPU code runs where there is no GPU.
 //!
-//! A test makes a folder with links of their names (`libcuda.so.1`, `libcublas.so.13`, ...) to this
-//! one shared library and starts itself again with `LD_LIBRARY_PATH` on that folder. Memory then
-//! lies on the host, copies and sets are done for real and in stream order, kernels take a known
-//! time and write nothing, what the driver forbids fails or ends the process with a sentence, and
-//! each call is a line of a text: see [`log`], [`device`] and [`fault`] for the variables that say
-//! where it goes, what device there is and which calls are to fail, [`real`] for passing calls through
-//! to a real driver, and [`control`] for what a test may ask of the loaded library.
+//! A test makes a folder with links of the libraries' names (`libcuda.so.1`, `libcublas.so.13`, ...) to
+//! this one shared library and starts itself again with `LD_LIBRARY_PATH` on that folder. Memory is
+//! then on the host, copies and sets happen in stream order, kernels take a known time and write
+//! nothing, calls that the driver forbids fail or end the process with a sentence, and each call is a
+//! line of a text. Variables set the file of this text ([`log`]), the properties of the device
+//! ([`device`]) and the calls that fail ([`fault`]). [`real`] passes calls through to a real driver,
+//! and [`control`] has functions for tests.
 //!
-//! A function that is not here is one that nobody has called yet: cudarc names it when it does not
-//! find it (`Missing symbol cuX`).
+//! A missing function has not been needed yet: cudarc names it when it does not find it (`Missing
+//! symbol cuX`).
 
 mod call;
 mod capture;

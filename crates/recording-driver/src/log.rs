@@ -1,4 +1,4 @@
-//! What is written down: a line per call.
+//! The log: a line per call.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -28,7 +28,7 @@ fn file() -> Option<&'static File> {
     .as_ref()
 }
 
-/// Whether anybody reads what is written: a text that takes long to make need not be made.
+/// Whether the log is written; texts that take long are made only then.
 pub fn enabled() -> bool {
     !real::is_real() && file().is_some()
 }

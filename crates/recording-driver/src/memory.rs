@@ -1,7 +1,7 @@
-//! What was allocated, and what an address means.
+//! Allocations, and the meaning of addresses.
 //!
-//! Device memory has addresses that no host has, so that a host that reads it faults as it would;
-//! what it holds lies elsewhere. Memory that the host may read has one address for both.
+//! Device memory has addresses that no host has, so that a host that reads it faults, as with a real
+//! device; its content is elsewhere. Memory that the host may read has one address for both.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::real;
 const DEVICE: u64 = 0xd_0000_0000_0000;
 /// The driver aligns every allocation by this.
 const ALIGNMENT: u64 = 512;
-/// Bytes between two allocations, so that what runs past the end of one is in none.
+/// Bytes between two allocations, so that an access beyond the end of one is in none.
 const GAP: u64 = 1 << 16;
 
-/// How memory came about.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
@@ -45,16 +45,16 @@ pub(crate) struct Allocation {
     pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) freed: bool,
-    /// Where the content lies.
+    /// Address of the content on the host.
     content: usize,
-    /// The set that has written last, if nothing else has since: it need not be repeated.
+    /// The set that wrote last, if nothing else has since: it need not be repeated.
     pub(crate) last_set: Option<Set>,
 }
 
 /// A range that a copy, a set or a kernel may use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
-    /// Where the content lies.
+    /// Address of the content on the host.
     pub(crate) content: usize,
     /// The allocation, unless it is ordinary memory of the host.
     pub(crate) base: Option<u64>,
@@ -69,8 +69,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for `bytes` bytes, whose content is undefined (here zero), or notes the address
-    /// that the real driver has given.
+    /// Allocates `bytes` bytes, whose content is undefined (here zero), or records the address that the
+    /// real driver returned.
     pub(crate) fn allocate(
         &mut self,
         kind: Kind,
@@ -103,7 +103,7 @@ impl Memory {
         names: &mut Names,
     ) -> &Allocation {
         if base < DEVICE {
-            // The host's addresses come again.
+            // The host's addresses are reused.
             let apart = |a: &Allocation| base + bytes <= a.base || a.base + a.bytes <= base;
             self.table.retain(|_, a| !a.freed || apart(a));
         }
@@ -127,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// Gives the content back, once nothing that was enqueued uses it.
+    /// Releases the content, once no enqueued work uses it.
     pub(crate) fn release(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
             if !real::passes() {
@@ -137,7 +137,7 @@ impl Memory {
         }
     }
 
-    /// What starts at `address` and was not freed.
+    /// The allocation that starts at `address` and was not freed.
     pub(crate) fn starting_at(&self, address: u64) -> Result<&Allocation, Fault> {
         match self.table.get(&address) {
             Some(allocation) if !allocation.freed => Ok(allocation),
@@ -152,13 +152,13 @@ impl Memory {
         self.table.values().filter(|a| !a.freed)
     }
 
-    /// The set that wrote last to an allocation that is now written to.
+    /// The set that wrote last to an allocation that is now overwritten.
     pub(crate) fn write_to(&mut self, to: &Place) -> Option<Set> {
         let target = to.base.and_then(|base| self.table.get_mut(&base))?;
         target.last_set.take()
     }
 
-    /// Notes a set of device memory, which the host cannot change.
+    /// Records a set of device memory, which the host cannot change.
     pub(crate) fn note_set(&mut self, set: &Set) {
         let target = set.to.base.and_then(|base| self.table.get_mut(&base));
         if let Some(target) = target.filter(|target| target.kind == Kind::Device) {
@@ -203,7 +203,7 @@ impl Memory {
     /// The memory that a kernel uses from `address` on.
     ///
     /// # Errors
-    /// What it would do instead, such as writing past the end of an allocation.
+    /// What the kernel would do, such as writing beyond the end of an allocation.
     pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Place, Fault> {
         let name = self.name_of(address);
         let Some(allocation) = self.holding(address) else {
@@ -232,7 +232,7 @@ impl Memory {
         })
     }
 
-    /// The same of all that a library's kernel uses.
+    /// The same for all memory that a library's kernel uses.
     pub(crate) fn check_used(&self, used: &[Used]) -> Result<(), Fault> {
         used.iter().try_for_each(|used| {
             let checked = self.check(used.address, used.bytes);
@@ -241,11 +241,11 @@ impl Memory {
         })
     }
 
-    /// Whether what was checked when work was enqueued is still there when it runs: a free that comes
-    /// after it in its stream has only marked it.
+    /// Whether memory that was checked when work was enqueued still exists when the work runs. (A free
+    /// that is later in its stream has only marked it.)
     ///
     /// # Errors
-    /// The memory was given back.
+    /// The memory was released.
     pub(crate) fn check_there(&self, address: u64) -> Result<(), Fault> {
         match self.holding(address) {
             Some(allocation) if allocation.content != 0 => Ok(()),
@@ -256,7 +256,7 @@ impl Memory {
         }
     }
 
-    /// The memory of one side of a copy. The driver checks what it knows, and refuses.
+    /// The memory of one side of a copy. The driver checks known memory, and refuses.
     pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Place, Fault> {
         let known = self.holding(address).is_some_and(|a| !a.freed);
         if !on_device && !known && address < DEVICE && address != 0 {
@@ -275,7 +275,7 @@ impl Memory {
     }
 }
 
-/// Pages of zeros, which take memory once they are written.
+/// Pages of zeros, which take memory only once they are written.
 fn map(bytes: u64) -> Result<usize, Fault> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

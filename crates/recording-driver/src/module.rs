@@ -32,7 +32,7 @@ impl State {
         Ok(())
     }
 
-    /// The same handle for the same kernel, whose attributes stay.
+    /// The same handle for the same kernel, whose attributes persist.
     pub(crate) fn function(&mut self, module: u64, name: &str) -> Answer<u64> {
         let image = known(&mut self.modules, module, "module")?;
         let Some(kernel) = image

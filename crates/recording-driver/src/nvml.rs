@@ -1,8 +1,8 @@
-//! Stands in for NVML: what the description says of the device, which is cool and never throttled.
+//! Stands in for NVML: reports the described device, which is cool and never throttled.
 //! <https://docs.nvidia.com/deploy/nvml-api/>
 //!
-//! Nothing here is written down: the suite reads a device from a thread of its own, several times
-//! per second of the host's time, so that the lines would differ from run to run.
+//! Nothing here is logged: the suite reads a device from a thread of its own, several times per second
+//! of the host's time, so the lines would differ from run to run.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 
@@ -37,7 +37,7 @@ fn power_mw() -> u32 {
     description().power_limit_mw / 100 * POWER
 }
 
-/// The clock of the memory, or of all else.
+/// The clock of the memory, or of everything else.
 fn clock_mhz(which: c_uint) -> c_uint {
     /// `NVML_CLOCK_MEM`.
     const MEMORY: c_uint = 2;
@@ -142,7 +142,7 @@ exported! { NVML:
         put(pending, 0)
     };
 
-    // This process alone.
+    // Only this process.
     fn nvmlDeviceGetComputeRunningProcesses_v3(
         _device: u64,
         count: *mut c_uint,

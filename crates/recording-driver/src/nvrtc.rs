@@ -1,8 +1,8 @@
-//! Stands in for NVRTC: reads the kernels out of a source and hands them to the recording driver as
-//! an [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
+//! Stands in for NVRTC: extracts the kernels of a source and returns them to the recording driver as an
+//! [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
 //!
-//! Where calls are passed through ([`crate::real`]) the real one compiles, and the image of the same
-//! source is what a module of its code stands for.
+//! If calls are passed through ([`crate::real`]), the real NVRTC compiles, and a module of its code is
+//! represented by the image of the same source.
 
 use std::ffi::{c_char, c_int};
 
@@ -35,7 +35,7 @@ pub(crate) struct Program {
     source: String,
     compiled: Option<Compiled>,
     log: String,
-    /// Bytes of the code that the real library was last asked for.
+    /// Bytes of the code that the real library reported last.
     real: usize,
 }
 
@@ -45,7 +45,7 @@ struct Compiled {
     machine_code: bool,
 }
 
-/// The image of the source that the real library has compiled to what lies here.
+/// The image of the source from which the real library compiled this code.
 pub(crate) fn source_of(state: &State, module: *const c_char) -> Option<String> {
     let mut compiled = state.compiled_for_real.iter();
     let same = compiled.find(|(code, _)| {
@@ -55,11 +55,11 @@ pub(crate) fn source_of(state: &State, module: *const c_char) -> Option<String> 
     same.map(|(_, image)| image.clone())
 }
 
-/// What the options say.
+/// The options of a compilation.
 struct Options {
     architecture: u32,
     machine_code: bool,
-    /// Whether the log has what the assembler gives each kernel.
+    /// Whether the log has the assembler's figures of each kernel.
     verbose: bool,
 }
 
@@ -97,7 +97,7 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
     Ok(())
 }
 
-/// The lines that the assembler writes of a kernel with `-v`.
+/// The assembler's lines of a kernel with `-v`.
 fn resources(kernel: &Kernel, architecture: u32) -> String {
     let name = &kernel.name;
     format!(
@@ -139,7 +139,7 @@ fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Answer {
     Ok(())
 }
 
-/// Gives these bytes themselves, or notes the code that the real library has written.
+/// Writes these bytes, or records the code that the real library has written.
 fn bytes(state: &mut State, program: u64, to: *mut u8, part: Part) -> Answer {
     let program = known(&mut state.programs, program, "program")?;
     let bytes = part(program)?;
@@ -184,7 +184,7 @@ exported! { NVRTC:
 
     // cudarc passes the address of a variable that is not to be written.
     fn nvrtcDestroyProgram(program: *mut u64) = |state| {
-        // The real library has, and what it makes next may have the same handle.
+        // The real library has destroyed it, and may reuse its handle.
         if !real::passes() {
             let program = get(program)?;
             known(&mut state.programs, program, "program")?;

@@ -1,5 +1,5 @@
-//! What the driver has made and not destroyed, and the work that streams hold. What is done with it is
-//! in the files that are called after these.
+//! The driver's objects that were made and not destroyed, and the work in streams. The operations on
+//! each are in the file of its name.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ pub(crate) struct Pool {
 
 pub(crate) struct Stream {
     pub(crate) name: String,
-    /// Whether it pays no attention to the legacy default stream.
+    /// Whether it does not synchronise with the legacy default stream.
     pub(crate) non_blocking: bool,
-    /// Whether it is that stream.
+    /// Whether it is the legacy default stream.
     pub(crate) is_legacy: bool,
-    /// When each was enqueued, and what it is.
+    /// Each piece of work with the time at which it was enqueued.
     pub(crate) queue: VecDeque<(Time, Work)>,
-    /// When what ran last has ended.
+    /// When the last finished work ended.
     pub(crate) time: Time,
-    /// While it is captured, the nodes that its next one comes after.
+    /// During a capture, the nodes that its next node depends on.
     pub(crate) capture: Option<Vec<usize>>,
 }
 
-/// That a record was not reached yet.
+/// The time of a record that was not reached yet.
 pub(crate) const PENDING: Time = Time::MAX;
 
 pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) times: bool,
     pub(crate) last: Option<Record>,
-    /// If it was recorded last in the capture that goes on, the nodes that it comes after.
+    /// The nodes that it depends on, if it was recorded last in the active capture.
     pub(crate) captured: Option<Vec<usize>>,
 }
 
@@ -68,15 +68,15 @@ impl Record {
     }
 }
 
-/// A capture that goes on.
+/// An active capture.
 pub(crate) struct Capture {
     pub(crate) origin: u64,
     pub(crate) nodes: Vec<Node>,
-    /// Why it cannot become a graph any more.
+    /// Whether it was invalidated.
     pub(crate) spoiled: bool,
 }
 
-/// What a capture made.
+/// The result of a capture.
 #[derive(Clone)]
 pub(crate) struct Graph {
     pub(crate) name: String,
@@ -86,14 +86,14 @@ pub(crate) struct Graph {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) work: Work,
-    /// Indices of the nodes that come before it.
+    /// Indices of the nodes that it depends on.
     pub(crate) after: Vec<usize>,
 }
 
 /// Memory that a library's kernel reads or writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
-    /// What it is to the kernel, such as `workspace`.
+    /// Its role for the kernel, such as `workspace`.
     pub(crate) name: &'static str,
     /// Where it begins.
     pub(crate) address: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Used {
 #[derive(Clone)]
 pub(crate) enum Work {
     Kernel {
-        /// Whose name an error tells.
+        /// The name of this function is in error messages.
         function: u64,
         effect: KernelEffect,
         /// Addresses among its arguments.
@@ -122,7 +122,7 @@ pub(crate) enum Work {
     Graph(Arc<Graph>),
 }
 
-/// A copy of rows; one of them unless its sides have a pitch.
+/// A copy of rows: one row, unless its sides have a pitch.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) from: Place,
@@ -133,7 +133,7 @@ pub(crate) struct Copy {
     pub(crate) to_pitch: u64,
 }
 
-/// Writes a value over and over.
+/// Repeats a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     pub(crate) to: Place,
@@ -143,12 +143,12 @@ pub(crate) struct Set {
     pub(crate) count: u64,
 }
 
-/// What came of running a stream's first piece of work.
+/// The result of running a stream's first piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
     Something,
     Nothing,
-    /// A gate is closed.
+    /// A closed gate.
     Blocked,
 }
 
@@ -159,30 +159,30 @@ impl Work {
             Work::Kernel { .. } | Work::Library { .. } => 0,
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
-            // None of those that launch something.
+            // Nodes that launch nothing.
             _ => 5,
         }
     }
 }
 
-/// What a kernel does, by its name.
+/// The effect of a kernel, by its name.
 #[derive(Clone, Debug)]
 pub(crate) enum KernelEffect {
-    /// Any kernel.
+    /// None: any other kernel.
     Nothing,
-    /// `empty` and `crossover_empty`: what remains is the time of a kernel without work, which the
-    /// suite holds every other one against.
+    /// `empty` and `crossover_empty`: the time of a kernel without work, with which the suite compares
+    /// every other one.
     Empty,
-    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has
-    /// written a word, and a wait of the host itself lets its time-out pass.
+    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has written
+    /// a word; if the host itself waits, the timeout passes.
     Gate {
         words: usize,
         timeout: u64,
         /// Whether the word was written before the gate was enqueued.
         open: bool,
     },
-    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, which
-    /// the suite checks its clocks against. The last writes how long it took.
+    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, with
+    /// which the suite checks its clocks. The last one writes its duration.
     Spin {
         nanoseconds: u64,
         spun: Option<Place>,

@@ -1,4 +1,5 @@
-//! Memory pools, from which `cuMemAllocAsync` allocates in stream order. What they keep is not modelled.
+//! Memory pools, from which `cuMemAllocAsync` allocates in stream order. Memory that a pool keeps is
+//! not modelled.
 
 use crate::fault::{Fault, code};
 use crate::log;
@@ -7,7 +8,7 @@ use crate::objects::{Pool, Work};
 use crate::state::{Answer, State, known};
 
 impl State {
-    /// The pool that belongs to the device.
+    /// The default pool of the device.
     pub(crate) fn default_pool(&mut self) -> u64 {
         let found = self.pools.iter().find(|(_, pool)| pool.is_default);
         match found {
@@ -55,7 +56,7 @@ impl State {
         Ok(allocation.base)
     }
 
-    /// Enqueues that memory is given back to its pool. No later call may use it.
+    /// Enqueues a free of memory to its pool. No later call may use it.
     pub(crate) fn free_async(&mut self, address: u64, stream: u64) -> Answer {
         let stream = self.usable_stream(stream)?;
         let allocation = self.memory.starting_at(address)?;

@@ -49,7 +49,7 @@ pub(crate) fn tokens(source: &str, architecture: u32) -> Result<Vec<Token>, Stri
     let mut macros = Macros::from([("__CUDA_ARCH__".to_owned(), architecture)]);
     let text = without_comments(&source.replace("\\\n", " "));
     let (mut out, mut pending) = (Vec::new(), Vec::new());
-    // Of each open condition, whether its lines are kept.
+    // For each open condition, whether its lines are kept.
     let mut open: Vec<bool> = Vec::new();
     for line in text.lines() {
         let kept = open.iter().all(|kept| *kept);
@@ -67,7 +67,7 @@ pub(crate) fn tokens(source: &str, architecture: u32) -> Result<Vec<Token>, Stri
         };
         let lone = || format!("#{} without #if", name.text);
         match name.text.as_str() {
-            // No condition counts in lines that are left out.
+            // Conditions inside lines that are left out are not evaluated.
             "if" => open.push(kept && condition(rest, &macros)?),
             "else" => {
                 let holds = open.last_mut().ok_or_else(lone)?;
@@ -79,7 +79,7 @@ pub(crate) fn tokens(source: &str, architecture: u32) -> Result<Vec<Token>, Stri
                 let (name, value) = definition(directive)?;
                 macros.insert(name, value);
             }
-            // `#line` is for messages, which here name the file alone.
+            // `#line` is for messages, which here name only the file.
             "pragma" | "line" => {}
             unknown => {
                 return Err(format!(
@@ -105,7 +105,7 @@ fn definition(directive: &str) -> Result<(String, Macro), String> {
         .find(|c: char| !c.is_alphanumeric() && c != '_')
         .unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    // A parenthesis makes parameters only where it follows the name at once.
+    // A parenthesis begins parameters only directly after the name.
     let (parameters, body) = match rest.strip_prefix('(') {
         Some(rest) => {
             let (list, body) = rest
@@ -149,7 +149,7 @@ fn condition(tokens: &[Token], macros: &Macros) -> Result<bool, String> {
     ))
 }
 
-/// Replaces macros, except those that are being replaced already.
+/// Replaces macros, except those already being replaced.
 fn expand(tokens: &[Token], macros: &Macros, inside: &HashSet<&str>) -> Result<Vec<Token>, String> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -188,7 +188,7 @@ fn expand(tokens: &[Token], macros: &Macros, inside: &HashSet<&str>) -> Result<V
     Ok(out)
 }
 
-/// The arguments that begin at `at`, and where the tokens go on behind the closing parenthesis.
+/// The arguments that begin at `at`, and the index behind the closing parenthesis.
 fn arguments(tokens: &[Token], mut at: usize) -> Option<(Vec<Vec<Token>>, usize)> {
     let (mut all, mut one, mut depth) = (Vec::new(), Vec::new(), 0);
     loop {
@@ -211,7 +211,7 @@ fn arguments(tokens: &[Token], mut at: usize) -> Option<(Vec<Vec<Token>>, usize)
     }
 }
 
-/// The body of a macro with its arguments, pasted where `##` says so.
+/// The body of a macro with its arguments, pasted at `##`.
 fn substituted(
     definition: &Macro,
     arguments: &[Vec<Token>],
@@ -235,7 +235,7 @@ fn substituted(
         }
         let pasted = pasting || body.get(i + 1).is_some_and(|next| next.is("##"));
         let mut tokens = match argument(token) {
-            // An operand of `##` is taken as it is written.
+            // An operand of `##` is not expanded.
             Some(argument) if pasted => argument.clone(),
             Some(argument) => expand(argument, macros, inside)?,
             None => vec![token.clone()],

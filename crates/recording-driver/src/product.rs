@@ -1,5 +1,4 @@
-//! A product of matrices, as cuBLAS and cuBLASLt are asked for it: what is checked, written down and
-//! put into the stream.
+//! A product of matrices for cuBLAS and cuBLASLt: checking, logging and enqueueing it.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -153,7 +152,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Where it lies, and what of its layout is not as dense as can be.
+    /// Its address, and those parts of its layout that are not dense.
     fn text(&self, batch: i64, memory: &Memory) -> String {
         let mut text = memory.name_of(self.address);
         if self.transposed {
@@ -181,14 +180,14 @@ pub(crate) struct Product {
     pub(crate) alpha: f64,
     pub(crate) beta: f64,
     pub(crate) compute: Compute,
-    /// What is used beside the matrices.
+    /// Memory besides the matrices.
     pub(crate) beside: Vec<Used>,
-    /// What follows the product, and how it is computed, in words.
+    /// The epilogue and the type of the computation, in words.
     pub(crate) notes: String,
 }
 
 impl Product {
-    /// What the library checks when it is called.
+    /// The checks that the library makes in the call.
     pub(crate) fn check(&self) -> Answer {
         let Self { a, b, c, d, .. } = self;
         for (name, matrix) in [("a", a), ("b", b), ("c", c), ("d", d)] {
@@ -205,12 +204,12 @@ impl Product {
         Ok(())
     }
 
-    /// Whether C is read, and from elsewhere than where D is written.
+    /// Whether C is read, from another place than D is written to.
     fn adds_c(&self) -> bool {
         self.beta != 0.0 && self.c.address != self.d.address
     }
 
-    /// All that the product reads and writes, the result first.
+    /// All memory that the product reads and writes, the result first.
     fn used(&self) -> Vec<Used> {
         let Self { a, b, c, d, .. } = self;
         let mut matrices = vec![("d", d), ("a", a), ("b", b)];
@@ -277,8 +276,8 @@ impl Product {
         text
     }
 
-    /// Checks the product, writes it down and puts it into `stream`. When it runs, what it uses must
-    /// still be there.
+    /// Checks the product, logs it and puts it into `stream`. When it runs, its memory must still
+    /// exist.
     pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Answer {
         self.check()?;
         let ((m, n), (_, k)) = (self.d.shape(), self.a.shape());

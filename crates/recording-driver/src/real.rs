@@ -1,28 +1,28 @@
-//! The real libraries, where calls are passed through to them.
+//! Passing calls through to the real libraries.
 //!
 //! The recording driver then only follows: the real driver answers, its handles and addresses are the
-//! names' keys, nothing is executed here, and the log is the same. Where this driver would have
-//! refused a call that the real one accepts, a line of the log says so.
+//! keys of the names, nothing is executed here, and the log is the same. If this driver would refuse a
+//! call that the real one accepts, the log has a line about it.
 
 use std::ffi::{CStr, CString, c_void};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Names the real libraries, by their whole paths with colons between: the stand-in has the names that
-/// a search would find. A call goes to the first of them that has its function.
+/// Names the real libraries by their full paths, separated by colons, because a search would find the
+/// stand-in. A call goes to the first library that has its function.
 pub const REAL: &str = "RECORDING_DRIVER_REAL";
 
 /// A second copy of this library can be the real one of the first, in tests.
 static IS_REAL: AtomicBool = AtomicBool::new(false);
 
-/// What the first copy calls in the second.
+/// The first copy calls this in the second.
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver_be_real() {
     IS_REAL.store(true, Ordering::Relaxed);
 }
 
-/// Whether this is the copy that plays the real driver: it writes nothing down.
+/// Whether this is the copy that plays the real driver, which logs nothing.
 pub(crate) fn is_real() -> bool {
     IS_REAL.load(Ordering::Relaxed)
 }
@@ -42,7 +42,7 @@ pub(crate) fn function<F: Copy>(name: &str) -> Option<F> {
     libraries().iter().find_map(|&library| {
         // SAFETY: the library is open and stays so.
         let symbol = unsafe { libc::dlsym(library as *mut c_void, name.as_ptr()) };
-        // SAFETY: whoever asks names the type that the vendor documents, a pointer to a function.
+        // SAFETY: the caller names the documented type, a pointer to a function.
         (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
     })
 }
@@ -88,7 +88,7 @@ fn open(path: &str) -> Result<*mut c_void, String> {
 
 fn load(path: &str) -> Result<*mut c_void, String> {
     let path = CString::new(path).map_err(|error| error.to_string())?;
-    // Its own calls must find itself, and not the stand-in.
+    // Its own calls must find itself instead of the stand-in.
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
     // SAFETY: opens a library that the environment names; its initialisers are the vendor's.
     let library = unsafe { libc::dlopen(path.as_ptr(), flags) };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::image::{Kernel, MOST_THREADS, Parameter};
 use crate::preprocess::{Kind, Token, spelled, tokens};
 
-/// Names that say nothing of a type.
+/// Names that are no part of a type.
 const QUALIFIERS: [&str; 6] = [
     "const",
     "volatile",
@@ -18,7 +18,7 @@ const QUALIFIERS: [&str; 6] = [
 /// The kernels of `source` for an architecture such as 90, in order.
 ///
 /// # Errors
-/// A sentence where the source has what the parser does not know.
+/// A sentence about source that the parser does not know.
 pub(crate) fn parse(source: &str, architecture: u32) -> Result<Vec<Kernel>, String> {
     let tokens = tokens(source, architecture)?;
     let file = File::new(&tokens);
@@ -26,7 +26,7 @@ pub(crate) fn parse(source: &str, architecture: u32) -> Result<Vec<Kernel>, Stri
     kernels.map(|at| file.kernel(at)).collect()
 }
 
-/// A source without macros, and what of it is asked.
+/// A source without macros, with its types and constants.
 struct File<'a> {
     tokens: &'a [Token],
     /// Types by the names that `typedef` gives them.
@@ -110,7 +110,7 @@ impl<'a> File<'a> {
             .iter()
             .filter(|token| !QUALIFIERS.contains(&token.text.as_str()));
         let mut kept: Vec<Token> = kept.cloned().collect();
-        // The last word is the parameter's name, unless the type is all there is.
+        // The last word is the parameter's name, unless it is the whole type.
         let named = kept.len() > 1
             && kept
                 .last()

@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::nvrtc::Program;
 use crate::objects::{Capture, Event, Function, Graph, Pool, Stream};
 
-/// What a call returns.
+/// The result of a call.
 pub(crate) type Answer<T = ()> = Result<T, Fault>;
 
 pub(crate) struct State {
@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) memory: Memory,
-    /// The primary context, and how often it was retained.
+    /// The primary context, and how many times it was retained.
     pub(crate) context: Option<u64>,
     pub(crate) retained: u32,
     pub(crate) pools: BTreeMap<u64, Pool>,
@@ -32,7 +32,7 @@ pub(crate) struct State {
     pub(crate) events: BTreeMap<u64, Event>,
     pub(crate) modules: BTreeMap<u64, Image>,
     pub(crate) functions: BTreeMap<u64, Function>,
-    /// The capture that goes on.
+    /// The active capture.
     pub(crate) capture: Option<Capture>,
     pub(crate) graphs: BTreeMap<u64, Graph>,
     /// Graphs that can be launched.
@@ -44,12 +44,12 @@ pub(crate) struct State {
     pub(crate) preferences: BTreeMap<u64, u64>,
     pub(crate) plans: BTreeMap<u64, Plan>,
     pub(crate) programs: BTreeMap<u64, Program>,
-    /// What the real NVRTC has made for a real driver, with the image of the same source.
+    /// The code that the real NVRTC made for a real driver, with the image of the same source.
     pub(crate) compiled_for_real: Vec<(Vec<u8>, String)>,
-    /// The error that stays, once there was one.
+    /// The error that persists, once it occurred.
     pub(crate) lost: Option<i32>,
     handles: u64,
-    /// The handle or the address that the real library has given for what this call makes.
+    /// The handle or address that the real library returned for the object that this call makes.
     pub(crate) given: Option<u64>,
 }
 
@@ -83,15 +83,15 @@ impl State {
         }
     }
 
-    /// The handle of what a call makes: the real library's, or one that was never given before, so
-    /// that use after its destruction is always noticed.
+    /// The handle of a new object: the real library's, or one that was never used before, so that use
+    /// after its destruction is always noticed.
     pub(crate) fn made(&mut self) -> u64 {
         // The numbers between are those of a graph's nodes.
         self.handles += 0x1000;
         self.given.take().unwrap_or(self.handles)
     }
 
-    /// What was not given back, a line each.
+    /// Objects that were not released, a line each.
     pub(crate) fn leaks(&self) -> Vec<String> {
         let memory = self
             .memory

@@ -1,7 +1,5 @@
-//! Streams: queues of work that runs, in order, once somebody waits for it or asks.
-//!
-//! As late as possible is what shows a missing wait: a host that reads too early reads what was
-//! there before.
+//! Streams: queues of work that runs in order, as late as possible: when the host waits for it or
+//! queries it. So a missing wait shows: a host that reads too early reads old content.
 
 use std::collections::VecDeque;
 
@@ -12,7 +10,7 @@ use crate::objects::{Ran, Stream, Used, Work};
 use crate::real;
 use crate::state::{Answer, State, known};
 
-/// What callers write for the legacy default stream.
+/// The handles that callers use for the legacy default stream.
 const LEGACY: [u64; 2] = [0, 1];
 
 impl State {
@@ -94,7 +92,7 @@ impl State {
             }
             return Ok(());
         }
-        // A full queue holds the host up until its first piece of work is done, gate or not.
+        // A full queue blocks the host until its first piece of work is done, gate or not.
         while self.streams[&handle].queue.len() >= self.description.queue_depth {
             self.run_next(handle, true);
             let time = self.streams[&handle].time;
@@ -109,10 +107,9 @@ impl State {
         Ok(())
     }
 
-    /// Puts a library's kernel into a stream. `text` says what it is, such as
-    /// `cublasSgemm_v2 64 x 64 x 64 f32 in 32F: d3 = d2 d1`; it takes as long as `flop` operations take at
-    /// the device's stated rate, and what is `used` must be there still when it runs, in each replay of
-    /// a graph.
+    /// Puts a library's kernel into a stream. `text` describes it, such as `cublasSgemm_v2 64 x 64 x 64
+    /// f32 in 32F: d3 = d2 d1`. It takes the time of `flop` operations at the device's stated rate.
+    /// Memory in `used` must still exist when it runs, in each replay of a graph.
     pub(crate) fn launch_library(
         &mut self,
         stream: u64,
@@ -129,8 +126,8 @@ impl State {
         self.enqueue(stream, work, |on| format!("{text} on {on}"))
     }
 
-    /// Runs the first piece of work of a stream. A gate that is closed stays, unless it is `forced`:
-    /// then the time passes after which it opens by itself.
+    /// Runs the first piece of work of a stream. A closed gate stays, unless it is `forced`: then the
+    /// time passes after which it opens by itself.
     fn run_next(&mut self, handle: u64, forced: bool) -> Ran {
         let Some(stream) = self.streams.get_mut(&handle) else {
             return Ran::Nothing;
@@ -168,7 +165,7 @@ impl State {
         stream.queue.push_front((enqueued, work));
     }
 
-    /// Runs what can run without the host waiting. Whether the stream is idle then.
+    /// Runs the work that does not need the host to wait. Returns whether the stream is then idle.
     pub(crate) fn advance(&mut self, handle: u64) -> bool {
         loop {
             match self.run_next(handle, false) {
@@ -179,10 +176,10 @@ impl State {
         }
     }
 
-    /// Runs everything, gates by their time-out.
+    /// Runs everything; gates open by their timeout.
     pub(crate) fn finish(&mut self, handle: u64) {
         loop {
-            // A gate is forced only where nothing else can go on.
+            // A gate is forced only if nothing else can run.
             if self.advance(handle) {
                 return;
             }
@@ -225,7 +222,7 @@ impl State {
         Ok(())
     }
 
-    /// Runs everything that is in the context, and lets the host wait for it.
+    /// Runs all work of the context, and makes the host wait for it.
     pub(crate) fn synchronize_context(&mut self) {
         for handle in self.streams.keys().copied().collect::<Vec<_>>() {
             self.finish(handle);

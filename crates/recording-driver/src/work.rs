@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// A set that repeats the last one is left out: caches are flushed by large ones, over and over.
+    /// A set that repeats the last one is skipped, because flushes repeat large sets.
     fn set_now(&mut self, set: &Set) {
         let repeats = self.memory.write_to(&set.to).as_ref() == Some(set);
         self.memory.note_set(set);

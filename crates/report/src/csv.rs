@@ -6,7 +6,7 @@ use crate::report::Report;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::{limits, telemetry};
 
-/// Rates are per second, of the unit beside them.
+/// Rates are per second, in the unit beside them.
 const HEAD: &str = "machine,id,group,implementation,size,clock,median_ns,low_ns,high_ns,rate,unit,limit,share,\
                     energy_j,unsteady\r\n";
 
@@ -50,7 +50,7 @@ pub(super) fn results(report: &Report) -> String {
     text
 }
 
-/// As a spreadsheet takes it, and not for a formula.
+/// Quoted for a spreadsheet, which must not take it for a formula.
 fn quoted(text: &str) -> Cow<'_, str> {
     let is_formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();

@@ -1,4 +1,4 @@
-//! What a report shows of one group: the value that its charts, plots and tables are views of.
+//! The data of one group, from which its charts, plots and tables are made.
 
 use serde::Serialize;
 
@@ -23,10 +23,10 @@ use crossover_words::units::significant;
 /// The best CPU code at a size: the size, its time with the interval, its name.
 type Best = (f64, f64, f64, f64, String);
 
-/// A size, a median with its interval, the amount of work, and what else is known.
+/// A size, a median with its interval, the amount of work, and further facts.
 type Row = (u64, f64, f64, f64, Option<f64>, Facts);
 
-/// A size with a speedup, its interval, and how many processes it rests on.
+/// A size with a speedup, its interval, and the number of its processes.
 type Speedup = (f64, f64, f64, f64, usize);
 
 /// One group.
@@ -40,12 +40,12 @@ pub(crate) struct Group {
     pub(crate) name: String,
     page: String,
     pub(crate) series: Vec<Curve>,
-    /// How sizes are written, as the tables do.
+    /// The unit of sizes, as in the tables.
     sizes: &'static str,
     symbol: String,
     title: String,
     pub(crate) unit: Option<&'static str>,
-    /// Why nothing is known of its GPU code.
+    /// The reason why its GPU code has no results.
     unmeasured: Option<String>,
     verdict: Option<GroupVerdict>,
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub(crate) struct Group {
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer {
     cause: String,
-    /// What each process measured.
+    /// The results of each process.
     dots: Vec<(u64, f64)>,
     evidence: String,
     from: String,
@@ -80,7 +80,7 @@ pub(crate) struct Roof {
 #[derive(Debug, Serialize)]
 pub(crate) struct Curve {
     clock: &'static str,
-    /// Its place among the hues.
+    /// Index of its hue.
     pub(crate) colour: usize,
     pub(crate) counts: bool,
     pub(crate) device: Device,
@@ -88,7 +88,7 @@ pub(crate) struct Curve {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What else is known of a benchmark; what is not is left out, to keep the page small.
+/// Further facts of a benchmark; absent ones are left out, to keep the page small.
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub(crate) struct Facts {
     unsteady: Option<String>,
 }
 
-/// To five digits, which is more than is shown and keeps the page small.
+/// Rounds to five digits, more than are shown, to keep the page small.
 fn short(value: f64) -> f64 {
     significant(value, 5)
 }
@@ -152,16 +152,16 @@ impl Group {
         }
     }
 
-    /// Whether it was measured at one size alone: a curve of one point is none.
+    /// Whether it was measured at only one size, which makes no curve.
     pub(crate) fn one_size(&self) -> bool {
         let mut sizes = self.series.iter().flat_map(|s| &s.rows).map(|row| row.0);
         let first = sizes.next();
         sizes.all(|size| Some(size) == first)
     }
 
-    /// As the page's script reads it.
+    /// The form that the page's script reads.
     pub(crate) fn json(&self) -> String {
-        // Nothing in it can fail.
+        // No value in it can fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -244,10 +244,10 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Ve
             }
         }
         Work::Bytes => {
-            // Where every byte crosses the link, the GPU's memory bounds nothing.
+            // If every byte crosses the link, the GPU's memory is no limit.
             if on(Device::Gpu).any(|s| !s.crosses_link()) {
                 let l2 = gpu.gpu.as_ref().and_then(|gpu| gpu.l2_bytes);
-                // Half of it, which the data surely fit.
+                // Half of the cache, which the data surely fit.
                 let l2 = l2.map_or(f64::INFINITY, |bytes| bytes as f64 / 2.0);
                 for (label, set) in [("GPU L2 cache", l2), ("GPU memory", f64::INFINITY)] {
                     let rate = limits::bandwidth(gpu, Device::Gpu, set);

@@ -1,5 +1,5 @@
-//! Says what the results show: the page with its plots, `results.csv`, the table in the
-//! terminal and the text in a README. Nothing here opens a GPU or changes a result.
+//! Presents results: the page with its plots, `results.csv`, the table in the terminal and the text in
+//! a README. Nothing here opens a GPU or changes a result.
 
 mod claims;
 mod csv;

@@ -1,5 +1,5 @@
 //! The plots of a group as files, for a README and for readers without scripts: the speedup of each
-//! answer, time, and the rate with the limits, all by size. They show what the chart shows first.
+//! answer, time, and the rate with the limits, all by size. They are the first views of the chart.
 
 use crate::group::{Curve, Group};
 use crossover_draw::ink::Paint;
@@ -7,10 +7,10 @@ use crossover_draw::plot::{self, Dot, Limit, Plot, Quantity};
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Residency;
 
-/// Curves that can be told apart.
+/// Number of curves that can be told apart.
 const MOST: usize = 6;
 
-/// The plots of a group, each with its name in that of the file; none of a group of one size.
+/// The plots of a group, each with the suffix of its file's name; none for a group of one size.
 pub(crate) fn plots(group: &Group) -> Vec<(&'static str, Plot)> {
     if group.one_size() {
         return Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn plots(group: &Group) -> Vec<(&'static str, Plot)> {
     plots
 }
 
-/// A curve of GPU code whose data are there.
+/// The curve of GPU code with its data in one place.
 fn curve_of(question: &str, dots: Vec<Dot>) -> Option<plot::Curve> {
     let mut all = Residency::ALL.into_iter();
     let data = all.find(|data| data.name() == question)?;
@@ -88,8 +88,8 @@ fn curve(label: &str, paint: Paint, dots: Vec<Dot>) -> plot::Curve {
     plot::Curve { label, paint, dots }
 }
 
-/// The code of the answers and the CPU code that it is compared with; where nothing is compared, the
-/// first rows.
+/// The code of the answers and the CPU code that it is compared with; if nothing is compared, the first
+/// rows.
 fn curves(group: &Group, dots: &dyn Fn(&Curve) -> Vec<Dot>) -> Vec<plot::Curve> {
     if group.answers.is_empty() {
         let counts = group.series.iter().filter(|series| series.counts);
@@ -129,7 +129,7 @@ fn times(series: &Curve) -> Vec<Dot> {
 }
 
 fn rates(series: &Curve) -> Vec<Dot> {
-    // A rate of queueing would be a rate of nothing.
+    // A rate of queueing would mean nothing.
     let rows = series.rows.iter().filter(|_| series.counts);
     let dot = |row: &(u64, f64, f64, f64, Option<f64>, _)| {
         let amount = row.4? * 1e9;

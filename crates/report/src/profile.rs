@@ -6,12 +6,12 @@ use crossover_profile::{Profile, Table};
 use crossover_words::text::visible;
 use crossover_words::units;
 
-/// Where nobody knows how wide the terminal is.
+/// If the width of the terminal is unknown.
 const WIDTH: usize = 80;
-/// Wider ones make a line hard to follow.
+/// Longer lines are hard to follow.
 const WIDEST: usize = 140;
-/// The tables of a profile: work on the device, calls, ranges. Calls have also the share of the iteration
-/// that they take.
+/// The tables of a profile: work on the device, calls, ranges. For calls, with their share of the
+/// iteration.
 pub(super) fn tables(profile: &Profile) -> [Table; 3] {
     let mut tables = profile.tables();
     let all = profile.summary.iteration_ns;
@@ -26,7 +26,7 @@ pub(super) fn tables(profile: &Profile) -> [Table; 3] {
     tables
 }
 
-/// What the table comes to, one name and value per line. The last is what bounds it.
+/// Totals of the table, one name and value per line. The last line names the bound.
 pub(super) fn summary(profile: &Profile) -> Vec<(&'static str, String)> {
     let mut lines = profile.lines();
     if !profile.summary.sentence.is_empty() {
@@ -48,9 +48,9 @@ pub(super) fn source(profile: &Profile) -> String {
     )
 }
 
-/// The recorder's own table, for a terminal. `dir` is where its files lie.
+/// The recorder's own table, for a terminal. `dir` is the folder of its files.
 pub fn text(profile: &Profile, dir: &Path) -> String {
-    // Known where this goes to a terminal.
+    // The width is known if this goes to a terminal.
     let width = comfy_table::Table::new().width().map_or(WIDTH, usize::from);
     let width = width.clamp(WIDTH, WIDEST);
     let dir = visible(&dir.to_string_lossy());

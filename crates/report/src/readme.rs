@@ -1,7 +1,7 @@
-//! A real plot and a real table in a README, spliced in between markers.
+//! Puts a plot and a table of real results into a README, between two markers.
 //!
-//! Of the machines named (else the committed reference, else this one) that with the most answers
-//! is shown, alone, so that the text does not depend on who refreshes it. The plot goes to
+//! Of the named machines (or else the committed ones, or else this one), the machine with the most
+//! answers is shown alone, so that the text does not depend on where it is made. The plot goes to
 //! `docs/plots/` beside the README.
 
 use std::fs;
@@ -17,11 +17,11 @@ use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::whole_file::{self, FileError};
 
-/// Line after which the results stand.
+/// The results begin after this line.
 pub const BEGIN: &str = "<!-- crossover:begin -->";
-/// Line before which they end.
+/// They end before this line.
 pub const END: &str = "<!-- crossover:end -->";
-/// The most operations in the table; the page has all.
+/// The most operations in the table.
 const OPERATIONS: usize = 6;
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
@@ -29,7 +29,7 @@ const PLOTS: &str = "docs/plots";
 /// Why a README was not refreshed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadmeError {
-    /// Nothing to show.
+    /// There is nothing to show.
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The README cannot be read.
@@ -37,10 +37,10 @@ pub enum ReadmeError {
     Read {
         /// The README.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It has no place for the results.
+    /// It has no markers for the results.
     #[error(
         "{}: needs one line {BEGIN} and after it one line {END}; put them where the results \
          should stand", path.display()
@@ -49,7 +49,7 @@ pub enum ReadmeError {
         /// The README.
         path: PathBuf,
     },
-    /// An empty table would replace a good one.
+    /// The empty table would replace a good one.
     #[error(
         "the results of {machine} answer no question: an operation needs rows on the CPU and on a GPU"
     )]
@@ -57,7 +57,7 @@ pub enum ReadmeError {
         /// The machine.
         machine: String,
     },
-    /// Results of a device that executed nothing.
+    /// The results come from a driver that executes nothing.
     #[error(
         "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
     )]
@@ -70,7 +70,7 @@ pub enum ReadmeError {
     Write(#[from] FileError),
 }
 
-/// Replaces what stands between the markers of `readme` and writes its plots.
+/// Replaces the text between the markers of `readme` and writes its plots.
 pub fn refresh(
     readme: &Path,
     root: &Path,
@@ -106,7 +106,7 @@ pub fn refresh(
     Ok(())
 }
 
-/// `None` unless each marker stands once, in order.
+/// `None` unless each marker occurs once, in order.
 fn splice(text: &str, body: &str) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -114,8 +114,8 @@ fn splice(text: &str, body: &str) -> Option<String> {
     once.then(|| format!("{before}{BEGIN}\n{body}{END}{after}"))
 }
 
-/// The results as Markdown, and the plots they show: the small table, and one picture, the speedup by
-/// size, of the first operation that has any.
+/// The results as Markdown, with their plot: the short table, and the speedup by size of the first
+/// operation that has a curve.
 fn body(report: &Report) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
     let small = small_table(report, &without_variants(&report.groups));
@@ -154,7 +154,7 @@ fn body(report: &Report) -> (String, Vec<(String, String)>) {
     (text, plots.into_iter().collect())
 }
 
-/// Operations whose name does not continue another's, as `matmul_f64` continues `matmul`.
+/// Groups whose name does not extend another group's, as `matmul_f64` extends `matmul`.
 fn without_variants(groups: &[String]) -> Vec<String> {
     let continues = |name: &str, other: &String| {
         name.strip_prefix(&**other)
@@ -168,7 +168,7 @@ fn without_variants(groups: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Text of a file in Markdown: nothing in it is markup.
+/// Text of a file as Markdown without markup.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What a report shows: a machine's results and what follows from them.
+//! The content of a report: a machine's results and what follows from them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Report {
     pub machine: MachineResults,
     /// The machine whose GPU stands in, if this one has none.
     pub reference: Option<MachineResults>,
-    /// Machines that were named; what texts claim is compared with them too.
+    /// Machines of `--with`; texts' claims are judged by their results too.
     pub named: Vec<MachineResults>,
     /// The answers: of this machine's CPU, against its own GPU or that of the reference.
     pub found: Vec<CrossoverAnswer>,
@@ -64,7 +64,7 @@ impl Report {
         let gpu = reference.as_ref().unwrap_or(&machine);
         let own = own.as_deref().unwrap_or(&found);
         let reuse = reuse::find(gpu, own);
-        // What is unsteady is shown and decides nothing.
+        // Unsteady results are shown, but decide nothing.
         let findings = findings::find(&Context {
             machine: &gpu.steady(),
             found: own,
@@ -132,8 +132,8 @@ impl Report {
         known.map_or_else(|| GroupInfo::of(name), |group| group.topic.clone())
     }
 
-    /// Whose GPU it is, if not this machine's: `There is no GPU here. The GPU figures are of an
-    /// NVIDIA H200, measured 2026-11-21.`
+    /// Says whose GPU the figures are of, if not this machine's: `There is no GPU here. The GPU figures
+    /// are of an NVIDIA H200, measured 2026-11-21.`
     pub fn whose_gpu(&self) -> Option<String> {
         let gpu = self.reference.as_ref()?;
         let day = day(gpu).map_or(String::new(), |day| format!(", measured {day}"));
@@ -143,13 +143,13 @@ impl Report {
         ))
     }
 
-    /// The groups that this machine's CPU has measured and no GPU, though they have code for it.
+    /// The groups with GPU code that this machine measured on the CPU only.
     pub fn unmeasured(&self) -> Vec<&str> {
         let names = self.machine.groups.iter().map(|group| &*group.name);
         names.filter(|name| self.is_unmeasured(name)).collect()
     }
 
-    /// Whether a group is one of them.
+    /// Whether a group was measured on the CPU only.
     pub fn is_unmeasured(&self, name: &str) -> bool {
         let row = format!("{name}/gpu/");
         let has_row = |skip: &Skip| skip.id.starts_with(&row);
@@ -162,7 +162,7 @@ impl Report {
     }
 }
 
-/// What is not known of these groups, in a sentence.
+/// Says in a sentence that GPU results of these groups are missing.
 pub(crate) fn unknown(groups: &[&str]) -> String {
     let groups = groups.join(", ");
     format!(
@@ -178,7 +178,7 @@ pub(crate) fn day(machine: &MachineResults) -> Option<&str> {
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Nothing to report on.
+    /// There are no results.
     #[error(
         "no results under {}: run `cargo bench` first, or name the record of a machine with `--with`",
         root.display()
@@ -187,7 +187,7 @@ pub enum ReportError {
         /// The results root.
         root: PathBuf,
     },
-    /// What was named with `--with` has none.
+    /// A machine of `--with` has no results.
     #[error(
         "no results in {}: name the record of a machine, or a folder that holds Criterion's output \
          or a `criterion` folder with it",
@@ -197,7 +197,7 @@ pub enum ReportError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// What was named with `--with` cannot be read.
+    /// A machine of `--with` cannot be read.
     #[error(transparent)]
     Read(FileError),
     /// A file could not be written.
@@ -205,15 +205,15 @@ pub enum ReportError {
     Write(#[from] FileError),
 }
 
-/// Reads the results under `root`; where there are none, the first of the other machines.
+/// Reads the results under `root`; if there are none, the first of the other machines.
 ///
 /// # Errors
-/// No results, or another machine that was named and cannot be read.
+/// There are no results, or a machine of `--with` cannot be read.
 pub fn read(root: &Path, out: &Path, options: &Options) -> Result<Report, ReportError> {
     of_results(StoredResults::read(root), root, out, options)
 }
 
-/// As [`read`], of results of the folder `root`.
+/// As [`read`], for results already read from the folder `root`.
 ///
 /// # Errors
 /// As [`read`].
@@ -238,8 +238,8 @@ pub fn of_results(
     Ok(Report::of(machine, named, committed.find(with_gpu)))
 }
 
-/// Of the machines that were named and committed the one with the most answers, or that of `root` where
-/// there is none.
+/// Of the machines of `--with` and the committed ones the one with the most answers, or else that of
+/// `root`.
 ///
 /// # Errors
 /// As [`read`].
@@ -252,7 +252,7 @@ pub(crate) fn most_answers(
         crossover_answer::headlines(&crossover_answer::find(machine, &[])).count()
     };
     let (named, committed, _) = others_of(out, options)?;
-    // The first of several that have as many.
+    // The first of several with as many.
     let most = named.into_iter().chain(committed).rev().max_by_key(answers);
     let machine = most.unwrap_or_else(|| MachineResults::read(root, "this machine", false));
     match machine.groups.is_empty() {
@@ -261,7 +261,7 @@ pub(crate) fn most_answers(
     }
 }
 
-/// Machines that were named, the committed ones, and which of these could not be read.
+/// Machines of `--with`, committed machines, and unreadable ones of these.
 type Others = (Vec<MachineResults>, Vec<MachineResults>, Vec<Unreadable>);
 
 fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {

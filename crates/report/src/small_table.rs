@@ -22,7 +22,7 @@ pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins
 
 /// Operations with an answer for each of three places.
 pub(crate) struct SmallTable {
-    /// What the GPU is compared with.
+    /// The CPU that the GPU is compared with.
     pub(crate) against: String,
     pub(crate) head: [&'static str; 4],
     pub(crate) rows: Vec<[String; 4]>,

@@ -6,10 +6,10 @@ use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
 use crossover_words::text::columns;
 
-/// Where there is no terminal to ask: a log is read in an editor or a browser.
+/// If there is no terminal: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
 
-/// The answers as a small table, and what no GPU has measured; empty without any.
+/// The answers as a short table, and the groups without GPU results; empty if there are no answers.
 pub(super) fn table(report: &Report) -> String {
     let small = small_table(report, &report.groups);
     let mut table = Table::new();

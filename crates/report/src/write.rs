@@ -1,4 +1,4 @@
-//! The written report: page, plots, summary and thresholds.
+//! Writes the report: page, plots, summary and thresholds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crossover_words::units;
 pub struct Written {
     /// The page.
     pub page: PathBuf,
-    /// The thresholds for programs, where there are answers.
+    /// The thresholds for programs, if there are answers.
     pub thresholds: Option<PathBuf>,
     /// The short table of answers; empty without any.
     pub table: String,
@@ -33,7 +33,7 @@ pub struct Written {
     pub measured: (usize, usize),
     /// How sure the answers are; empty without any.
     pub sure: String,
-    /// How many things were left out; the page names them.
+    /// How many results and files were left out; the page names them.
     pub left_out: usize,
 }
 
@@ -70,7 +70,7 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
     of_results(StoredResults::read(root), root, out, options)
 }
 
-/// As [`refresh`], of results that were read before or that a run has measured.
+/// As [`refresh`], for results that were already read or just measured.
 ///
 /// # Errors
 /// As [`refresh`].
@@ -84,7 +84,7 @@ pub fn of_results(
     write(&report, root, out)
 }
 
-/// Removes the pages of groups that there are no longer. What else lies in the folder is not ours.
+/// Removes the pages of groups that no longer exist, and no other files.
 fn remove_others(report: &Report, out: &Path) {
     let written: BTreeSet<PathBuf> = (report.groups.iter())
         .map(|name| out.join(link::of_group(name)))
@@ -100,13 +100,13 @@ fn remove_others(report: &Report, out: &Path) {
             text.is_ok_and(|text| text.contains("<title>crossover: "))
         };
         if path.extension().is_some_and(|e| e == "html") && !written.contains(&path) && is_ours() {
-            // One that stays is old, and nothing links to it.
+            // A page that cannot be removed is old, and nothing links to it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Writes the record of this machine, and removes that of an earlier report where there is none.
+/// Writes the record of this machine; without one removes that of an earlier report.
 fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
     let path = out.join(BESIDE_THE_PAGE);
     let own = Some(&report.machine).filter(|machine| !machine.other);
@@ -122,10 +122,10 @@ fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
     }
 }
 
-/// What does not depend on each other is made at the same time.
+/// Writes independent files in parallel.
 fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, ReportError> {
     let write = |name: &str, text: &str| whole_file::write_atomic(&out.join(name), text.as_bytes());
-    // The links of the pages in it are found from there.
+    // The links in these pages are relative to that folder.
     let folder = out.join("groups");
     fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;
     let (verdicts, answers) = rayon::join(|| Verdicts::of(report), || answered(report));

@@ -20,8 +20,8 @@ pub enum Clock {
     /// One event pair per iteration, the L2 cache flushed before it: device time when the
     /// data come from memory. Where the gate is off, it includes the wait for the launch.
     EventsCold,
-    /// The host clock without synchronising: what queueing costs, and nothing else. It shows
-    /// why such a time is wrong and never takes part in a speedup.
+    /// The host clock without synchronising: the cost of queueing, and nothing else. Such a time shows
+    /// a common mistake, and is never used for a speedup.
     Submit,
 }
 
@@ -65,8 +65,7 @@ impl Clock {
         }
     }
 
-    /// Whether a time on this clock says how long the work took, so that it may take part in
-    /// a speedup.
+    /// Whether a time on this clock tells how long the work took, so that a speedup may use it.
     pub const fn measures_work(self) -> bool {
         match self {
             Clock::Wall | Clock::Events | Clock::EventsGated | Clock::EventsCold => true,
@@ -74,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// Whether a time on this clock includes what a caller pays to launch the work.
+    /// Whether a time on this clock includes the caller's cost of launching the work.
     pub const fn includes_launch(self) -> bool {
         match self {
             Clock::Wall | Clock::Events => true,
@@ -99,7 +98,7 @@ impl fmt::Display for Clock {
     }
 }
 
-/// The error of reading a [`Clock`] from a name that none has. Its text lists the names.
+/// The error of reading a [`Clock`] from an unknown name. Its text lists the names.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownClock(String);
 

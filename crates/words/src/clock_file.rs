@@ -15,8 +15,8 @@ pub const SAMPLES: &str = "sample.json";
 /// Version of the file's form.
 pub const SCHEMA: u64 = 1;
 
-/// The clock that the samples of Criterion in `dir` were taken on, as a
-/// `CudaTime` of `crossover-timing` wrote it beside them; `None` where none did, or for others.
+/// The clock of Criterion's samples in `dir`, which a `CudaTime` of `crossover-timing` wrote beside
+/// them; `None` without such a file, or if it is about other samples.
 pub fn stored_clock(dir: &Path) -> Option<Clock> {
     let (clock, of) = read(dir)?;
     let samples = fs::read(dir.join(SAMPLES)).ok()?;
@@ -34,7 +34,7 @@ pub fn read(dir: &Path) -> Option<(Clock, String)> {
     Some((clock, value["samples"].as_str()?.to_owned()))
 }
 
-/// FNV-1a, with 64 bits: the file must be known to be of other samples, not proof against forgery.
+/// FNV-1a with 64 bits: enough to detect other samples, but no protection against forgery.
 pub fn digest(bytes: &[u8]) -> String {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,7 +1,7 @@
 //! Text from outside: ids, names and messages of files, names of folders, a command line.
 
-/// The text as it may stand in a terminal, a plot or a page: white space is a space, and a
-/// character that would act on what shows it is written as its escape, `\u{1b}`.
+/// The text made safe for a terminal, a plot or a page: white space becomes a space, and a character
+/// that would act on the display becomes its escape, `\u{1b}`.
 pub fn visible(text: &str) -> String {
     if !text.chars().any(|c| acts(c) || is_break(c)) {
         return text.to_owned();
@@ -17,13 +17,13 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The same for a text of several lines, which stay lines.
+/// As [`visible`], for a text of several lines, which stay lines.
 pub fn visible_lines(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(visible).collect();
     lines.join("\n")
 }
 
-/// An error and what caused it, in one line. What an error says of its cause itself is not repeated.
+/// An error and its causes in one line, without repeating a cause that the error's text already has.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -48,7 +48,7 @@ pub fn wants_colours() -> bool {
     std::env::var("CLICOLOR_FORCE").is_ok_and(|value| !matches!(&*value, "" | "0"))
 }
 
-/// Whether a name holds what [`visible`] would change.
+/// Whether [`visible`] would leave a name unchanged.
 pub fn is_plain(name: &str) -> bool {
     let is_printable = |b: u8| matches!(b, b' '..=b'~') || !b.is_ascii();
     let others = || {
@@ -61,7 +61,7 @@ pub fn is_plain(name: &str) -> bool {
         && others().all(|(at, _)| !name[at..].starts_with(|c| acts(c) || is_break(c)))
 }
 
-/// The text in at most so many characters: of a longer one the middle is left out.
+/// The text in at most so many characters, without the middle of a longer one.
 pub fn shortened(text: &str, most: usize) -> String {
     let all = text.chars().count();
     if all <= most {

@@ -19,7 +19,7 @@ pub fn number(value: f64) -> String {
     thousands(&format!("{rounded:.decimals$}"))
 }
 
-/// A number to so many significant digits, 2 to 9: that which is read where it is written with them.
+/// A number to so many significant digits, 2 to 9: the value that parsing its text would give.
 pub fn significant(value: f64, digits: u8) -> f64 {
     let written = format!("{value:.*e}", usize::from(digits) - 1);
     written.parse().unwrap_or(value)
@@ -119,7 +119,7 @@ pub fn energy(joules: f64) -> String {
     format!("{} {unit}", number(joules / scale))
 }
 
-/// A figure beside the time, by the unit that ends its key, in words: `pool peak 32 MiB`.
+/// A figure besides the time, in the unit of its key's suffix, in words: `pool peak 32 MiB`.
 pub fn figure(key: &str, value: f64) -> String {
     match key.strip_suffix("_bytes") {
         Some(name) => {

@@ -12,8 +12,7 @@ use crossover_words::units;
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;
 
-/// Measures the CPU's ceilings. The curve of the memory ends at the largest working set that there is
-/// room for.
+/// Measures the CPU's limits. The curve of the memory ends at the largest working set that fits.
 pub(crate) fn measure(effort: Effort) -> Measured {
     let mut measured = Measured::default();
     for threads in [Threads::One, Threads::All] {
@@ -23,8 +22,8 @@ pub(crate) fn measure(effort: Effort) -> Measured {
     measured
 }
 
-/// Measures the peak of so many threads once, which takes 25 ms at most: a neighbour that keeps a core busy
-/// before the first benchmark and after the last may leave it alone in between.
+/// Measures the peak of so many threads once, in 25 ms at most. A busy core before the first benchmark
+/// and after the last may be free in between.
 pub(crate) fn peak(threads: Threads, effort: Effort) -> Measured {
     let mut measured = Measured::default();
     multiply_adds(threads, effort, 1, &mut measured);
@@ -51,8 +50,8 @@ fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, measured: &mu
     );
 }
 
-/// FLOP/s of all threads together, each over its own time, so that a thread which the system
-/// starts late or takes off its core does not slow the others.
+/// FLOP/s of all threads together. Each thread counts over its own time, so that one that starts late
+/// or is interrupted does not slow the others.
 fn fma_rate(isa: Isa, threads: usize, window: Duration) -> f64 {
     let run = || {
         let start = Instant::now();

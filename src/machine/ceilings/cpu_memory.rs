@@ -15,17 +15,17 @@ const SMALLEST: usize = 32 << 10;
 /// Bytes between two readings of the clock, where a pass moves fewer: some 10 µs.
 const BETWEEN: usize = 1 << 20;
 
-/// The memory of a thread. Where it copies, it reads one half and writes the other.
+/// The memory of a thread. Copies read one half and write the other.
 struct Buffer {
     words: Vec<u64>,
 }
 
 impl Buffer {
-    /// Written to by the thread that will use it, so that it lies in the memory nearest to it.
-    /// `None` where the system refuses the allocation, which would otherwise end the process.
+    /// Written by the thread that will use it, so that it lies in the memory nearest to that thread.
+    /// `None` if the system refuses the allocation, which would otherwise end the process.
     fn new(bytes: usize) -> Option<Self> {
         let mut words = Vec::new();
-        // Room to start at a cache line.
+        // Room to begin at a cache line.
         let len = (bytes + 64) / size_of::<u64>();
         words.try_reserve_exact(len).ok()?;
         words.resize(len, 1);
@@ -39,12 +39,13 @@ impl Buffer {
     }
 }
 
-/// What is done with a working set.
+/// An access to a working set.
 #[derive(Clone, Copy)]
 enum Access {
     Read(Isa),
     Copy,
-    /// With ordinary stores, which read the line first, and past the caches: whichever is faster.
+    /// With ordinary stores, which first read the line, or past the caches: the faster of the two
+    /// counts.
     Write(Isa, bool),
 }
 
@@ -61,14 +62,14 @@ impl Access {
     }
 }
 
-/// Adds the curves of reading, writing and copying with all threads, each of which passes over its own part
-/// of the working set again and again. Adds none where there is no memory for them.
+/// Adds the curves of reading, writing and copying with all threads, each of which repeatedly passes
+/// over its own part of the working set. Adds none if there is no memory for them.
 pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
     let threads = rayon::current_num_threads();
     // The rest is for the benchmarks.
     let most = memory::usable() / 4;
     let most = usize::try_from(most).map_or(effort.largest, |most| most.min(effort.largest));
-    // A thread's part is a multiple of what a loop takes at once, in each of its halves.
+    // A thread's part is a multiple of a loop's block, in each of its halves.
     let part = |bytes: usize| bytes / threads / (2 * BLOCK_BYTES) * (2 * BLOCK_BYTES);
     let mut sizes: Vec<usize> = std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
         .take_while(|&bytes| bytes <= most)
@@ -117,7 +118,7 @@ pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
     }
 }
 
-/// Who does the same: `each of 16 threads`.
+/// The threads: `each of 16 threads`.
 fn each_of(threads: usize) -> String {
     match threads {
         1 => "one thread".to_owned(),
@@ -125,7 +126,7 @@ fn each_of(threads: usize) -> String {
     }
 }
 
-/// B/s of all threads together, each over its own time: that of a repetition, or one pass where that
+/// B/s of all threads together, each over its own time: that of a repetition, or of one pass if that
 /// takes longer.
 fn rate(access: Access, effort: Effort, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
     let (repeats, window) = effort.memory;
@@ -134,7 +135,7 @@ fn rate(access: Access, effort: Effort, buffers: &[Mutex<Buffer>], bytes: usize)
             let buffer = buffers[thread.index()].lock();
             let mut buffer = buffer.unwrap_or_else(PoisonError::into_inner);
             let words = buffer.first(bytes);
-            // Loads the caches with as much of it as fits.
+            // Loads as much of it into the caches as fits.
             access.pass(words);
             let passes = BETWEEN.div_ceil(bytes);
             let (start, mut done) = (Instant::now(), 0);

@@ -8,19 +8,19 @@ use crate::machine::ceilings::kernels::{self, REPEATS, typical};
 use crate::machine::ceilings::measured::Measured;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 
-/// Bytes of a copy over the link: the fixed cost of a copy no longer shows.
+/// Bytes of a copy over the link, at which the fixed cost of a copy is negligible.
 const LINK_BYTES: usize = 256 << 20;
-/// With fewer bytes the fixed cost shows.
+/// With fewer bytes the fixed cost is visible.
 const FEWEST_LINK_BYTES: usize = 64 << 20;
 
-/// Measures the GPU's ceilings; takes about a second. What cannot be measured here
-/// (no NVRTC, too little memory) is absent from the result.
+/// Measures the GPU's limits in about a second. Limits that cannot be measured here (no NVRTC, too
+/// little memory) are absent.
 ///
 /// # Errors
 /// Errors of CUDA.
 pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Measured, TimingError> {
     let mut measured = Measured::default();
-    // Free memory, since another process may hold some.
+    // Free memory, because other processes may use some.
     let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
     launches(gpu, time, &mut measured)?;
     kernels::measure(gpu, time, free, &mut measured)?;

@@ -1,5 +1,5 @@
-//! The limits that kernels of the suite's own measure: multiply-adds in registers, and bandwidth
-//! over the working set.
+//! The limits that the suite's own kernels measure: multiply-adds in registers, and bandwidth over the
+//! working set.
 
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 
@@ -10,7 +10,7 @@ use crate::model::record::{BandwidthCurve, BandwidthPoint};
 use crate::timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
 use crossover_results::statistics::median::median;
 
-/// The kernels that the device's limits are measured with.
+/// The kernels that measure the device's limits.
 pub static CEILINGS: Source = Source {
     name: "ceilings.cu",
     text: include_str!("../../../kernels/ceilings.cu"),
@@ -37,7 +37,7 @@ const BLOCKS: u32 = 4;
 const FMA_BLOCK: u32 = 1024;
 /// Rounds of the kernel: about 2 ms.
 const FMA_ROUNDS: u32 = 1024;
-/// Multiply-adds of a thread in a round: see the kernel.
+/// Multiply-adds of a thread in a round, as in the kernel.
 const FMA_OF_ROUND: u32 = 512;
 
 /// Repetitions; the median counts.
@@ -55,7 +55,7 @@ pub(super) fn typical(
     for _ in 0..REPEATS {
         samples.push(time.measure(clock, iterations, 1, &mut routine)? / iterations as f64);
     }
-    // The median: what a device, which runs nothing else meanwhile, sustains.
+    // The median is the rate that a device, which runs nothing else meanwhile, sustains.
     Ok(median(samples).expect("there are repetitions"))
 }
 
@@ -86,9 +86,8 @@ fn multiply_add(gpu: &Gpu, time: &CudaTime, function: CudaFunction) -> Result<f6
     Ok(flop / ns * 1e9)
 }
 
-/// Adds `gpu_fma` and the curves `gpu_read` and `gpu_copy`, or nothing where the kernels cannot be
-/// compiled, as without NVRTC. The curves end at the largest working set for which `memory` has
-/// room.
+/// Adds `gpu_fma` and the curves `gpu_read` and `gpu_copy`, or nothing if the kernels cannot be
+/// compiled, as without NVRTC. The curves end at the largest working set that fits in `memory`.
 pub(super) fn measure(
     gpu: &Gpu,
     time: &CudaTime,
@@ -162,14 +161,14 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The largest working set that there is room for; `None` where not even the smallest fits.
+/// The largest working set that fits; `None` if not even the smallest does.
 fn largest(memory: usize) -> Option<usize> {
     sizes(LARGEST)
         .take_while(|bytes| *bytes <= memory / 4)
         .last()
 }
 
-/// The working sets, powers of two as the kernels need them.
+/// The working sets: powers of two, as the kernels require.
 fn sizes(largest: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
         .take_while(move |bytes| *bytes <= largest)

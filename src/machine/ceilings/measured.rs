@@ -1,33 +1,31 @@
-//! What was measured: ceilings and curves by name, and how long it is measured.
+//! Measured limits and curves by name, and how long to measure them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::record::{BandwidthCurve, Ceiling, RunRecord};
 
-/// How long the CPU's ceilings are measured, before the first benchmark and again after the last. The
-/// best repetition counts: whatever else runs on a CPU only ever slows it, and nothing may exceed a
-/// limit.
+/// How long the CPU's limits are measured, before the first benchmark and again after the last. The
+/// best repetition counts: other work on a CPU only slows it, and a limit must not be exceeded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// Repetitions of the arithmetic, and the length of each.
     pub(super) arithmetic: (usize, Duration),
-    /// The same of each point of the memory's curve.
+    /// The same for each point of the memory's curve.
     pub(super) memory: (usize, Duration),
     /// The largest working set in bytes.
     pub(super) largest: usize,
 }
 
 impl Effort {
-    /// Two to three seconds on two cores. The largest working set is beyond the last-level cache of
-    /// most processors. Those of servers have 256 MiB and more, and a working set of that size would
-    /// tell nothing of the memory.
+    /// Two to three seconds on two cores. The largest working set exceeds the last-level cache of most
+    /// processors; servers' caches of 256 MiB and more would otherwise pass for memory.
     pub(crate) const WHOLE: Self = Self {
         arithmetic: (10, Duration::from_millis(25)),
         memory: (3, Duration::from_millis(5)),
         largest: 1 << 30,
     };
-    /// Some 50 ms, for a run whose shares of the limits nobody reads: caches alone.
+    /// Some 50 ms, for runs whose shares of the limits nobody reads: caches only.
     pub(crate) const BRIEF: Self = Self {
         arithmetic: (1, Duration::from_millis(5)),
         memory: (1, Duration::from_millis(1)),
@@ -54,8 +52,8 @@ impl Measured {
         );
     }
 
-    /// Adds them to the record of a run. Of a rate that it has already the higher one stays: a
-    /// limit is what nothing exceeds.
+    /// Adds them to the record of a run. Of two values of a rate the higher one stays, because a limit
+    /// must not be exceeded.
     pub(crate) fn raise(self, record: &mut RunRecord) {
         for (name, new) in self.ceilings {
             let slot = record.ceilings.entry(name).or_insert_with(|| new.clone());
@@ -95,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_higher_of_two_measurements_stays() {
-        // A run that is to measure the ceilings yet.
+        // A run that has not measured the limits yet.
         let mut record = RunRecord::default();
         measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]).raise(&mut record);
         measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]).raise(&mut record);

@@ -1,6 +1,5 @@
-//! The limits of the machine, measured rather than read from a datasheet: whatever calls
-//! itself a share of a limit refers to these, and on the GPU to
-//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that NVML read.
+//! The measured limits of the machine. Every share of a limit refers to these, and on the GPU to
+//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that NVML reads.
 //!
 //! | ceiling | unit | what |
 //! | --- | --- | --- |

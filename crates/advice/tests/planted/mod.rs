@@ -1,4 +1,4 @@
-//! Thresholds of a machine that is easily computed by hand.
+//! Thresholds of a machine whose times are easy to compute by hand.
 
 use crossover_advice::Residency;
 use crossover_advice::thresholds::{

@@ -1,4 +1,4 @@
-//! One reading of a device, and where it comes from.
+//! One reading of a device, and its source.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Reading {
     pub temperature_c: Option<u32>,
     /// The PCIe link; an idle one runs at a lower generation.
     pub pcie: Option<PcieLink>,
-    /// Reasons for which the device slows its clock; `None` where the driver does not tell.
+    /// Reasons for which the device lowers its clock; `None` if the driver does not tell.
     pub throttle_reasons: Option<Vec<&'static str>>,
     /// Whether the clock is low because the device is idle.
     pub idle: bool,

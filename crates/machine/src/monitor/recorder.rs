@@ -1,14 +1,14 @@
-//! Makes the telemetry of a benchmark of many readings.
+//! Reduces many readings to the telemetry of a benchmark.
 
 use std::time::Duration;
 
 use crate::monitor::reading::{INTERVAL, Reading};
 use crossover_results::model::telemetry::{Telemetry, TelemetryEvent, TelemetryEventKind};
 
-/// The SM clock has fallen when it is below this share of the highest reading so far.
+/// The SM clock has fallen if it is below this share of the highest reading so far.
 const FALLEN: f64 = 0.97;
-/// It has recovered when it is above this share. Steps of the clock between the two (15 MHz on an
-/// H200) are no event.
+/// It has recovered if it is above this share. Steps of the clock between the two (15 MHz on an H200)
+/// are no event.
 const RECOVERED: f64 = 0.98;
 
 /// Readings of a device, and what changed between them.
@@ -17,14 +17,14 @@ pub(super) struct Recorder {
     points: Vec<(u32, Reading)>,
     events: Vec<TelemetryEvent>,
     throttled: Vec<&'static str>,
-    /// Whether a reading told the reasons of throttling, none among them.
+    /// Whether any reading had reasons of throttling, even if none applied.
     told: bool,
     highest_mhz: u32,
     fallen: bool,
 }
 
 impl Recorder {
-    /// Adds what was read `at` this time after the start.
+    /// Adds the reading `at` this time after the start.
     pub(super) fn add(&mut self, at: Duration, reading: Reading) {
         let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         self.find_events(time_ms, &reading);
@@ -34,7 +34,7 @@ impl Recorder {
     fn find_events(&mut self, time_ms: u32, reading: &Reading) {
         use TelemetryEventKind::{ClockFell, ClockRecovered, ThrottlingEnded, ThrottlingSetIn};
         self.told |= reading.throttle_reasons.is_some();
-        // A reading that failed says nothing new.
+        // A failed reading changes nothing.
         if let Some(reasons) = &reading.throttle_reasons
             && *reasons != self.throttled
         {
@@ -71,9 +71,10 @@ impl Recorder {
         }
     }
 
-    /// The telemetry up to `end`, with the first reading in any case; of many readings only some.
+    /// The telemetry up to `end`: always the first reading, and if there are many, only some of the
+    /// others.
     pub(super) fn telemetry(mut self, end: Duration) -> Telemetry {
-        // A reading that ends within an interval of the last sample still saw the load.
+        // A reading within an interval after the last sample still saw the load.
         let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);
         let kept = self.points.iter().filter(|(t, _)| *t <= end).count();
         let step = kept.div_ceil(Telemetry::MOST_POINTS).max(1);

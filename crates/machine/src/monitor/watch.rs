@@ -1,11 +1,10 @@
 //! Reads the state of the device ten times per second while a benchmark runs, from a thread of its
 //! own.
 //!
-//! A reading takes the host tens to hundreds of microseconds in the driver, and the device nothing:
-//! at ten per second that is about a thousandth of one core. More readings would tell little more,
-//! since NVML renews most of its values a few times per second. PCIe throughput is left out on
-//! purpose: NVML measures it over 20 ms per call. `tests/gpu/monitor.rs` compares a kernel's time
-//! with and without all this.
+//! A reading takes the host tens to hundreds of microseconds in the driver, and the device nothing: at
+//! ten per second about a thousandth of one core. NVML updates most values only a few times per second,
+//! so more readings would be of little use. PCIe throughput is left out, because NVML measures it over
+//! 20 ms per call. `tests/gpu/monitor.rs` compares a kernel's time with and without readings.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,7 +19,7 @@ use crossover_results::model::telemetry::{Energy, Telemetry};
 
 /// Time between two readings of the energy counter, between samples.
 const ENERGY_INTERVAL: Duration = Duration::from_millis(50);
-/// Shortest time over which energy is told: devices renew the counter in steps of up to 100 ms,
+/// Shortest time over which energy is reported: devices update the counter in steps of up to 100 ms,
 /// which is a third of it.
 const SHORTEST_ENERGY: Duration = Duration::from_millis(300);
 
@@ -89,7 +88,7 @@ impl Watch {
         };
         if now >= SHORTEST_ENERGY && now - progress.read_at >= ENERGY_INTERVAL {
             progress.read_at = now;
-            // A counter that went back was reset when the driver was reloaded, and tells nothing.
+            // A counter that went back was reset when the driver was reloaded, so it is useless.
             progress.energy = self
                 .source
                 .energy_j()

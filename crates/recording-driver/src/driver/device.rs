@@ -12,10 +12,10 @@ use crate::device::UUID;
 use crate::fault::{Fault, code};
 use crate::log;
 
-/// If it is set, a wait for the context takes as long as by the virtual clock.
+/// If it is set, a wait for the context takes as long as on the virtual clock.
 const WAITS: &str = "RECORDING_DRIVER_WAITS";
 
-/// The driver's errors, a line each: its number, its name, and what it says.
+/// The driver's errors, a line each: number, name and text.
 const ERRORS: &str = include_str!("errors.txt");
 
 /// Name and text of an error, which live as long as the process.
@@ -82,7 +82,8 @@ exported! { DRIVER:
             75 => of.compute_capability_major,
             76 => of.compute_capability_minor,
             97 => of.shared_per_block_optin,
-            // What a device can do: map host memory, overlap, pools, managed memory and the like.
+            // Capabilities of the device: mapped host memory, overlap, pools, managed memory and the
+            // like.
             15 | 19 | 31 | 41 | 78..=80 | 83 | 86 | 89..=95 | 99 | 102 | 115 => 1,
             other => return Err(Fault::unknown("a device's attribute", other)),
         };

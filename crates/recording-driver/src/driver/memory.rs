@@ -15,7 +15,7 @@ struct Rows {
     height: usize,
 }
 
-/// One side of it.
+/// One side of the copy.
 #[repr(C)]
 struct Rectangle {
     x: usize,

@@ -12,7 +12,7 @@ use crossover_results::model::role::Residency;
 /// The whole file.
 #[derive(Deserialize)]
 pub(super) struct Texts {
-    /// Rows by the names that claims have for them.
+    /// Rows by their names in claims.
     pub(super) rows: BTreeMap<String, Row>,
     /// Labels and names of the rows that show the pitfall.
     pub(super) pitfall: Vec<(String, String)>,
@@ -37,12 +37,12 @@ pub(crate) struct Claim {
     /// Title of the text.
     pub(super) source: String,
     pub(super) says: Says,
-    /// Words by which readers know the subject.
+    /// Names in other libraries by which readers look a claim up.
     pub(crate) words: Vec<String>,
     pub(super) by: By,
 }
 
-/// What a text says about a quantity.
+/// A text's statement about a quantity.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Says {
@@ -60,14 +60,14 @@ pub(super) enum Says {
     FromASize,
     /// The GPU wins at no size.
     AtNoSize,
-    /// It is so; no figure.
+    /// A statement without a figure.
     NoFigure,
 }
 
 /// Smallest and largest size; `None` for all that were measured.
 pub(super) type Sizes = Option<(u64, u64)>;
 
-/// Which figure of which rows measures a claim.
+/// The quantity that tests a claim.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum By {
@@ -79,13 +79,13 @@ pub(super) enum By {
     Rest(String, String, Sizes),
     /// The time at the largest size over that at the smallest.
     Growth(String, Sizes),
-    /// A figure beside the time, by its key.
+    /// A figure of `extra`, by its key.
     Figure(String, String, Sizes),
-    /// That figure of the first over that of the second.
+    /// The ratio of such a figure of two rows.
     FigureRatio(String, String, String, Sizes),
     /// From which size on the GPU wins in a group.
     Crossover(String, Residency),
-    /// None, for this reason.
+    /// No result tests it, for this reason.
     Unmeasured(Quantity, String),
 }
 
@@ -96,8 +96,8 @@ pub(super) struct Row {
     pub(super) device: Device,
     /// By its name.
     pub(super) clock: String,
-    /// As it is stored; `null` for a field that has its default, which is not stored, and `true` for
-    /// one that has not.
+    /// Fields as stored. `null` requires a field's default, which is not stored, and `true` any other
+    /// value.
     pub(super) role: BTreeMap<String, Value>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures that measure claims: which results, at which sizes, with what interval.
+//! The figures that test claims: from which results, at which sizes, with what interval.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) enum Missing {
 pub(super) struct End {
     pub(super) size: u64,
     pub(super) value: f64,
-    /// What another run would find.
+    /// The interval of another run.
     pub(super) interval: (f64, f64),
     pub(super) ids: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Quantity {
         }
     }
 
-    /// A figure that is no measurement.
+    /// A stated figure, not a measured one.
     pub(super) fn round(self, value: f64) -> String {
         match self {
             Quantity::Factor => {
@@ -50,7 +50,7 @@ impl Quantity {
     }
 }
 
-/// The figures of a claim, and what the group says of its sizes.
+/// The figures of a claim, and the size's name and unit.
 type Ends = Result<(GroupInfo, Vec<End>), Missing>;
 
 impl By {
@@ -133,7 +133,7 @@ impl End {
             true => String::new(),
             false => format!(" ({low} to {high})"),
         };
-        // What happens once in a process has no size.
+        // An event that happens once per process has no size.
         let at = match (&*topic.symbol, self.size) {
             ("n", 1) => String::new(),
             _ => format!(" at {}", topic.at(self.size)),
@@ -177,8 +177,8 @@ impl Row {
     }
 }
 
-/// A figure of two rows at the smallest and the largest size at which both were measured. Where the
-/// fastest result of a size is unsteady, that size does not count.
+/// A figure of two rows at the smallest and the largest size at which both were measured, without sizes
+/// whose fastest result is unsteady.
 fn ends(
     machine: &MachineResults,
     rows: [&str; 2],
@@ -211,7 +211,7 @@ fn ends(
     }
     let (first, last) = match (&both[..], why) {
         (_, Some(why)) => return Err(Missing::Because(why)),
-        // The results are there without the figure.
+        // The results lack the figure.
         _ if within().count() > 0 => return Err(Missing::Rows),
         ([], _) => {
             let why = "both sides were measured at no size in common";

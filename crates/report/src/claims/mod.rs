@@ -136,7 +136,7 @@ pub(crate) fn sources() -> String {
 }
 
 impl Claim {
-    /// What the text states, `1.5× to 3×`.
+    /// The text's statement, `1.5× to 3×`.
     pub(crate) fn stated(&self) -> String {
         let write = |value| self.by.quantity().round(value);
         match self.says {

@@ -1,5 +1,5 @@
-//! The pitfall that most texts warn of, as a figure: a call that nobody waits for seems to take the
-//! same time at every size.
+//! A plot of the most common pitfall: a call that is not awaited seems to take the same time at every
+//! size.
 
 use crate::claims::declared::TEXTS;
 use crate::report::Report;
@@ -8,7 +8,7 @@ use crossover_draw::plot::{Curve, Dot, Plot, Quantity};
 use crossover_results::store::machine::MachineResults;
 
 /// The time of a matrix product by size, on the first machine that has it: on the CPU, on the GPU with
-/// copies, on the device alone, and as a clock shows it that does not wait.
+/// copies, on the device alone, and without waiting for the device.
 pub(crate) fn pitfall(report: &Report) -> Option<(&MachineResults, Plot)> {
     let mut machines = report.machines().chain(&report.named);
     machines.find_map(|machine| Some((machine, plot(machine)?)))
@@ -29,7 +29,7 @@ fn plot(machine: &MachineResults) -> Option<Plot> {
         });
         Some(Curve {
             label: label.clone(),
-            // The first is that of the CPU.
+            // The first curve is the CPU's.
             paint: [Paint::Cpu, Paint::Gpu, Paint::Hue(4), Paint::Hue(5)][index % 4],
             dots: dots.collect(),
         })

@@ -1,5 +1,5 @@
-//! The answers of a report with what stands beside each wherever it is shown: the curve of its
-//! speedup, what limits it, and how far it may be trusted.
+//! The answers of a report, each with the curve of its speedup, its limits, and how far it can be
+//! trusted.
 
 use rayon::prelude::*;
 
@@ -21,9 +21,9 @@ pub(crate) struct GroupAnswer<'a> {
     pub(crate) machine: &'a MachineResults,
     /// Its GPU code.
     pub(crate) series: &'a Series,
-    /// By how much it is ahead along the sizes.
+    /// The speedup along the sizes.
     pub(crate) speedup: Vec<Speedup>,
-    /// What limits it where it crosses, and at the largest size.
+    /// Its limit at the crossing and at the largest size.
     pub(crate) limits: Vec<(u64, Share)>,
     pub(crate) trust: Trust,
 }
@@ -38,7 +38,7 @@ pub(crate) fn answered(report: &Report) -> Vec<GroupAnswer<'_>> {
     answered.collect()
 }
 
-/// Those of one group.
+/// The answers of one group.
 pub(crate) fn of_group<'a, 'r>(all: &'a [GroupAnswer<'r>], group: &str) -> &'a [GroupAnswer<'r>] {
     let from = all.partition_point(|answer| answer.found.group.as_str() < group);
     let of_group = all[from..].partition_point(|answer| answer.found.group == group);
@@ -73,13 +73,13 @@ fn one<'a>(
 }
 
 impl GroupAnswer<'_> {
-    /// Where the measurements behind it are shown.
+    /// The anchor of its measurements.
     pub(crate) fn anchor(&self) -> String {
         let f = self.found;
         format!("evidence-{}-{}", safe(&f.group), f.question.name())
     }
 
-    /// How sure it is and why, in a sentence.
+    /// How sure it is, and why, in a sentence.
     pub(crate) fn cause(&self) -> String {
         match self.trust.grade() {
             Grade::Firm => format!("Firm: {} processes agree.", self.found.crossing.processes),

@@ -1,5 +1,5 @@
-//! What texts claim, beside what was measured: a line per claim, and the figure of the pitfall that
-//! most of them warn of.
+//! The page of texts' claims: a line per claim with its result, and the plot of the most common
+//! pitfall.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn claims(report: &Report) -> Markup {
     let machines = claims::machines(report);
     let all = claims::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
-    // In the order of the alphabet, each with its claims.
+    // In alphabetical order, each with its claims.
     let mut words: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
     for (topic, (_, claims)) in all.iter().enumerate() {
         for (at, (claim, _)) in claims.iter().enumerate() {

@@ -1,5 +1,4 @@
-//! What the device costs beside the work: its start, launches, waiting, copies and allocation, in
-//! one table.
+//! The fixed costs of the device: its start, launches, waiting, copies and allocation, in one table.
 
 use crossover_advice::Residency;
 use maud::{Markup, html};
@@ -12,7 +11,7 @@ use crossover_results::model::role::{Allocator, Measures};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-/// Phases of a start that are named, the longest first.
+/// Phases of the start that are named, the longest first.
 const MOST_PHASES: usize = 4;
 
 /// A line: what, its latency, its bandwidth, a note.

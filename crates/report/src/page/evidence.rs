@@ -1,5 +1,5 @@
-//! What each answer rests on: what every process measured, the runs, the board, what disturbed it,
-//! and the benchmarks.
+//! The evidence for each answer: the results of every process, the runs, the board, disturbances, and
+//! the benchmarks.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
-/// Of the answers of one group.
+/// The evidence for the answers of one group.
 pub(super) fn section(report: &Report, all: &[GroupAnswer], group: &str) -> Markup {
     let here = answers::of_group(all, group);
     html! {

@@ -1,5 +1,4 @@
-//! What the results say: on top what each technique gained here, and in the section of each group
-//! what was found there, beside the charts that show it.
+//! The findings: on the first page the gain of each technique, and on each group's page its findings.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +12,18 @@ use crossover_results::analysis::findings::gains::gains;
 use crossover_results::analysis::findings::technique::Technique;
 use crossover_words::units;
 
-/// Places of a technique that are listed; the others are counted.
+/// Places listed for each technique; further ones are counted.
 const MOST_PLACES: usize = 3;
 
 fn anchor(finding: &Finding) -> String {
     match finding.in_a_table {
-        // Said by the table of answers already.
+        // The table of answers has it already.
         true => format!("answers-{}", safe(&finding.group)),
         false => format!("finding-{}-{}", safe(&finding.group), safe(&finding.id)),
     }
 }
 
-/// One table: each thing that may be done, how much it gained at best, and where.
+/// One table: each technique, its largest gain, and where.
 pub(super) fn techniques(report: &Report) -> Markup {
     let gains = gains(&report.findings);
     if gains.is_empty() {
@@ -81,7 +80,7 @@ fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> M
     }
 }
 
-/// The findings of a group that its answers do not contain.
+/// The findings of a group that are not in its answers.
 pub(super) fn beside(report: &Report, group: &str) -> Markup {
     let title = report.topic(group).title;
     let here = report
@@ -97,7 +96,7 @@ pub(super) fn beside(report: &Report, group: &str) -> Markup {
     }
 }
 
-/// Those whose tables say the same of several implementations are one table.
+/// Findings whose tables are equal for several implementations share one table.
 fn together<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
     let heading = |f: &Finding| {
         f.table
@@ -116,7 +115,7 @@ fn together<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
     all
 }
 
-/// At least one.
+/// `findings` has at least one.
 fn one(findings: &[&Finding], title: &str) -> Markup {
     let first = findings[0];
     let anchor = anchor(first);
@@ -136,7 +135,7 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
     let benchmarks: BTreeSet<&String> = findings.iter().flat_map(|f| &f.benchmarks).collect();
     html! {
         article.finding id=(anchor) {
-            // Each keeps the address under which it may have been passed on.
+            // Old links to each finding keep working.
             @for other in &findings[1..] { span id=(self::anchor(other)) {} }
             @match &rows {
                 Some(rows) => { (small(rows, &anchor, title)) }

@@ -1,5 +1,5 @@
-//! Who is faster for an operation, a size and a place of the data: the decision of
-//! [`crossover_advice`], as breakpoints that a script looks up, and as a sentence for the default.
+//! The verdict for an operation, a size and a place of the data: the decision of [`crossover_advice`],
+//! as breakpoints for the script, and as a sentence for the default choice.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Threads;
 use crossover_results::store::curves::Group;
 
-/// Ordinary memory first: it is where data are that nobody moved.
+/// Ordinary memory first, because most data are there.
 pub(super) const PLACES: [Residency; 4] = [
     Residency::Ordinary,
     Residency::Pinned,
@@ -29,7 +29,7 @@ pub(super) const PLACES: [Residency; 4] = [
 /// How often the same data are used, as a reader may choose.
 const USES: [u32; 4] = [1, 10, 100, 1000];
 
-/// What the places are called: in a sentence, as a column, and as what might be done instead.
+/// The names of a place: in a sentence, as a column, and as an alternative.
 pub(super) fn place_words(data: Residency) -> [&'static str; 3] {
     let (column, instead) = match data {
         Residency::Ordinary => ("ordinary", "From ordinary memory"),
@@ -40,22 +40,22 @@ pub(super) fn place_words(data: Residency) -> [&'static str; 3] {
     [data.words(), column, instead]
 }
 
-/// What may be asked of the results of a report.
+/// The decisions on the results of a report.
 pub(crate) struct Verdicts {
     advice: Advice,
 }
 
-/// What the script looks up for a group.
+/// The data of a group that the script looks up.
 #[derive(Debug, Serialize)]
 pub(crate) struct GroupVerdict {
-    /// By what factor the best code on one thread is slower than the best of all, by size.
+    /// Factor by which the best code on one thread is slower than the best of all, by size.
     core: Vec<(f64, f64)>,
     data: &'static str,
     places: Vec<PlaceVerdict>,
     size: u64,
 }
 
-/// The same for one place of the data.
+/// The data for one place.
 #[derive(Debug, Serialize)]
 struct PlaceVerdict {
     data: &'static str,
@@ -66,7 +66,7 @@ struct PlaceVerdict {
     uses: [Vec<ShortBreakpoint>; USES.len()],
 }
 
-/// A question of the page, with what its answer is worded from.
+/// A question of the page, with the values for the words of its answer.
 struct Asked<'a> {
     operation: &'a Operation,
     topic: GroupInfo,
@@ -75,7 +75,7 @@ struct Asked<'a> {
 }
 
 impl Verdicts {
-    /// `None` where the results answer nothing.
+    /// `None` if the results have no answers.
     pub(crate) fn of(report: &Report) -> Option<Self> {
         let advice = Advice::new(thresholds::thresholds(report)?).ok()?;
         Some(Self { advice })
@@ -91,12 +91,12 @@ impl Verdicts {
         self.advice.decide(&question)
     }
 
-    /// What a reader sees first: the first operation with an answer for ordinary memory at several sizes.
+    /// The first view: the first operation with an answer for ordinary memory at several sizes.
     fn first(&self, groups: &[&View]) -> Option<Asked<'_>> {
         let named =
             |group: &&View| Some((self.advice.operation(&group.name)?, group.topic.clone()));
         let mut all: Vec<(&Operation, GroupInfo)> = groups.iter().filter_map(named).collect();
-        // One size is no curve to begin with.
+        // A single size makes no curve, so such operations come last.
         all.sort_by_key(|(operation, _)| {
             let place = plain(operation);
             (place.data != Residency::Ordinary, place.points.len() < 2)
@@ -110,8 +110,7 @@ impl Verdicts {
         })
     }
 
-    /// The middle of the measured sizes at which the GPU wins; where it wins at none, of those at which
-    /// the CPU does.
+    /// The middle of the measured sizes at which the GPU wins, or if there are none, the CPU.
     fn default_size(&self, operation: &Operation) -> u64 {
         let place = plain(operation);
         let sizes = place.points.iter().map(|point| point.size as u64);
@@ -124,7 +123,7 @@ impl Verdicts {
         size.or_else(|| sizes.clone().next()).unwrap_or(1)
     }
 
-    /// What the script needs of a group; `None` where it answers nothing.
+    /// The script's data of a group; `None` if it has no answers.
     pub(crate) fn of_group(&self, group: &Group) -> Option<GroupVerdict> {
         let operation = self.advice.operation(&group.name)?;
         let place = |data: &Residency| {
@@ -143,7 +142,7 @@ impl Verdicts {
                     .map(|b| (b.from, b.gpu.clone()))
                     .collect(),
                 uses: match data.on_device() {
-                    // However often they are used: nothing is moved.
+                    // Nothing is moved, so the number of uses does not matter.
                     true => {
                         let once = uses(1);
                         USES.map(|_| once.clone())
@@ -190,7 +189,7 @@ impl Verdicts {
     }
 }
 
-/// Words that the script takes from here.
+/// Words for the script.
 pub(super) fn said(verdicts: Option<&Verdicts>, base: &str) -> Value {
     let choices = verdicts.map(|verdicts| {
         let all = [Choice::Cpu, Choice::Gpu, Choice::Unsure];
@@ -200,12 +199,13 @@ pub(super) fn said(verdicts: Option<&Verdicts>, base: &str) -> Value {
         "base": base,
         "uses": USES,
         "choices": choices,
-        // A list, which keeps its order.
+        // A list, because its order counts.
         "places": PLACES.map(|data| (data.name(), place_words(data))),
     })
 }
 
-/// The verdict with its form; without results of both sides only the form, which the chart obeys.
+/// The verdict with its form; without results of both sides only the form, which also controls the
+/// chart.
 pub(super) fn section(groups: &[&View], verdicts: Option<&Verdicts>) -> Markup {
     let asked = verdicts.and_then(|verdicts| Some((verdicts, verdicts.first(groups)?)));
     let asked = asked.map(|(verdicts, asked)| (verdicts, verdicts.sentence(&asked), asked));
@@ -260,7 +260,7 @@ pub(super) fn section(groups: &[&View], verdicts: Option<&Verdicts>) -> Markup {
     }
 }
 
-/// Size, choice, speedup and its interval, as short as four digits are.
+/// Size, choice, speedup and its interval, to four digits.
 type ShortBreakpoint = (u64, u8, f64, f64, f64);
 
 fn breakpoint(at: &Breakpoint) -> ShortBreakpoint {

@@ -1,4 +1,4 @@
-//! What was measured of the machine's limits: the figures, and bandwidth over the working set.
+//! The page of the machine's measured limits: the figures, and bandwidth over the working set.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -84,7 +84,7 @@ fn plot(limits: &Limits) -> Plot {
         };
         let points = limits.curves.get(*name).map(|curve| &curve.points);
         let mut dots: Vec<Dot> = points.into_iter().flatten().map(dot).collect();
-        // A damaged record may have them in any order.
+        // A damaged record may have unsorted points.
         dots.sort_by(|a, b| a.size.total_cmp(&b.size));
         Curve {
             label: (*words).to_owned(),

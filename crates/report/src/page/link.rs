@@ -3,10 +3,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-/// The way from the folder `from` to `to` as a URL reference; `None` when `to` is not there
-/// or there is no way (another drive).
+/// The way from the folder `from` to `to` as a URL reference; `None` if `to` does not exist or there is
+/// no way (another drive).
 pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
-    // Most benchmarks have no page, and this finds out with one call of the system.
+    // Most benchmarks have no page, so this is one system call.
     let to = to.is_file().then(|| to.canonicalize().ok())??;
     let from = from.canonicalize().ok()?;
     let shared = from.ancestors().find(|folder| to.starts_with(folder))?;
@@ -17,7 +17,7 @@ pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
     Some(parts?.join("/"))
 }
 
-/// Percent-encodes all but the characters that any path part may hold.
+/// Percent-encodes all characters but those that any part of a path may have.
 fn encode(part: &str) -> String {
     part.bytes()
         .map(|b| match b {
@@ -34,15 +34,15 @@ pub(crate) fn of_group(group: &str) -> String {
     format!("groups/{}.html", safe(group))
 }
 
-/// A name as part of that of a file or an anchor.
+/// A name as a part of a file's or an anchor's name.
 pub(crate) fn safe(name: &str) -> String {
     let keep = |c: char| match c {
         c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
         _ => '_',
     };
     let safe: String = name.chars().map(keep).collect();
-    // A file's name may have 255 bytes, and what surrounds it takes some. Criterion's own names are
-    // shorter, but a damaged file may hold any.
+    // A file's name may have 255 bytes, including prefix and suffix. Criterion's own names are shorter,
+    // but a damaged file may have any.
     const LONGEST: usize = 150;
     if safe.len() <= LONGEST {
         return safe;

@@ -19,7 +19,7 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer], verdicts: Option<&Ve
     let Some(verdicts) = verdicts else {
         return html! {};
     };
-    // A mark on most cells would tell nothing: only exceptions have one.
+    // A mark on most cells would be useless, so only exceptions have one.
     let of = |grade| all.iter().filter(|a| a.trust.grade() == grade).count();
     let is_rare = |grade| 2 * of(grade) < all.len();
     let marks = [

@@ -1,5 +1,5 @@
-//! The pages: `index.html`, which is one self-contained file, and from the same template a page for each
-//! group; beside them those of limits and claims. Nothing is fetched.
+//! The pages: `index.html`, which is one self-contained file, a page for each group from the same
+//! template, and the pages of limits and claims. None of them fetches anything.
 
 pub(crate) mod answers;
 mod claims;
@@ -34,26 +34,26 @@ use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
 
-/// Without scripts nothing is shown that needs them.
+/// Hides elements that need scripts, if there are none.
 const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 
-/// What all pages are made of.
+/// The data of all pages.
 pub(crate) struct Parts<'a> {
     pub(crate) report: &'a Report,
     pub(crate) answers: &'a [GroupAnswer<'a>],
     pub(crate) verdicts: Option<&'a Verdicts>,
 }
 
-/// What stands where in a page with a chart.
+/// The sections of a page with a chart.
 struct Sections {
     title: String,
-    /// From this page to the first one's folder.
+    /// The relative path from this page to the first page's folder.
     base: &'static str,
     nav: Markup,
     above: Markup,
     /// Between the verdict and the chart.
     map: Markup,
-    /// In place of the chart where there are no scripts.
+    /// Takes the place of the chart without scripts.
     plots: Markup,
     changes: Markup,
     rest: Markup,
@@ -103,7 +103,7 @@ impl Parts<'_> {
         self.page(&shown, sections)
     }
 
-    /// The page of a group, whose folder is `folder`. `plots` are the files of its plots.
+    /// The page of a group in the folder `folder`. `plots` are the files of its plots.
     pub(crate) fn of_group(
         &self,
         group: &Group,
@@ -197,7 +197,7 @@ pub(crate) fn limits(report: &Report) -> String {
     beside("Measured limits", limits::section(report))
 }
 
-/// The page of what texts claim.
+/// The page of texts' claims.
 pub(crate) fn claims(report: &Report) -> String {
     beside(
         "What texts claim, and what was measured",
@@ -214,10 +214,10 @@ fn beside(title: &str, body: Markup) -> String {
     shell(&format!("crossover: {title}"), &script::STYLES[1..], body).into_string()
 }
 
-/// Uncertain answers of which the terminal says why.
+/// Uncertain answers whose reason the terminal prints.
 const MOST_DOUBTS: usize = 6;
 
-/// How many answers are how sure, and below it why the uncertain ones are not.
+/// The number of firm and of uncertain answers, and below it the reasons of uncertain ones.
 pub(super) fn sure(answers: &[GroupAnswer]) -> String {
     let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
     let (firm, doubtful, thin) = (
@@ -300,7 +300,7 @@ fn choice(name: &str, label: &str, options: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// All implementations at the size that was chosen.
+/// All implementations at the chosen size.
 fn implementations() -> Markup {
     let heads = [
         "implementation",
@@ -326,7 +326,7 @@ fn implementations() -> Markup {
     }
 }
 
-/// What each process measured for the question that was chosen.
+/// The results of each process for the chosen question.
 fn processes() -> Markup {
     html! {
         section #sure.scripted {

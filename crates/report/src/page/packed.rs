@@ -1,10 +1,10 @@
-//! Data that only a script reads, small: deflated, in the letters that HTML takes as they are. A
-//! browser inflates it by itself (`DecompressionStream`).
+//! Compact data for scripts: deflated, in characters that need no escaping in HTML. A browser inflates
+//! it itself (`DecompressionStream`).
 
 use miniz_oxide::deflate::compress_to_vec;
 
-/// A fifth of the text is left, in a tenth of a second for ten megabytes; higher levels take longer
-/// and save little.
+/// Leaves a fifth of the text, in a tenth of a second for ten megabytes; higher levels take longer and
+/// save little.
 const LEVEL: u8 = 4;
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -39,7 +39,7 @@ pub(crate) fn unpacked(page: &str) -> String {
     String::from_utf8(plain).expect("text")
 }
 
-/// What stands behind Base64.
+/// Decodes Base64.
 #[cfg(test)]
 pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     let mut values = [0; 256];

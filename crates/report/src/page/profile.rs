@@ -1,5 +1,5 @@
-//! Where the time goes: of each profiled benchmark of a group one iteration as a timeline, and
-//! its table.
+//! Where the time goes: one iteration of each profiled benchmark of a group as a timeline, and its
+//! table.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crossover_results::store::profiles::Profiled;
 /// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.
 const MOST: usize = 24;
 
-/// Rows of a table that are shown; the rest are counted.
+/// Rows of a table that are shown; further ones are counted.
 const MOST_ROWS: usize = 12;
 
 /// The profiles of a group, for each machine that has any.
@@ -117,7 +117,7 @@ fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup 
     }
 }
 
-/// A table of the benchmark that is called `of` there.
+/// A table of the benchmark that the page calls `of`.
 fn table(of: &str, table: &Table) -> Markup {
     let (head, rows) = table.rows.split_first().expect("a table has a head");
     let left_out = rows.len().saturating_sub(MOST_ROWS);

@@ -1,4 +1,4 @@
-//! Which runs the results are of.
+//! The runs that the results come from.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn when(run: &RunRecord) -> String {
     run.started.replace('T', " ").replace('Z', " UTC")
 }
 
-/// When the run was that a result is of, where it is not the newest.
+/// The time of a result's run, if it is not the newest run.
 pub(super) fn earlier_run(b: &Benchmark, machine: &MachineResults) -> Option<String> {
     let own = b.run.as_ref()?;
     if machine

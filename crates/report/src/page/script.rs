@@ -1,12 +1,12 @@
-//! The page's scripts: modules that name what they take from each other, joined into one, since a
-//! page that is opened from a file may load nothing.
+//! The page's scripts: modules with imports and exports, joined into one, because a page that is opened
+//! from a file can load no others.
 
 use maud::{Markup, PreEscaped, html};
 
 const UPLOT: &str = include_str!("vendor/uplot/uPlot.iife.min.js");
 const LICENSE: &str = include_str!("vendor/uplot/LICENSE");
 
-/// What pages with a chart look like; without the first others do.
+/// Styles of pages with a chart; the other pages leave the first one out.
 pub(super) const STYLES: [&str; 2] = [
     include_str!("vendor/uplot/uPlot.min.css"),
     include_str!("style/first.css"),
@@ -21,7 +21,7 @@ pub(super) fn scripts(data: &str) -> Markup {
     }
 }
 
-/// Each after those that it imports from.
+/// Each module after those that it imports from.
 const MODULES: [(&str, &str); 11] = [
     ("dom", include_str!("script/dom.js")),
     ("numbers", include_str!("script/numbers.js")),
@@ -36,7 +36,7 @@ const MODULES: [(&str, &str); 11] = [
     ("main", include_str!("script/main.js")),
 ];
 
-/// All of them in one scope, without the lines that name what is taken and what is given.
+/// All modules in one scope, without the lines of imports and exports.
 fn joined() -> String {
     let lines = MODULES.iter().flat_map(|(_, source)| source.lines());
     let own = lines.filter(|line| !line.starts_with("import "));
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// What a module uses of others it names, and they stand before it.
+    /// Every name that a module uses of another one is imported, and that module comes first.
     #[test]
     fn each_import_is_there() {
         let mut given: Vec<(&str, &str)> = Vec::new();
@@ -74,7 +74,7 @@ mod tests {
                     own.push((module, rest.split([' ', '=']).next().unwrap()));
                 }
             }
-            // Nothing of another module is used without its name.
+            // No name of another module is used without an import.
             for (other, name) in &given {
                 let taken = source.lines().any(|line| {
                     line.starts_with("import ")
@@ -106,7 +106,7 @@ mod tests {
             let line = format!("| `{name}` | `{hex}` |");
             assert!(readme.contains(&line), "{line}");
         }
-        // They stand inside elements of the page.
+        // The texts stand inside elements of the page.
         for text in [LICENSE, UPLOT, &joined()] {
             assert!(!text.contains("</script") && !text.contains("<!--"));
         }

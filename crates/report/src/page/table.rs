@@ -1,18 +1,18 @@
-//! Tables, each in a region that the keyboard reaches and scrolls.
+//! Tables, each in a region that can be focused and scrolled by keyboard.
 
 use maud::{Markup, html};
 
-/// A table that may be wider than the screen. `what` says what is in it, for whoever hears it.
+/// A table that may be wider than the screen. `what` is its label for screen readers.
 pub(super) fn scroll(what: &str, table: Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(what) { (table) } }
 }
 
-/// A link to where a reader is, to be passed on.
+/// A link to this place, for readers to copy.
 pub(super) fn permalink(anchor: &str, what: &str) -> Markup {
     html! { " " a.permalink href={ "#" (anchor) } aria-label={ "Link to: " (what) } { "#" } }
 }
 
-/// A name that may be broken where its parts end.
+/// A name with line breaks allowed between its parts.
 pub(super) fn breakable(name: &str) -> Markup {
     html! {
         @for (i, part) in name.split('/').enumerate() {

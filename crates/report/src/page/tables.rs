@@ -1,5 +1,5 @@
-//! The tables of a group's page: what its answers rest on, findings, break-even, times, profiles, and
-//! all figures.
+//! The tables of a group's page: the evidence for its answers, findings, break-even, times, profiles,
+//! and all figures.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-/// Everything that was measured of a group; `out` is the folder of its page.
+/// All measurements of a group; `out` is the folder of its page.
 pub(super) fn section(parts: &Parts, group: &View, out: &Path) -> Markup {
     let (report, name) = (parts.report, &*group.name);
     let own = report.machine.group(name);
@@ -41,7 +41,7 @@ pub(super) fn section(parts: &Parts, group: &View, out: &Path) -> Markup {
     }
 }
 
-/// A row per size, so that a phone shows it whole.
+/// A row per size, so that it fits a phone.
 fn break_even(report: &Report, group: &str) -> Markup {
     let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
     let Some(first) = tables.first() else {
@@ -94,7 +94,7 @@ fn operations(n: f64) -> String {
     }
 }
 
-/// Link to Criterion's own page where it is there.
+/// A link to Criterion's own page, if it exists.
 fn linked(text: &str, benchmark: &Benchmark, machine: &MachineResults, out: &Path) -> Markup {
     let page = benchmark.dir.join("report").join("index.html");
     let link = (!machine.other)
@@ -114,7 +114,7 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     sizes.sort_unstable();
     sizes.dedup();
     let topic = &group.topic;
-    // The fastest of each clock, and what its interval does not tell from it.
+    // The fastest of each clock, and those that its interval does not distinguish from it.
     let is_best = |of: &Series, b: &Benchmark| {
         let same = (group.series.iter()).filter(|s| s.measures_work() && s.clock == of.clock);
         let steady = same.filter_map(|s| s.at(b.size).filter(|b| b.unsteady.is_none()));
@@ -166,7 +166,7 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     }
 }
 
-/// Every figure of every benchmark, folded away where the times stand above it.
+/// Every figure of every benchmark, folded if the times are shown above.
 fn details(
     report: &Report,
     group: &Group,
@@ -183,7 +183,7 @@ fn details(
                 "All figures: " (units::counted(group.benchmarks().count(), "benchmark"))
                 @if !own { ", " (machine.hardware()) " (another machine)" }
             }
-            // An address within it unfolds it.
+            // A link to an element inside unfolds it.
             div id=[own.then_some("all")] { (table::scroll(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), html! {
                 table.plain.figures {
                     thead { tr {
@@ -229,7 +229,7 @@ fn details(
     }
 }
 
-/// Of an iteration, and what a joule of it computes.
+/// Energy of an iteration, and its work per joule.
 fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
     let Some(joules) = telemetry::energy_j(&series.points[index]) else {
         return String::new();
@@ -242,7 +242,7 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
     units::energy(joules) + &each
 }
 
-/// The mark of a benchmark whose clock was held down, and what did it.
+/// The mark of a benchmark during which the GPU lowered its clock, with the reason.
 fn slowed(b: &Benchmark, machine: &MachineResults) -> Markup {
     let words = telemetry::slowed(b).join(", ");
     let capped = telemetry::capped(b, machine.environment.as_ref());
@@ -278,7 +278,7 @@ fn any_slowed(group: &Group) -> Markup {
     }
 }
 
-/// The mark of a benchmark that decides nothing, and why.
+/// The mark of an unsteady benchmark, with the reason.
 fn unsteady(b: &Benchmark) -> Markup {
     html! { @if let Some(why) = &b.unsteady { small.unsteady title=(why) { "± unsteady" } } }
 }
@@ -293,7 +293,7 @@ fn any_unsteady(group: &Group) -> Markup {
     }
 }
 
-/// What happened to the clock while a benchmark ran, and when.
+/// Events of the clock during a benchmark, with their times.
 fn happened(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
     let mut words: Vec<String> = telemetry::events(b)
         .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
@@ -306,7 +306,7 @@ fn happened(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
     words
 }
 
-/// Figures beside the time, and notes.
+/// Figures besides the time, and notes.
 fn remarks(b: &Benchmark) -> Vec<String> {
     let figures = b
         .extra

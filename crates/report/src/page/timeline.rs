@@ -1,8 +1,8 @@
-//! Iterations as timelines: a lane for each place where something happens, time from left to right, and
-//! one scale for all, so that a shorter iteration looks shorter.
+//! Iterations as timelines: a lane for each thread, stream or link, time from left to right, and one
+//! scale for all, so that a shorter iteration looks shorter.
 //!
-//! Spans narrower than [`TINY`] are joined with their neighbours into one block, paler the less of it they
-//! cover, so a lane has a limited number of blocks.
+//! Spans narrower than [`TINY`] are joined with their neighbours into one block, which is paler the
+//! less of it they cover, so a lane has a limited number of blocks.
 
 use maud::{Markup, html};
 
@@ -13,22 +13,22 @@ use crossover_words::units::{self, short};
 
 /// Blocks narrower than this percentage of the scale may be joined.
 const TINY: f64 = 0.25;
-/// Tiny blocks nearer than this are.
+/// Tiny blocks nearer to each other than this are joined.
 const NEAR: f64 = 0.125;
 /// Blocks narrower than this have no room for a name.
 const NAMED: f64 = 3.0;
 /// Opacity of the palest block.
 const PALEST: f64 = 0.3;
 
-/// Lanes of an iteration that are drawn.
+/// Lanes that are drawn of an iteration.
 const MOST_LANES: usize = 12;
-/// Ranges within ranges that are drawn.
+/// Levels of nested ranges that are drawn.
 const MOST_LEVELS: usize = 4;
 
 /// Lengths that can be drawn, ns.
 const LENGTHS: std::ops::RangeInclusive<f64> = 1e-3..=1e15;
 
-/// Timelines with their names and remarks, below each other; nothing where there is nothing to draw.
+/// Timelines with their names and notes, below each other; nothing if there are none.
 pub(super) fn timelines(all: &[(&str, &str, &Timeline)]) -> Markup {
     let is_drawn = |timeline: &Timeline| {
         let mut lanes = timeline.lanes.iter();
@@ -78,7 +78,7 @@ fn lanes(timeline: &Timeline, longest: f64) -> Markup {
                 div class={ "lane " (kind(lane.kind)) } {
                     span { @if level == 0 { (kind(lane.kind)) ", " (visible(&lane.name)) } }
                     div {
-                        // Where nothing runs, this is seen.
+                        // Visible where nothing runs.
                         u style={ "width:" (percent(timeline.length_ns, longest)) } {}
                         @for block in blocks(spans, timeline.length_ns, longest) { (block.drawn()) }
                     }
@@ -99,10 +99,10 @@ fn kind(kind: LaneKind) -> &'static str {
     }
 }
 
-/// The spans of a lane in rows in which none lies within another: ranges may.
+/// The spans of a lane in rows without nesting. Only ranges nest.
 fn levels(lane: &Lane) -> Vec<Vec<&Span>> {
     let mut spans: Vec<&Span> = lane.spans.iter().collect();
-    // Of two that begin together the longer one contains the other.
+    // Of two spans with the same start the longer one contains the other.
     spans.sort_by(|a, b| {
         let begin = a.start_ns.total_cmp(&b.start_ns);
         begin.then(b.end_ns.total_cmp(&a.end_ns))
@@ -122,25 +122,25 @@ fn levels(lane: &Lane) -> Vec<Vec<&Span>> {
     levels
 }
 
-/// What is drawn as one rectangle; places are percentages of the scale.
+/// One rectangle; positions are percentages of the scale.
 struct Block<'a> {
     from: f64,
     to: f64,
-    /// How much of it something runs in.
+    /// The part of it that spans cover.
     covered: f64,
     spans: usize,
     ns: f64,
     name: &'a str,
 }
 
-/// The rectangles of one row, from left to right, none over another.
+/// The rectangles of one row, from left to right, without overlaps.
 fn blocks<'a>(spans: Vec<&'a Span>, length_ns: f64, longest: f64) -> Vec<Block<'a>> {
     let mut blocks: Vec<Block> = Vec::new();
     let sound =
         |span: &&Span| span.start_ns <= span.end_ns && (0.0..=length_ns).contains(&span.start_ns);
     for span in spans.into_iter().filter(sound) {
         let end_ns = span.end_ns.min(length_ns);
-        // What a damaged file has twice is drawn once.
+        // Duplicate spans of a damaged file are drawn once.
         let after = blocks.last().map_or(0.0, |last| last.to);
         let from = (100.0 * span.start_ns / longest).max(after);
         let to = (100.0 * end_ns / longest).max(from);
@@ -152,7 +152,7 @@ fn blocks<'a>(spans: Vec<&'a Span>, length_ns: f64, longest: f64) -> Vec<Block<'
                 last.spans += 1;
                 last.ns += ns;
             }
-            // Hidden behind the one before.
+            // Hidden behind the previous one.
             Some(_) if covered <= 0.0 && from <= after => {}
             _ => blocks.push(Block {
                 from,
@@ -182,7 +182,7 @@ impl Block<'_> {
         };
         let share = (self.covered / width.max(NEAR)).max(PALEST);
         let pale = (self.spans > 1 && share < 0.95).then(|| format!(";opacity:{share:.2}"));
-        // The host does nothing in it.
+        // The host does nothing during it.
         let waits = self.spans == 1 && self.name.contains("Synchronize");
         html! {
             i.waits[waits] title=(title) style={ "left:" (percent(self.from, 100.0)) ";width:" (percent(width, 100.0)) @if let Some(pale) = pale { (pale) } } {

@@ -1,4 +1,4 @@
-//! A decision in words, as `crossover advise` and the page say it.
+//! A decision in words, for `crossover advise` and the page.
 
 use crossover_advice::thresholds::{Binding, Change, Kind, Operation, Place, Thresholds};
 use crossover_advice::{
@@ -9,11 +9,11 @@ use super::with_article;
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_words::units;
 
-/// More uses than anyone has.
+/// More uses than anyone needs.
 const MANY: u32 = 1 << 20;
 
-/// The operations that can be asked about, with their answers for data in ordinary memory, else the
-/// first.
+/// The operations of the thresholds, each with its answer for data in ordinary memory, or else its
+/// first answer.
 pub fn operations(thresholds: &Thresholds) -> String {
     let line = |operation: &Operation| {
         let plain = operation
@@ -39,7 +39,7 @@ pub fn operations(thresholds: &Thresholds) -> String {
     lines.join("\n")
 }
 
-/// Whose thresholds they are, in a line.
+/// The machine of the thresholds, in a line.
 pub fn holds_for(thresholds: &Thresholds) -> String {
     let machine = &thresholds.machine;
     let whose = match machine.gpu_of_another_machine {
@@ -122,7 +122,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     lines.join("\n")
 }
 
-/// The words for a choice, before the speedup; about the GPU of another machine they advise nothing.
+/// The words for a choice, before the speedup. If the GPU is another machine's, they advise nothing.
 pub(crate) fn choice_words(advice: &Advice, choice: Choice) -> String {
     let machine = &advice.thresholds().machine;
     let with = format!("with {} this would be", with_article(&machine.gpu));
@@ -148,12 +148,12 @@ pub(crate) fn decision(advice: &Advice, answer: &Answer) -> String {
     }
 }
 
-/// What the size is called: `N` of `N, rows and columns of each matrix`.
+/// The symbol of the size: `N` of `N, rows and columns of each matrix`.
 fn symbol(operation: &Operation) -> &str {
     operation.size.split(',').next().unwrap_or(&operation.size)
 }
 
-/// A size with all its digits.
+/// A size in full.
 fn size(size: f64) -> String {
     units::size(size as u64)
 }
@@ -213,7 +213,7 @@ fn uses(advice: &Advice, question: &Question) -> String {
     format!("moved once and used often: the GPU wins from {uses} on")
 }
 
-/// What work that was never measured would take.
+/// The estimated times of work that was never measured.
 pub fn unmeasured(work: &Work, data: Residency, moved: &Moved) -> String {
     let least = |all: &[Least]| {
         let all = all.iter().filter(|least| least.ns > 0.0);

@@ -1,4 +1,4 @@
-//! What the machine can do at most, and what code on it reaches, for work that was not measured.
+//! The machine's limits, and how near code comes to them, for work that was not measured.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,11 +14,11 @@ use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::{self, MachineResults};
 use crossover_words::Clock;
 
-/// The share of measured code that is faster than the best.
+/// Quantile of the best code.
 const BEST: f64 = 0.10;
-/// The share that is faster than the typical.
+/// Quantile of typical code.
 const TYPICAL: f64 = 0.85;
-/// Fewer benchmarks say nothing about what code reaches.
+/// Fewer benchmarks are no basis for a quantile.
 const FEWEST: usize = 3;
 
 /// The limits of a CPU and of a GPU, which may be another machine's; `None` where one of them was
@@ -101,13 +101,13 @@ pub(crate) struct Sample {
     pub work: Work,
 }
 
-/// For each group of work, place of the data and size the fastest code that may be an answer, on a
-/// clock that a caller would see.
+/// For each group of work, place of the data and size, the fastest code that may be an answer, on a
+/// clock that a caller sees.
 pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
-    // Where each stands among them.
+    // Index of each sample.
     let mut places: BTreeMap<_, usize> = BTreeMap::new();
-    // Where rows time the same work on several clocks, the clocks are what is measured.
+    // Rows that time the same work on several clocks measure the clocks, not the work.
     let groups = machine
         .groups
         .iter()
@@ -161,7 +161,7 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
     })
 }
 
-/// What these benchmarks reach of the limits.
+/// The times of these benchmarks, relative to the limits.
 pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
     let of = |data: Option<Residency>| {
         let here = samples.iter().filter(|sample| sample.data == data);
@@ -176,7 +176,7 @@ pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
         }
         Some(Reached {
             data,
-            // A limit is the least time, unless code shows that it is not.
+            // A limit gives the least time, unless code is faster.
             best: rounded(quantile(best, BEST)?.min(1.0)),
             typical: rounded(quantile(typical, TYPICAL)?.max(1.0)),
         })
@@ -185,7 +185,7 @@ pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
     places.filter_map(of).collect()
 }
 
-/// The smallest value that so large a share does not exceed; `None` of none.
+/// The smallest value that this share of the values does not exceed; `None` if there are none.
 pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (share * values.len() as f64).ceil() as usize;

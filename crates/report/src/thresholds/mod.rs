@@ -1,7 +1,7 @@
-//! The thresholds that a program can ask ([`crossover_advice`]), made of what a report shows.
+//! The thresholds for programs ([`crossover_advice`]), made from a report.
 //!
-//! An operation has one answer per place of the data, with the points of the curve that the page
-//! draws: where several processes measured, theirs.
+//! An operation has one answer per place of the data, with the points of the curve on the page: the
+//! medians of several processes, if there were several.
 
 pub mod decision_in_words;
 mod limits;
@@ -42,8 +42,8 @@ pub fn write(thresholds: &Thresholds, path: &Path) -> Result<(), FileError> {
     whole_file::write_atomic(path, text.as_bytes())
 }
 
-/// The thresholds of the machine that a report is about, with its own GPU or that of the reference;
-/// `None` where it answers nothing.
+/// The thresholds of a report's machine, with its own GPU or the reference's; `None` if it has no
+/// answers.
 pub fn thresholds(report: &Report) -> Option<Thresholds> {
     let (gpu, found) = (report.gpu(), &report.found);
     found.first()?;
@@ -72,7 +72,7 @@ pub fn thresholds(report: &Report) -> Option<Thresholds> {
 
 /// `an NVIDIA H200`.
 pub(crate) fn with_article(gpu: &str) -> String {
-    // N is read as a letter, in NVIDIA.
+    // The N of NVIDIA is read as a letter.
     let article = if gpu.starts_with(['A', 'E', 'I', 'N', 'O']) {
         "an"
     } else {
@@ -81,7 +81,7 @@ pub(crate) fn with_article(gpu: &str) -> String {
     format!("{article} {gpu}")
 }
 
-/// To four digits: more than any measurement holds.
+/// Rounds to four digits, more than any measurement has.
 pub(crate) fn rounded(value: f64) -> f64 {
     units::significant(value, 4)
 }
@@ -120,7 +120,7 @@ fn operation(
     })
 }
 
-/// A group whose every row does the arithmetic of N by N matrices is their product.
+/// Square products, if every row of the group does the arithmetic of a product of N by N matrices.
 fn shape(group: &Group) -> Shape {
     let computes = |s: &&Series| s.answers() && s.computes();
     let mut points = group.series.iter().filter(computes).flat_map(|s| &s.points);
@@ -155,7 +155,7 @@ fn place(
     })
 }
 
-/// The place with the answers that its points give.
+/// The place with the answers that follow from its points.
 fn decided(mut place: Place) -> Option<Place> {
     place.below = steady(place.points.iter());
     place.above = steady(place.points.iter().rev());
@@ -184,8 +184,8 @@ fn stored(crossing: &estimate::Crossing) -> Crossing {
     }
 }
 
-/// The sizes at which the CPU's code was measured, and the GPU's or some on either side of them.
-/// The curve of the page has others too, where the CPU's time is interpolated.
+/// The sizes at which the CPU's code was measured and the GPU's was too, or at sizes on either side.
+/// The curve of the page also has sizes at which the CPU's time is interpolated.
 fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> {
     let of_processes = |size: u64| {
         let paired_times = found.processes.iter().flatten();
@@ -236,7 +236,7 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
         .collect()
 }
 
-/// A measured size, with numbers as short as their intervals allow.
+/// A measured size, with numbers rounded as their intervals allow.
 fn measured(at: &Speedup, gpu_ns: f64) -> Point {
     Point {
         size: at.size,
@@ -250,7 +250,7 @@ fn measured(at: &Speedup, gpu_ns: f64) -> Point {
     }
 }
 
-/// A curve of times that can be asked in between: times over one nanosecond.
+/// A curve of times that can be interpolated: times over one nanosecond.
 fn between(curve: &Curve) -> Option<Advice> {
     let points = curve.points().iter().map(|point| Point {
         size: point.size,
@@ -267,11 +267,11 @@ fn between(curve: &Curve) -> Option<Advice> {
     Advice::of_place(place).ok()
 }
 
-/// The sizes from an end on that tell how the speedup goes on there.
+/// Sizes at an end that show how the speedup continues there.
 const TELLING: usize = 3;
 
-/// The answer beyond the end that `points` begin with: where the first of them all have it, and the
-/// speedup moves away from 1 towards the end, or stays, as far as the intervals tell.
+/// The answer beyond the end that `points` begin with, if the first points all have it and the speedup,
+/// as far as the intervals tell, moves away from 1 towards the end or stays.
 fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
     let points: Vec<&Point> = points.take(TELLING).collect();
     let first = points.first()?.choice();
@@ -289,7 +289,7 @@ fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
     is_steady.then_some(first)
 }
 
-/// What is nearest to its limit along the sizes, from each change on.
+/// The nearest limit along the sizes, from each change on.
 fn bindings(
     points: &[Point],
     ours: &Group,

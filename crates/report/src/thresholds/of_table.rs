@@ -1,4 +1,4 @@
-//! Thresholds of a table of times of any two programs.
+//! Thresholds from a table of any two programs' times.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use super::{decided, measured, stored};
 use crossover_results::analysis::answer::time_table::TableAnswer;
 use crossover_results::store::runs;
 
-/// The thresholds of this machine; `None` for a question without a size that both sides measured.
+/// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
 /// `sides` are the names of a and b.
 pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
     let here = Here::detect();

@@ -33,7 +33,7 @@ pub use criterion;
 /// The types of a recorded profile.
 #[cfg(feature = "profiler")]
 pub use crossover_profile as profile;
-pub use crossover_words::{Clock, UnknownClock};
+pub use crossover_words::Clock;
 #[doc(hidden)]
 pub use cuda_error::Called;
 pub use cuda_error::CudaError;

@@ -30,7 +30,7 @@ pub fn read(dir: &Path) -> Option<(Clock, String)> {
     if value["schema"].as_u64()? != SCHEMA {
         return None;
     }
-    let clock = value["clock"].as_str()?.parse().ok()?;
+    let clock = Clock::named(value["clock"].as_str()?)?;
     Some((clock, value["samples"].as_str()?.to_owned()))
 }
 

@@ -10,4 +10,4 @@ pub mod clock_file;
 pub mod text;
 pub mod units;
 
-pub use clock::{Clock, UnknownClock};
+pub use clock::Clock;

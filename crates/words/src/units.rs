@@ -69,12 +69,16 @@ pub fn time_fine(ns: f64) -> String {
 
 /// The unit in which a time is not above `most`, and its nanoseconds.
 fn time_unit(ns: f64, most: f64) -> (f64, &'static str) {
-    match ns.abs() {
-        t if t < most => (1.0, "ns"),
-        t if t < most * 1e3 => (1e3, "µs"),
-        t if t < most * 1e6 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    }
+    unit_of(ns, most, 1.0, &["ns", "µs", "ms", "s"])
+}
+
+/// The first of these units, each a thousand times the one before, in which a value is below `most`, else
+/// the last, and how much it is.
+fn unit_of<'a>(value: f64, most: f64, smallest: f64, units: &[&'a str]) -> (f64, &'a str) {
+    let scales = (0..).map(|power| smallest * 1e3_f64.powi(power));
+    let all = scales.zip(units.iter().copied());
+    let fits = all.clone().find(|(scale, _)| value.abs() < most * scale);
+    fits.or(all.last()).expect("there are units")
 }
 
 /// A ratio as a signed change, `+1.20 %`. Far changes read better as factors.
@@ -98,47 +102,27 @@ pub fn change(ratio: f64) -> String {
 
 /// A rate in `FLOP/s` or `B/s` as `51.3 TFLOP/s`.
 pub fn rate(value: f64, unit: &str) -> String {
-    let (scale, prefix) = match value.abs() {
-        v if v < 999.5 => (1.0, ""),
-        v if v < 999.5e3 => (1e3, "k"),
-        v if v < 999.5e6 => (1e6, "M"),
-        v if v < 999.5e9 => (1e9, "G"),
-        v if v < 999.5e12 => (1e12, "T"),
-        _ => (1e15, "P"),
-    };
+    let (scale, prefix) = unit_of(value, 999.5, 1.0, &["", "k", "M", "G", "T", "P"]);
     format!("{} {prefix}{unit}", number(value / scale))
 }
 
 /// Joules as `146 mJ`.
 pub fn energy(joules: f64) -> String {
-    let (scale, unit) = match joules.abs() {
-        j if j < 999.5e-6 => (1e-6, "µJ"),
-        j if j < 999.5e-3 => (1e-3, "mJ"),
-        _ => (1.0, "J"),
-    };
+    let (scale, unit) = unit_of(joules, 999.5, 1e-6, &["µJ", "mJ", "J"]);
     format!("{} {unit}", number(joules / scale))
 }
 
 /// A figure besides the time, in the unit of its key's suffix, in words: `pool peak 32 MiB`.
 pub fn figure(key: &str, value: f64) -> String {
-    match key.strip_suffix("_bytes") {
-        Some(name) => {
-            let amount = match (0.0..u64::MAX as f64).contains(&value) {
-                true => binary(value as u64),
-                false => bytes(value),
-            };
-            format!("{} {amount}", name.replace('_', " "))
-        }
-        None if key.ends_with("_ns") => {
-            let name = key.trim_end_matches("_ns").replace('_', " ");
-            format!("{name} {}", time(value))
-        }
-        None if key.ends_with("_share") => {
-            let name = key.trim_end_matches("_share").replace('_', " ");
-            format!("{name} {} of the time", percent(value))
-        }
-        None => format!("{} {}", key.replace('_', " "), number(value)),
-    }
+    let is_whole = (0.0..u64::MAX as f64).contains(&value);
+    let (name, amount) = match key.rsplit_once('_') {
+        Some((name, "bytes")) if is_whole => (name, binary(value as u64)),
+        Some((name, "bytes")) => (name, bytes(value)),
+        Some((name, "ns")) => (name, time(value)),
+        Some((name, "share")) => (name, format!("{} of the time", percent(value))),
+        _ => (key, number(value)),
+    };
+    format!("{} {amount}", name.replace('_', " "))
 }
 
 /// A measured limit in its own unit.

@@ -120,7 +120,7 @@ impl OpenQuestions {
 }
 
 fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Question> {
-    let clock: Clock = found.clock.parse().ok()?;
+    let clock = Clock::named(found.clock)?;
     let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
         None => None,

@@ -218,11 +218,11 @@ impl Fixture {
             [row, clock, ref points @ ..] if points[0].contains(':') => {
                 for point in points {
                     let (size, ns) = pair(point)?;
-                    self.plant(&format!("{row}/{size}"), clock.parse().ok()?, ns);
+                    self.plant(&format!("{row}/{size}"), Clock::named(clock)?, ns);
                 }
             }
             [id, clock, ns, ref figures @ ..] => {
-                let benchmark = self.plant(id, clock.parse().ok()?, number(ns)?);
+                let benchmark = self.plant(id, Clock::named(clock)?, number(ns)?);
                 for figure in figures {
                     let (key, value) = figure.split_once('=')?;
                     add(benchmark, key, number(value)?);

@@ -37,7 +37,7 @@ use crossover_words::units;
 /// # Errors
 /// A file that cannot be written.
 pub fn write(thresholds: &Thresholds, path: &Path) -> Result<(), FileError> {
-    let mut text = serde_json::to_string(thresholds).map_err(|e| FileError::io(path, e.into()))?;
+    let mut text = serde_json::to_string(thresholds).map_err(|e| FileError::io(path, e))?;
     text.push('\n');
     whole_file::write_atomic(path, text.as_bytes())
 }

@@ -201,7 +201,7 @@ impl Stored {
                 reason,
             ));
         }
-        let file: BenchmarkFile = json(&dir.join(BENCHMARK))?;
+        let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
         let parts = [Some(file.group_id), file.function_id, file.value_str];
         let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
         // Ids are compared, filtered by and printed as they stand, so none is taken that would act
@@ -234,15 +234,12 @@ impl Stored {
     }
 
     fn sidecar(&self) -> Result<Option<Sidecar>, Unreadable> {
-        let path = self.dir.join(SIDECAR);
-        match sidecar::read(&self.dir) {
-            Ok(Some(sidecar)) if sidecar.id != self.id => {
-                let reason = format!("describes {}, not {}", sidecar.id, self.id);
-                Err(Unreadable::new(path.display(), reason))
-            }
-            Ok(sidecar) => Ok(sidecar),
-            Err(error) => Err(Unreadable::of_file(&path, &error)),
+        let sidecar = sidecar::read(&self.dir)?;
+        if let Some(other) = sidecar.as_ref().filter(|sidecar| sidecar.id != self.id) {
+            let reason = format!("describes {}, not {}", other.id, self.id);
+            return Err(Unreadable::new(self.dir.join(SIDECAR).display(), reason));
         }
+        Ok(sidecar)
     }
 }
 
@@ -251,7 +248,7 @@ pub(super) fn is_whole(dir: &Path) -> bool {
     let sampled = Stored::read(dir).and_then(|stored| stored.sampled(&mut Vec::new()));
     // The estimates are of no use here, but Criterion compares the next result with them.
     sampled.is_ok_and(|sampled| sampled.sidecar.is_some())
-        && json::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok()
+        && read_json_as_it_stands::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok()
 }
 
 /// Whether a folder is empty: it then says that there was no result before an attempt.
@@ -315,12 +312,8 @@ struct SampleFile {
     times: Vec<Option<f64>>,
 }
 
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Unreadable> {
-    read_json_as_it_stands(path).map_err(|error| Unreadable::of_file(path, &error))
-}
-
 pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Unreadable> {
-    let file: SampleFile = json(path)?;
+    let file: SampleFile = read_json_as_it_stands(path)?;
     let bad = |reason: &str| Unreadable::new(path.display(), reason);
     if file.iters.len() != file.times.len() {
         return Err(bad(

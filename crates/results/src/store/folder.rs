@@ -104,8 +104,8 @@ impl BenchmarkFolder {
         if ns.is_empty() || !is_whole(&new) {
             // On a full disk this fails as well, with the reason.
             try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
-            let torn = std::io::Error::other("Criterion could not write its files here");
-            return Err(FileError::io(&new, torn));
+            let torn = "Criterion could not write its files here";
+            return Err(FileError::other(&new, torn));
         }
         if let Some(baseline) = baseline {
             let to = self.path.join(baseline);
@@ -119,7 +119,7 @@ impl BenchmarkFolder {
             sidecar: Some(sidecar),
         };
         let benchmark = Benchmark::of(&self.id.to_string(), self.path.clone(), &sampled);
-        benchmark.map_err(|problem| FileError::io(&new, std::io::Error::other(problem.reason)))
+        benchmark.map_err(|problem| FileError::other(&new, problem.reason))
     }
 }
 

@@ -252,7 +252,7 @@ impl MachineResults {
                 }
                 match Self::read_record(&path) {
                     Ok(read) => records.extend(Some(read).filter(|m| !m.groups.is_empty())),
-                    Err(error) => problems.push(Unreadable::of_file(&path, &error)),
+                    Err(error) => problems.push(error.into()),
                 }
             }
             let age = |machine: &Self| {

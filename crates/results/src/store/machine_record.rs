@@ -17,7 +17,7 @@ use crate::store::curves::Benchmark;
 use crate::store::profiles::Profiled;
 use crate::store::stored_results::StoredResults;
 use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, checked, is_plain_json, read_bytes, write_atomic};
+use crate::store::whole_file::{FileError, of_schema, read_bytes, write_atomic};
 use crossover_profile::Profile;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
@@ -38,8 +38,6 @@ const LARGEST: u64 = 32 << 20;
 /// What is read of the file of a record.
 #[derive(Deserialize)]
 struct RecordFile {
-    kind: String,
-    schema: u32,
     runs: Vec<RunRecord>,
     benchmarks: Vec<Benchmark>,
     profiles: Vec<Profile>,
@@ -78,23 +76,17 @@ pub fn read(path: &Path) -> Result<StoredResults, FileError> {
 
 /// As [`read`], with the results that the record lacks, each with its reason.
 pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<String>), FileError> {
-    let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
+    let refuse = |reason: &str| FileError::other(path, reason);
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
-    let record = match sound(&text) {
-        Some(record) => record,
-        // What is wrong with it is told of its parts.
-        None => {
-            let foreign = "is no record of a machine: name a file that `crossover export` wrote";
-            let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
-            if value.get("kind").and_then(Value::as_str) != Some(KIND) {
-                return Err(refuse(foreign));
-            }
-            if value.get("schema").and_then(Value::as_u64).is_none() {
-                return Err(refuse("has no schema version; export the results again"));
-            }
-            checked(path, SCHEMA, value)?
-        }
-    };
+    let foreign = "is no record of a machine: name a file that `crossover export` wrote";
+    let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
+    if value["kind"] != KIND {
+        return Err(refuse(foreign));
+    }
+    if !value["schema"].is_u64() {
+        return Err(refuse("has no schema version; export the results again"));
+    }
+    let record: RecordFile = of_schema(path, SCHEMA, value)?;
     let mut contents = StoredResults {
         runs: record.runs,
         ..StoredResults::default()
@@ -124,13 +116,6 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
     }
     let left_out = record.left_out.iter().map(Unreadable::to_string);
     Ok((contents, left_out.collect()))
-}
-
-/// A record that can be taken as it stands, as any that was exported.
-fn sound(text: &[u8]) -> Option<RecordFile> {
-    let parse = || serde_json::from_slice(text).ok();
-    let (record, is_plain): (Option<RecordFile>, bool) = rayon::join(parse, || is_plain_json(text));
-    record.filter(|record| is_plain && record.kind == KIND && record.schema <= SCHEMA)
 }
 
 /// The JSON of a record, or why there is none.

@@ -9,7 +9,7 @@ use crate::model::id::{Id, NotAnId};
 use crate::store::baseline::walk;
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
 use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, read_json_up_to};
+use crate::store::whole_file::{FileError, read_json};
 use crossover_profile::{Profile, SCHEMA};
 
 /// Upper bound on the bytes of a file that is read; the recorder writes far less.
@@ -65,9 +65,9 @@ pub fn read(dir: &Path) -> Result<Profile, FileError> {
     let bytes = fs::metadata(&path).map_err(|e| FileError::io(&path, e))?;
     if bytes.len() > LARGEST {
         let reason = format!("is larger than {} MiB; profile it again", LARGEST >> 20);
-        return Err(FileError::io(&path, std::io::Error::other(reason)));
+        return Err(FileError::other(&path, reason));
     }
-    read_json_up_to(SCHEMA, &path)
+    read_json(&path, SCHEMA)
 }
 
 /// Every profile under `root`, in order of the folders, and what could not be read.
@@ -102,8 +102,7 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
 }
 
 fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
-    let profile = read(dir).map_err(|error| Unreadable::of_file(&path(dir), &error))?;
-    let profiled = Profiled::of(profile, &path(dir))?;
+    let profiled = Profiled::of(read(dir)?, &path(dir))?;
     let dir = dir.to_owned();
     Ok(Profiled { dir, ..profiled })
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::model::record::RunRecord;
+use crate::model::record::{RunRecord, SCHEMA};
 use crate::store::layout::RUNS;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, read_json, write_json};
@@ -44,9 +44,9 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
         if path.extension().is_none_or(|e| e != "json") || path.is_dir() {
             continue;
         }
-        match read_json::<RunRecord>(&path) {
+        match read_json::<RunRecord>(&path, SCHEMA) {
             Ok(run) => runs.push(run),
-            Err(error) => problems.push(Unreadable::of_file(&path, &error)),
+            Err(error) => problems.push(error.into()),
         }
     }
     // A clock that was ahead must not make its run the newest for good.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::model::record::Sidecar;
+use crate::model::record::{SCHEMA, Sidecar};
 use crate::store::layout::{SAMPLE, SIDECAR};
 use crate::store::whole_file::{FileError, digest, read_json, write_json};
 
@@ -18,9 +18,11 @@ pub fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
     if !path.exists() {
         return Ok(None);
     }
-    let sidecar: Sidecar = read_json(&path)?;
+    let sidecar: Sidecar = read_json(&path, SCHEMA)?;
     if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
-        return Err(FileError::stale(&path));
+        let reason =
+            "belongs to other samples than the sample.json beside it; run the benchmark again";
+        return Err(FileError::other(&path, reason));
     }
     Ok(Some(sidecar))
 }

@@ -1,11 +1,9 @@
 //! What could not be read, in the form that the report, the comparison and the export print.
 
 use std::fmt;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
 
 /// Something that was left out while reading, and why. Both texts are safe to show, whatever the
@@ -31,10 +29,5 @@ impl Unreadable {
             what: visible(&what.to_string()),
             reason: visible(&reason.to_string()),
         }
-    }
-
-    /// Of a file whose error begins with its path: the path becomes the subject.
-    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
-        Self::new(path.display(), error.reason())
     }
 }

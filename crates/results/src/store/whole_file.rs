@@ -2,89 +2,63 @@
 //! path.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::model::record::SCHEMA;
 use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
+use crate::store::unreadable::Unreadable;
 use crossover_system::files::readable_by_all;
 use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {problem}")]
+#[error("{path}: {error}")]
 pub struct FileError {
     path: PathBuf,
-    problem: Problem,
-}
-
-/// What is wrong with a file.
-#[derive(Debug, thiserror::Error)]
-enum Problem {
-    /// The file system refused.
-    #[error("{0}")]
-    Io(std::io::Error),
-    /// Not JSON of the expected form.
-    #[error("{0}")]
-    Parse(serde_json::Error),
-    /// Written by a newer crossover.
-    #[error(
-        "schema {found} is newer than {newest}, the newest this version reads; update crossover"
-    )]
-    Schema { found: u64, newest: u32 },
-    /// The samples beside a sidecar are not the ones it describes.
-    #[error("belongs to other samples than the sample.json beside it; run the benchmark again")]
-    Stale,
+    error: io::Error,
 }
 
 impl FileError {
-    /// What the system says of the file at `path`.
-    pub fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::new(path, Problem::Io(with_remedy(source)))
+    /// What the system, or a reader of JSON, tells of the file at `path`.
+    pub fn io(path: &Path, error: impl Into<io::Error>) -> Self {
+        let (path, error) = (path.into(), with_remedy(error.into()));
+        Self { path, error }
     }
 
-    /// A sidecar that belongs to other samples.
-    pub(super) fn stale(path: &Path) -> Self {
-        Self::new(path, Problem::Stale)
-    }
-
-    fn new(path: &Path, problem: Problem) -> Self {
-        let path = path.into();
-        Self { path, problem }
-    }
-
-    fn parse(path: &Path, error: serde_json::Error) -> Self {
-        Self::new(path, Problem::Parse(error))
+    /// A file that is not as it must be.
+    pub(crate) fn other(path: &Path, reason: impl Into<String>) -> Self {
+        Self::io(path, io::Error::other(reason.into()))
     }
 
     /// The error without its path, for a caller that names another.
-    pub(super) fn into_io(self) -> std::io::Error {
-        match self.problem {
-            Problem::Io(error) => error,
-            other => std::io::Error::other(other),
-        }
+    pub(super) fn into_io(self) -> io::Error {
+        self.error
     }
 
     /// Whether nothing can be written any more: the disk is full, a quota or the limit of a file is
     /// used up, or the file system became read-only.
     pub fn is_no_room(&self) -> bool {
-        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        let Problem::Io(error) = &self.problem else {
-            return false;
-        };
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         matches!(
-            error.kind(),
+            self.error.kind(),
             StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge
         )
     }
 
     /// The error without the path that it begins with.
     pub fn reason(&self) -> String {
-        self.problem.to_string()
+        self.error.to_string()
+    }
+}
+
+/// The path becomes the subject.
+impl From<FileError> for Unreadable {
+    fn from(error: FileError) -> Self {
+        Self::new(error.path.display(), error.error)
     }
 }
 
@@ -92,7 +66,7 @@ impl FileError {
 /// file. Creates the folder.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {
     let text = serde_json::to_vec_pretty(value);
-    let mut text = text.map_err(|error| FileError::parse(path, error))?;
+    let mut text = text.map_err(|error| FileError::io(path, error))?;
     text.push(b'\n');
     write_atomic(path, &text)
 }
@@ -136,7 +110,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
 
 /// Tries whether anything can be written to a folder: a full disk makes an empty file without
 /// complaint.
-pub fn try_to_write(dir: &Path) -> std::io::Result<()> {
+pub fn try_to_write(dir: &Path) -> io::Result<()> {
     let probe = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .tempfile_in(dir)
@@ -146,12 +120,12 @@ pub fn try_to_write(dir: &Path) -> std::io::Result<()> {
 }
 
 /// Of errors for which there is room on the disk, and without the names of temporary files.
-fn with_remedy(error: std::io::Error) -> std::io::Error {
+fn with_remedy(error: io::Error) -> io::Error {
     match (error.kind(), error.to_string().split_once(" at path ")) {
-        (kind @ std::io::ErrorKind::FileTooLarge, _) => {
-            std::io::Error::new(kind, "the file is too large, raise the limit (`ulimit -f`)")
+        (kind @ io::ErrorKind::FileTooLarge, _) => {
+            io::Error::new(kind, "the file is too large, raise the limit (`ulimit -f`)")
         }
-        (kind, Some((why, _))) => std::io::Error::new(kind, why),
+        (kind, Some((why, _))) => io::Error::new(kind, why),
         _ => error,
     }
 }
@@ -183,59 +157,42 @@ pub fn sweep(root: &Path) {
     }
 }
 
-/// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made
+/// Reads a JSON file with a `schema` field of at most `newest`, unknown fields ignored. Its texts are made
 /// [`visible`]: they go from here to terminals, plots and pages.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    read_json_up_to(SCHEMA, path)
-}
-
-/// As [`read_json`], for a kind of file with schema numbers of its own, up to `newest`.
-pub(super) fn read_json_up_to<T: DeserializeOwned>(
-    newest: u32,
-    path: &Path,
-) -> Result<T, FileError> {
-    checked(path, newest, parsed(path, &read_bytes(path)?)?)
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T, FileError> {
+    of_schema(path, newest, read_json_as_it_stands(path)?)
 }
 
 /// What a file holds as JSON, as [`read_json`] reads it.
-pub(super) fn checked<T: DeserializeOwned>(
+pub(super) fn of_schema<T: DeserializeOwned>(
     path: &Path,
     newest: u32,
     mut value: Value,
 ) -> Result<T, FileError> {
     make_visible(&mut value);
-    if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
-        && found > u64::from(newest)
-    {
-        return Err(FileError::new(path, Problem::Schema { found, newest }));
+    let schema = value.get("schema").and_then(Value::as_u64);
+    if let Some(found) = schema.filter(|found| *found > u64::from(newest)) {
+        let reason = format!(
+            "schema {found} is newer than {newest}, the newest this version reads; update crossover"
+        );
+        return Err(FileError::other(path, reason));
     }
-    serde_json::from_value(value).map_err(|error| FileError::parse(path, error))
+    serde_json::from_value(value).map_err(|error| FileError::io(path, error))
 }
 
 /// Reads a JSON file of another program, with its texts unchanged, for a reader that checks each of them
 /// itself.
 pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    parsed(path, &read_bytes(path)?)
+    serde_json::from_slice(&read_bytes(path)?).map_err(|error| FileError::io(path, error))
 }
 
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
-    let io = |source| FileError::io(path, source);
+    let io = |error| FileError::io(path, error);
     // To open a pipe would wait for its writer.
     if fs::metadata(path).map_err(io)?.is_file() {
         return fs::read(path).map_err(io);
     }
-    Err(io(std::io::Error::other("is not a file; move it away")))
-}
-
-fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
-    serde_json::from_slice(text).map_err(|error| FileError::parse(path, error))
-}
-
-/// Whether no text of this JSON would be made [`visible`]: it holds no such character, and no escape that
-/// may stand for one.
-pub(super) fn is_plain_json(text: &[u8]) -> bool {
-    let escapes = |pair: &[u8]| pair[0] == b'\\' && !matches!(pair[1], b'"' | b'\\' | b'/');
-    std::str::from_utf8(text).is_ok_and(is_plain) && !text.windows(2).any(escapes)
+    Err(FileError::other(path, "is not a file; move it away"))
 }
 
 fn make_visible(value: &mut Value) {
@@ -254,9 +211,6 @@ fn make_visible(value: &mut Value) {
 }
 
 pub(super) fn digest(path: &Path) -> Result<String, FileError> {
-    let bytes = fs::read(path).map_err(|e| FileError::io(path, e))?;
-    Ok(Sha256::digest(&bytes)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect())
+    let digest = Sha256::digest(&read_bytes(path)?);
+    Ok(digest.iter().map(|b| format!("{b:02x}")).collect())
 }

@@ -116,7 +116,7 @@ pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
         let seen = series
             .clock
             .is_none_or(|clock| matches!(clock, Clock::Wall | Clock::Events));
-        let is_work = series.answers() && series.computes() && series.role.format == Format::F32;
+        let is_work = series.answers() && series.role.format == Format::F32;
         if !seen || !is_work {
             continue;
         }

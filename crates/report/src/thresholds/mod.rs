@@ -122,8 +122,8 @@ fn operation(
 
 /// Square products, if every row of the group does the arithmetic of a product of N by N matrices.
 fn shape(group: &Group) -> Shape {
-    let computes = |s: &&Series| s.answers() && s.computes();
-    let mut points = group.series.iter().filter(computes).flat_map(|s| &s.points);
+    let answering = group.series.iter().filter(|s| s.answers());
+    let mut points = answering.flat_map(|s| &s.points);
     let is_product = points.all(|b| b.cost.flop == Some(2.0 * (b.size as f64).powi(3)));
     if is_product {
         Shape::SquareProduct
@@ -200,7 +200,7 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
     let times = between(&gpu);
     let point = |at: &Speedup| {
         let size = at.size as u64;
-        let mut cpus = (ours.on(Device::Cpu)).filter(|s| s.answers() && s.computes());
+        let mut cpus = (ours.on(Device::Cpu)).filter(|s| s.answers());
         let is_measured = cpus.any(|s| s.at(size).is_some());
         let gpu_at = || gpu.at(at.size).filter(|_| is_measured);
         let (gpu_ns, low, high, processes) = match at.processes {

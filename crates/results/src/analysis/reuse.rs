@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::cold_start;
-use crate::model::id::Device;
 use crate::model::role::Residency;
 use crate::store::machine::MachineResults;
 
@@ -57,10 +56,7 @@ pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
         let cold = cold_start::start(machine, first).map(|s| s.total_ns());
         let device = curve(series);
         let (cpu, _) = best_cpu(group);
-        let moving = group
-            .on(Device::Gpu)
-            .filter(|s| s.answers() && s.computes() && !s.role.data.on_device());
-        for series in moving {
+        for series in group.moving() {
             let rows: Vec<Row> = series
                 .steady_points()
                 .filter_map(|b| {

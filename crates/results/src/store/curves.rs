@@ -232,7 +232,7 @@ impl Series {
 
     /// Whether it may be an answer.
     pub fn answers(&self) -> bool {
-        self.measures_work() && self.role.answers
+        self.measures_work() && self.role.answers && self.computes()
     }
 
     /// Whether a time includes what a caller pays to launch the work.
@@ -290,6 +290,17 @@ impl Group {
     /// All curves of a device.
     pub fn on(&self, device: Device) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(move |s| s.device == device)
+    }
+
+    /// The curves of a device that may be an answer.
+    pub(crate) fn answering(&self, device: Device) -> impl Iterator<Item = &Series> {
+        self.on(device).filter(|s| s.answers())
+    }
+
+    /// Those on the GPU that move their data from host memory and back.
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &Series> {
+        let all = self.answering(Device::Gpu);
+        all.filter(|s| !s.role.data.on_device())
     }
 
     /// The group with all points taken to be steady, for those that several processes measured

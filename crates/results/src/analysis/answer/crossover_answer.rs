@@ -18,7 +18,7 @@
 //! `submit` never takes part, nor what its group declares to be no answer.
 
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -116,44 +116,38 @@ fn point(b: &Benchmark) -> Point {
 /// sizes of an implementation its curve is interpolated, so that a missing size does not
 /// put a slower one in its place.
 pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
-    let curves: Vec<(String, Curve)> = group
-        .on(Device::Cpu)
-        .filter(|s| s.answers() && s.computes())
-        .map(|s| (s.implementation.clone(), curve(s)))
-        .collect();
-    let mut sizes: Vec<f64> = curves
-        .iter()
-        .flat_map(|(_, c)| c.points().iter().map(|p| p.size))
-        .collect();
-    sizes.sort_by(f64::total_cmp);
-    sizes.dedup();
-    let unsteady: Vec<&Benchmark> = group
-        .on(Device::Cpu)
-        .filter(|s| s.answers() && s.computes())
-        .flat_map(|s| s.points.iter().filter(|b| b.unsteady.is_some()))
-        .collect();
-    let may_be_faster = |than: &Point| {
-        let mut here = unsteady.iter().filter(|b| b.size as f64 == than.size);
-        here.any(|b| b.low_ns() < than.median)
-    };
-    let mut points = Vec::new();
-    let mut names = Vec::new();
+    let all = group.answering(Device::Cpu);
+    let curves: Vec<(&Series, Curve)> = all.map(|s| (s, curve(s))).collect();
+    let points = curves.iter().flat_map(|(s, _)| s.steady_points());
+    let sizes: BTreeSet<u64> = points.map(|b| b.size).collect();
+    let (mut points, mut names) = (Vec::new(), Vec::new());
     for size in sizes {
-        let best = curves
-            .iter()
-            .filter_map(|(name, c)| Some((name, c.at(size)?)))
-            .min_by(|a, b| a.1.median.total_cmp(&b.1.median))
-            .filter(|(_, point)| !may_be_faster(point));
+        let here = size as f64;
+        let rivals = curves.iter();
+        let best = rivals
+            .filter_map(|(series, curve)| Some((series, curve.at(here)?)))
+            .min_by(|a, b| a.1.median.total_cmp(&b.1.median));
+        let Some((series, point)) = best else {
+            continue;
+        };
+        let mut unsteady = curves.iter().filter_map(|(s, _)| s.at(size));
+        if unsteady.any(|b| b.unsteady.is_some() && b.low_ns() < point.median) {
+            continue;
+        }
         // One that has ended at a smaller size was too slow to go on; one that only has no point
         // here might have won.
-        let rivals_ran = || curves.iter().all(|(_, c)| !c.covers(size) || c.has(size));
-        if let Some((name, point)) = best {
-            let measured = point.measured && rivals_ran();
-            points.push(Point { measured, ..point });
-            names.push((size, name.clone()));
-        }
+        let rivals_ran = curves.iter().all(|(_, c)| !c.covers(here) || c.has(here));
+        let measured = point.measured && rivals_ran;
+        points.push(Point { measured, ..point });
+        names.push((here, series.implementation.clone()));
     }
     (Curve::new(points), names)
+}
+
+/// The fastest implementation from a size on, by the names of [`best_cpu`].
+fn name_at(names: &[(f64, String)], size: f64) -> Option<&String> {
+    let next = names.iter().find(|(at, _)| *at >= size);
+    next.or(names.last()).map(|(_, name)| name)
 }
 
 /// The fastest CPU implementation at a size by the curves, including unsteady results: it is to be
@@ -161,8 +155,7 @@ pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
 pub fn best_at(group: &Group, size: f64) -> Option<String> {
     let curve = |series: &Series| Curve::new(series.points.iter().map(point));
     group
-        .on(Device::Cpu)
-        .filter(|s| s.answers() && s.computes())
+        .answering(Device::Cpu)
         .filter_map(|s| Some((curve(s).at(size)?.median, &s.implementation)))
         .min_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.clone())
@@ -198,47 +191,37 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run, by group.
 fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
-    let result = |asked: &Confirmation, device, implementation: &str, size| {
-        let clock = (device == Device::Gpu).then_some(asked.clock);
-        let series = machine.group(&asked.group)?.on(device).find(|series| {
-            series.implementation == implementation && (clock.is_none() || series.clock == clock)
-        })?;
-        series.at(size)
+    // Of a pair both results, as far as they are there. Between two sizes of the CPU's code its curve is
+    // interpolated there.
+    let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
+        let group = machine.group(&asked.group).into_iter();
+        let series = group
+            .flat_map(|group| &group.series)
+            .filter(|s| match s.device {
+                Device::Cpu => s.implementation == pair.cpu,
+                Device::Gpu => s.implementation == asked.gpu && s.clock == Some(asked.clock),
+            });
+        series.filter_map(|s| s.at(pair.size)).collect()
     };
     let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
     for answer in of_runs(machine) {
         let (run, asked) = (answer.run, answer.asked);
         // It and the earlier ones: the newest run is the first.
         let names = machine.runs.iter().map(|(record, _)| &record.run);
-        let until_it = names.skip_while(|name| *name != run);
+        let until_it: Vec<&String> = names.skip_while(|name| *name != run).collect();
         // Where a later run measured any of it again, the answer is that of older code.
-        let later = |b: &Benchmark| {
-            !b.run
-                .iter()
-                .any(|name| until_it.clone().any(|it| it == name))
-        };
-        let is_older = |pair: &PairedTimes| {
-            let results = [
-                result(asked, Device::Cpu, &pair.cpu, pair.size),
-                result(asked, Device::Gpu, &asked.gpu, pair.size),
-            ];
-            results.into_iter().flatten().any(later)
-        };
-        // Between two sizes of the CPU's code its curve is interpolated there.
-        let is_there = |pair: &PairedTimes| {
-            let cpu = result(asked, Device::Cpu, &pair.cpu, pair.size);
-            let either = cpu.or_else(|| result(asked, Device::Gpu, &asked.gpu, pair.size));
-            either.is_some_and(|b| b.run.as_deref() == Some(run))
-        };
+        let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
         let mut pairs = asked.processes.iter().flatten();
-        let is_current = pairs.clone().last().is_some_and(is_there) && !pairs.any(is_older);
+        let is_there = |pair: &PairedTimes| {
+            let first = results(asked, pair).into_iter().next();
+            first.is_some_and(|b| b.run.as_deref() == Some(run))
+        };
+        let is_current = pairs.clone().last().is_some_and(is_there)
+            && !pairs.any(|pair| results(asked, pair).iter().any(later));
         let question = |of: &RunAnswer| (of.asked.question, of.asked.gpu_machine.clone());
         let of_group = confirmed.entry(&*asked.group).or_default();
-        if is_current
-            && !of_group
-                .iter()
-                .any(|other| question(other) == question(&answer))
-        {
+        let is_new = !(of_group.iter()).any(|other| question(other) == question(&answer));
+        if is_current && is_new {
             of_group.push(answer);
         }
     }
@@ -337,8 +320,7 @@ fn compare(
 fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<CrossoverAnswer> {
     let (best, names) = best_cpu(ours);
     let mut found: Vec<CrossoverAnswer> = theirs
-        .on(Device::Gpu)
-        .filter(|s| s.answers() && s.computes())
+        .answering(Device::Gpu)
         .filter_map(|series| one(ours, series, &best, &names, gpu_machine))
         .collect();
     found.sort_by_key(|f| f.question);
@@ -363,11 +345,7 @@ fn one(
     let at = crossing
         .for_good()
         .map_or(crossing.largest, |c| c.bracket.1);
-    let cpu = names
-        .iter()
-        .find(|(size, _)| *size >= at)
-        .or(names.last())
-        .map(|(_, name)| name.clone())?;
+    let cpu = name_at(names, at)?.clone();
     let benchmarks = rests_on(group, series, names, &crossing);
     Some(CrossoverAnswer {
         group: group.name.clone(),
@@ -395,34 +373,27 @@ fn rests_on(
 ) -> Vec<String> {
     let around = crossing.changes.iter();
     let around = around.flat_map(|change| [change.bracket.0, change.bracket.1]);
-    let mut benchmarks = Vec::new();
+    let mut benchmarks = BTreeSet::new();
     for size in around.chain([crossing.largest]) {
         benchmarks.extend(ids_near(gpu, size));
-        let best_here = names.iter().find(|(s, _)| *s >= size).or(names.last());
-        if let Some((_, name)) = best_here
-            && let Some(cpu) = ours
-                .on(Device::Cpu)
-                .find(|s| s.implementation == *name && s.measures_work())
-        {
+        let is_best = |s: &&Series| Some(&s.implementation) == name_at(names, size);
+        let mut cpus = ours.on(Device::Cpu).filter(|s| s.measures_work());
+        if let Some(cpu) = cpus.find(is_best) {
             benchmarks.extend(ids_near(cpu, size));
         }
     }
-    benchmarks.sort();
-    benchmarks.dedup();
-    benchmarks
+    benchmarks.into_iter().collect()
 }
 
 /// The result at `size`, or its two neighbours where the curve is interpolated there.
 fn ids_near(series: &Series, size: f64) -> Vec<String> {
     let points: Vec<&Benchmark> = series.steady_points().collect();
     let next = points.partition_point(|b| (b.size as f64) < size);
-    match points.get(next) {
-        Some(b) if b.size as f64 == size => vec![b.id.clone()],
-        _ => points[next.saturating_sub(1)..(next + 1).min(points.len())]
-            .iter()
-            .map(|b| b.id.clone())
-            .collect(),
-    }
+    let near = match points.get(next) {
+        Some(b) if b.size as f64 == size => next..next + 1,
+        _ => next.saturating_sub(1)..(next + 1).min(points.len()),
+    };
+    points[near].iter().map(|b| b.id.clone()).collect()
 }
 
 /// Which of these answers, all of one group and GPU, answers the question: of those that win

@@ -3,7 +3,6 @@
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::model::id::Device;
-use crate::model::role::Format;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -139,12 +138,17 @@ pub(super) fn sentence(words: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// The fastest GPU result at `size` in this format, on data on the device.
-pub(super) fn fastest_resident(group: &Group, format: Format, size: u64) -> Option<&Benchmark> {
-    group
-        .on(Device::Gpu)
-        .filter(|s| s.measures_work() && s.computes())
-        .filter(|s| s.role.data.on_device() && s.role.format == format)
-        .filter_map(|s| s.at(size))
-        .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
+/// GPU curves of the work alone, on data on the device.
+pub(super) fn resident(group: &Group) -> impl Iterator<Item = &Series> {
+    let all = group.on(Device::Gpu);
+    all.filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
+}
+
+/// The fastest of some curves at a size.
+pub(super) fn fastest<'a>(
+    curves: impl Iterator<Item = &'a Series>,
+    size: u64,
+) -> Option<&'a Benchmark> {
+    let here = curves.filter_map(|s| s.at(size));
+    here.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }

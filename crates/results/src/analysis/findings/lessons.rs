@@ -2,7 +2,7 @@
 //! each. A lesson looks for roles, never for names, so any group with such rows has it.
 
 use crate::analysis::answer::answer_in_words::by_how_much;
-use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::analysis::findings::finding::{Context, Finding, fastest, gpu, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::ratio::Ratio;
 use crate::model::role::{Allocator, CopyDirection, Launches, Measures, Residency, Role, Threads};
@@ -366,12 +366,8 @@ impl Lesson {
             .filter_map(|slow| {
                 let fast =
                     || gpu(group, clock).filter(|s| (self.fast)(&s.role) && rest(s) == rest(slow));
-                let fastest = |size| {
-                    let here = fast().filter_map(|s| s.at(size));
-                    here.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
-                };
-                let points = slow.points.iter();
-                let pairs: Vec<_> = points.filter_map(|b| Some((b, fastest(b.size)?))).collect();
+                let pair = |b: &'a Benchmark| Some((b, fastest(fast(), b.size)?));
+                let pairs: Vec<_> = slow.points.iter().filter_map(pair).collect();
                 (!pairs.is_empty()).then_some((slow, pairs))
             })
             .max_by_key(|(slow, pairs)| (slow.role.answers, pairs.len()))

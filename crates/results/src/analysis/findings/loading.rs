@@ -27,67 +27,54 @@ fn words(threads: u32) -> String {
 }
 
 pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
-    let plain = gpu(group, Wall)
-        .find(|s| threads(&s.role) == Some(0) && s.role.data == Residency::Ordinary)?;
-    let mut pinned: Vec<_> = gpu(group, Wall)
-        .filter(|s| s.role.data == Residency::Pinned)
-        .filter_map(|s| Some((threads(&s.role)?, s)))
-        .collect();
-    pinned.sort_by_key(|(threads, _)| *threads);
-    let others = |size: u64| -> Vec<(&str, String, &Benchmark)> {
-        let of = pinned.iter().copied();
-        of.filter_map(|(threads, s)| Some((&*s.implementation, words(threads), s.at(size)?)))
-            .collect()
+    let loaders = |data| {
+        let of = gpu(group, Wall).filter(move |s| s.role.data == data);
+        of.filter_map(|s| Some((threads(&s.role)?, s)))
     };
-    let plain = plain
-        .points
-        .iter()
-        .rev()
-        .find(|b| !others(b.size).is_empty())?;
+    let (_, plain) = loaders(Residency::Ordinary).find(|(threads, _)| *threads == 0)?;
+    let mut pinned: Vec<_> = loaders(Residency::Pinned).collect();
+    pinned.sort_by_key(|(threads, _)| *threads);
+    let others = |size| -> Vec<(u32, &Benchmark)> {
+        let at = pinned
+            .iter()
+            .map(|(threads, s)| Some((*threads, s.at(size)?)));
+        at.flatten().collect()
+    };
+    let plain = (plain.points.iter().rev()).find(|b| !others(b.size).is_empty())?;
     let others = others(plain.size);
     let batches = f64::from(plain.cost.launches.filter(|n| *n > 0)?);
     let known = |b: &Benchmark, key| b.extra.get(key).copied().filter(|v: &f64| v.is_finite());
-    let running = |b: &Benchmark| known(b, RUNNING);
     let (each, unit) = match known(plain, "sample_bytes").filter(|bytes| *bytes > 0.0) {
         Some(bytes) => (plain.size as f64 / bytes, "samples/s"),
         None => (1.0, "batches/s"),
     };
-    let rate = |b: &Benchmark| b.rate(each * batches);
-    let share = |b: &Benchmark| running(b).map_or(String::new(), units::percent);
     let row = |words: String, b: &Benchmark| {
+        let rate = units::count(b.rate(each * batches));
         let gain = units::factor(plain.median_ns / b.median_ns);
-        vec![words, units::count(rate(b)), gain, share(b)]
+        let running = known(b, RUNNING).map_or(String::new(), units::percent);
+        vec![words, rate, gain, running]
     };
-    let first = row(
-        "pageable memory, one batch after the other".to_owned(),
-        plain,
-    );
+    let first = "pageable memory, one batch after the other".to_owned();
     let rows = others
         .iter()
-        .map(|(name, words, b)| row(format!("{words} (gpu/{name})"), b));
+        .map(|(threads, b)| row(format!("{} (gpu/{})", words(*threads), b.implementation), b));
     let caption = format!(
         "What a loader of batches of {} reaches; each line adds to the line above.",
         units::binary(plain.size)
     );
     let head = ["how it loads", unit, "gain", "a kernel runs"];
-    let rows = [first].into_iter().chain(rows).collect();
+    let rows = [row(first, plain)].into_iter().chain(rows).collect();
     let id = format!("loading.{}", group.name);
-    let finding = Finding::table(&group.name, id, caption, &head, rows);
     // What the threads bring beyond the pinned buffer that they fill.
-    let alone =
-        (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));
-    let threads = (pinned.iter().filter(|(threads, _)| *threads > 0))
-        .filter_map(|(_, s)| s.at(plain.size))
-        .map(|b| b.median_ns)
-        .reduce(f64::min);
-    let finding = match threads {
-        Some(ns) => finding.gained(
-            Technique::Prefetch,
-            alone.unwrap_or(plain).median_ns / ns,
-            group.topic.at(plain.size),
-        ),
-        None => finding,
-    };
-    let rests = others.iter().map(|o| o.2).chain([plain]);
-    Some(finding.rests_on(rests))
+    let (alone, threaded): (Vec<_>, Vec<_>) = others.iter().partition(|(threads, _)| *threads == 0);
+    let alone = alone.first().map_or(plain, |(_, b)| b);
+    let fastest = threaded
+        .iter()
+        .map(|(_, b)| b.median_ns)
+        .fold(f64::NAN, f64::min);
+    let at = group.topic.at(plain.size);
+    let finding = Finding::table(&group.name, id, caption, &head, rows)
+        .gained(Technique::Prefetch, alone.median_ns / fastest, at)
+        .rests_on(others.iter().map(|(_, b)| *b).chain([plain]));
+    Some(finding)
 }

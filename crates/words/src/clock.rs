@@ -72,18 +72,12 @@ impl Clock {
 
     /// Whether a time on this clock tells how long the work took, so that a speedup may use it.
     pub const fn measures_work(self) -> bool {
-        match self {
-            Clock::Wall | Clock::Events | Clock::EventsGated | Clock::EventsCold => true,
-            Clock::Submit => false,
-        }
+        !matches!(self, Clock::Submit)
     }
 
     /// Whether a time on this clock includes the caller's cost of launching the work.
     pub const fn includes_launch(self) -> bool {
-        match self {
-            Clock::Wall | Clock::Events => true,
-            Clock::EventsGated | Clock::EventsCold | Clock::Submit => false,
-        }
+        matches!(self, Clock::Wall | Clock::Events)
     }
 
     /// The smallest step that this clock resolves, in nanoseconds. For CUDA events NVIDIA

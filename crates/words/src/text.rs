@@ -3,7 +3,7 @@
 /// The text made safe for a terminal, a plot or a page: white space becomes a space, and a character
 /// that would act on the display becomes its escape, `\u{1b}`.
 pub fn visible(text: &str) -> String {
-    if !text.chars().any(|c| acts(c) || is_break(c)) {
+    if is_plain(text) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
@@ -50,15 +50,7 @@ pub fn wants_colours() -> bool {
 
 /// Whether [`visible`] would leave a name unchanged.
 pub fn is_plain(name: &str) -> bool {
-    let is_printable = |b: u8| matches!(b, b' '..=b'~') || !b.is_ascii();
-    let others = || {
-        name.bytes()
-            .enumerate()
-            .filter(|(_, b)| b.leading_ones() > 1)
-    };
-    // What is ASCII, most of every text, need not be decoded.
-    name.bytes().all(is_printable)
-        && others().all(|(at, _)| !name[at..].starts_with(|c| acts(c) || is_break(c)))
+    !name.chars().any(|c| acts(c) || is_break(c))
 }
 
 /// The text in at most so many characters, without the middle of a longer one.

@@ -40,9 +40,7 @@ impl BenchmarkFolder {
 
     /// When the samples of this benchmark were last written.
     pub fn sampled_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.new_dir().join(SAMPLE))
-            .and_then(|m| m.modified())
-            .ok()
+        written_at(&self.new_dir().join(SAMPLE))
     }
 
     /// The folder itself.
@@ -52,9 +50,7 @@ impl BenchmarkFolder {
 
     /// When a profile of this benchmark was last written.
     pub fn profiled_at(&self) -> Option<SystemTime> {
-        fs::metadata(profiles::path(&self.path))
-            .and_then(|m| m.modified())
-            .ok()
+        written_at(&profiles::path(&self.path))
     }
 
     /// Whether a baseline has a result of this benchmark.
@@ -121,6 +117,10 @@ impl BenchmarkFolder {
         let benchmark = Benchmark::of(&self.id.to_string(), self.path.clone(), &sampled);
         benchmark.map_err(|problem| FileError::other(&new, problem.reason))
     }
+}
+
+fn written_at(file: &Path) -> Option<SystemTime> {
+    fs::metadata(file).and_then(|m| m.modified()).ok()
 }
 
 #[cfg(test)]

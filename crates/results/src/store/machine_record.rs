@@ -93,23 +93,15 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
     };
     let mut ids = BTreeSet::new();
     for benchmark in record.benchmarks {
-        let again = ids
-            .contains(&benchmark.id)
-            .then_some("is there twice; the first is read");
+        let is_new = ids.insert(benchmark.id.clone());
+        let again = (!is_new).then_some("is there twice; the first alone counts");
         match benchmark.flaw().or(again) {
-            Some(reason) => {
-                let problem = Unreadable::new(&benchmark.id, reason);
-                contents.problems.push(problem);
-            }
-            None => {
-                let before = contents.benchmarks.len();
-                contents.add(benchmark);
-                ids.extend(contents.benchmarks[before..].iter().map(|b| b.id.clone()));
-            }
+            Some(reason) => (contents.problems).push(Unreadable::new(&benchmark.id, reason)),
+            None => contents.add(benchmark),
         }
     }
     for profile in record.profiles {
-        match Profiled::of(profile, path) {
+        match Profiled::of(profile, Path::new(""), path) {
             Ok(profiled) => contents.profiles.push(profiled),
             Err(problem) => contents.problems.push(problem),
         }

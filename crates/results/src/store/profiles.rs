@@ -1,7 +1,6 @@
 //! Profiles of benchmarks: where the time goes, as a recorder of the device left it beside the
 //! results.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,8 +26,8 @@ pub struct Profiled {
 }
 
 impl Profiled {
-    /// What the file at `path` holds, which has no folder of its own.
-    pub(super) fn of(profile: Profile, path: &Path) -> Result<Self, Unreadable> {
+    /// What the file at `path` has of a benchmark in `dir`.
+    pub(super) fn of(profile: Profile, dir: &Path, path: &Path) -> Result<Self, Unreadable> {
         let id = profile.benchmark.parse().map_err(|not: NotAnId| {
             let reason = format!(
                 "is of {}, which {not}; name the benchmark so to have its profile in the report",
@@ -38,7 +37,7 @@ impl Profiled {
         })?;
         Ok(Self {
             id,
-            dir: PathBuf::new(),
+            dir: dir.to_owned(),
             profile,
         })
     }
@@ -72,39 +71,30 @@ pub fn read(dir: &Path) -> Result<Profile, FileError> {
 
 /// Every profile under `root`, in order of the folders, and what could not be read.
 pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
-    let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let (mut profiles, mut problems) = (Vec::new(), Vec::new());
+    let (mut profiles, mut problems) = (Vec::<Profiled>::new(), Vec::new());
     // Folders that cannot be read are named by the reader of results.
     for entry in walk(root).flatten() {
         let is_one = entry.file_name() == PROFILE && entry.path().join(PROFILE_FILE).is_file();
         let Some(dir) = entry.path().parent().filter(|_| is_one) else {
             continue;
         };
-        match profiled(dir) {
-            Ok(profiled) => match first.get(&profiled.profile.benchmark) {
+        let read = read(dir).map_err(Unreadable::from);
+        match read.and_then(|profile| Profiled::of(profile, dir, &path(dir))) {
+            Ok(profiled) => match profiles.iter().find(|first| first.id == profiled.id) {
                 Some(first) => {
                     let reason = format!(
                         "is of {}, as {} is, which is read; delete one of the two",
-                        profiled.profile.benchmark,
-                        path(first).display()
+                        profiled.id,
+                        path(&first.dir).display()
                     );
                     problems.push(Unreadable::new(path(dir).display(), reason));
                 }
-                None => {
-                    first.insert(profiled.profile.benchmark.clone(), dir.to_owned());
-                    profiles.push(profiled);
-                }
+                None => profiles.push(profiled),
             },
             Err(problem) => problems.push(problem),
         }
     }
     (profiles, problems)
-}
-
-fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
-    let profiled = Profiled::of(read(dir)?, &path(dir))?;
-    let dir = dir.to_owned();
-    Ok(Profiled { dir, ..profiled })
 }
 
 /// Profiles for tests, of this crate and of those that show them.

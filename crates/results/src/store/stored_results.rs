@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::slice;
 
 use crate::model::record::RunRecord;
+use crate::model::verified::Verified;
 use crate::store::baseline::Baseline;
 use crate::store::curves::Benchmark;
 use crate::store::layout::NEW;
@@ -76,27 +78,18 @@ impl StoredResults {
 
 /// Why a well-formed result must not be shown, if so.
 fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
-    if let Some(verified) = &benchmark.verified
-        && !verified.passed()
-    {
-        return Some(format!(
-            "its result is wrong: error {:.3e}, at most {:.3e} accepted ({})",
-            verified.error, verified.bound, verified.method
-        ));
+    if let Some(wrong) = benchmark.verified.as_ref().and_then(Verified::failure) {
+        return Some(wrong);
     }
-    let own = benchmark
-        .run
-        .as_ref()
-        .and_then(|name| runs.iter().position(|r| r.run == *name));
     // An attempt that failed later is listed among the failures and invalidates nothing. Without a
     // sidecar the run is unknown, and any failure may be this result's.
-    let own_runs = own.map_or(runs, |at| &runs[at..=at]);
-    if let Some(failure) = own_runs
+    let own = runs
         .iter()
-        .flat_map(|r| &r.failed)
-        .rfind(|f| f.id == benchmark.id)
-    {
-        return Some(format!("failed: {}", failure.error));
-    }
-    None
+        .find(|run| Some(&run.run) == benchmark.run.as_ref());
+    let mut failed = own
+        .map_or(runs, slice::from_ref)
+        .iter()
+        .flat_map(|run| &run.failed);
+    let failure = failed.rfind(|failure| failure.id == benchmark.id)?;
+    Some(format!("failed: {}", failure.error))
 }

@@ -49,6 +49,7 @@ use crate::analysis::telemetry::sm_clock_mhz;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::id::Device;
 use crate::model::role::{Format, Library, Role, Threads};
+use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
@@ -270,8 +271,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) ->
 
 /// An amount of one iteration as a rate, where it is sound.
 fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
-    let amount = amount.filter(|amount| amount.is_finite() && *amount > 0.0)?;
-    Some(benchmark.rate(amount))
+    Some(benchmark.rate(positive(amount?)?))
 }
 
 /// The share of the peak of its format, unless a point of the curve is far above it.
@@ -416,10 +416,7 @@ pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
 /// As [`bandwidth`], of one curve.
 fn rate_of(limits: &Limits, curve: &str, set: f64) -> Option<f64> {
     let curve = limits.curves.get(curve)?;
-    let points = || {
-        let sound = |rate: f64| rate.is_finite() && rate > 0.0;
-        curve.points.iter().filter(move |point| sound(point.rate))
-    };
+    let points = || (curve.points.iter()).filter(|point| positive(point.rate).is_some());
     let below = points().filter(|point| point.bytes as f64 <= set);
     let from = below.map(|point| point.bytes).max().unwrap_or(0);
     let rates = points().filter(|point| point.bytes >= from);
@@ -439,8 +436,7 @@ pub fn link_ns(bytes: LinkBytes, limits: &Limits) -> Option<f64> {
         bytes => Some(bytes / limits.ceiling(rate)? * 1e9),
     };
     let up = way(bytes.to_device, "h2d_pinned")?;
-    let ns = up.max(way(bytes.to_host, "d2h_pinned")?);
-    (ns.is_finite() && ns > 0.0).then_some(ns)
+    positive(up.max(way(bytes.to_host, "d2h_pinned")?))
 }
 
 /// A measured figure of the machine in words, for tables and plots; the name itself for later

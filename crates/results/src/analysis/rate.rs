@@ -1,6 +1,7 @@
 //! Which rate describes a group: arithmetic or moved bytes.
 
 use crate::model::cost::LinkBytes;
+use crate::statistics::positive;
 use crate::store::curves::{Group, Series};
 
 /// Which rate describes a group.
@@ -24,12 +25,11 @@ impl Work {
     /// The amount of one iteration at a point of a curve.
     pub fn amount(self, series: &Series, index: usize) -> Option<f64> {
         let cost = &series.points.get(index)?.cost;
-        let amount = match self {
-            Work::Flop => cost.flop,
+        positive(match self {
+            Work::Flop => cost.flop?,
             // What crosses the link is what bounds end-to-end work.
-            Work::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes),
-        };
-        amount.filter(|a| a.is_finite() && *a > 0.0)
+            Work::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes)?,
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::model::environment::Environment;
 use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};
 use crate::statistics::median::median;
+use crate::statistics::positive;
 use crate::store::curves::Benchmark;
 use crossover_words::units;
 
@@ -78,7 +79,7 @@ pub fn capped(benchmark: &Benchmark, environment: Option<&Environment>) -> Optio
     let limit = environment.and_then(|e| e.gpu.as_ref()?.power_limit_w);
     capped.then(|| Capped {
         sm_clock_mhz: sm_clock_mhz(benchmark),
-        cap_w: limit.filter(|w| w.is_finite() && *w > 0.0),
+        cap_w: limit.and_then(positive),
     })
 }
 
@@ -113,8 +114,7 @@ pub fn words(event: &TelemetryEvent) -> String {
 
 /// Joules of one iteration, where the device counts them and iterations filled the time.
 pub fn energy_j(benchmark: &Benchmark) -> Option<f64> {
-    let joules = energy(benchmark)?.per_iteration();
-    (joules.is_finite() && joules > 0.0).then_some(joules)
+    positive(energy(benchmark)?.per_iteration())
 }
 
 /// Median of the power that NVML read, watts. On newer devices each reading is the average of a

@@ -6,3 +6,8 @@ pub mod drift;
 pub mod median;
 pub mod spread;
 pub mod unsteady;
+
+/// A number that may be a time, a rate or an amount: finite, and above zero.
+pub(crate) fn positive(number: f64) -> Option<f64> {
+    (number.is_finite() && number > 0.0).then_some(number)
+}

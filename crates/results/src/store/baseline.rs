@@ -15,6 +15,7 @@ use serde::de::IgnoredAny;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::{RunRecord, Sidecar};
+use crate::statistics::positive;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::runs;
 use crate::store::sidecar;
@@ -325,10 +326,7 @@ pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Unreadable> {
     }
     let ns = file.times.iter().zip(&file.iters);
     let ns: Option<Vec<f64>> = ns
-        .map(|(time, iterations)| {
-            time.map(|time| time / iterations)
-                .filter(|ns| ns.is_finite() && *ns > 0.0)
-        })
+        .map(|(time, iterations)| positive((*time)? / iterations))
         .collect();
     ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
 }

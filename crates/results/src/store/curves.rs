@@ -13,6 +13,7 @@ use crate::model::role::{Measures, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
+use crate::statistics::positive;
 use crate::store::baseline::Sampled;
 use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;
@@ -35,8 +36,6 @@ pub struct Benchmark {
     pub clock: Option<Clock>,
     /// Median time of one iteration, ns: finite and above zero.
     pub median_ns: f64,
-    /// Mean time of one iteration, ns.
-    pub mean_ns: Option<f64>,
     /// Confidence interval (95 %) of the median, ns; `None` of fewer than six samples.
     pub interval_ns: Option<(f64, f64)>,
     /// Standard deviation of the logarithm of the median between processes of its class.
@@ -90,7 +89,6 @@ impl Benchmark {
         ns.sort_unstable_by(f64::total_cmp);
         let median_ns = median_of_sorted(&ns).expect("no samples are an error of their file");
         let deviation = median(ns.iter().map(|ns| (ns - median_ns).abs()));
-        let finite = |n: f64| Some(n).filter(|n| n.is_finite());
         let known = sampled.sidecar.as_ref();
         let sidecar = known.map_or_else(|| Sidecar::of(id, Clock::Wall), Sidecar::clone);
         Ok(Self {
@@ -101,10 +99,9 @@ impl Benchmark {
             group: parsed.group,
             clock: known.map(|sidecar| sidecar.clock),
             median_ns,
-            mean_ns: finite(ns.iter().sum::<f64>() / ns.len() as f64),
             interval_ns: interval_of_sorted(&ns),
             between_processes: 0.0,
-            spread: deviation.and_then(|ns| finite(1.4826 * ns / median_ns)),
+            spread: deviation.map(|ns| 1.4826 * ns / median_ns),
             unsteady: sidecar.unsteady,
             samples: Some(ns.len()),
             cost: sidecar.cost,
@@ -122,25 +119,22 @@ impl Benchmark {
 
     /// What is wrong with one that was read as it was stored, in words.
     pub(super) fn flaw(&self) -> Option<&'static str> {
-        let sound = |n: f64| n.is_finite() && n > 0.0;
+        let sound = |n: f64| positive(n).is_some();
         let function = id::function_of(self.device, &self.implementation);
         let id = Id::new(&self.group, &function, self.size);
         let around = |(low, high): (f64, f64)| {
-            sound(low) && low <= self.median_ns && self.median_ns <= high && high.is_finite()
+            sound(low) && (low..=high).contains(&self.median_ns) && high.is_finite()
         };
         if !(self.id.parse().as_ref() == Ok(&id)) {
             return Some("its id does not match its group, device, implementation and size");
         }
-        if !(sound(self.median_ns) && self.mean_ns.is_none_or(sound)) {
+        if !sound(self.median_ns) {
             return Some("its time is not a positive number");
         }
         if !self.interval_ns.is_none_or(around) {
             return Some("the interval of its median does not hold it");
         }
-        if !self
-            .spread
-            .is_none_or(|spread| spread.is_finite() && spread >= 0.0)
-        {
+        if self.spread.is_some_and(|spread| spread < 0.0) {
             return Some("its spread is not a number from zero on");
         }
         None

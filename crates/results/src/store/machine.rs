@@ -11,6 +11,7 @@ use crate::model::environment::{Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::statistics::positive;
 use crate::store::between_processes::BetweenProcesses;
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::machine_record;
@@ -74,36 +75,29 @@ impl Limits {
 
     /// A ceiling by name, where it is a sound number.
     pub fn ceiling(&self, name: &str) -> Option<f64> {
-        let value = self.ceilings.get(name)?.value;
-        (value.is_finite() && value > 0.0).then_some(value)
+        positive(self.ceilings.get(name)?.value)
     }
 
-    /// What was measured on one device.
-    fn on(&self, device: Device) -> Self {
-        let of = |name: &str| name.starts_with("cpu_") == (device == Device::Cpu);
-        let mut limits = self.clone();
-        limits.ceilings.retain(|name, _| of(name));
-        limits.curves.retain(|name, _| of(name));
-        limits
+    /// Of each device those of the newest run that measured any; the oldest run comes first.
+    fn newest(runs: &[RunRecord]) -> Self {
+        let mut newest = Self::default();
+        for device in [Device::Cpu, Device::Gpu] {
+            let is_of = |name: &String| name.starts_with("cpu_") == (device == Device::Cpu);
+            let measured =
+                |run: &&RunRecord| run.ceilings.keys().chain(run.curves.keys()).any(is_of);
+            if let Some(run) = runs.iter().rfind(measured) {
+                let of_run = Self::of(run);
+                let ceilings = of_run.ceilings.into_iter();
+                newest
+                    .ceilings
+                    .extend(ceilings.filter(|(name, _)| is_of(name)));
+                let curves = of_run.curves.into_iter();
+                newest.curves.extend(curves.filter(|(name, _)| is_of(name)));
+                newest.gpu = of_run.gpu.filter(|_| device == Device::Gpu);
+            }
+        }
+        newest
     }
-
-    fn is_empty(&self) -> bool {
-        self.ceilings.is_empty() && self.curves.is_empty()
-    }
-}
-
-/// For each device the limits of the newest run that measured any.
-fn newest(runs: &[RunRecord]) -> Limits {
-    let of = |device| {
-        let mut all = runs.iter().rev().map(|run| Limits::of(run).on(device));
-        all.find(|limits| !limits.is_empty())
-    };
-    let mut limits = of(Device::Gpu).unwrap_or_default();
-    if let Some(cpu) = of(Device::Cpu) {
-        limits.ceilings.extend(cpu.ceilings);
-        limits.curves.extend(cpu.curves);
-    }
-    limits
 }
 
 impl MachineResults {
@@ -163,7 +157,7 @@ impl MachineResults {
         for benchmark in &mut benchmarks {
             benchmark.between_processes = spread.deviation(benchmark);
         }
-        let limits = newest(&runs);
+        let limits = Limits::newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
         let limits_by_run = by_run.collect();
         let topics: Vec<Vec<GroupInfo>> = runs.iter().map(|run| run.groups.clone()).collect();

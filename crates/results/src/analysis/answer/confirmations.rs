@@ -6,6 +6,7 @@ use crate::analysis::answer::estimate::{
 use crate::analysis::answer::speedup_curve::Speedup;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;
+use crate::statistics::positive;
 use crate::statistics::spread::Spread;
 
 /// Where one side is this many times faster at an end of the range in each process so far, another
@@ -74,11 +75,10 @@ fn sound(processes: &[Vec<PairedTimes>]) -> Vec<Vec<Gap>> {
 
 fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
     let gap = |pair: &PairedTimes| {
-        let sound = |ns: f64| ns.is_finite() && ns > 0.0;
-        (pair.size > 0 && sound(pair.cpu_ns) && sound(pair.gpu_ns)).then(|| Gap {
-            size: pair.size as f64,
+        Some(Gap {
+            size: positive(pair.size as f64)?,
             // Each by itself: what a file holds may overflow as a ratio.
-            log: pair.gpu_ns.ln() - pair.cpu_ns.ln(),
+            log: positive(pair.gpu_ns)?.ln() - positive(pair.cpu_ns)?.ln(),
             half_width: 0.0,
             measured: true,
         })

@@ -1,6 +1,7 @@
 //! Times over sizes, straight between neighbouring sizes in log-log: times follow powers of the size.
 
 use crate::analysis::answer::estimate::Gap;
+use crate::statistics::positive;
 
 /// Differences below this share decide nothing: two benchmarks of one run drift against each other
 /// by more than the confidence intervals of either show.
@@ -29,9 +30,9 @@ pub struct Curve(Vec<Point>);
 impl Curve {
     /// Sorts the points and drops what is not a positive finite number, and doubled sizes.
     pub fn new(points: impl IntoIterator<Item = Point>) -> Self {
-        let sound = |n: f64| n.is_finite() && n > 0.0;
-        let points = points.into_iter();
-        let points = points.filter(|p| [p.size, p.median, p.low, p.high].into_iter().all(sound));
+        let numbers = |p: &Point| [p.size, p.median, p.low, p.high];
+        let sound = |p: &Point| numbers(p).into_iter().all(|n| positive(n).is_some());
+        let points = points.into_iter().filter(sound);
         let ordered = |p: Point| Point {
             low: p.low.min(p.median),
             high: p.high.max(p.median),

@@ -188,21 +188,6 @@ impl Crossing {
             }
         }
     }
-
-    /// Whether the answer of another run lies in the intervals of this one.
-    pub fn holds(&self, other: &Crossing) -> bool {
-        let same = match (self.for_good(), other.for_good()) {
-            (Some(own), Some(other)) => (own.low..=own.high).contains(&other.size),
-            (Some(_), None) => match other.answer {
-                Answer::Always => self.or_always,
-                Answer::Never => self.or_never,
-                _ => false,
-            },
-            (None, _) => self.answer == other.answer,
-        };
-        let (low, high) = self.speedup_interval;
-        same && (low..=high).contains(&other.speedup)
-    }
 }
 
 /// The crossing of one process: logarithms of the sizes between which b begins to be faster.
@@ -329,6 +314,8 @@ pub(super) fn centre(processes: &[Vec<Gap>], range: (f64, f64)) -> Option<f64> {
 struct Pooled<'a> {
     asked: &'a Samples,
     roots: Vec<Root>,
+    /// Of them those at a size, where the sizes around it were measured.
+    exact: Vec<f64>,
     /// Logarithm of the size of the median crossing; infinite where b is faster always or never.
     root: Option<f64>,
     /// How far on either side of it the bounds leave it unknown.
@@ -353,15 +340,10 @@ pub fn estimates(questions: &[Samples]) -> Vec<Option<Crossing>> {
             others().map(|o| o.of_speedups),
             one.asked.processes.len(),
         );
-        let exact = one
-            .roots
-            .iter()
-            .filter_map(Root::exact)
-            .filter(|root| root.is_finite());
         let of_crossing = half_width(
             one.of_crossings,
             others().map(|o| o.of_crossings),
-            exact.count(),
+            one.exact.len(),
         );
         Some(one.crossing(of_speedup, of_crossing))
     };
@@ -380,6 +362,9 @@ impl<'a> Pooled<'a> {
             .iter()
             .filter_map(|gaps| Root::of(gaps, asked.range))
             .collect();
+        let exact: Vec<f64> = (roots.iter().filter_map(Root::exact))
+            .filter(|root| root.is_finite())
+            .collect();
         let (root, unknown) = match &roots[..] {
             [only] => (Some(only.high), 0.0),
             roots => middle(roots).map_or((None, 0.0), |(root, unknown)| (Some(root), unknown)),
@@ -397,28 +382,18 @@ impl<'a> Pooled<'a> {
                 [of(&gaps[gaps.len() - 1..]), of(near(gaps, lost))]
             }
             _ => {
-                let exact = roots
-                    .iter()
-                    .filter_map(Root::exact)
-                    .filter(|root| root.is_finite());
-                let around =
-                    root.filter(|root| root.is_finite())
-                        .zip(slope)
-                        .map(|(root, slope)| {
-                            exact
-                                .map(|other| slope * (other - root))
-                                .collect::<Vec<f64>>()
-                        });
-                [
-                    Spread::of(&speedups),
-                    Spread::of(&around.unwrap_or_default()),
-                ]
+                let around = root.filter(|root| root.is_finite()).zip(slope);
+                let around = around.map_or(Vec::new(), |(root, slope)| {
+                    exact.iter().map(|other| slope * (other - root)).collect()
+                });
+                [Spread::of(&speedups), Spread::of(&around)]
             }
         };
         let speedup = median(speedups)?;
         Some(Self {
             asked,
             roots,
+            exact,
             root,
             unknown,
             slope,

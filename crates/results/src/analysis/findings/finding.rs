@@ -3,6 +3,7 @@
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::model::id::Device;
+use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -77,7 +78,7 @@ impl Finding {
 
     /// What `technique` gained; nothing where the factor is no number.
     pub(super) fn gained(mut self, technique: Technique, factor: f64, at: String) -> Self {
-        self.gain = (factor.is_finite() && factor > 0.0).then_some(Gain {
+        self.gain = positive(factor).map(|factor| Gain {
             technique,
             factor,
             at,

@@ -4,6 +4,8 @@ use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::telemetry;
 use crate::model::role::{Format, Role};
+use crate::model::verified::Verified;
+use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -36,9 +38,9 @@ pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
             } else {
                 units::speedup(ratio(b))
             },
-            error(b)
-                .and(b.verified.as_ref())
-                .map_or(String::new(), |verified| verified.words()),
+            (b.verified.as_ref())
+                .filter(|verified| positive(verified.error).is_some())
+                .map_or(String::new(), Verified::words),
             telemetry::energy_j(b).map_or(String::new(), units::energy),
         ]
     };
@@ -78,9 +80,4 @@ fn is_narrower(series: &Series, full: &Series) -> bool {
     };
     let narrower = !matches!(series.role.format, Format::F32 | Format::F64);
     narrower && series.clock == full.clock && role == full.role
-}
-
-fn error(benchmark: &Benchmark) -> Option<f64> {
-    let error = benchmark.verified.as_ref()?.error;
-    (error.is_finite() && error > 0.0).then_some(error)
 }

@@ -17,26 +17,17 @@ pub(super) struct Surroundings {
     pub(super) far_from_gpu: bool,
 }
 
-/// The facts above their threshold, in sentences.
-#[derive(Default)]
-struct Facts(Vec<String>);
-
-impl Facts {
-    /// Adds a fact if its value is above the threshold.
-    fn add(&mut self, value: impl Into<f64>, threshold: f64, sentence: impl Display) {
-        if value.into() > threshold {
-            self.0.push(sentence.to_string());
-        }
-    }
-}
-
 /// The disturbances of measurements here, each in a sentence with its remedy.
 pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
-    let mut facts = Facts::default();
-    facts.add(
-        u8::from(around.for_editing),
-        0.0,
-        "this executable was built for editing, so its CPU times are too long: measure with `cargo bench`",
+    let mut found = Vec::new();
+    let mut add = |matters: bool, sentence: &dyn Display| {
+        if matters {
+            found.push(sentence.to_string());
+        }
+    };
+    add(
+        around.for_editing,
+        &"this executable was built for editing, so its CPU times are too long: measure with `cargo bench`",
     );
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
     let quota = cpu.quota_cores.unwrap_or(f64::INFINITY);
@@ -44,26 +35,24 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
         "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: raise the \
          container's CPU limit, or pin it to whole processors (cpuset)"
     );
-    facts.add(allowed as f64 - quota, 0.0, sentence);
+    add(quota < allowed as f64, &sentence);
     let governor = cpu.governor.as_deref().unwrap_or("performance");
     let sentence = format_args!(
         "the CPU's frequency governor is {governor}, so its clock depends on what ran before: `sudo cpupower \
          frequency-set -g performance`"
     );
-    facts.add(u8::from(governor != "performance"), 0.0, sentence);
+    add(governor != "performance", &sentence);
     let Some(gpu) = gpu else {
-        return facts.0;
+        return found;
     };
-    facts.add(
-        u8::from(gpu.recorded),
-        0.0,
-        "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the device \
+    add(
+        gpu.recorded,
+        &"recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the device \
          is made up and no output was verified; take it off LD_LIBRARY_PATH",
     );
-    facts.add(
-        u8::from(around.far_from_gpu),
-        0.0,
-        "this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
+    add(
+        around.far_from_gpu,
+        &"this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
          that node (`numactl`, or a container's cpuset)",
     );
     let others = around.other_processes;
@@ -71,11 +60,10 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
         "other processes have a context on the GPU ({others}) and may run kernels in between: end them (`nvidia-smi` \
          lists them), or choose another GPU with CROSSOVER_DEVICE"
     );
-    facts.add(others, 0.0, sentence);
-    facts.add(
-        u8::from(gpu.mig == Some(true)),
-        0.0,
-        "MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; \
+    add(others > 0, &sentence);
+    add(
+        gpu.mig == Some(true),
+        &"MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; \
          `sudo nvidia-smi -mig 0` gives the whole GPU",
     );
     let limits = gpu.power_limit_w.zip(gpu.power_limit_default_w);
@@ -85,13 +73,12 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
          `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
         gpu.uuid.as_deref().unwrap_or("0")
     );
-    facts.add(default - limit, 0.5, sentence);
-    facts.add(
-        u8::from(around.launch_blocking),
-        0.0,
-        "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
+    add(default - limit > 0.5, &sentence);
+    add(
+        around.launch_blocking,
+        &"CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
     );
-    facts.0
+    found
 }
 
 #[cfg(test)]

@@ -72,8 +72,8 @@ impl Load {
     /// calibrations are too short for `/proc/stat`; only pressure is fine enough.
     pub fn is_disturbed_since(self, earlier: Self) -> bool {
         let time = self.at - earlier.at;
-        let waited = || share(self.waited, earlier.waited, time.as_secs_f64());
-        time >= GLANCE && waited().is_some_and(|it| it >= WAITED)
+        let waited = share(self.waited, earlier.waited, time.as_secs_f64());
+        time >= GLANCE && waited.is_some_and(|it| it >= WAITED)
     }
 
     /// Waits until `LOOK` has passed since then.

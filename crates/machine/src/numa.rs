@@ -60,20 +60,16 @@ impl Nodes {
     }
 }
 
-/// The numbers of a list of the kernel, such as `0-3,8`.
+/// The numbers of a list of the kernel, such as `0-3,8`. It numbers no more than 65,536.
 fn numbers(list: &str) -> Option<Vec<usize>> {
-    /// Larger numbers do not occur.
-    const MOST: usize = 1 << 16;
-    let mut numbers = Vec::new();
-    for range in list.trim().split(',').filter(|range| !range.is_empty()) {
+    let numbers_of = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
-            return None;
-        }
-        numbers.extend(first..=last);
-    }
-    Some(numbers)
+        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last).then_some(usize::from(first)..=usize::from(last))
+    };
+    let ranges = list.trim().split(',').filter(|range| !range.is_empty());
+    let ranges: Option<Vec<_>> = ranges.map(numbers_of).collect();
+    Some(ranges?.into_iter().flatten().collect())
 }
 
 #[cfg(test)]

@@ -1,25 +1,21 @@
 //! One benchmark: checked, prepared, verified, sampled, verified again, stored.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, SamplingMode, Throughput};
+use criterion::{SamplingMode, Throughput};
 
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
-use crate::suite::group::Inputs;
-use crate::suite::instance::{Plots, instance, plots};
-use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::pace::Pace;
-use crate::suite::sampler::Sampler;
+use crate::suite::instance::{Plots, instance, plots_of};
+use crate::suite::missing::{LeftOut, Missing, caught};
+use crate::suite::sampler::{Sampler, Timed};
 use crate::suite::sampling_plan::Sampling;
-use crate::suite::state::{Bench, GroupCache, Prepared, Run};
-use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
+use crate::suite::state::{Bench, Prepared, Run};
+use crate::timing::{Clock, CudaError, Doubt, TimingError, catch_panic};
 use crate::workload::choose;
-use crate::workload::routine::Routine;
 use crossover_machine::load::Load;
 use crossover_machine::monitor::Watch;
 use crossover_machine::recorded;
@@ -35,50 +31,44 @@ impl Run {
         &mut self,
         plots: &mut Plots<'_>,
         bench: &mut Bench<'_>,
-        inputs: &OnceCell<Inputs>,
-        cache: &mut GroupCache,
     ) -> Result<(), Missing> {
         bench.begun = self.turns.is_none().then(Load::now).flatten();
         let looks = self.looks(bench) && !recorded::recorded();
-        self.time.ignore_other_streams(!looks);
+        self.machine.time.ignore_other_streams(!looks);
         self.check_memory(bench)?;
-        self.check_duration(bench, &mut cache.pace)?;
+        self.check_duration(bench)?;
         self.measure_limits(bench)?;
-        self.verify_edge_cases(bench, cache)?;
-        let mut prepared = self.prepare(bench, inputs, &mut cache.pace)?;
-        self.announce_ready(bench, &prepared.sampling)?;
-        self.guard_on_other_values(bench, &mut prepared, cache)?;
+        self.verify_edge_cases(bench)?;
+        let mut prepared = self.prepare(bench)?;
+        self.announce_ready(bench, &prepared)?;
+        self.guard_on_other_values(bench, &mut prepared)?;
         self.sample_until_steady(plots, bench, &mut prepared)
     }
 
     /// Leaves a benchmark out for which there is not enough memory.
-    fn check_memory(&self, bench: &Bench<'_>) -> Result<(), Missing> {
+    fn check_memory(&self, bench: &Bench<'_>) -> Result<(), LeftOut> {
         // In turns, both sides have their memory at once.
         let sides = 1 + u64::from(self.turns.is_some());
         let operation = &bench.group.operation;
         let device = (bench.row.is_gpu()).then(|| sides * (operation.device_bytes)(bench.size));
         let host = sides * (operation.host_bytes)(bench.size);
-        match self.machine.too_small_for(host, device) {
-            Some(reason) => Err(Missing::Skipped(reason)),
-            None => Ok(()),
-        }
+        let reason = self.machine.too_small_for(host, device);
+        reason.map_or(Ok(()), |reason| Err(LeftOut(reason)))
     }
 
     /// Leaves a benchmark out if one iteration would take longer than the profile allows.
-    fn check_duration(&self, bench: &Bench<'_>, pace: &mut Pace) -> Result<(), Missing> {
-        let Bench {
-            group, row, size, ..
-        } = *bench;
-        let Some(limit) = self.sampling.longest_iteration_of(&row.role) else {
+    fn check_duration(&self, bench: &mut Bench<'_>) -> Result<(), LeftOut> {
+        let Some(limit) = self.sampling.longest_iteration_of(&bench.row.role) else {
             return Ok(());
         };
-        let sizes = group.sizes_of(row).of(self.settings.profile).iter();
-        let before = sizes.copied().filter(|other| *other < size).max();
-        let cost = |size| group.cost_of(row, size);
-        let expected = pace.expect(&row.function(), size, before, cost);
+        let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
+        let smaller = sizes.iter().copied().filter(|other| *other < bench.size);
+        let cost = |size| bench.group.cost_of(bench.row, size);
+        let pace = &mut bench.cache.pace;
+        let expected = pace.expect(&bench.row.function(), bench.size, smaller.max(), cost);
         match expected.filter(|expected| *expected > limit) {
             None => Ok(()),
-            Some(expected) => Err(Missing::Skipped(format!(
+            Some(expected) => Err(LeftOut(format!(
                 "one iteration would take about {}, more than the {} that a benchmark may; a faster machine \
                  runs it, and so does a filter that selects this size alone",
                 units::time(expected.as_nanos() as f64),
@@ -94,7 +84,7 @@ impl Run {
         }
         let row = bench.row;
         bench.spent.on(Activity::Ceilings, || {
-            (self.journal).begin(row.is_gpu(), &self.machine, &self.time)?;
+            self.journal.begin(row.is_gpu(), &self.machine)?;
             if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
                 self.journal.cpu_peak(threads);
             }
@@ -104,8 +94,8 @@ impl Run {
 
     /// Verifies an implementation on the edge cases of its workload, which are never timed, once for all
     /// sizes.
-    fn verify_edge_cases(&self, bench: &Bench<'_>, cache: &mut GroupCache) -> Result<(), Missing> {
-        let function = bench.row.function();
+    fn verify_edge_cases(&self, bench: &mut Bench<'_>) -> Result<(), Missing> {
+        let (function, cache) = (bench.row.function(), &mut *bench.cache);
         if !self.verifies() || cache.right_on_edge_cases.contains(&function) {
             return Ok(());
         }
@@ -114,52 +104,79 @@ impl Run {
             return Ok(());
         };
         let verified = caught(|| {
-            let mut routine = self.make(bench, edge_cases)?;
-            self.run_once(&mut *routine)?;
-            self.compare(bench, &mut *routine)
+            let mut code = self.machine.set_up(bench.row, edge_cases)?;
+            self.machine.run_once(&mut code)?;
+            self.compare(&mut code)
         });
         match verified {
-            Ok(_) => {
-                cache.right_on_edge_cases.insert(function);
-                Ok(())
-            }
             Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
                 text: format!("on edge cases: {text}"),
                 context_lost,
             }),
-            Err(other) => Err(other),
+            verified => {
+                verified?;
+                cache.right_on_edge_cases.insert(function);
+                Ok(())
+            }
         }
     }
 
-    /// Makes a routine, runs it once, verifies it, and plans its samples.
-    fn prepare(
-        &self,
-        bench: &Bench<'_>,
-        inputs: &OnceCell<Inputs>,
-        pace: &mut Pace,
-    ) -> Result<Prepared, Missing> {
+    /// Sets an implementation up, runs it once, verifies it, and plans its samples.
+    fn prepare(&self, bench: &mut Bench<'_>) -> Result<Prepared, Missing> {
         caught(|| {
-            let inputs = inputs.get_or_init(|| (bench.group.operation.inputs)(bench.size));
+            let make = bench.group.operation.inputs;
+            let inputs = bench.cache.inputs.of(bench.size, make);
             // Discards the choices of the benchmark before.
             choose::take_recent();
             choose::take_calibration_time();
-            let mut routine = self.make(bench, inputs)?;
-            self.run_once(&mut *routine)?;
+            let mut code = self.machine.set_up(bench.row, &inputs)?;
+            self.machine.run_once(&mut code)?;
             if self.verifies() {
-                self.compare(bench, &mut *routine)?;
+                self.compare(&mut code)?;
             }
-            let sampling = self.plan(bench, pace, &mut *routine)?;
-            Ok(Prepared { routine, sampling })
+            let sampling = self.plan(bench, &mut code)?;
+            Ok(Prepared { code, sampling })
         })
+    }
+
+    /// Chooses the number of samples and their time by one warm iteration.
+    fn plan(&self, bench: &mut Bench<'_>, code: &mut Timed) -> Result<Sampling, Missing> {
+        let mut plan = Sampling::OF_ITS_OWN;
+        if code.routine.time(1).transpose()?.is_none() {
+            let start = Instant::now();
+            code.routine.run()?;
+            if code.launches > 0 {
+                self.machine.wait()?;
+            }
+            let iteration = start.elapsed();
+            let pace = &mut bench.cache.pace;
+            pace.note(bench.row.function(), bench.size, iteration);
+            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
+            // takes both for one if it calls no second time.
+            let is_doubled =
+                code.clock == Clock::EventsGated && 2 * iteration > self.sampling.warm_up;
+            let seen = if is_doubled { 2 * iteration } else { iteration };
+            plan = self.sampling.for_iteration(seen);
+            plan.iteration = Some(iteration);
+        }
+        if self.turns.is_some() {
+            // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
+            // must not warn that the samples, with the other side's turns between them, take longer
+            // than planned.
+            plan.warm_up = Duration::from_nanos(1);
+            plan.measurement = Duration::from_secs(1_000);
+            plan.mode = SamplingMode::Flat;
+        }
+        Ok(plan)
     }
 
     /// Says to the process that drives this one that the benchmark is set up. Leaves it out of profiles if
     /// it has no part that one could record.
-    fn announce_ready(&self, bench: &Bench<'_>, sampling: &Sampling) -> Result<(), Missing> {
+    fn announce_ready(&self, bench: &Bench<'_>, prepared: &Prepared) -> Result<(), LeftOut> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
-        if is_profiled && !sampling.is_timed_by_a_clock() {
+        if is_profiled && !prepared.sampling.is_timed_by_a_clock() {
             let reason = "it times itself, so the profiler cannot follow it";
-            return Err(Missing::Skipped(reason.to_owned()));
+            return Err(LeftOut(reason.to_owned()));
         }
         if let Some(turns) = &self.turns {
             let id = bench.id.clone();
@@ -182,8 +199,12 @@ impl Run {
             "note: {} is unsteady and is measured again: {why}",
             bench.id
         );
-        let mut criterion = instance(&self.settings.results, &self.sampling, &self.time, false);
-        let mut again = plots_of_group(&mut criterion, bench);
+        let time = &self.machine.time;
+        let mut criterion = instance(&self.settings.results, &self.sampling, time, false);
+        let mut again = plots_of(&mut criterion, bench.group.name);
+        if bench.group.rate.is_some() {
+            again.throughput(Throughput::Elements(bench.size));
+        }
         let second = self.attempt(&mut again, bench, prepared, false);
         if second.is_err() {
             let first_result = bench.result.take();
@@ -204,72 +225,79 @@ impl Run {
         prepared: &mut Prepared,
         may_repeat: bool,
     ) -> Result<Option<(String, Aside)>, Missing> {
-        // In turns the spread between processes counts, and a routine that times itself would only repeat
-        // what it has measured.
-        let judged = self.judges(&prepared.sampling);
-        let baseline = self.arguments.baseline.as_deref();
-        let attempt = match self.arguments.saves {
-            true => Some(bench.folder.begin(baseline)?),
-            false => None,
-        };
-        let routine = &mut *prepared.routine;
+        if !self.arguments.saves {
+            self.sample_and_store(plots, bench, prepared)?;
+            return Ok(None);
+        }
+        let attempt = bench.folder.begin(self.arguments.baseline.as_deref())?;
         // Doubts from before the samples remain when they are taken again.
         let known = bench.doubts.len();
-        let outcome = self
-            .sample(plots, bench, routine, &prepared.sampling)
-            .and_then(|telemetry| {
-                // Samples that Criterion could not write are an error when the result is stored.
-                let ns = match self.arguments.saves {
-                    true => bench.folder.samples().unwrap_or_default(),
-                    false => Vec::new(),
-                };
-                let clock = bench.row.clock;
-                let unsteady = judged.then(|| unsteady(ns.clone(), clock)).flatten();
-                let verified = self.verify_again(bench, routine, &ns, judged)?;
-                let unsteady = self.tell_doubts(bench, unsteady);
-                self.store(bench, routine, ns, verified, telemetry, unsteady.clone())?;
-                Ok(unsteady)
-            });
+        let outcome = self.sample_and_store(plots, bench, prepared);
         bench.doubts.truncate(known);
-        match (outcome, attempt) {
+        match outcome {
+            Err(error) => {
+                attempt.undo();
+                Err(error)
+            }
             // After a signal nothing is measured again: an unsteady result is better than none.
-            (Ok(Some(why)), Some(attempt))
-                if judged && may_repeat && interrupt::signal().is_none() =>
-            {
+            Ok(Some(why)) if may_repeat && interrupt::signal().is_none() => {
                 Ok(Some((why, attempt.set_aside()?)))
             }
-            (Ok(why), attempt) => {
+            Ok(why) => {
                 if let Some(why) = why {
                     eprintln!(
                         "note: {} is still unsteady: {why}; no answer uses it",
                         bench.id
                     );
                 }
-                if let Some(attempt) = attempt {
-                    attempt.done();
-                }
+                attempt.done();
                 Ok(None)
-            }
-            (Err(error), attempt) => {
-                if let Some(attempt) = attempt {
-                    attempt.undo();
-                }
-                Err(error)
             }
         }
     }
 
-    /// Whether a result is judged by how steady it is.
-    fn judges(&self, sampling: &Sampling) -> bool {
-        self.arguments.saves && self.turns.is_none() && sampling.is_timed_by_a_clock()
-    }
-
-    /// Prints each doubt; the first makes a steady result unsteady.
-    fn tell_doubts(&self, bench: &Bench<'_>, unsteady: Option<String>) -> Option<String> {
+    /// Samples and verifies a benchmark, and writes its result with its sidecar. Returns what is unsteady
+    /// about it.
+    fn sample_and_store(
+        &mut self,
+        plots: &mut Plots<'_>,
+        bench: &mut Bench<'_>,
+        prepared: &mut Prepared,
+    ) -> Result<Option<String>, Missing> {
+        let monitor = self.sample(plots, bench, prepared)?;
+        // Samples that Criterion could not write are an error when the result is stored.
+        let ns = match self.arguments.saves {
+            true => bench.folder.samples().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let verified = self.verify_again(bench, prepared, &ns)?;
+        // In turns the spread between processes counts, and a routine that times itself would only repeat
+        // what it has measured.
+        let is_judged = self.turns.is_none() && prepared.sampling.is_timed_by_a_clock();
+        let unsteady = is_judged.then(|| unsteady(ns.clone(), bench.row.clock));
         for doubt in &bench.doubts {
             eprintln!("note: {}: {doubt}", bench.id);
         }
-        unsteady.or_else(|| bench.doubts.first().map(Doubt::to_string))
+        // A doubt makes a steady result unsteady.
+        let first_doubt = || bench.doubts.first().map(Doubt::to_string);
+        let unsteady = unsteady.flatten().or_else(first_doubt);
+        if self.arguments.saves {
+            let sidecar = Sidecar {
+                verified,
+                monitor,
+                unsteady: unsteady.clone(),
+                ..self.sidecar(bench, &mut prepared.code)?
+            };
+            self.check_device()?;
+            let baseline = self.arguments.baseline.as_deref();
+            let result = bench.folder.finish(ns, sidecar, baseline)?;
+            if self.turns.is_none() {
+                self.journal.check_limits(&result)?;
+            }
+            bench.result = Some(result);
+        }
+        self.check_device()?;
+        Ok(unsteady)
     }
 
     /// Makes Criterion sample as planned, unless the command line says otherwise. Returns how long
@@ -301,14 +329,23 @@ impl Run {
         &self,
         plots: &mut Plots<'_>,
         bench: &mut Bench<'_>,
-        routine: &mut dyn Routine,
-        plan: &Sampling,
+        prepared: &mut Prepared,
     ) -> Result<Option<Telemetry>, Missing> {
+        let Prepared {
+            code,
+            sampling: plan,
+        } = prepared;
         let warm_up = self.configure(plots, plan);
         let is_watched = plan.is_timed_by_a_clock() && bench.row.is_gpu() && self.arguments.saves;
         let watch = is_watched.then(|| self.watch()).flatten();
-        let inputs = self.inputs(bench, routine)?;
-        let mut sampler = Sampler::new(self, bench, routine, watch.as_ref());
+        let inputs = self.inputs(bench, code)?;
+        let mut sampler = Sampler {
+            run: self,
+            id: bench.id.clone(),
+            code,
+            watch: watch.as_ref(),
+            iterations: None,
+        };
         let sampled_before = bench.folder.sampled_at();
         // The threads of what several drive start here too, and would all be kept.
         let is_kept = bench.row.role.is_driven_by_one_thread();
@@ -339,7 +376,7 @@ impl Run {
                         failure = Some(error);
                         panic!("{text}")
                     });
-                    if sampler.ran > 0 && interrupt::signal().is_some() {
+                    if sampler.code.ran > 0 && interrupt::signal().is_some() {
                         // The samples of this benchmark are dropped. A routine that times itself
                         // had measured before Criterion asked.
                         panic!("interrupted");
@@ -356,7 +393,7 @@ impl Run {
                     return Err(error.into());
                 }
                 if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
-                    return Err(failed(panic));
+                    return Err(panic.into());
                 }
                 // The samples were written before Criterion's analysis failed on them.
                 bench.folder.rescue()?;
@@ -368,11 +405,11 @@ impl Run {
             }
         }
         let telemetry = watch.map(Watch::finish);
-        match self.inputs(bench, routine)? == inputs {
+        match self.inputs(bench, code)? == inputs {
             true => Ok(telemetry),
-            false => Err(failed(
-                "an iteration changed its inputs, so later ones computed something else".into(),
-            )),
+            false => {
+                Err("an iteration changed its inputs, so later ones computed something else".into())
+            }
         }
     }
 
@@ -390,59 +427,24 @@ impl Run {
     fn verify_again(
         &self,
         bench: &mut Bench<'_>,
-        routine: &mut dyn Routine,
+        prepared: &mut Prepared,
         ns: &[f64],
-        is_timed: bool,
     ) -> Result<Option<Verified>, Missing> {
         if !self.verifies() {
             return Ok(None);
         }
         caught(|| {
-            match is_timed {
-                true => self.run_timed(bench, routine, ns)?,
-                false => self.run_once(routine)?,
-            }
-            self.compare(bench, routine)
+            self.run_timed(bench, prepared, ns)?;
+            self.compare(&mut prepared.code)
         })
     }
 
-    /// Writes the sidecar of a result, and compares the result with its limits.
-    fn store(
-        &mut self,
-        bench: &mut Bench<'_>,
-        routine: &mut dyn Routine,
-        ns: Vec<f64>,
-        verified: Option<Verified>,
-        telemetry: Option<Telemetry>,
-        unsteady: Option<String>,
-    ) -> Result<(), Missing> {
-        if self.arguments.saves {
-            let mut sidecar = self.sidecar(bench, routine, verified);
-            sidecar.monitor = telemetry;
-            sidecar.unsteady = unsteady;
-            sidecar.extra.extend(routine.extra()?);
-            self.check_device()?;
-            let baseline = self.arguments.baseline.as_deref();
-            let result = bench.folder.finish(ns, sidecar, baseline)?;
-            if self.turns.is_none() {
-                self.journal.check_limits(&result)?;
-            }
-            bench.result = Some(result);
-        }
-        self.check_device()
-    }
-
-    fn sidecar(
-        &self,
-        bench: &mut Bench<'_>,
-        routine: &dyn Routine,
-        verified: Option<Verified>,
-    ) -> Sidecar {
-        let mut notes = routine.notes();
+    fn sidecar(&self, bench: &mut Bench<'_>, code: &mut Timed) -> Result<Sidecar, Missing> {
+        let mut notes = code.routine.notes();
         if bench.row.is_gpu() && recorded::recorded() {
             notes.push("recorded, not measured".to_owned());
         }
-        let mut extra = BTreeMap::new();
+        let mut extra: BTreeMap<_, _> = code.routine.extra()?.into_iter().collect();
         let others = self.journal.background_since(bench.begun);
         bench.choices.extend(choose::take_recent());
         bench.calibration_time += choose::take_calibration_time();
@@ -464,14 +466,14 @@ impl Run {
             ));
         }
         let monitor = self.machine.monitor().filter(|_| bench.row.is_gpu());
-        Sidecar {
+        Ok(Sidecar {
             schema: SCHEMA,
             id: bench.id.clone(),
             samples_sha256: String::new(),
-            clock: self.time.effective_clock(bench.row.clock),
+            clock: self.machine.time.effective_clock(code.clock),
             cost: bench.cost,
             role: bench.row.role.clone(),
-            verified,
+            verified: None,
             device_state: monitor.map(|monitor| monitor.state()),
             monitor: None,
             unsteady: None,
@@ -479,55 +481,20 @@ impl Run {
             choices: bench.choices.clone(),
             notes,
             run: self.journal.run().to_owned(),
-        }
-    }
-
-    /// Sets up an implementation for these inputs.
-    pub(super) fn make(
-        &self,
-        bench: &Bench<'_>,
-        inputs: &Inputs,
-    ) -> Result<Box<dyn Routine>, Missing> {
-        let gpu = || {
-            let gpu = self.machine.gpu(&self.time)?;
-            self.time.wake()?;
-            Ok(gpu)
-        };
-        Ok(bench.row.set_up(inputs, gpu)?)
+        })
     }
 
     fn verifies(&self) -> bool {
         (self.turns.as_ref()).is_none_or(|turns| turns.told().verify)
     }
 
-    /// Poisons the output, runs once from restored state and waits. This is done also where nothing
-    /// is verified: what a routine sets up in its first run must not be timed, and in every process
-    /// the threads that poison are the first to touch the output's memory.
-    pub(super) fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
-        routine.restore()?;
-        routine.poison()?;
-        routine.run()?;
-        self.wait()
-    }
-
     /// Compares what it has computed with the reference. `None` where no device has computed it.
-    fn compare(
-        &self,
-        bench: &Bench<'_>,
-        routine: &mut dyn Routine,
-    ) -> Result<Option<Verified>, Missing> {
-        let verified = routine.check()?;
-        let on_gpu = bench.row.is_gpu();
+    fn compare(&self, code: &mut Timed) -> Result<Option<Verified>, Missing> {
+        let verified = code.routine.check()?;
+        let on_gpu = code.launches > 0;
         match recorded::failure(&verified, on_gpu) {
             None => Ok(Some(verified).filter(|_| !(on_gpu && recorded::recorded()))),
-            Some(wrong) => Err(failed(format!("{wrong}; it is not timed"))),
-        }
-    }
-
-    fn wait(&self) -> Result<(), Missing> {
-        match self.machine.opened() {
-            Some(gpu) => Ok(gpu.synchronize().map_err(TimingError::from)?),
-            None => Ok(()),
+            Some(wrong) => Err(format!("{wrong}; it is not timed").into()),
         }
     }
 
@@ -538,68 +505,6 @@ impl Run {
             return Ok(());
         };
         let named = |error| CudaError::new("an earlier CUDA call", error);
-        let checked = gpu.context().check_err().map_err(named);
-        Ok(checked.map_err(TimingError::from)?)
+        Ok(gpu.context().check_err().map_err(named)?)
     }
-
-    /// Runs a warm iteration, and keeps how long it took; `None` of a routine that times itself.
-    fn iteration(
-        &self,
-        bench: &Bench<'_>,
-        pace: &mut Pace,
-        routine: &mut dyn Routine,
-    ) -> Result<Option<Duration>, Missing> {
-        if routine.time(1).transpose()?.is_some() {
-            return Ok(None);
-        }
-        let start = Instant::now();
-        routine.run()?;
-        if bench.row.is_gpu() {
-            self.wait()?;
-        }
-        let iteration = start.elapsed();
-        pace.note(bench.row.function(), bench.size, iteration);
-        Ok(Some(iteration))
-    }
-
-    /// Chooses the number of samples and their time by one warm iteration.
-    fn plan(
-        &self,
-        bench: &Bench<'_>,
-        pace: &mut Pace,
-        routine: &mut dyn Routine,
-    ) -> Result<Sampling, Missing> {
-        let mut plan = match self.iteration(bench, pace, routine)? {
-            None => Sampling::OF_ITS_OWN,
-            Some(iteration) => {
-                // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
-                // takes both for one if it calls no second time.
-                let is_doubled =
-                    bench.row.clock == Clock::EventsGated && 2 * iteration > self.sampling.warm_up;
-                let seen = if is_doubled { 2 * iteration } else { iteration };
-                Sampling {
-                    iteration: Some(iteration),
-                    ..self.sampling.for_iteration(seen)
-                }
-            }
-        };
-        if self.turns.is_some() {
-            // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
-            // must not warn that the samples, with the other side's turns between them, take longer
-            // than planned.
-            plan.warm_up = Duration::from_nanos(1);
-            plan.measurement = Duration::from_secs(1_000);
-            plan.mode = SamplingMode::Flat;
-        }
-        Ok(plan)
-    }
-}
-
-/// The group of a benchmark in another instance of Criterion.
-fn plots_of_group<'a>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_>) -> Plots<'a> {
-    let mut plots = plots(criterion, bench.group.name);
-    if bench.group.rate.is_some() {
-        plots.throughput(Throughput::Elements(bench.size));
-    }
-    plots
 }

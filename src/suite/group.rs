@@ -1,7 +1,7 @@
 //! A group as a table: which implementations, on which clock, at which sizes.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::model::role::{Format, Launches, Library, Measures, Residency, Role, S
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, RoutineError, Workload};
 use crate::workload::with_other_values;
 use crossover_protocol::settings::Profile;
 
@@ -305,15 +305,6 @@ impl Row {
         }
     }
 
-    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for
-    /// the device.
-    pub(super) fn launches_of(&self, routine: &dyn Routine) -> u32 {
-        match self.is_gpu() {
-            true => routine.launches().max(1),
-            false => 0,
-        }
-    }
-
     /// `cpu/<name>` or `gpu/<name>`: the function part of Criterion's id.
     pub(super) fn function(&self) -> String {
         id::function_of(self.device(), self.name)
@@ -497,9 +488,7 @@ impl AnyGroup {
 
     /// Every benchmark of a profile, by size and then in the order of the table.
     pub fn planned(&self, profile: Profile) -> Vec<Planned> {
-        let plan = self.plan(profile);
-        plan.into_iter()
-            .flat_map(|(size, rows)| rows.into_iter().map(move |row| (size, row)))
+        (self.plan(profile).into_iter())
             .map(|(size, row)| {
                 let id = self.id_of(row, size);
                 Planned {
@@ -529,18 +518,15 @@ impl AnyGroup {
         row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
-    /// What runs in this profile: the sizes of all rows, ascending, and the rows that have each, so
-    /// that inputs are made once per size.
-    pub(super) fn plan(&self, profile: Profile) -> BTreeMap<u64, Vec<&Row>> {
-        let mut plan: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
-        for row in &self.rows {
-            let mut sizes = self.sizes_of(row).of(profile).to_vec();
-            sizes.sort_unstable();
-            sizes.dedup();
-            for size in sizes {
-                plan.entry(size).or_default().push(row);
-            }
-        }
+    /// What runs in this profile: each size with each row that has it, by size, so that inputs are made
+    /// once per size, and then in the order of the table.
+    pub(super) fn plan(&self, profile: Profile) -> Vec<(u64, &Row)> {
+        let of_row = |row| {
+            let sizes: BTreeSet<u64> = self.sizes_of(row).of(profile).iter().copied().collect();
+            sizes.into_iter().map(move |size| (size, row))
+        };
+        let mut plan: Vec<(u64, &Row)> = self.rows.iter().flat_map(of_row).collect();
+        plan.sort_by_key(|(size, _)| *size);
         plan
     }
 }

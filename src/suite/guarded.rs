@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
-use crate::suite::group::Inputs;
-use crate::suite::missing::{Missing, caught, failed};
-use crate::suite::state::{Bench, GroupCache, Prepared, Run};
+use crate::suite::missing::{Missing, caught};
+use crate::suite::sampler::Timed;
+use crate::suite::state::{Bench, Prepared, Run};
 use crate::suite::verify::passes;
-use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
+use crate::timing::{BoxError, Claim, Clock, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::recorded;
 use crossover_results::statistics::median::median;
@@ -20,28 +20,21 @@ const LONGER: (f64, f64) = (3.0, 100_000.0);
 
 /// The code of a benchmark, which is set up anew for other values.
 struct Anew<'a> {
-    first: &'a mut dyn Routine,
+    first: &'a mut Timed,
     /// Takes the place of the first.
-    second: Option<Box<dyn Routine>>,
-    make: &'a dyn Fn() -> Result<Box<dyn Routine>, Missing>,
+    second: Option<Timed>,
+    make: &'a dyn Fn() -> Result<Timed, RoutineError>,
 }
 
 impl Anew<'_> {
     fn routine(&mut self) -> &mut dyn Routine {
-        match &mut self.second {
-            Some(second) => &mut **second,
-            None => self.first,
-        }
-    }
-
-    fn of(&self, memory: fn(&dyn Routine) -> Vec<DeviceMemory>) -> Vec<DeviceMemory> {
-        memory(self.second.as_deref().unwrap_or(self.first))
+        &mut *self.second.as_mut().unwrap_or(self.first).routine
     }
 }
 
 impl Guarded for Anew<'_> {
     fn renew(&mut self) -> Result<(), BoxError> {
-        self.second = Some((self.make)().map_err(Missing::text)?);
+        self.second = Some((self.make)()?);
         Ok(())
     }
 
@@ -59,11 +52,13 @@ impl Guarded for Anew<'_> {
     }
 
     fn inputs(&self) -> Vec<DeviceMemory> {
-        self.of(|routine| routine.inputs())
+        let code = self.second.as_ref().unwrap_or(self.first);
+        code.routine.inputs()
     }
 
     fn output(&self) -> Vec<DeviceMemory> {
-        self.of(|routine| routine.outputs())
+        let code = self.second.as_ref().unwrap_or(self.first);
+        code.routine.outputs()
     }
 }
 
@@ -76,14 +71,10 @@ impl Run {
     }
 
     /// Checksums of the memory that it reads.
-    pub(super) fn inputs(
-        &self,
-        bench: &mut Bench<'_>,
-        routine: &dyn Routine,
-    ) -> Result<Vec<u64>, Missing> {
+    pub(super) fn inputs(&self, bench: &mut Bench<'_>, code: &Timed) -> Result<Vec<u64>, Missing> {
         match self.looks(bench) {
             true => {
-                let checksums = || self.time.checksums(&routine.inputs());
+                let checksums = || self.machine.time.checksums(&code.routine.inputs());
                 Ok(bench.spent.on(Activity::Checks, checksums)?)
             }
             false => Ok(Vec::new()),
@@ -96,24 +87,17 @@ impl Run {
         &self,
         bench: &mut Bench<'_>,
         prepared: &mut Prepared,
-        cache: &mut GroupCache,
     ) -> Result<(), Missing> {
-        let Prepared { routine, sampling } = prepared;
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
-        let is_guarded = self.looks(bench) && is_smallest;
         // A routine that does not say what it writes keeps state of the process, such as a memory pool.
-        let Some(iteration) = sampling.iteration.filter(|_| is_guarded) else {
+        let writes = !prepared.code.routine.outputs().is_empty();
+        let is_guarded = self.looks(bench) && is_smallest && writes;
+        let Some(iteration) = prepared.sampling.iteration.filter(|_| is_guarded) else {
             return Ok(());
         };
-        if routine.outputs().is_empty() {
-            return Ok(());
-        }
         let begun = Instant::now();
-        let guarded = caught(|| {
-            let other_values = cache.other_values(&bench.group.operation, bench.size);
-            self.guard(bench, &other_values, &mut **routine, iteration)
-        });
+        let guarded = caught(|| self.guard(bench, &mut prepared.code, iteration));
         bench.spent.add(Activity::Checks, begun.elapsed());
         guarded
     }
@@ -121,27 +105,28 @@ impl Run {
     fn guard(
         &self,
         bench: &mut Bench<'_>,
-        other_values: &Inputs,
-        routine: &mut dyn Routine,
+        code: &mut Timed,
         iteration: Duration,
     ) -> Result<(), Missing> {
+        let make = bench.group.operation.other_values;
+        let other_values = bench.cache.other_values.of(bench.size, make);
         let claim = Claim {
-            clock: bench.row.clock,
-            launches: bench.row.launches_of(routine),
+            clock: code.clock,
+            launches: code.launches,
             ns: iteration.as_nanos() as f64,
             bytes: None,
         };
         let mut doubts = Vec::new();
         let mut code = Anew {
-            first: routine,
+            first: code,
             second: None,
-            make: &|| self.make(bench, other_values),
+            make: &|| self.machine.set_up(bench.row, &other_values),
         };
         // A host that is taken off its core is late once.
         for _ in 0..3 {
-            doubts = self.time.guard(&claim, &mut code)?;
+            doubts = self.machine.time.guard(&claim, &mut code)?;
             if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
-                return Err(failed(format!("{proof}; it is not timed")));
+                return Err(format!("{proof}; it is not timed").into());
             }
             // How far equal iterations differ is judged by the samples.
             doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
@@ -153,27 +138,27 @@ impl Run {
         Ok(())
     }
 
-    /// Runs once from restored state into a poisoned output, as [`run_once`](Self::run_once), and
-    /// compares the time with those of the samples.
+    /// Runs once from restored state into a poisoned output, as [`run_once`](Host::run_once), and compares
+    /// the time with those of the samples.
     pub(super) fn run_timed(
         &self,
         bench: &mut Bench<'_>,
-        routine: &mut dyn Routine,
+        prepared: &mut Prepared,
         ns: &[f64],
     ) -> Result<(), Missing> {
-        let again_ns = median(ns.iter().copied()).filter(|_| self.looks(bench));
-        let Some(again_ns) = again_ns else {
-            return self.run_once(routine);
+        let is_compared = self.looks(bench) && prepared.sampling.is_timed_by_a_clock();
+        let code = &mut prepared.code;
+        let Some(again_ns) = median(ns.iter().copied()).filter(|_| is_compared) else {
+            return Ok(self.machine.run_once(code)?);
         };
+        let time = &self.machine.time;
         let (factor, more) = LONGER;
         let mut first_ns = f64::INFINITY;
         for _ in 0..3 {
-            routine.restore()?;
-            routine.poison()?;
-            self.time
-                .settle()
-                .map_err(crate::timing::TimingError::from)?;
-            first_ns = first_ns.min(once(&self.time, bench.row.clock, routine)?);
+            code.routine.restore()?;
+            code.routine.poison()?;
+            time.settle()?;
+            first_ns = first_ns.min(time.once(code.clock, || code.routine.run())?);
             if first_ns <= factor * again_ns + more {
                 return Ok(());
             }
@@ -190,26 +175,25 @@ fn doubt(bench: &mut Bench<'_>, doubts: impl IntoIterator<Item = Doubt>) {
     }
 }
 
-fn once(time: &CudaTime, clock: Clock, routine: &mut dyn Routine) -> Result<f64, Missing> {
-    Ok(time.once(clock, || -> Result<(), RoutineError> { routine.run() })?)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::*;
     use crate::model::verified::Verified;
 
     /// Notes what is asked of it.
-    struct Noted(Vec<&'static str>);
+    struct Noted(Rc<RefCell<Vec<&'static str>>>);
 
     impl Routine for Noted {
         fn poison(&mut self) -> Result<(), RoutineError> {
-            self.0.push("poison");
+            self.0.borrow_mut().push("poison");
             Ok(())
         }
 
         fn restore(&mut self) -> Result<(), RoutineError> {
-            self.0.push("restore");
+            self.0.borrow_mut().push("restore");
             Ok(())
         }
 
@@ -224,13 +208,19 @@ mod tests {
 
     #[test]
     fn state_is_restored_before_a_guarded_run() {
-        let mut noted = Noted(Vec::new());
+        let noted = Rc::new(RefCell::new(Vec::new()));
+        let mut first = Timed {
+            clock: Clock::Wall,
+            launches: 0,
+            routine: Box::new(Noted(noted.clone())),
+            ran: 0,
+        };
         let mut anew = Anew {
-            first: &mut noted,
+            first: &mut first,
             second: None,
             make: &|| unreachable!("the first is enough"),
         };
         anew.poison().unwrap();
-        assert_eq!(noted.0, ["restore", "poison"]);
+        assert_eq!(*noted.borrow(), ["restore", "poison"]);
     }
 }

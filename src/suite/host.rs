@@ -16,6 +16,8 @@ use crossover_machine::{fingerprint, memory};
 use crossover_protocol::settings::Settings;
 
 pub(super) struct Host {
+    /// The clocks, attached to the device once it is opened.
+    pub(super) time: CudaTime,
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
@@ -28,6 +30,7 @@ pub(super) struct Host {
 impl Host {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
+            time: CudaTime::host_only(),
             settings: settings.clone(),
             probed: OnceCell::new(),
             opened: OnceCell::new(),
@@ -44,12 +47,12 @@ impl Host {
     }
 
     /// The opened device, its stream attached to the clock.
-    pub(super) fn gpu(&self, time: &CudaTime) -> Result<Rc<Gpu>, Absence> {
+    pub(super) fn gpu(&self) -> Result<Rc<Gpu>, Absence> {
         let properties = self.device().map_err(Clone::clone)?;
         self.opened
             .get_or_init(|| {
                 let gpu = Gpu::open(properties.ordinal)?;
-                time.attach(gpu.stream(), self.settings.gate)?;
+                self.time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })
             .clone()

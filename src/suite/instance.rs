@@ -53,7 +53,7 @@ pub(super) fn profiled(criterion: Criterion<CudaTime>, _time: &CudaTime) -> Crit
 pub(super) const RECORDS: bool = cfg!(feature = "profiler");
 
 /// Criterion's group of this name, whose summary is drawn on logarithmic axes.
-pub(super) fn plots<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) -> Plots<'a> {
+pub(super) fn plots_of<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) -> Plots<'a> {
     let mut plots = criterion.benchmark_group(group);
     plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
     plots

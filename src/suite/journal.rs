@@ -15,8 +15,7 @@ use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::criterion_lines;
 use crate::suite::host::Host;
-use crate::suite::missing::{Missing, failed, skipped};
-use crate::timing::{CudaTime, TimingError};
+use crate::suite::missing::Missing;
 use crossover_machine::load::{Background, Load};
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_results::analysis::limits;
@@ -173,12 +172,7 @@ impl Journal {
 
     /// Collects the environment, measures the ceilings that a benchmark on this device
     /// refers to, and writes the record, each before the first benchmark that needs it.
-    pub(super) fn begin(
-        &mut self,
-        gpu: bool,
-        machine: &Host,
-        time: &CudaTime,
-    ) -> Result<(), Missing> {
+    pub(super) fn begin(&mut self, gpu: bool, machine: &Host) -> Result<(), Missing> {
         if !self.begun {
             self.begun = true;
             self.record.environment = machine.environment().clone();
@@ -199,8 +193,8 @@ impl Journal {
         if gpu && !self.gpu_ceilings {
             self.gpu_ceilings = true;
             self.say("measuring the GPU's ceilings");
-            let gpu = machine.gpu(time).map_err(skipped)?;
-            time.wake().map_err(TimingError::from)?;
+            let (gpu, time) = (machine.gpu()?, &machine.time);
+            time.wake()?;
             if let Some(reason) = time.gate_off_reason() {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
@@ -287,7 +281,7 @@ impl Journal {
         self.above_limits.remove(&id);
         let (series, limits) = (Series::of(result.clone()), Limits::of(&self.record));
         if let Some(sentence) = limits::impossible(&series, &limits) {
-            return Err(failed(sentence));
+            return Err(sentence.into());
         }
         if limits::exceeded(&series, &limits).is_some() {
             self.above_limits.insert(id, series);

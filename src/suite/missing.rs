@@ -18,27 +18,16 @@ pub(super) enum Missing {
     NoRoom(String),
 }
 
-impl Missing {
-    /// The reason.
-    pub(super) fn text(self) -> String {
-        match self {
-            Missing::Skipped(text) | Missing::Failed { text, .. } | Missing::NoRoom(text) => text,
-        }
-    }
-}
+/// Why a benchmark cannot or need not run here.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct LeftOut(pub(super) String);
 
-impl From<FileError> for Missing {
-    fn from(error: FileError) -> Self {
-        match error.is_no_room() {
-            true => Missing::NoRoom(error.to_string()),
-            false => failed(error.to_string()),
-        }
-    }
-}
-
-impl From<RoutineError> for Missing {
-    fn from(error: RoutineError) -> Self {
-        let absent = error.is::<Absence>()
+impl<E: Into<RoutineError>> From<E> for Missing {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let absent = error.is::<LeftOut>()
+            || error.is::<Absence>()
             || error.is::<crate::timing::Absence>()
             || matches!(
                 error.downcast_ref(),
@@ -47,36 +36,20 @@ impl From<RoutineError> for Missing {
         if absent {
             return Missing::Skipped(error.to_string());
         }
+        if error.downcast_ref().is_some_and(FileError::is_no_room) {
+            return Missing::NoRoom(error.to_string());
+        }
+        let of_clock = error.downcast_ref().is_some_and(TimingError::is_sticky);
         Missing::Failed {
             text: with_causes(&*error),
-            context_lost: error.downcast_ref::<CudaError>().is_some_and(|e| e.sticky),
+            context_lost: of_clock || error.downcast_ref().is_some_and(|e: &CudaError| e.sticky),
         }
-    }
-}
-
-impl From<TimingError> for Missing {
-    fn from(error: TimingError) -> Self {
-        Missing::Failed {
-            context_lost: error.is_sticky(),
-            text: with_causes(&error),
-        }
-    }
-}
-
-pub(super) fn skipped(absence: Absence) -> Missing {
-    Missing::Skipped(absence.to_string())
-}
-
-pub(super) fn failed(text: String) -> Missing {
-    Missing::Failed {
-        text,
-        context_lost: false,
     }
 }
 
 /// Runs what belongs to one benchmark: a panic is that benchmark's failure and not the run's end.
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {
-    catch_panic(work).map_err(failed)?
+    catch_panic(work)?
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! A run: settings, command line, machine and results, and the loop over its benchmarks.
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,9 +14,9 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
-use crate::suite::group::{AnyGroup, Inputs, Row};
+use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
-use crate::suite::instance::{Plots, instance, plots, profiled};
+use crate::suite::instance::{Plots, instance, plots_of, profiled};
 use crate::suite::journal::Journal;
 use crate::suite::missing::Missing;
 use crate::suite::preflight;
@@ -84,13 +83,14 @@ impl Suite {
             Some(_) => SamplingPlan::in_turns(),
             None => SamplingPlan::of(settings.profile),
         };
-        let time = CudaTime::host_only();
-        let mut criterion = instance(&settings.results, &sampling, &time, turns.is_some());
+        let machine = Host::new(&settings);
+        let time = &machine.time;
+        let mut criterion = instance(&settings.results, &sampling, time, turns.is_some());
         if arguments.mode == Mode::Profile {
-            criterion = profiled(criterion, &time);
+            criterion = profiled(criterion, time);
         }
         let run = Run {
-            machine: Host::new(&settings),
+            machine,
             journal: Journal::new(&settings, &arguments),
             progress: Progress::new(arguments.is_quiet(), Hidden::start()),
             confirming: Confirming::new(settings.processes, arguments.is_quiet()),
@@ -98,7 +98,6 @@ impl Suite {
             settings,
             arguments,
             sampling,
-            time,
             turns,
         };
         Ok(Self {
@@ -125,14 +124,14 @@ impl Suite {
         run.compile_ahead(&self.groups);
         for group in &self.groups {
             run.name_what_is_left_out(group);
-            let mut plots = plots(&mut self.criterion, group.name);
+            let mut plots = plots_of(&mut self.criterion, group.name);
             let mut cache = GroupCache::default();
-            for (size, rows) in group.plan(run.settings.profile) {
-                let inputs = OnceCell::new();
-                for row in rows {
-                    run.benchmark(&mut plots, group, row, size, &inputs, &mut cache);
-                }
+            for (size, row) in group.plan(run.settings.profile) {
+                let bench = Bench::new(run, group, row, size, &mut cache);
+                run.benchmark(&mut plots, bench);
             }
+            // The child processes need the memory.
+            drop(cache);
             run.journal.spent.on(Activity::Analysis, || plots.finish());
             run.confirm(When::BetweenGroups);
         }
@@ -189,14 +188,12 @@ impl Run {
     /// Plans what could be run. A process that takes turns says it to its driver, and learns how it is
     /// to run.
     fn announce(&mut self, groups: &[AnyGroup]) {
-        let mut ids = Vec::new();
         let no_gpu = self.machine.gpu_missing().is_some();
+        let mut ids = Vec::new();
         for group in groups.iter().filter(|_| self.arguments.mode != Mode::List) {
-            for (size, rows) in group.plan(self.settings.profile) {
-                let run = |row: &&Row| !(row.is_gpu() && no_gpu);
-                let id = |row: &Row| group.id_of(row, size).to_string();
-                ids.extend(rows.into_iter().filter(run).map(id));
-            }
+            let plan = group.plan(self.settings.profile).into_iter();
+            let runs = plan.filter(|(_, row)| !(row.is_gpu() && no_gpu));
+            ids.extend(runs.map(|(size, row)| group.id_of(row, size).to_string()));
         }
         ids.retain(|id| self.arguments.selects(id));
         if let Some(turns) = &mut self.turns {
@@ -218,9 +215,8 @@ impl Run {
         };
         let runs = |group: &&AnyGroup| {
             let mut plan = group.plan(self.settings.profile).into_iter();
-            plan.any(|(size, rows)| {
-                let is_wanted = |row: &Row| self.is_wanted(&group.id_of(row, size).to_string());
-                rows.into_iter().any(|row| row.is_gpu() && is_wanted(row))
+            plan.any(|(size, row)| {
+                row.is_gpu() && self.is_wanted(&group.id_of(row, size).to_string())
             })
         };
         if self.arguments.mode != Mode::List {
@@ -269,16 +265,8 @@ impl Run {
     }
 
     /// Measures one implementation at one size, if it is selected and can run here.
-    fn benchmark(
-        &mut self,
-        plots: &mut Plots<'_>,
-        group: &AnyGroup,
-        row: &Row,
-        size: u64,
-        inputs: &OnceCell<Inputs>,
-        cache: &mut GroupCache,
-    ) {
-        let mut bench = Bench::new(self, group, row, size);
+    fn benchmark(&mut self, plots: &mut Plots<'_>, mut bench: Bench<'_>) {
+        let (group, row) = (bench.group, bench.row);
         let lists = self.arguments.mode == Mode::List;
         let is_selected = self.arguments.selects(&bench.id);
         // What another process measures, Criterion need not keep in its plots.
@@ -290,7 +278,7 @@ impl Run {
             return;
         }
         if group.rate.is_some() {
-            plots.throughput(Throughput::Elements(size));
+            plots.throughput(Throughput::Elements(bench.size));
         }
         if lists || !is_selected {
             // Criterion lists it, or keeps an earlier result of it in the group's plots; the
@@ -309,11 +297,11 @@ impl Run {
             return;
         }
         if let Some(rate) = &group.rate {
-            self.time.set_rate(rate.clone());
+            self.machine.time.set_rate(rate.clone());
         }
         let profiled_before = bench.folder.profiled_at();
         let begun = Instant::now();
-        let measured = self.measure(plots, &mut bench, inputs, cache);
+        let measured = self.measure(plots, &mut bench);
         // The next benchmark is not to blame for what this one's routine could not give back.
         let measured = measured.and(self.check_device());
         bench.spent.set_up_since(begun);

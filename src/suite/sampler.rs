@@ -1,63 +1,117 @@
-//! The samples that Criterion asks for.
+//! An implementation that is set up, and the samples that Criterion asks for.
 
 use std::time::Instant;
 
-use crate::suite::state::{Bench, Run};
+use crate::suite::group::{Inputs, Row};
+use crate::suite::host::Host;
+use crate::suite::state::Run;
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, CudaTime, TimingError};
+use crate::timing::{Clock, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::monitor::Watch;
 use crossover_protocol::turns::TurnMessage;
 
-/// Times a routine, one sample after the other.
-pub(super) struct Sampler<'a> {
-    run: &'a Run,
-    /// Id of the benchmark.
-    id: String,
-    clock: Clock,
-    /// Of an iteration; 0 on the CPU.
-    launches: u32,
-    routine: &'a mut dyn Routine,
-    watch: Option<&'a Watch>,
-    /// In turns: the iterations of a sample, which the warm-up chooses.
-    iterations: Option<u64>,
-    /// Iterations that were run for this sample. More than are timed: behind a gate, a single
-    /// iteration is run once before.
+/// An implementation, set up at a size.
+pub(super) struct Timed {
+    pub(super) clock: Clock,
+    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for the
+    /// device.
+    pub(super) launches: u32,
+    pub(super) routine: Box<dyn Routine>,
+    /// Iterations that were run. More than are timed: behind a gate, a single iteration is run once before.
     pub(super) ran: u64,
 }
 
-impl<'a> Sampler<'a> {
-    pub(super) fn new(
-        run: &'a Run,
-        bench: &Bench<'_>,
-        routine: &'a mut dyn Routine,
-        watch: Option<&'a Watch>,
-    ) -> Self {
-        Self {
-            run,
-            id: bench.id.clone(),
-            clock: bench.row.clock,
-            launches: bench.row.launches_of(routine),
+impl Host {
+    /// Sets an implementation up for these inputs.
+    pub(super) fn set_up(&self, row: &Row, inputs: &Inputs) -> Result<Timed, RoutineError> {
+        let gpu = || {
+            let gpu = self.gpu()?;
+            self.time.wake()?;
+            Ok(gpu)
+        };
+        let routine = row.set_up(inputs, gpu)?;
+        Ok(Timed {
+            clock: row.clock,
+            launches: if row.is_gpu() {
+                routine.launches().max(1)
+            } else {
+                0
+            },
             routine,
-            watch,
-            iterations: None,
             ran: 0,
+        })
+    }
+
+    /// Poisons the output, runs once from restored state and waits. This is done also where nothing
+    /// is verified: what a routine sets up in its first run must not be timed, and in every process
+    /// the threads that poison are the first to touch the output's memory.
+    pub(super) fn run_once(&self, code: &mut Timed) -> Result<(), RoutineError> {
+        code.routine.restore()?;
+        code.routine.poison()?;
+        code.routine.run()?;
+        self.wait()
+    }
+
+    /// Waits for the device, where it is open.
+    pub(super) fn wait(&self) -> Result<(), RoutineError> {
+        match self.opened() {
+            Some(gpu) => Ok(gpu.synchronize()?),
+            None => Ok(()),
         }
     }
 
+    /// Times `iterations` from restored state, in nanoseconds.
+    pub(super) fn measure(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
+        code.routine.restore()?;
+        if code.launches > 0 {
+            // Else the sample would contain it.
+            self.wait()?;
+        }
+        let (clock, launches) = (code.clock, code.launches);
+        let mut run = || {
+            code.ran += 1;
+            code.routine.run()
+        };
+        if launches > 0 {
+            return self.time.measure(clock, iterations, launches, run);
+        }
+        let mut outcome = Ok(());
+        let ns = self.time.measure_cpu(iterations, || {
+            if outcome.is_ok() {
+                outcome = run();
+            }
+        });
+        outcome?;
+        Ok(ns)
+    }
+}
+
+/// Times an implementation, one sample after the other.
+pub(super) struct Sampler<'a> {
+    pub(super) run: &'a Run,
+    /// Id of the benchmark.
+    pub(super) id: String,
+    pub(super) code: &'a mut Timed,
+    pub(super) watch: Option<&'a Watch>,
+    /// In turns: the iterations of a sample, which the warm-up chooses.
+    pub(super) iterations: Option<u64>,
+}
+
+impl Sampler<'_> {
     /// Nanoseconds of all `iterations` together.
     pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
-        if let Some(own) = self.routine.time(iterations) {
+        if let Some(own) = self.code.routine.time(iterations) {
             return Ok(plausible(own?, iterations)?);
         }
-        self.ran = 0;
+        self.code.ran = 0;
         let ns = match &self.run.turns {
             None => self.measure(iterations)?,
             // Criterion's count comes from a clock that ran on while the other side had its turn.
             Some(turns) => self.turn(turns)? * iterations as f64,
         };
         if let Some(watch) = self.watch {
-            watch.sampled(self.ran);
+            watch.sampled(self.code.ran);
         }
         Ok(ns)
     }
@@ -77,7 +131,7 @@ impl<'a> Sampler<'a> {
             }
         };
         // The other side is next.
-        self.routine.park();
+        self.code.routine.park();
         let id = self.id.clone();
         turns.say(&TurnMessage::Sampled { id });
         Ok(ns)
@@ -96,40 +150,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Times `iterations` from restored state, in nanoseconds.
     fn measure(&mut self, iterations: u64) -> Result<f64, TimingError> {
-        self.routine.restore()?;
-        if let (Some(gpu), 1..) = (self.run.machine.opened(), self.launches) {
-            // Else the sample would contain it.
-            gpu.synchronize()?;
-        }
-        let (routine, ran) = (&mut *self.routine, &mut self.ran);
-        let counted = || {
-            *ran += 1;
-            routine.run()
-        };
-        match self.launches {
-            0 => on_cpu(&self.run.time, iterations, counted),
-            launches => (self.run.time).measure(self.clock, iterations, launches, counted),
-        }
+        self.run.machine.measure(self.code, iterations)
     }
-}
-
-/// Times code on the CPU, up to its first error.
-pub(super) fn on_cpu(
-    time: &CudaTime,
-    iterations: u64,
-    mut run: impl FnMut() -> Result<(), RoutineError>,
-) -> Result<f64, TimingError> {
-    let mut failed = None;
-    let ns = time.measure_cpu(iterations, || {
-        if failed.is_none()
-            && let Err(error) = run()
-        {
-            failed = Some(error);
-        }
-    });
-    failed.map_or(Ok(ns), |error| Err(error.into()))
 }
 
 /// Rejects a time that Criterion's statistics and plots would fail on: a routine that times itself

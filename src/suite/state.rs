@@ -10,16 +10,16 @@ use crate::model::cost::Cost;
 use crate::suite::account::Spent;
 use crate::suite::arguments::Arguments;
 use crate::suite::confirm::driver::Confirming;
-use crate::suite::group::{AnyGroup, Inputs, Operation, Row};
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::host::Host;
 use crate::suite::journal::Journal;
 use crate::suite::pace::Pace;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
+use crate::suite::sampler::Timed;
 use crate::suite::sampling_plan::{Sampling, SamplingPlan};
 use crate::suite::turns::Turns;
-use crate::timing::{CudaTime, Doubt};
-use crate::workload::routine::Routine;
+use crate::timing::Doubt;
 use crossover_machine::load::Load;
 use crossover_protocol::settings::Settings;
 use crossover_results::store::curves::Benchmark;
@@ -30,7 +30,6 @@ pub(super) struct Run {
     pub(super) settings: Settings,
     pub(super) arguments: Arguments,
     pub(super) sampling: SamplingPlan,
-    pub(super) time: CudaTime,
     pub(super) machine: Host,
     /// Where another process takes turns with this one.
     pub(super) turns: Option<Turns>,
@@ -48,6 +47,8 @@ pub(super) struct Bench<'a> {
     pub(super) row: &'a Row,
     pub(super) size: u64,
     pub(super) cost: Cost,
+    /// What those before it in the group left.
+    pub(super) cache: &'a mut GroupCache,
     pub(super) folder: BenchmarkFolder,
     /// When it was begun; `None` in turns with another process, whose work is no background load.
     pub(super) begun: Option<Load>,
@@ -63,9 +64,9 @@ pub(super) struct Bench<'a> {
     pub(super) disturbed: BTreeSet<String>,
 }
 
-/// A benchmark's routine, verified, and how it is sampled.
+/// A benchmark's code, verified, and how it is sampled.
 pub(super) struct Prepared {
-    pub(super) routine: Box<dyn Routine>,
+    pub(super) code: Timed,
     pub(super) sampling: Sampling,
 }
 
@@ -76,20 +77,34 @@ pub(super) struct GroupCache {
     pub(super) edge_cases: OnceCell<Option<Inputs>>,
     /// Implementations that are right on the edge cases. Their set-up is the same at each size.
     pub(super) right_on_edge_cases: BTreeSet<String>,
-    /// Inputs with other values than the timed ones, of the size that was last asked for.
-    pub(super) other_values: Option<(u64, Inputs)>,
+    /// The inputs of a size, for all implementations.
+    pub(super) inputs: OfLastSize,
+    /// Inputs with other values than the timed ones.
+    pub(super) other_values: OfLastSize,
 }
 
-impl GroupCache {
-    pub(super) fn other_values(&mut self, operation: &Operation, size: u64) -> Inputs {
-        let known = self.other_values.take().filter(|known| known.0 == size);
-        let known = known.unwrap_or_else(|| (size, (operation.other_values)(size)));
-        self.other_values.insert(known).1.clone()
+/// Inputs of the size that was last asked for.
+#[derive(Default)]
+pub(super) struct OfLastSize(Option<(u64, Inputs)>);
+
+impl OfLastSize {
+    /// Those of this size, made unless they are there. Those of another size go first: there may be no
+    /// memory for both.
+    pub(super) fn of(&mut self, size: u64, make: fn(u64) -> Inputs) -> Inputs {
+        let known = self.0.take().filter(|known| known.0 == size);
+        let known = known.unwrap_or_else(|| (size, make(size)));
+        self.0.insert(known).1.clone()
     }
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(run: &Run, group: &'a AnyGroup, row: &'a Row, size: u64) -> Self {
+    pub(super) fn new(
+        run: &Run,
+        group: &'a AnyGroup,
+        row: &'a Row,
+        size: u64,
+        cache: &'a mut GroupCache,
+    ) -> Self {
         let named = group.id_of(row, size);
         Self {
             id: named.to_string(),
@@ -97,6 +112,7 @@ impl<'a> Bench<'a> {
             row,
             size,
             cost: group.cost_of(row, size),
+            cache,
             folder: BenchmarkFolder::new(&run.settings.results, named, group.rate.is_some()),
             begun: None,
             spent: Spent::default(),

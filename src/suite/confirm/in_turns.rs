@@ -1,18 +1,16 @@
 //! Implementations of one operation that take turns in one process.
 
-use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::suite::confirm::Task;
 use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
-use crate::suite::sampler::on_cpu;
+use crate::suite::sampler::Timed;
 use crate::suite::verify::passes;
-use crate::timing::{Clock, CudaTime};
-use crate::workload::routine::{Routine, RoutineError};
-use crossover_protocol::settings::Settings;
+use crate::workload::routine::RoutineError;
 use crossover_results::statistics::median::median;
+use crossover_words::text::with_causes;
 
 /// A sample takes at least this long, so that occasional work of the host is spread over all of
 /// them.
@@ -27,19 +25,10 @@ const LONGEST: Duration = Duration::from_millis(150);
 /// length, which needs no other one before it.
 const WARMS_ITSELF: Duration = Duration::from_millis(10);
 
-/// What implementations that take turns need.
-pub(crate) struct TakingTurns {
-    machine: Host,
-    time: CudaTime,
-}
-
 /// An implementation that takes turns.
 struct Side {
     function: String,
-    clock: Clock,
-    /// Of an iteration; 0 on the CPU.
-    launches: u32,
-    routine: Box<dyn Routine>,
+    code: Timed,
     /// Iterations of a sample.
     iterations: u64,
     /// Samples to take.
@@ -56,7 +45,7 @@ impl AnyGroup {
     pub(in crate::suite) fn medians_in_turns(
         &self,
         task: &Task,
-        with: &TakingTurns,
+        machine: &Host,
     ) -> Result<BTreeMap<String, f64>, RoutineError> {
         let size = task.size;
         let rows: Vec<_> = (self.rows.iter())
@@ -70,28 +59,24 @@ impl AnyGroup {
         let host = (self.operation.host_bytes)(size).saturating_mul(rows.len() as u64);
         let device =
             (on_gpu > 0).then(|| (self.operation.device_bytes)(size).saturating_mul(on_gpu));
-        if let Some(reason) = with.machine.too_small_for(host, device) {
+        if let Some(reason) = machine.too_small_for(host, device) {
             return Err(reason.into());
         }
         let inputs = (self.operation.inputs)(size);
         let mut sides = Vec::with_capacity(rows.len());
         for row in rows {
-            let routine = row.set_up(&inputs, || Ok(with.machine.gpu(&with.time)?))?;
-            let launches = row.launches_of(&*routine);
             let mut side = Side {
                 function: row.function(),
-                clock: row.clock,
-                launches,
-                routine,
+                code: machine.set_up(row, &inputs)?,
                 iterations: 1,
                 wanted: SAMPLES,
                 warm_up: 0,
                 samples: Vec::new(),
             };
-            with.prepare(&mut side, task.verify)?;
+            side.prepare(machine, task.verify)?;
             sides.push(side);
         }
-        with.take_turns(&mut sides)?;
+        take_turns(&mut sides, machine)?;
         Ok(sides
             .into_iter()
             .filter_map(|side| Some((side.function, median(side.samples)?)))
@@ -99,103 +84,72 @@ impl AnyGroup {
     }
 }
 
-impl TakingTurns {
-    /// On the device that the settings name.
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self {
-            machine: Host::new(settings),
-            time: CudaTime::host_only(),
-        }
-    }
-
-    fn wait(&self) -> Result<(), RoutineError> {
-        match self.machine.opened() {
-            Some(gpu) => Ok(gpu.synchronize()?),
-            None => Ok(()),
-        }
-    }
-
-    /// Runs a side once from restored state, verifies it if `verify`, and chooses how many samples it
-    /// gets and of how many iterations.
-    fn prepare(&self, side: &mut Side, verify: bool) -> Result<(), RoutineError> {
-        side.routine.restore()?;
-        side.routine.poison()?;
-        side.routine.run()?;
-        self.wait()?;
+impl Side {
+    /// Runs once from restored state, verifies if `verify`, and chooses how many samples it gets and of how
+    /// many iterations.
+    fn prepare(&mut self, machine: &Host, verify: bool) -> Result<(), RoutineError> {
+        machine.run_once(&mut self.code)?;
         if verify {
-            let named =
-                |error: RoutineError| format!("{}: {}", side.function, with_causes(&*error));
-            passes(&mut *side.routine, side.launches > 0).map_err(named)?;
+            let wrong = passes(&mut *self.code.routine, self.code.launches > 0).err();
+            if let Some(error) = wrong {
+                return Err(format!("{}: {}", self.function, with_causes(&*error)).into());
+            }
         }
         // Until a measurement is long enough to be trusted.
         loop {
-            let iterations = side.iterations;
-            let ns = self.measure(side, iterations)?;
-            side.routine.park();
+            let iterations = self.iterations;
+            let ns = self.measure(machine, iterations)?;
+            self.code.routine.park();
             let enough = SAMPLE.as_nanos() as f64;
-            if ns >= enough / 2.0 || side.iterations >= 1 << 30 {
-                let iteration = ns / side.iterations as f64;
-                side.iterations = (enough / iteration).ceil().max(1.0) as u64;
-                let sample = side.iterations as f64 * iteration;
+            if ns >= enough / 2.0 || iterations >= 1 << 30 {
+                let iteration = ns / iterations as f64;
+                self.iterations = (enough / iteration).ceil().max(1.0) as u64;
+                let sample = self.iterations as f64 * iteration;
                 let fit = LONGEST.as_nanos() as f64 / sample;
-                side.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
+                self.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
                 let is_warm_soon = sample >= WARMS_ITSELF.as_nanos() as f64;
-                side.warm_up = match is_warm_soon {
+                self.warm_up = match is_warm_soon {
                     true => 0,
-                    false => side.iterations.div_ceil(8),
+                    false => self.iterations.div_ceil(8),
                 };
-                if is_warm_soon && side.iterations == iterations {
+                if is_warm_soon && self.iterations == iterations {
                     // It is a sample like those that follow.
-                    side.samples.push(iteration);
+                    self.samples.push(iteration);
                 }
                 return Ok(());
             }
-            side.iterations *= 4;
+            self.iterations *= 4;
         }
     }
 
     /// Times `iterations` from restored state, in nanoseconds.
-    fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, RoutineError> {
-        if side.launches > 0 {
+    fn measure(&mut self, machine: &Host, iterations: u64) -> Result<f64, RoutineError> {
+        if self.code.launches > 0 {
             // The CPU may have had a long turn, and the device's clock has come down meanwhile.
-            self.time.wake()?;
+            machine.time.wake()?;
         }
-        let routine = &mut side.routine;
-        routine.restore()?;
-        if side.launches > 0 {
-            // Restoring must have ended before the sample begins.
-            self.wait()?;
-        }
-        let run = || routine.run();
-        Ok(match side.launches {
-            0 => on_cpu(&self.time, iterations, run),
-            launches => (self.time).measure(side.clock, iterations, launches, run),
-        }?)
+        Ok(machine.measure(&mut self.code, iterations)?)
     }
+}
 
-    /// Samples all sides in turn, alternately forwards and backwards through them.
-    fn take_turns(&self, sides: &mut [Side]) -> Result<(), RoutineError> {
-        for round in 0..SAMPLES {
-            for at in 0..sides.len() {
-                let at = match round % 2 {
-                    0 => at,
-                    _ => sides.len() - 1 - at,
-                };
-                let side = &mut sides[at];
-                if side.samples.len() == side.wanted {
-                    continue;
-                }
-                // The other sides emptied the caches.
-                if side.warm_up > 0 {
-                    self.measure(side, side.warm_up)?;
-                }
-                let ns = self.measure(side, side.iterations)?;
-                side.routine.park();
-                side.samples.push(ns / side.iterations as f64);
+/// Samples all sides in turn, alternately forwards and backwards through them.
+fn take_turns(sides: &mut [Side], machine: &Host) -> Result<(), RoutineError> {
+    for _ in 0..SAMPLES {
+        for side in sides.iter_mut() {
+            if side.samples.len() == side.wanted {
+                continue;
             }
+            // The other sides emptied the caches.
+            if side.warm_up > 0 {
+                side.measure(machine, side.warm_up)?;
+            }
+            let ns = side.measure(machine, side.iterations)?;
+            side.code.routine.park();
+            side.samples.push(ns / side.iterations as f64);
         }
-        Ok(())
+        sides.reverse();
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -207,7 +161,8 @@ mod tests {
     use crate::model::cost::Cost;
     use crate::model::verified::Verified;
     use crate::suite::group::{Group, Implementation, Sizes};
-    use crate::workload::routine::Workload;
+    use crate::workload::routine::{Routine, Workload};
+    use crossover_protocol::settings::Settings;
 
     struct Nothing;
 
@@ -271,7 +226,7 @@ mod tests {
             verify: true,
         };
         let settings = Settings::from_env().unwrap();
-        let medians = AnyGroup::from(group).medians_in_turns(&task, &TakingTurns::new(&settings));
+        let medians = AnyGroup::from(group).medians_in_turns(&task, &Host::new(&settings));
         assert_eq!(medians.unwrap().len(), 1);
         // Before the verified run, before the first measurement, and before each sample. How many samples
         // fit depends on the machine.

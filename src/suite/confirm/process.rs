@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use crate::child::{self, Say};
 use crate::device::kernel::shared;
-use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{CHOICES, Order, TaskResult};
 use crate::suite::group::AnyGroup;
+use crate::suite::host::Host;
 use crate::timing::catch_panic;
 use crate::workload::choose;
 use crate::workload::routine::RoutineError;
@@ -23,18 +23,17 @@ fn carry_out(
     groups: &[AnyGroup],
     say: Say<'_, TaskResult>,
 ) -> Result<(), RoutineError> {
-    let settings = Settings::from_env()?;
+    let machine = Host::new(&Settings::from_env()?);
     let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
     if let (Some(folder), Some(choices)) = (order.shared, &choices) {
         choose::read_from(choices);
         shared::share_in(folder);
     }
-    let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {
         let group = groups.iter().find(|group| group.name() == task.group);
         let medians = match group {
             Some(group) => {
-                let measure = || group.medians_in_turns(&task, &taking_turns);
+                let measure = || group.medians_in_turns(&task, &machine);
                 let measured = catch_panic(measure);
                 measured.and_then(|medians| medians.map_err(|error| with_causes(&*error)))
             }

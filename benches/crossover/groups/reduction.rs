@@ -5,7 +5,7 @@ use crossover::model::{Cost, LinkBytes, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::reduction::gpu::{self, Joined};
+use crossover::workload::reduction::gpu::{self, BlockSum};
 use crossover::workload::reduction::{self, Sum, cpu};
 
 pub(crate) fn group() -> Group<Sum> {
@@ -22,7 +22,7 @@ pub(crate) fn group() -> Group<Sum> {
             gpu::resident(gpu, sum, joined, clock == Wall)
         })
         .launches(match joined {
-            Joined::BySecondKernel => OneByOne,
+            BlockSum::BySecondKernel => OneByOne,
             _ => Fused,
         })
     };
@@ -44,16 +44,16 @@ pub(crate) fn group() -> Group<Sum> {
         .with(Implementation::cpu("rayon", cpu::rayon).method("one by one").sizes(host_sizes.clone()))
         .with(Implementation::cpu("simd", cpu::simd).sizes(sizes.up_to(1 << 20, 1 << 26, 1 << 30)))
         .with(
-            resident("two-kernels", Events, Joined::BySecondKernel)
+            resident("two-kernels", Events, BlockSum::BySecondKernel)
                 .cost(|n| Cost {
                     launches: Some(2),
                     ..reduction::cost(n)
                 })
                 .sizes(lesson_sizes.clone()),
         )
-        .with(resident("last-block", Events, Joined::ByLastBlock))
-        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock).sizes(lesson_sizes))
-        .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Residency::Awaited))
+        .with(resident("last-block", Events, BlockSum::ByLastBlock))
+        .with(resident("last-block-gated", EventsGated, BlockSum::ByLastBlock).sizes(lesson_sizes))
+        .with(resident("last-block-awaited", Wall, BlockSum::ByLastBlock).data(Residency::Awaited))
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(4.0 * n as f64, 4.0),

@@ -9,17 +9,17 @@ use crossover_system::usable_cores;
 /// Ticks per second in `/proc`, on every architecture.
 const TICKS: f64 = 100.0;
 /// A shorter time has too few ticks.
-const LOOK: Duration = Duration::from_millis(200);
+const SHORTEST_SPAN: Duration = Duration::from_millis(200);
 /// Background load on fewer cores than the first, or than the second as a share of all cores, does not
 /// matter.
-const QUIET: (f64, f64) = (0.2, 0.05);
+const NEGLIGIBLE_CORES: (f64, f64) = (0.2, 0.05);
 /// Waiting of threads for memory does not matter below this share of the time.
-const SHORT_OF_MEMORY: f64 = 0.05;
+const NEGLIGIBLE_MEMORY_WAIT: f64 = 0.05;
 /// A calibration was disturbed if some thread waited for a processor for this share of the time or
 /// longer. Its own threads are no more than the processors, so they do not wait for each other.
-const WAITED: f64 = 0.25;
+const DISTURBING_WAIT: f64 = 0.25;
 /// The shortest time over which pressure is known: the kernel updates it every few milliseconds.
-const GLANCE: Duration = Duration::from_millis(10);
+const SHORTEST_PRESSURE_SPAN: Duration = Duration::from_millis(10);
 
 /// Counters of the machine at a moment, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +57,12 @@ impl Load {
         })
     }
 
-    /// The activity of other programs since `earlier`; `None` for less time than `LOOK`.
+    /// The activity of other programs since `earlier`; `None` for less time than `SHORTEST_SPAN`.
     pub fn background_since(self, earlier: Self) -> Option<Background> {
         let time = (self.at - earlier.at).as_secs_f64();
         let cores = (self.all - earlier.all - (self.own - earlier.own)) / time;
         let memory = share(self.waited_for_memory, earlier.waited_for_memory, time);
-        (time >= LOOK.as_secs_f64()).then(|| Background {
+        (time >= SHORTEST_SPAN.as_secs_f64()).then(|| Background {
             cores: cores.max(0.0),
             waited_for_memory: memory.unwrap_or(0.0),
         })
@@ -73,12 +73,12 @@ impl Load {
     pub fn is_disturbed_since(self, earlier: Self) -> bool {
         let time = self.at - earlier.at;
         let waited = share(self.waited, earlier.waited, time.as_secs_f64());
-        time >= GLANCE && waited.is_some_and(|it| it >= WAITED)
+        time >= SHORTEST_PRESSURE_SPAN && waited.is_some_and(|it| it >= DISTURBING_WAIT)
     }
 
-    /// Waits until `LOOK` has passed since then.
+    /// Waits until `SHORTEST_SPAN` has passed since then.
     pub fn wait(self) {
-        std::thread::sleep(LOOK.saturating_sub(self.at.elapsed()));
+        std::thread::sleep(SHORTEST_SPAN.saturating_sub(self.at.elapsed()));
     }
 }
 
@@ -93,7 +93,10 @@ impl Background {
 
     /// Whether the used cores matter on so many processors.
     pub fn is_busy(self, processors: usize) -> bool {
-        self.cores >= QUIET.0.max(QUIET.1 * processors as f64)
+        self.cores
+            >= NEGLIGIBLE_CORES
+                .0
+                .max(NEGLIGIBLE_CORES.1 * processors as f64)
     }
 
     /// The parts that matter, each in a sentence with its remedy.
@@ -106,7 +109,7 @@ impl Background {
                 self.cores
             ));
         }
-        if self.waited_for_memory > SHORT_OF_MEMORY {
+        if self.waited_for_memory > NEGLIGIBLE_MEMORY_WAIT {
             found.push(format!(
                 "memory pressure: programs waited for memory {:.0} % of the time: end those that need the most",
                 100.0 * self.waited_for_memory

@@ -47,9 +47,9 @@ pub(super) fn kind(call: &str) -> CallKind {
 }
 
 /// A part with at least this share of the iteration bounds it.
-const MOST: f64 = 0.5;
+const BOUND_SHARE: f64 = 0.5;
 /// A part with at least this share of the iteration is mentioned.
-const MUCH: f64 = 0.2;
+const MENTIONED_SHARE: f64 = 0.2;
 
 /// The sentence; `while_idle` is the host's main activity in the idle time.
 pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> String {
@@ -58,10 +58,10 @@ pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> Str
     }
     let total = s.length_ns();
     let idle = 1.0 - s.busy_ns / total;
-    if idle >= MOST {
+    if idle >= BOUND_SHARE {
         return format!("idle {}: bound by {while_idle}", percent(idle));
     }
-    let also_idle = match idle >= MUCH {
+    let also_idle = match idle >= MENTIONED_SHARE {
         true => format!("; idle {}: {while_idle}", percent(idle)),
         false => String::new(),
     };
@@ -80,7 +80,7 @@ pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> Str
     let alone = (s.copies_ns - s.hidden_ns) / total;
     // If copies and kernels overlap, neither costs time by itself, so the parts outside the overlap
     // decide.
-    if alone > (s.kernels_ns - s.hidden_ns) / total && copies >= MUCH {
+    if alone > (s.kernels_ns - s.hidden_ns) / total && copies >= MENTIONED_SHARE {
         let hidden = match s.hidden_ns / s.copies_ns {
             hidden if hidden >= 0.05 => format!(", {} of them behind kernels", percent(hidden)),
             _ => String::new(),
@@ -92,19 +92,19 @@ pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> Str
             percent(copies)
         );
     }
-    if sets >= MOST {
+    if sets >= BOUND_SHARE {
         let sets = percent(sets);
         return format!("{sets} memory sets: bound by the device's memory{also_idle}");
     }
     let longest = kernels.values().copied().fold(0.0, f64::max);
     let kernels = match kernels.len() {
         n if n == 1 || longest >= 0.9 => format!("one kernel, {}", percent(longest)),
-        n if longest >= MOST => format!("mostly one of {n} kernels, {}", percent(longest)),
+        n if longest >= BOUND_SHARE => format!("mostly one of {n} kernels, {}", percent(longest)),
         n => format!("{n} kernels, the longest {}", percent(longest)),
     };
-    let copies = if alone >= MUCH {
+    let copies = if alone >= MENTIONED_SHARE {
         format!("; copies {}", percent(alone))
-    } else if copies >= MUCH {
+    } else if copies >= MENTIONED_SHARE {
         "; copies hidden behind kernels".to_owned()
     } else {
         String::new()

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use crate::fault::{self, Fault, code};
 use crate::log;
 use crate::real;
-use crate::state::{Answer, State, lock};
+use crate::state::{Outcome, State, lock};
 
 /// The driver, or a library beside it.
 pub(crate) struct Library {
@@ -58,7 +58,7 @@ impl Library {
         &self,
         function: &str,
         real: impl FnOnce() -> Option<i32>,
-        body: impl FnOnce(&mut State) -> Answer,
+        body: impl FnOnce(&mut State) -> Outcome,
     ) -> i32 {
         let needs_context = self.statuses.is_none() && !WITHOUT_CONTEXT.contains(&function);
         if let Some(code) = fault::injected(function) {
@@ -137,7 +137,7 @@ pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
 }
 
 /// Writes a result through a pointer, unless the real library has done so.
-pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
+pub(crate) fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Fault::invalid("there is nowhere to write the answer"));
     }
@@ -149,7 +149,7 @@ pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
 }
 
 /// Reads the value at a pointer.
-pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
+pub(crate) fn get<T: Copy>(from: *const T) -> Outcome<T> {
     if from.is_null() {
         return Err(Fault::invalid("an argument is null"));
     }
@@ -161,8 +161,8 @@ pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
 pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
     state: &mut State,
     to: *mut H,
-    body: impl FnOnce(&mut State) -> Answer<u64>,
-) -> Answer {
+    body: impl FnOnce(&mut State) -> Outcome<u64>,
+) -> Outcome {
     if real::passes() {
         state.given = get(to)?.try_into().ok();
     }
@@ -174,7 +174,7 @@ pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
 }
 
 /// Reads a C string.
-pub(crate) fn text(from: *const c_char) -> Answer<String> {
+pub(crate) fn text(from: *const c_char) -> Outcome<String> {
     if from.is_null() {
         return Err(Fault::invalid("a text is null"));
     }
@@ -184,7 +184,7 @@ pub(crate) fn text(from: *const c_char) -> Answer<String> {
 }
 
 /// Writes bytes from an address on.
-pub(crate) fn put_bytes(to: *mut u8, bytes: impl IntoIterator<Item = u8>) -> Answer {
+pub(crate) fn put_bytes(to: *mut u8, bytes: impl IntoIterator<Item = u8>) -> Outcome {
     let mut all = bytes.into_iter().enumerate();
     all.try_for_each(|(at, byte)| put(to.wrapping_add(at), byte))
 }

@@ -3,10 +3,10 @@
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::objects::{Capture, Graph, Node, Work};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 impl State {
-    pub(crate) fn begin_capture(&mut self, stream: u64) -> Answer {
+    pub(crate) fn begin_capture(&mut self, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         self.check_no_capture("another capture")?;
         let begun = known(&mut self.streams, stream, "stream")?;
@@ -20,7 +20,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn end_capture(&mut self, stream: u64) -> Answer<u64> {
+    pub(crate) fn end_capture(&mut self, stream: u64) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
         let ended = known(&mut self.streams, stream, "stream")?;
         let name = ended.name.clone();
@@ -63,7 +63,7 @@ impl State {
         stream: u64,
         work: Work,
         text: impl FnOnce(&str) -> String,
-    ) -> Answer {
+    ) -> Outcome {
         let stream = known(&mut self.streams, stream, "stream")?;
         let capture = self.capture.as_mut().expect("a captured stream has one");
         let index = capture.nodes.len();
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// A stream that waits for an event recorded after these nodes becomes part of the capture.
-    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, after: Vec<usize>) -> Answer {
+    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, after: Vec<usize>) -> Outcome {
         let joining = known(&mut self.streams, stream, "stream")?;
         log::call(format_args!("capture: {} waits for {event}", joining.name));
         let at = joining.capture.get_or_insert_default();
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Calls that may wait for a stream are forbidden during a capture. Only one thread calls.
-    pub(crate) fn check_no_capture(&mut self, what: &str) -> Answer {
+    pub(crate) fn check_no_capture(&mut self, what: &str) -> Outcome {
         match self.capture {
             None => Ok(()),
             Some(_) => {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::fault::{Fault, code};
 use crate::log;
-use crate::state::{Answer, State};
+use crate::state::{Outcome, State};
 
 thread_local! {
     /// The context that is current on this thread; 0 without one.
@@ -31,7 +31,7 @@ impl State {
     }
 
     /// Releases it; the last release frees its memory.
-    pub(crate) fn release(&mut self) -> Answer {
+    pub(crate) fn release(&mut self) -> Outcome {
         self.retained = self.retained.saturating_sub(1);
         if self.retained > 0 {
             return Ok(());
@@ -53,7 +53,7 @@ impl State {
     }
 
     /// Fails if no context is current on this thread.
-    pub(crate) fn check_current(&self) -> Answer {
+    pub(crate) fn check_current(&self) -> Outcome {
         match self.context {
             Some(context) if context == CURRENT.get() => Ok(()),
             _ => {
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Whether `bytes` more fit on the device.
-    pub(crate) fn check_room(&self, bytes: u64) -> Answer {
+    pub(crate) fn check_room(&self, bytes: u64) -> Outcome {
         let free = self.description.memory_bytes.saturating_sub(self.taken());
         if bytes <= free {
             return Ok(());

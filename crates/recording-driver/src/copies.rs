@@ -2,9 +2,9 @@
 
 use crate::fault::Fault;
 use crate::log;
-use crate::memory::{Kind, Place};
+use crate::memory::{Kind, Region};
 use crate::objects::{Copy, Set, Work};
-use crate::state::{Answer, State};
+use crate::state::{Outcome, State};
 
 /// One side of a copy: its address, whether the caller declares it device memory, and the bytes from
 /// one row to the next.
@@ -35,15 +35,15 @@ impl Side {
 }
 
 impl State {
-    pub(crate) fn allocate(&mut self, bytes: u64) -> Answer<u64> {
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Outcome<u64> {
         self.allocate_kind(Kind::Device, "cuMemAlloc", bytes)
     }
 
-    pub(crate) fn allocate_host(&mut self, bytes: u64) -> Answer<u64> {
+    pub(crate) fn allocate_host(&mut self, bytes: u64) -> Outcome<u64> {
         self.allocate_kind(Kind::Pinned, "cuMemHostAlloc", bytes)
     }
 
-    fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Answer<u64> {
+    fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Outcome<u64> {
         self.check_current()?;
         self.check_no_capture(call)?;
         if kind.on_device() {
@@ -59,19 +59,19 @@ impl State {
         Ok(allocation.base)
     }
 
-    pub(crate) fn free(&mut self, address: u64) -> Answer {
+    pub(crate) fn free(&mut self, address: u64) -> Outcome {
         if address == 0 {
             return Ok(());
         }
         self.free_kind(address, Kind::on_device)
     }
 
-    pub(crate) fn free_host(&mut self, address: u64) -> Answer {
+    pub(crate) fn free_host(&mut self, address: u64) -> Outcome {
         self.free_kind(address, |kind| kind == Kind::Pinned)
     }
 
     /// The driver waits for the whole context before it frees.
-    fn free_kind(&mut self, address: u64, is: impl Fn(Kind) -> bool) -> Answer {
+    fn free_kind(&mut self, address: u64, is: impl Fn(Kind) -> bool) -> Outcome {
         self.check_current()?;
         self.check_no_capture("freeing memory")?;
         let allocation = self.memory.starting_at(address)?;
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// The device's address of pinned memory, which equals the host's.
-    pub(crate) fn device_pointer(&mut self, address: u64) -> Answer<u64> {
+    pub(crate) fn device_pointer(&mut self, address: u64) -> Outcome<u64> {
         let place = self.memory.side(address, 1, false)?;
         match place.kind {
             Some(Kind::Pinned) => Ok(address),
@@ -100,7 +100,7 @@ impl State {
     }
 
     /// Free and total bytes of the current device.
-    pub(crate) fn memory_info(&mut self) -> Answer<(u64, u64)> {
+    pub(crate) fn memory_info(&mut self) -> Outcome<(u64, u64)> {
         let total = self.description.memory_bytes;
         self.check_current()?;
         let taken = self.taken();
@@ -114,7 +114,7 @@ impl State {
         from: Side,
         (width, rows): (u64, u64),
         stream: Option<u64>,
-    ) -> Answer {
+    ) -> Outcome {
         let handle = self.usable_stream(stream.unwrap_or(0))?;
         if stream.is_none() {
             self.check_no_capture("a copy that waits")?;
@@ -129,7 +129,7 @@ impl State {
             from_pitch: from.pitch,
             to_pitch: to.pitch,
         };
-        let is_ordinary = |place: &Place| place.kind.is_none();
+        let is_ordinary = |place: &Region| place.kind.is_none();
         let (from_ordinary, to_ordinary) = (is_ordinary(&copy.from), is_ordinary(&copy.to));
         let text = text(&copy, to.on_device, from.on_device);
         self.enqueue(handle, Work::Copy(copy), |on| match stream {
@@ -160,7 +160,7 @@ impl State {
         unit: u64,
         count: u64,
         stream: u64,
-    ) -> Answer {
+    ) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let bytes = unit * count;
         let to = self.memory.side(to, bytes, true)?;

@@ -7,7 +7,7 @@ use crate::call::{exported, make, put};
 use crate::fault::Fault;
 use crate::log;
 use crate::product::{CUBLAS, Compute, Element, Matrix, Product};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// The state behind a handle. The workspace that cuBLAS allocates for each handle is not modelled.
 pub(crate) struct Blas {
@@ -51,7 +51,7 @@ impl Gemm {
         }
     }
 
-    fn matrix(&self, i: usize, rows: c_int, columns: c_int) -> Answer<Matrix> {
+    fn matrix(&self, i: usize, rows: c_int, columns: c_int) -> Outcome<Matrix> {
         Ok(Matrix {
             address: self.addresses[i],
             element: Element::of(self.data_types[i])?,
@@ -63,7 +63,7 @@ impl Gemm {
         })
     }
 
-    fn enqueue(self, state: &mut State) -> Answer {
+    fn enqueue(self, state: &mut State) -> Outcome {
         let stream = known(&mut state.blas, self.handle, "cuBLAS handle")?.stream;
         // `CUBLAS_OP_N`; rows that transpose operands use cuBLASLt.
         if self.operations != [0, 0] {

@@ -2,13 +2,13 @@
 //! nothing.
 
 use crate::clock::Time;
-use crate::memory::Place;
+use crate::memory::Region;
 use crate::objects::KernelEffect;
 use crate::state::State;
 
 impl KernelEffect {
     /// The effect of kernel `name` with these arguments, of which `places` are the memory.
-    pub(crate) fn of(name: &str, values: &[u64], places: &[Option<Place>]) -> Self {
+    pub(crate) fn of(name: &str, values: &[u64], places: &[Option<Region>]) -> Self {
         let place = |at: usize| places.get(at).cloned().flatten();
         match (name, values) {
             ("empty" | "crossover_empty", []) => Self::Empty,

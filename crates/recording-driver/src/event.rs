@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicU64;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::objects::{Event, PENDING, Record, Work};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
 
 impl State {
-    pub(crate) fn create_event(&mut self, flags: u32) -> Answer<u64> {
+    pub(crate) fn create_event(&mut self, flags: u32) -> Outcome<u64> {
         self.check_current()?;
         let times = flags & DISABLE_TIMING == 0;
         let name = self.names.next("e");
@@ -29,14 +29,14 @@ impl State {
         Ok(handle)
     }
 
-    pub(crate) fn destroy_event(&mut self, handle: u64) -> Answer {
+    pub(crate) fn destroy_event(&mut self, handle: u64) -> Outcome {
         let name = &known(&mut self.events, handle, "event")?.name;
         log::call(format_args!("destroy {name}"));
         self.events.remove(&handle);
         Ok(())
     }
 
-    pub(crate) fn record(&mut self, event: u64, stream: u64) -> Answer {
+    pub(crate) fn record(&mut self, event: u64, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let on = &self.streams[&stream];
         let capture = on.capture.clone();
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// Makes a stream wait for the work before an event's record.
-    pub(crate) fn wait_event(&mut self, stream: u64, event: u64) -> Answer {
+    pub(crate) fn wait_event(&mut self, stream: u64, event: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let event = known(&mut self.events, event, "event")?;
         let (name, last) = (event.name.clone(), event.last.clone());
@@ -75,7 +75,7 @@ impl State {
         })
     }
 
-    pub(crate) fn synchronize_event(&mut self, handle: u64) -> Answer {
+    pub(crate) fn synchronize_event(&mut self, handle: u64) -> Outcome {
         let event = known(&mut self.events, handle, "event")?;
         log::call(format_args!("wait for {}", event.name));
         if event.captured.is_some() {
@@ -90,7 +90,7 @@ impl State {
     }
 
     /// Milliseconds from one event to the other.
-    pub(crate) fn elapsed(&mut self, start: u64, end: u64) -> Answer<f32> {
+    pub(crate) fn elapsed(&mut self, start: u64, end: u64) -> Outcome<f32> {
         let mut time = |handle| {
             let event = known(&mut self.events, handle, "event")?;
             let name = &event.name;

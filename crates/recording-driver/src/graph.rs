@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::clock::Time;
 use crate::log;
 use crate::objects::{Graph, Work};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 impl State {
-    pub(crate) fn instantiate(&mut self, handle: u64) -> Answer<u64> {
+    pub(crate) fn instantiate(&mut self, handle: u64) -> Outcome<u64> {
         let graph = known(&mut self.graphs, handle, "graph")?.clone();
         log::call(format_args!("instantiate {}", graph.name));
         let handle = self.made();
@@ -16,21 +16,21 @@ impl State {
         Ok(handle)
     }
 
-    pub(crate) fn destroy_graph(&mut self, handle: u64) -> Answer {
+    pub(crate) fn destroy_graph(&mut self, handle: u64) -> Outcome {
         let name = &known(&mut self.graphs, handle, "graph")?.name;
         log::call(format_args!("destroy {name}"));
         self.graphs.remove(&handle);
         Ok(())
     }
 
-    pub(crate) fn destroy_executable(&mut self, handle: u64) -> Answer {
+    pub(crate) fn destroy_executable(&mut self, handle: u64) -> Outcome {
         let name = &known(&mut self.executables, handle, "instantiated graph")?.name;
         log::call(format_args!("destroy the instance of {name}"));
         self.executables.remove(&handle);
         Ok(())
     }
 
-    pub(crate) fn upload_graph(&mut self, handle: u64, stream: u64) -> Answer {
+    pub(crate) fn upload_graph(&mut self, handle: u64, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let graph = known(&mut self.executables, handle, "instantiated graph")?;
         let on = &self.streams[&stream].name;
@@ -38,7 +38,7 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn launch_graph(&mut self, handle: u64, stream: u64) -> Answer {
+    pub(crate) fn launch_graph(&mut self, handle: u64, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let graph = known(&mut self.executables, handle, "instantiated graph")?.clone();
         let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());

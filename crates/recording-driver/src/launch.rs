@@ -3,9 +3,9 @@
 use crate::fault::{Fault, code};
 use crate::image::{Kernel, Parameter};
 use crate::log;
-use crate::memory::{Memory, Place};
+use crate::memory::{Memory, Region};
 use crate::objects::{KernelEffect, Work};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// Threads of a block at most, in all and in z.
 const THREADS: u64 = 1024;
@@ -25,7 +25,7 @@ pub(crate) struct Shape {
 struct Argument {
     value: u64,
     text: String,
-    place: Option<Place>,
+    place: Option<Region>,
 }
 
 impl State {
@@ -39,7 +39,7 @@ impl State {
         shape: Shape,
         stream: u64,
         arguments: *const *const u8,
-    ) -> Answer {
+    ) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let function = known(&mut self.functions, handle, "function")?;
         let dynamic = function.dynamic_shared;
@@ -99,7 +99,7 @@ fn described(name: &str, shape: Shape) -> String {
 }
 
 /// Checks the device's limits.
-fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Answer {
+fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Outcome {
     let Shape {
         grid,
         block,
@@ -127,7 +127,7 @@ fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Answer {
 
 /// # Safety
 /// `at` is readable for the parameter's size.
-unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Answer<Argument> {
+unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Outcome<Argument> {
     let mut first = [0; 8];
     let read = parameter.size.min(8);
     // SAFETY: the caller's promise.

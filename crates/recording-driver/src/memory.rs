@@ -53,7 +53,7 @@ pub(crate) struct Allocation {
 
 /// A range that a copy, a set or a kernel may use.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Region {
     /// Address of the content on the host.
     pub(crate) content: usize,
     /// The allocation, unless it is ordinary memory of the host.
@@ -153,7 +153,7 @@ impl Memory {
     }
 
     /// The set that wrote last to an allocation that is now overwritten.
-    pub(crate) fn write_to(&mut self, to: &Place) -> Option<Set> {
+    pub(crate) fn write_to(&mut self, to: &Region) -> Option<Set> {
         let target = to.base.and_then(|base| self.table.get_mut(&base))?;
         target.last_set.take()
     }
@@ -204,7 +204,7 @@ impl Memory {
     ///
     /// # Errors
     /// What the kernel would do, such as writing beyond the end of an allocation.
-    pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Place, Fault> {
+    pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Region, Fault> {
         let name = self.name_of(address);
         let Some(allocation) = self.holding(address) else {
             let why = match name.as_str() {
@@ -224,7 +224,7 @@ impl Memory {
             let why = format!("{bytes} B at {name} end {past} B past {of} of {held} B");
             return Err(Fault::corrupts(why));
         }
-        Ok(Place {
+        Ok(Region {
             content: allocation.content + (address - allocation.base) as usize,
             base: Some(allocation.base),
             kind: Some(allocation.kind),
@@ -257,10 +257,10 @@ impl Memory {
     }
 
     /// The memory of one side of a copy. The driver checks known memory, and refuses.
-    pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Place, Fault> {
+    pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Region, Fault> {
         let known = self.holding(address).is_some_and(|a| !a.freed);
         if !on_device && !known && address < DEVICE && address != 0 {
-            return Ok(Place {
+            return Ok(Region {
                 content: address as usize,
                 base: None,
                 kind: None,

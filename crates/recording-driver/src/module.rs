@@ -4,13 +4,13 @@ use crate::fault::{Fault, code};
 use crate::image::Image;
 use crate::log;
 use crate::objects::Function;
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
 
 impl State {
-    pub(crate) fn load_module(&mut self, text: &str) -> Answer<u64> {
+    pub(crate) fn load_module(&mut self, text: &str) -> Outcome<u64> {
         self.check_current()?;
         let image = Image::parse(text).map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
         let of = match image.source.as_str() {
@@ -24,7 +24,7 @@ impl State {
         Ok(handle)
     }
 
-    pub(crate) fn unload_module(&mut self, handle: u64) -> Answer {
+    pub(crate) fn unload_module(&mut self, handle: u64) -> Outcome {
         known(&mut self.modules, handle, "module")?;
         self.modules.remove(&handle);
         self.functions
@@ -33,7 +33,7 @@ impl State {
     }
 
     /// The same handle for the same kernel, whose attributes persist.
-    pub(crate) fn function(&mut self, module: u64, name: &str) -> Answer<u64> {
+    pub(crate) fn function(&mut self, module: u64, name: &str) -> Outcome<u64> {
         let image = known(&mut self.modules, module, "module")?;
         let Some(kernel) = image
             .kernels
@@ -65,7 +65,7 @@ impl State {
         handle: u64,
         attribute: i32,
         value: i32,
-    ) -> Answer {
+    ) -> Outcome {
         let most = self.description.shared_per_block_optin;
         let function = known(&mut self.functions, handle, "function")?;
         let name = &function.kernel.name;

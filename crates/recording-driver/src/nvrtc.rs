@@ -12,7 +12,7 @@ use crate::image::{Image, Kernel, REGISTERS};
 use crate::log;
 use crate::real;
 use crate::signature;
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// `NVRTC_ERROR_INVALID_PROGRAM` and `_COMPILATION`.
 const INVALID_PROGRAM: i32 = 4;
@@ -77,7 +77,7 @@ fn options(given: &[String]) -> Options {
     }
 }
 
-fn compile(program: &mut Program, given: &[String]) -> Answer {
+fn compile(program: &mut Program, given: &[String]) -> Outcome {
     let options = options(given);
     let kernels = signature::parse(&program.source, options.architecture).map_err(|sentence| {
         let sentence = format!("{}: error: {sentence}", program.name);
@@ -108,31 +108,31 @@ fn resources(kernel: &Kernel, architecture: u32) -> String {
     )
 }
 
-fn compiled(program: &Program) -> Answer<&Compiled> {
+fn compiled(program: &Program) -> Outcome<&Compiled> {
     let missing = || Fault::new(INVALID_PROGRAM, "the program is not compiled");
     program.compiled.as_ref().ok_or_else(missing)
 }
 
-fn ptx(program: &Program) -> Answer<Vec<u8>> {
+fn ptx(program: &Program) -> Outcome<Vec<u8>> {
     Ok(compiled(program)?.image.to_bytes())
 }
 
-fn cubin(program: &Program) -> Answer<Vec<u8>> {
+fn cubin(program: &Program) -> Outcome<Vec<u8>> {
     match compiled(program)?.machine_code {
         true => ptx(program),
         false => Ok(Vec::new()),
     }
 }
 
-fn log_text(program: &Program) -> Answer<Vec<u8>> {
+fn log_text(program: &Program) -> Outcome<Vec<u8>> {
     Ok([program.log.as_bytes(), &[0]].concat())
 }
 
 /// A part of a program as bytes.
-type Part = fn(&Program) -> Answer<Vec<u8>>;
+type Part = fn(&Program) -> Outcome<Vec<u8>>;
 
 /// Gives the number of the bytes of a part.
-fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Answer {
+fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Outcome {
     let program = known(&mut state.programs, program, "program")?;
     put(to, part(program)?.len())?;
     program.real = get(to)?;
@@ -140,7 +140,7 @@ fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Answer {
 }
 
 /// Writes these bytes, or records the code that the real library has written.
-fn bytes(state: &mut State, program: u64, to: *mut u8, part: Part) -> Answer {
+fn bytes(state: &mut State, program: u64, to: *mut u8, part: Part) -> Outcome {
     let program = known(&mut state.programs, program, "program")?;
     let bytes = part(program)?;
     if !real::passes() {
@@ -195,7 +195,7 @@ exported! { NVRTC:
 
     fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = |state| {
         let options = (0..count as usize).map(|i| text(get(options.wrapping_add(i))?));
-        let options: Vec<String> = options.collect::<Answer<_>>()?;
+        let options: Vec<String> = options.collect::<Outcome<_>>()?;
         let program = known(&mut state.programs, program, "program")?;
         log::call(format_args!("compile {} {}", program.name, options.join(" ")));
         compile(program, &options)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::Time;
 use crate::image::Kernel;
-use crate::memory::Place;
+use crate::memory::Region;
 
 pub(crate) struct Function {
     pub(crate) module: u64,
@@ -125,8 +125,8 @@ pub(crate) enum Work {
 /// A copy of rows: one row, unless its sides have a pitch.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
-    pub(crate) from: Place,
-    pub(crate) to: Place,
+    pub(crate) from: Region,
+    pub(crate) to: Region,
     pub(crate) width: u64,
     pub(crate) rows: u64,
     pub(crate) from_pitch: u64,
@@ -136,7 +136,7 @@ pub(crate) struct Copy {
 /// Repeats a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
-    pub(crate) to: Place,
+    pub(crate) to: Region,
     pub(crate) value: u32,
     /// Bytes of the value.
     pub(crate) unit: u64,
@@ -145,7 +145,7 @@ pub(crate) struct Set {
 
 /// The result of running a stream's first piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
+pub(crate) enum Progress {
     Something,
     Nothing,
     /// A closed gate.
@@ -185,6 +185,6 @@ pub(crate) enum KernelEffect {
     /// which the suite checks its clocks. The last one writes its duration.
     Spin {
         nanoseconds: u64,
-        spun: Option<Place>,
+        spun: Option<Region>,
     },
 }

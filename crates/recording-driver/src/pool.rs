@@ -5,7 +5,7 @@ use crate::fault::{Fault, code};
 use crate::log;
 use crate::memory::Kind;
 use crate::objects::{Pool, Work};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 impl State {
     /// The default pool of the device.
@@ -29,7 +29,7 @@ impl State {
         handle
     }
 
-    pub(crate) fn destroy_pool(&mut self, handle: u64) -> Answer {
+    pub(crate) fn destroy_pool(&mut self, handle: u64) -> Outcome {
         let pool = known(&mut self.pools, handle, "memory pool")?;
         log::call(format_args!("destroy {}", pool.name));
         self.pools.remove(&handle);
@@ -37,7 +37,7 @@ impl State {
     }
 
     /// Enqueues an allocation of `bytes` bytes.
-    pub(crate) fn allocate_async(&mut self, pool: u64, bytes: u64, stream: u64) -> Answer<u64> {
+    pub(crate) fn allocate_async(&mut self, pool: u64, bytes: u64, stream: u64) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
         if self.streams[&stream].capture.is_some() {
             let why = "an allocation in a capture makes a graph node that is not modelled here";
@@ -57,7 +57,7 @@ impl State {
     }
 
     /// Enqueues a free of memory to its pool. No later call may use it.
-    pub(crate) fn free_async(&mut self, address: u64, stream: u64) -> Answer {
+    pub(crate) fn free_async(&mut self, address: u64, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let allocation = self.memory.starting_at(address)?;
         let name = allocation.name.clone();

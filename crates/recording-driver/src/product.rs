@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::log;
 use crate::memory::Memory;
 use crate::objects::Used;
-use crate::state::{Answer, State};
+use crate::state::{Outcome, State};
 
 /// cuBLAS and cuBLASLt, with numbers of cublasStatus_t.
 pub(crate) const CUBLAS: Library = Library {
@@ -32,7 +32,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    pub(crate) fn of(data_type: c_int) -> Answer<Self> {
+    pub(crate) fn of(data_type: c_int) -> Outcome<Self> {
         Ok(match data_type {
             0 => Self::F32,
             1 => Self::F64,
@@ -74,7 +74,7 @@ pub(crate) enum Compute {
 }
 
 impl Compute {
-    pub(crate) fn of(compute_type: c_int) -> Answer<Self> {
+    pub(crate) fn of(compute_type: c_int) -> Outcome<Self> {
         Ok(match compute_type {
             68 => Self::F32,
             70 => Self::F64,
@@ -100,7 +100,7 @@ impl Compute {
     }
 
     /// A scalar, which the library reads when it is called.
-    pub(crate) fn scalar(self, address: *const c_void) -> Answer<f64> {
+    pub(crate) fn scalar(self, address: *const c_void) -> Outcome<f64> {
         Ok(match self.scalars() {
             Element::F64 => get(address.cast::<f64>())?,
             _ => f64::from(get(address.cast::<f32>())?),
@@ -137,7 +137,7 @@ impl Matrix {
         (between + self.rows) as u64 * self.element.bytes()
     }
 
-    fn check(&self, name: &str) -> Answer {
+    fn check(&self, name: &str) -> Outcome {
         let Self {
             rows,
             columns,
@@ -188,7 +188,7 @@ pub(crate) struct Product {
 
 impl Product {
     /// The checks that the library makes in the call.
-    pub(crate) fn check(&self) -> Answer {
+    pub(crate) fn check(&self) -> Outcome {
         let Self { a, b, c, d, .. } = self;
         for (name, matrix) in [("a", a), ("b", b), ("c", c), ("d", d)] {
             matrix.check(name)?;
@@ -225,7 +225,7 @@ impl Product {
     /// # Errors
     /// An operand is not in its allocation, or the result lies in an operand: the real library would
     /// corrupt memory.
-    fn check_memory(memory: &Memory, used: &[Used]) -> Answer {
+    fn check_memory(memory: &Memory, used: &[Used]) -> Outcome {
         memory.check_used(used)?;
         let (result, others) = used.split_first().expect("the result is the first");
         let end = |used: &Used| used.address + used.bytes;
@@ -278,7 +278,7 @@ impl Product {
 
     /// Checks the product, logs it and puts it into `stream`. When it runs, its memory must still
     /// exist.
-    pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Answer {
+    pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Outcome {
         self.check()?;
         let ((m, n), (_, k)) = (self.d.shape(), self.a.shape());
         let used = self.used();

@@ -17,7 +17,7 @@ use crate::nvrtc::Program;
 use crate::objects::{Capture, Event, Function, Graph, Pool, Stream};
 
 /// The result of a call.
-pub(crate) type Answer<T = ()> = Result<T, Fault>;
+pub(crate) type Outcome<T = ()> = Result<T, Fault>;
 
 pub(crate) struct State {
     pub(crate) description: &'static Description,
@@ -131,7 +131,7 @@ pub(crate) fn known<T>(
     table: &mut BTreeMap<u64, T>,
     handle: u64,
     what: impl Display,
-) -> Answer<&mut T> {
+) -> Outcome<&mut T> {
     table.get_mut(&handle).ok_or_else(|| {
         let why = format!("there is no such {what}, or it was destroyed");
         Fault::new(code::INVALID_HANDLE, why)

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use crate::clock::Time;
 use crate::fault::{Fault, code};
 use crate::log;
-use crate::objects::{Ran, Stream, Used, Work};
+use crate::objects::{Progress, Stream, Used, Work};
 use crate::real;
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// The handles that callers use for the legacy default stream.
 const LEGACY: [u64; 2] = [0, 1];
 
 impl State {
-    pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Answer<u64> {
+    pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Outcome<u64> {
         self.check_current()?;
         let name = self.names.next("s");
         log::call(format_args!("create {name}"));
@@ -35,7 +35,7 @@ impl State {
         self.streams.insert(handle, stream);
     }
 
-    pub(crate) fn destroy_stream(&mut self, handle: u64) -> Answer {
+    pub(crate) fn destroy_stream(&mut self, handle: u64) -> Outcome {
         known(&mut self.streams, handle, "stream")?;
         self.finish(handle);
         let stream = self.streams.remove(&handle).expect("known");
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// The handle of a stream that this thread may put work into: the legacy default stream for 0.
-    pub(crate) fn usable_stream(&mut self, handle: u64) -> Answer<u64> {
+    pub(crate) fn usable_stream(&mut self, handle: u64) -> Outcome<u64> {
         self.check_current()?;
         if LEGACY.contains(&handle) {
             return Ok(self.legacy());
@@ -74,7 +74,7 @@ impl State {
         handle: u64,
         work: Work,
         text: impl FnOnce(&str) -> String,
-    ) -> Answer {
+    ) -> Outcome {
         let stream = known(&mut self.streams, handle, "stream")?;
         if stream.capture.is_some() {
             return self.add_node(handle, work, text);
@@ -116,7 +116,7 @@ impl State {
         text: &str,
         flop: f64,
         used: Vec<Used>,
-    ) -> Answer {
+    ) -> Outcome {
         if let Some(code) = self.lost {
             return Err(Fault::new(code, "the context is lost"));
         }
@@ -128,22 +128,22 @@ impl State {
 
     /// Runs the first piece of work of a stream. A closed gate stays, unless it is `forced`: then the
     /// time passes after which it opens by itself.
-    fn run_next(&mut self, handle: u64, forced: bool) -> Ran {
+    fn run_next(&mut self, handle: u64, forced: bool) -> Progress {
         let Some(stream) = self.streams.get_mut(&handle) else {
-            return Ran::Nothing;
+            return Progress::Nothing;
         };
         let Some((enqueued, work)) = stream.queue.pop_front() else {
-            return Ran::Nothing;
+            return Progress::Nothing;
         };
         let start = enqueued.max(stream.time);
         if let Work::Wait(record) = &work {
             while !record.is_done() {
                 match self.run_next(record.stream, forced) {
-                    Ran::Something => {}
-                    Ran::Nothing => break,
-                    Ran::Blocked => {
+                    Progress::Something => {}
+                    Progress::Nothing => break,
+                    Progress::Blocked => {
                         self.put_back(handle, enqueued, work);
-                        return Ran::Blocked;
+                        return Progress::Blocked;
                     }
                 }
             }
@@ -151,11 +151,11 @@ impl State {
         match self.run(&work, start, forced) {
             Some(end) => {
                 self.streams.get_mut(&handle).expect("it had work").time = end;
-                Ran::Something
+                Progress::Something
             }
             None => {
                 self.put_back(handle, enqueued, work);
-                Ran::Blocked
+                Progress::Blocked
             }
         }
     }
@@ -169,9 +169,9 @@ impl State {
     pub(crate) fn advance(&mut self, handle: u64) -> bool {
         loop {
             match self.run_next(handle, false) {
-                Ran::Something => {}
-                Ran::Nothing => return true,
-                Ran::Blocked => return false,
+                Progress::Something => {}
+                Progress::Nothing => return true,
+                Progress::Blocked => return false,
             }
         }
     }
@@ -191,9 +191,9 @@ impl State {
     pub(crate) fn finish_until(&mut self, stream: u64, done: impl Fn() -> bool) {
         while !done() {
             match self.run_next(stream, false) {
-                Ran::Something => {}
-                Ran::Blocked => drop(self.run_next(stream, true)),
-                Ran::Nothing => return,
+                Progress::Something => {}
+                Progress::Blocked => drop(self.run_next(stream, true)),
+                Progress::Nothing => return,
             }
         }
     }
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    pub(crate) fn synchronize_stream(&mut self, handle: u64) -> Answer {
+    pub(crate) fn synchronize_stream(&mut self, handle: u64) -> Outcome {
         let handle = self.usable_stream(handle)?;
         let stream = &self.streams[&handle];
         log::call(format_args!("wait for {}", stream.name));

@@ -5,7 +5,7 @@ use crate::copies::Side;
 use crate::device::description;
 use crate::fault::code;
 use crate::launch::Shape;
-use crate::state::{Answer, State};
+use crate::state::{Outcome, State};
 
 /// A kernel without parameters, and one with an address.
 const IMAGE: &str = "\
@@ -27,7 +27,7 @@ pub(crate) fn opened() -> (State, u64) {
 }
 
 /// Launches a kernel with an address, which `k` does not take.
-fn launched(state: &mut State, kernel: &str, address: u64, stream: u64) -> Answer {
+fn launched(state: &mut State, kernel: &str, address: u64, stream: u64) -> Outcome {
     let module = state.load_module(IMAGE).unwrap();
     let function = state.function(module, kernel).unwrap();
     let shape = Shape {
@@ -137,7 +137,7 @@ fn a_kernel_that_gets_freed_memory_is_named() {
 
 #[test]
 fn a_waiting_call_invalidates_a_capture() {
-    let waits: [fn(&mut State, u64) -> Answer; 3] = [
+    let waits: [fn(&mut State, u64) -> Outcome; 3] = [
         |state, stream| state.synchronize_stream(stream),
         |state, _| state.allocate(64).map(drop),
         |state, _| state.allocate_host(64).map(drop),

@@ -17,12 +17,12 @@ const READ: usize = 2 << 20;
 /// Bytes of a piece. Up to this size the start of a copy takes most of its time.
 const PIECE: usize = 16 << 10;
 /// Iterations that are compared with the first one on new inputs.
-const AGAIN: usize = 5;
+const REPEATS: usize = 5;
 /// The first iteration may take this many times as long: its data may be in memory instead of the
 /// cache.
-const COLDER: f64 = 3.0;
+const COLD_FACTOR: f64 = 3.0;
 /// A copy of the same number of bytes may take this many times as long as code that only reads.
-const COPIES: f64 = 2.0;
+const COPY_FACTOR: f64 = 2.0;
 /// Extra time, ns, for a host that is taken off its core for a moment.
 const HICCUP: f64 = 100_000.0;
 /// About the length of the window whose time is compared with the benchmark's.
@@ -210,7 +210,7 @@ impl CudaTime {
         checked(&mut || code.check(), true);
         let late = self.checksums(&code.output())? != there;
         let mut again = Vec::new();
-        for _ in 0..AGAIN {
+        for _ in 0..REPEATS {
             code.poison()?;
             self.settle()?;
             again.push(self.once(clock, || code.run())?);
@@ -223,10 +223,10 @@ impl CudaTime {
         }
         let by = |over: fn(f64, f64) -> f64| again.iter().copied().reduce(over).unwrap_or(first_ns);
         let (least_ns, again_ns) = (by(f64::min), by(f64::max));
-        if again_ns > COLDER * least_ns + HICCUP {
+        if again_ns > COLD_FACTOR * least_ns + HICCUP {
             let most_ns = again_ns;
             doubts.push(Doubt::Disturbed { least_ns, most_ns });
-        } else if first_ns > COLDER * again_ns + HICCUP {
+        } else if first_ns > COLD_FACTOR * again_ns + HICCUP {
             doubts.push(Doubt::Replayed { first_ns, again_ns });
         }
         let most = u64::from(LAUNCHES_PER_GATE / claim.launches.max(1)).max(1);
@@ -243,7 +243,7 @@ impl CudaTime {
             doubts.push(Doubt::TooEarly { said_ns, ns });
         }
         if let Some(copy_ns) = self.copied(claim)?
-            && COPIES * said_ns < copy_ns
+            && COPY_FACTOR * said_ns < copy_ns
         {
             doubts.push(Doubt::AboveMemory { said_ns, copy_ns });
         }

@@ -12,7 +12,7 @@ use crate::timing::{CudaError, catch_panic};
 use crate::workload::fft::cpu::{inverse, scale};
 use crate::workload::fft::problem::{BATCH, Fft};
 use crate::workload::prepare::{
-    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, end_to_end,
+    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError};
 
@@ -86,7 +86,7 @@ unsafe impl EndToEnd for Fft {
     }
 
     /// Equal pieces of whole signals.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let signals = BATCH.div_ceil(pieces).next_power_of_two();
         let plan = Plan::new(gpu, self.n, signals)?;
         let values = 2 * self.n * signals;

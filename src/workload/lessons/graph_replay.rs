@@ -19,7 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
-use crate::workload::prepare::{On, Prepared, elementwise, kernels, seed};
+use crate::workload::prepare::{Prepared, Stream, elementwise, kernels, seed};
 use crate::workload::routine::{Done, Made, RoutineError, Workload, visit_f32};
 use crossover_arithmetic::error::worse;
 
@@ -267,7 +267,7 @@ fn links(
                 let launch = launch.arg(y.address).arg(link.factor).arg(link.term);
                 work.steps.kernel(launch.arg(n));
                 if launching == Launches::Synchronised {
-                    work.steps.wait(On::Compute);
+                    work.steps.wait(Stream::Compute);
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, seed, wide,
+    Device, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, seed, wide,
 };
 use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
@@ -120,8 +120,8 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
     // values each, and the copies are waited for before the host's memory is used.
     let read = |steps: &mut Steps, from: Device<f32>, values| unsafe {
         let to = std::ptr::slice_from_raw_parts_mut(host.values.cast::<f32>(), values);
-        steps.download(On::Compute, from.address, to);
-        steps.wait(On::Compute);
+        steps.download(Stream::Compute, from.address, to);
+        steps.wait(Stream::Compute);
     };
     for step in 0..STEPS {
         let to = buffers[step % 2];
@@ -140,7 +140,7 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
                     threads.each(tasks, step_of_values);
                     Ok(())
                 });
-                steps.upload(On::Compute, host.values, to.address);
+                steps.upload(Stream::Compute, host.values, to.address);
             }
         } else {
             let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
@@ -153,7 +153,7 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
             unsafe { steps.kernel(launch) };
         }
         match launching {
-            Launches::Synchronised => steps.wait(On::Compute),
+            Launches::Synchronised => steps.wait(Stream::Compute),
             Launches::ReadBack => read(steps, to, 1),
             _ => {}
         }

@@ -13,7 +13,7 @@ use crate::model::Launches;
 use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::prepare::pieces::cut;
-use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
+use crate::workload::prepare::{HostMemory, Prepared, Steps, Stream};
 use crate::workload::routine::{Done, Made};
 
 /// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own. With
@@ -40,14 +40,14 @@ pub fn pieces(
     cut_up(gpu, problem, memory, pieces, |steps, _, piece| {
         // SAFETY: the piece lies within memory of the routine.
         unsafe {
-            steps.upload(On::Up, piece.from, piece.x);
-            steps.order(On::Up, On::Compute)?;
-            wait(steps, On::Up);
+            steps.upload(Stream::Up, piece.from, piece.x);
+            steps.order(Stream::Up, Stream::Compute)?;
+            wait(steps, Stream::Up);
             steps.kernel(piece.kernel);
-            steps.order(On::Compute, On::Down)?;
-            wait(steps, On::Compute);
-            steps.download(On::Down, piece.y, piece.to);
-            wait(steps, On::Down);
+            steps.order(Stream::Compute, Stream::Down)?;
+            wait(steps, Stream::Compute);
+            steps.download(Stream::Down, piece.y, piece.to);
+            wait(steps, Stream::Down);
         }
         Ok(())
     })
@@ -83,7 +83,7 @@ pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launche
     )
 }
 
-const ALL: [On; STREAMS as usize] = [On::Up, On::Compute, On::Down];
+const ALL: [Stream; STREAMS as usize] = [Stream::Up, Stream::Compute, Stream::Down];
 
 /// A piece: where it is copied from and to on both sides, and its kernel.
 struct Piece {

@@ -13,7 +13,7 @@ use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::ways::{Multiply, multiply, ways};
 use crate::workload::number::in_format;
 use crate::workload::prepare::{
-    EndToEnd, HostMemory, Places, Stages, Steps, TransferPlan, end_to_end,
+    Buffers, EndToEnd, HostMemory, Stages, Steps, TransferPlan, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -69,7 +69,7 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         ways(self.shape)
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<T>, pieces: usize) -> Stages {
         batch_stages(gpu, self.shape, places, pieces)
     }
 }

@@ -7,7 +7,7 @@ use crate::device::Gpu;
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::gemm::{Gemm, Matrix};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::{Block, Places, Stage, Stages};
+use crate::workload::prepare::{Block, Buffers, Stage, Stages};
 use crate::workload::routine::RoutineError;
 
 /// The first panel is this part of the terms. Nothing can be computed before it has arrived.
@@ -88,7 +88,7 @@ pub(super) fn even(n: usize, pieces: usize) -> impl Iterator<Item = Range<usize>
 pub(super) fn batch_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
-    places: &Places<T>,
+    places: &Buffers<T>,
     pieces: usize,
 ) -> Stages {
     let [a, b, c] = matrices(shape, places);
@@ -120,7 +120,7 @@ pub(super) fn batch_stages<T: Element>(
 pub(super) fn cut_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
-    places: &Places<T>,
+    places: &Buffers<T>,
     schedule: &Schedule,
 ) -> Stages {
     let [a, b, c] = matrices(shape, places);
@@ -160,7 +160,7 @@ struct Place<T> {
     device: Matrix,
 }
 
-fn matrices<T>(shape: Shape, places: &Places<T>) -> [Place<T>; 3] {
+fn matrices<T>(shape: Shape, places: &Buffers<T>) -> [Place<T>; 3] {
     let pitches = [shape.k, shape.n, shape.n];
     std::array::from_fn(|at| Place {
         host: places.host[at].values.cast(),

@@ -12,7 +12,7 @@ use crate::workload::matmul::problem::MATMUL;
 use crate::workload::matmul::schedule::{Schedule, batch_stages, cut_stages};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
-use crate::workload::prepare::{Places, Steps, TransferPlan};
+use crate::workload::prepare::{Buffers, Steps, TransferPlan};
 use crate::workload::routine::{Done, RoutineError};
 
 /// The code that multiplies.
@@ -152,7 +152,7 @@ fn mapped<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
     by: Multiply,
-    places: &Places<T>,
+    places: &Buffers<T>,
 ) -> Result<Steps, RoutineError> {
     const THREADS: usize = 256;
     // The whole vectors of each operand, then its remaining values one by one.

@@ -14,7 +14,8 @@ use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    Device, EndToEnd, HostMemory, On, Places, Prepared, Stage, Stages, Steps, end_to_end, kernels,
+    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, Stream, end_to_end,
+    kernels,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -154,7 +155,10 @@ pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     enqueue(&mut work, x, y, n, &KERNELS)?;
     let result = work.host_output(HostMemory::Pageable, POISON, n)?;
     // SAFETY: both sides have n values, and are the routine's.
-    unsafe { work.steps.download(On::Compute, y.address, result.values) };
+    unsafe {
+        work.steps
+            .download(Stream::Compute, y.address, result.values)
+    };
     work.waits = true;
     let problem = problem.clone();
     work.check_by(move |memory| problem.check_output(memory.values(result)?));
@@ -209,7 +213,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
         Ok(())
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<T>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
             let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;

@@ -15,7 +15,7 @@ use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::prepare::steps::Call;
 use crate::workload::prepare::{
-    Epilogue, HostMemory, Memory, On, Operand, Prepared, Product, Steps, Workspace, choose,
+    Epilogue, HostMemory, Memory, Operand, Prepared, Product, Steps, Stream, Workspace, choose,
 };
 use crate::workload::routine::{Done, Made, RoutineError};
 
@@ -292,7 +292,7 @@ impl Network {
         let mut shown = "";
         for section in sections {
             if divides && section == After {
-                steps.order(On::Up, On::Compute)?;
+                steps.order(Stream::Up, Stream::Compute)?;
             }
             for part in of(section) {
                 if part.phase != shown {
@@ -300,11 +300,11 @@ impl Network {
                     steps.named(shown);
                 }
                 let (run, beside) = (part.run.clone(), divides && section == Beside);
-                let on = if beside { On::Up } else { On::Compute };
+                let on = if beside { Stream::Up } else { Stream::Compute };
                 steps.call_on(on, part.launches, move |stream| run(stream));
             }
             if divides && section == Before {
-                steps.order(On::Compute, On::Up)?;
+                steps.order(Stream::Compute, Stream::Up)?;
             }
         }
         Ok(steps)
@@ -345,7 +345,7 @@ impl Network {
         let host = work.host_output(to, f32::NAN, part.len())?;
         let from = output.at(part.start);
         // SAFETY: so many values lie there, and the routine waits for them.
-        unsafe { work.steps.download(On::Compute, from, host.values) };
+        unsafe { work.steps.download(Stream::Compute, from, host.values) };
         work.waits = true;
         work.check_by(move |memory| check(memory, memory.values(host)?));
         Ok(Box::new(work))
@@ -362,7 +362,7 @@ impl Network {
             work.steps = steps;
         } else {
             let launches = steps.launches();
-            (work.steps).call_on(On::Compute, launches, move |_| steps.enqueue());
+            (work.steps).call_on(Stream::Compute, launches, move |_| steps.enqueue());
         }
         let workspaces = [Some(&self.workspace), self.workspace_beside.as_ref()];
         let workspace: usize = workspaces.into_iter().flatten().map(|w| w.bytes()).sum();

@@ -38,14 +38,14 @@ fn row_major<'a>(
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuPlan {
-    by: By,
+    by: Division,
     /// Whether transposed operands are first copied into row-major order: blocks then read rows of both
     /// operands, and pack less.
     copies: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum Division {
     OneThread(Library),
     Blocks(Library, Grid),
 }
@@ -53,8 +53,8 @@ enum By {
 impl fmt::Display for CpuPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.by {
-            By::OneThread(library) => write!(f, "{library} on 1 thread")?,
-            By::Blocks(library, grid) => write!(f, "{library} over {grid} blocks")?,
+            Division::OneThread(library) => write!(f, "{library} on 1 thread")?,
+            Division::Blocks(library, grid) => write!(f, "{library} over {grid} blocks")?,
         }
         if self.copies {
             f.write_str(", transposed first")?;
@@ -84,8 +84,8 @@ impl CpuPlan {
             (a, b)
         };
         match self.by {
-            By::OneThread(library) => library.multiply(a, b, c),
-            By::Blocks(library, grid) => grid.multiply(library, threads, a, b, c),
+            Division::OneThread(library) => library.multiply(a, b, c),
+            Division::Blocks(library, grid) => grid.multiply(library, threads, a, b, c),
         }
     }
 
@@ -132,15 +132,15 @@ fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) 
     }
     let copied = ways(true, true);
     // With many threads, no operand is copied for a product on one thread.
-    let copied = copied.filter(|way| threads == 1 || !matches!(way.by, By::OneThread(_)));
+    let copied = copied.filter(|way| threads == 1 || !matches!(way.by, Division::OneThread(_)));
     as_they_lie.chain(copied).collect()
 }
 
-fn candidates_by(libraries: &[Library], [m, n, k]: [usize; 3], threads: usize) -> Vec<By> {
+fn candidates_by(libraries: &[Library], [m, n, k]: [usize; 3], threads: usize) -> Vec<Division> {
     let multiply_adds = m * n * k;
     let mut ways = Vec::new();
     if threads == 1 || multiply_adds < FOR_MANY_THREADS {
-        ways.extend(libraries.iter().copied().map(By::OneThread));
+        ways.extend(libraries.iter().copied().map(Division::OneThread));
     }
     if threads == 1 {
         return ways;
@@ -148,7 +148,9 @@ fn candidates_by(libraries: &[Library], [m, n, k]: [usize; 3], threads: usize) -
     let all = PER_THREAD.map(|blocks| blocks * threads);
     let counts = all.into_iter().chain(fewer_threads(threads, multiply_adds));
     for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
-        let by = libraries.iter().map(|&library| By::Blocks(library, grid));
+        let by = libraries
+            .iter()
+            .map(|&library| Division::Blocks(library, grid));
         ways.extend(by);
     }
     ways
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn one_thread_is_offered_no_blocks() {
-        let on_one = |way: &By| matches!(way, By::OneThread(_));
+        let on_one = |way: &Division| matches!(way, Division::OneThread(_));
         let libraries = [Library::Gemm, Library::Matrixmultiply];
         assert!(candidates_by(&libraries, [64; 3], 1).iter().all(on_one));
         assert!(!candidates_by(&libraries, [64; 3], 4).iter().all(on_one));
@@ -228,8 +230,8 @@ mod tests {
         let blocks = |length: usize| -> Vec<usize> {
             let ways = candidates_by(&libraries, [length; 3], 16).into_iter();
             ways.map(|way| match way {
-                By::OneThread(_) => 1,
-                By::Blocks(_, grid) => grid.blocks(),
+                Division::OneThread(_) => 1,
+                Division::Blocks(_, grid) => grid.blocks(),
             })
             .collect()
         };

@@ -87,7 +87,7 @@ impl Tensor {
     }
 
     /// Values of `owner`, copied once, or by the steps from host memory of one kind.
-    pub(crate) fn input<W: 'static, T: Four>(
+    pub(crate) fn input<W: 'static, T: FourBytes>(
         work: &mut Prepared,
         from: Option<HostMemory>,
         owner: &Rc<W>,
@@ -142,12 +142,12 @@ impl Tensor {
 }
 
 /// A number of four bytes.
-pub(crate) trait Four: Value {}
-impl Four for f32 {}
-impl Four for u32 {}
+pub(crate) trait FourBytes: Value {}
+impl FourBytes for f32 {}
+impl FourBytes for u32 {}
 
 /// The bytes of values, as they lie in memory.
-fn bytes_of<T: Four>(values: &[T]) -> &[u8] {
+fn bytes_of<T: FourBytes>(values: &[T]) -> &[u8] {
     // SAFETY: every byte of these is initialised, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }

@@ -14,14 +14,14 @@ use crate::workload::prepare::choose;
 use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
-use crate::workload::prepare::steps::{On, Stage, Steps};
+use crate::workload::prepare::steps::{Stage, Steps, Stream};
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// The stages of each piece, or the reason why there are none.
 pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
 
 /// Makes the steps of a way.
-type MakeSteps<'a, T> = Box<dyn Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a>;
+type MakeSteps<'a, T> = Box<dyn Fn(&Rc<Gpu>, &Buffers<T>) -> Result<Steps, RoutineError> + 'a>;
 
 /// A way from pinned memory through the device and back.
 pub(crate) struct TransferPlan<'a, T> {
@@ -35,7 +35,7 @@ impl<'a, T> TransferPlan<'a, T> {
     pub(crate) fn new(
         name: impl Display,
         graph: bool,
-        steps: impl Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a,
+        steps: impl Fn(&Rc<Gpu>, &Buffers<T>) -> Result<Steps, RoutineError> + 'a,
     ) -> Self {
         let launched = if graph { ", as a graph" } else { "" };
         Self {
@@ -45,7 +45,7 @@ impl<'a, T> TransferPlan<'a, T> {
         }
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, places: &Places<T>) -> Result<Steps, RoutineError> {
+    fn steps(&self, gpu: &Rc<Gpu>, places: &Buffers<T>) -> Result<Steps, RoutineError> {
         let mut steps = (self.steps)(gpu, places)?;
         if self.graph {
             // Run once before the capture, during which a library must not load code.
@@ -91,7 +91,7 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
     }
 
     /// The stages of at most so many pieces, whose copies overlap.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<Self::Value>, pieces: usize) -> Stages;
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>, pieces: usize) -> Stages;
 
     /// The ways to try from pinned memory. The default is for an operation on one array: whole, in
     /// place in the host's memory, or in pieces.
@@ -131,12 +131,12 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
 /// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
 /// device's memory is the routine's own: if other implementations shared it, a missing upload would not
 /// be noticed.
-pub(crate) struct Places<T = f32> {
+pub(crate) struct Buffers<T = f32> {
     pub(crate) host: Vec<Host<T>>,
     pub(crate) device: Vec<CUdeviceptr>,
 }
 
-impl<T: Value> Places<T> {
+impl<T: Value> Buffers<T> {
     fn new<O: EndToEnd<Value = T>>(
         work: &mut Prepared,
         problem: &Rc<O>,
@@ -184,11 +184,11 @@ impl<T: Value> Places<T> {
         // SAFETY: both sides have as many values, and live in the routine.
         unsafe {
             for (host, &device) in self.host[..operands].iter().zip(&self.device) {
-                steps.upload(On::Compute, host.values, device);
+                steps.upload(Stream::Compute, host.values, device);
             }
             compute(&mut steps, &self.device)?;
             steps.download(
-                On::Compute,
+                Stream::Compute,
                 self.device[operands],
                 self.host[operands].values,
             );
@@ -214,7 +214,7 @@ fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Va
 /// Plain copies from and to ordinary memory.
 fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
-    let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
+    let places = Buffers::new(&mut work, problem, HostMemory::Pageable)?;
     let compute = |steps: &mut Steps, device: &[CUdeviceptr]| problem.compute(gpu, steps, device);
     (work.steps, work.waits) = (places.copied(gpu, compute)?, true);
     checked(&mut work, problem, places.last());
@@ -224,7 +224,7 @@ fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
 /// The fastest way from pinned memory by a trial.
 fn from_pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let mut work = Prepared::new(gpu)?;
-    let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+    let places = Buffers::new(&mut work, problem, HostMemory::Pinned)?;
     let choice = format!("{} from pinned memory", problem.words());
     let ways = problem.ways();
     let names: Vec<&str> = ways.iter().map(|way| &*way.name).collect();
@@ -242,7 +242,7 @@ pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
     let pinned =
         |way: TransferPlan<'_, O::Value>| -> Result<(String, Box<dyn Routine>), RoutineError> {
             let mut work = Prepared::new(gpu)?;
-            let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+            let places = Buffers::new(&mut work, problem, HostMemory::Pinned)?;
             (work.steps, work.waits) = (way.steps(gpu, &places)?, true);
             checked(&mut work, problem, places.last());
             Ok((way.name, Box::new(work)))

@@ -23,7 +23,7 @@ pub(crate) use crossover_arithmetic::wide;
 pub(crate) use cublaslt::{
     Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
-pub(crate) use end_to_end::{EndToEnd, Places, Stages, TransferPlan};
+pub(crate) use end_to_end::{Buffers, EndToEnd, Stages, TransferPlan};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exponentials;
 pub use host_memory::HostMemory;
@@ -31,5 +31,5 @@ pub(crate) use host_memory::{Buffer, fill};
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use seed::{seed, with_other_values};
 pub(crate) use source::{ON_ALL_CORES, kernels};
-pub(crate) use steps::{On, Stage, Steps, launches};
+pub(crate) use steps::{Stage, Steps, Stream, launches};
 pub(crate) use threads::Threads;

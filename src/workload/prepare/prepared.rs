@@ -13,7 +13,7 @@ use crate::device::{Gpu, copies_and_events::mapped_address};
 use crate::model::Verified;
 use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
-use crate::workload::prepare::steps::{On, Steps};
+use crate::workload::prepare::steps::{Steps, Stream};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Routine, RoutineError};
 
@@ -278,7 +278,10 @@ impl Prepared {
         let device = self.output(values(owner).len())?;
         let host = self.host_input(memory, owner, values)?;
         // SAFETY: both sides have as many values; the routine owns the one and keeps the other.
-        unsafe { self.steps.upload(On::Compute, host.values, device.address) };
+        unsafe {
+            self.steps
+                .upload(Stream::Compute, host.values, device.address)
+        };
         Ok(device)
     }
 
@@ -343,7 +346,7 @@ impl Prepared {
         // SAFETY: both sides have as many values, and are the routine's.
         unsafe {
             self.steps
-                .download(On::Compute, device.address, host.values)
+                .download(Stream::Compute, device.address, host.values)
         };
         self.waits = true;
         self.check_by(move |memory| Ok(check(memory.values(host)?)));

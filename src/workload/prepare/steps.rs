@@ -14,7 +14,7 @@ use crate::workload::prepare::block::{Block, Direction};
 
 /// A stream of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum Stream {
     /// The stream that is timed, where kernels and library calls run.
     Compute,
     /// Copies to the device that overlap with `Compute`, or other work beside it.
@@ -34,14 +34,14 @@ pub(crate) struct Stage {
 }
 
 enum Step {
-    Copy(Block, Direction, On),
-    Kernel(Launch, On),
+    Copy(Block, Direction, Stream),
+    Kernel(Launch, Stream),
     /// A call, and the launches that it makes.
-    Call(Call, u32, On),
+    Call(Call, u32, Stream),
     /// The second stream waits for the work enqueued on the first so far.
-    Order(CudaEvent, On, On),
+    Order(CudaEvent, Stream, Stream),
     /// The host waits for the stream.
-    Wait(On),
+    Wait(Stream),
     /// A profile shows the following steps as a range of this name.
     Named(&'static str),
 }
@@ -83,8 +83,8 @@ impl Steps {
     /// still use the memory. [`join`](Self::join) must be the last step.
     pub(crate) fn overlapped(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         let mut steps = Self::with_streams(gpu)?;
-        steps.order(On::Compute, On::Up)?;
-        steps.order(On::Compute, On::Down)?;
+        steps.order(Stream::Compute, Stream::Up)?;
+        steps.order(Stream::Compute, Stream::Down)?;
         Ok(steps)
     }
 
@@ -98,14 +98,18 @@ impl Steps {
     /// The kernel's arguments must be of the declared types, and its memory must be valid as long as
     /// the steps live and used by nothing else while they run.
     pub(crate) unsafe fn kernel(&mut self, launch: Launch) {
-        self.steps.push(Step::Kernel(launch, On::Compute));
+        self.steps.push(Step::Kernel(launch, Stream::Compute));
     }
 
     /// Launches kernels, one after the other.
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
-    pub(crate) unsafe fn kernels(&mut self, on: On, launches: impl IntoIterator<Item = Launch>) {
+    pub(crate) unsafe fn kernels(
+        &mut self,
+        on: Stream,
+        launches: impl IntoIterator<Item = Launch>,
+    ) {
         let launches = launches.into_iter();
         self.steps
             .extend(launches.map(|launch| Step::Kernel(launch, on)));
@@ -115,7 +119,7 @@ impl Steps {
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
-    pub(crate) unsafe fn upload<T>(&mut self, on: On, from: *const [T], to: sys::CUdeviceptr) {
+    pub(crate) unsafe fn upload<T>(&mut self, on: Stream, from: *const [T], to: sys::CUdeviceptr) {
         let block = Block::whole(from.cast_mut(), to);
         self.steps.push(Step::Copy(block, Direction::Up, on));
     }
@@ -124,7 +128,7 @@ impl Steps {
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
-    pub(crate) unsafe fn download<T>(&mut self, on: On, from: sys::CUdeviceptr, to: *mut [T]) {
+    pub(crate) unsafe fn download<T>(&mut self, on: Stream, from: sys::CUdeviceptr, to: *mut [T]) {
         let block = Block::whole(to, from);
         self.steps.push(Step::Copy(block, Direction::Down, on));
     }
@@ -140,14 +144,14 @@ impl Steps {
             let copies = |blocks: Vec<Block>, way, on| {
                 (blocks.into_iter()).map(move |block| Step::Copy(block, way, on))
             };
-            (steps.steps).extend(copies(stage.uploads, Direction::Up, On::Up));
-            steps.order(On::Up, On::Compute)?;
+            (steps.steps).extend(copies(stage.uploads, Direction::Up, Stream::Up));
+            steps.order(Stream::Up, Stream::Compute)?;
             if let Some(compute) = stage.compute {
-                steps.steps.push(Step::Call(compute, 1, On::Compute));
+                steps.steps.push(Step::Call(compute, 1, Stream::Compute));
             }
             if !stage.downloads.is_empty() {
-                steps.order(On::Compute, On::Down)?;
-                (steps.steps).extend(copies(stage.downloads, Direction::Down, On::Down));
+                steps.order(Stream::Compute, Stream::Down)?;
+                (steps.steps).extend(copies(stage.downloads, Direction::Down, Stream::Down));
             }
         }
         steps.join()?;
@@ -156,7 +160,7 @@ impl Steps {
 
     /// Adds a call of a library or of host code, which gets the GPU's stream.
     pub(crate) fn call(&mut self, call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static) {
-        self.call_on(On::Compute, 1, call);
+        self.call_on(Stream::Compute, 1, call);
     }
 
     /// Adds a library call on the GPU's stream. Its launches are counted by calling it here.
@@ -165,14 +169,14 @@ impl Steps {
         call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
     ) -> Result<(), CudaError> {
         let launches = launches(&self.gpu, || call(self.gpu.stream()))?;
-        self.call_on(On::Compute, launches, call);
+        self.call_on(Stream::Compute, launches, call);
         Ok(())
     }
 
     /// Adds a call of so many launches, which gets a stream.
     pub(crate) fn call_on(
         &mut self,
-        on: On,
+        on: Stream,
         launches: u32,
         call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
     ) {
@@ -180,7 +184,7 @@ impl Steps {
     }
 
     /// Makes later steps on `then` wait for the steps on `first` so far.
-    pub(crate) fn order(&mut self, first: On, then: On) -> Result<(), CudaError> {
+    pub(crate) fn order(&mut self, first: Stream, then: Stream) -> Result<(), CudaError> {
         let event = self.gpu.new_event()?;
         self.steps.push(Step::Order(event, first, then));
         Ok(())
@@ -189,11 +193,11 @@ impl Steps {
     /// Makes the GPU's stream wait for the copies to the host. Steps that use copies to the device must
     /// already have waited for these.
     pub(crate) fn join(&mut self) -> Result<(), CudaError> {
-        self.order(On::Down, On::Compute)
+        self.order(Stream::Down, Stream::Compute)
     }
 
     /// Makes the host wait for a stream.
-    pub(crate) fn wait(&mut self, on: On) {
+    pub(crate) fn wait(&mut self, on: Stream) {
         self.steps.push(Step::Wait(on));
     }
 
@@ -230,7 +234,7 @@ impl Steps {
         };
         if enqueued.is_err() {
             // Errors of these calls repeat the first one, or tell less.
-            for on in [On::Up, On::Down, On::Compute] {
+            for on in [Stream::Up, Stream::Down, Stream::Compute] {
                 let _ = synchronize(self.stream(on));
             }
         }
@@ -256,16 +260,16 @@ impl Steps {
         Ok(())
     }
 
-    fn stream(&self, on: On) -> &CudaStream {
+    fn stream(&self, on: Stream) -> &CudaStream {
         match (on, &self.others) {
-            (On::Up, Some([up, _])) => up,
-            (On::Down, Some([_, down])) => down,
+            (Stream::Up, Some([up, _])) => up,
+            (Stream::Down, Some([_, down])) => down,
             _ => self.gpu.stream(),
         }
     }
 
     fn step(&self, step: &Step) -> Result<(), CudaError> {
-        let raw = |on: On| self.stream(on).cu_stream();
+        let raw = |on: Stream| self.stream(on).cu_stream();
         // These call the driver directly: cudarc's functions query the current context each time, and
         // there may be many steps.
         // SAFETY: promised when the step was added; streams and events are alive and of one context.

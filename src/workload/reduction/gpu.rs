@@ -9,7 +9,7 @@ use crate::model::Verified;
 use crate::timing::Launch;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, end_to_end,
+    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::reduction::problem::{REDUCTION, Sum};
 use crate::workload::routine::{Done, Made, RoutineError};
@@ -27,7 +27,7 @@ const LONGEST: usize = 2048;
 
 /// How the blocks' sums are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum BlockSum {
     /// By a second kernel.
     BySecondKernel,
     /// By the last block, which an atomic counter finds. Atomic additions to the result would need a
@@ -40,7 +40,7 @@ pub enum Joined {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -> Made {
+pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: BlockSum, reads: bool) -> Made {
     let (n, blocks) = (problem.x.len(), blocks(gpu, problem.x.len()));
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(&problem.x)?.address;
@@ -48,8 +48,10 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
     let y = work.output::<f32>(1)?;
     let counter = work.state(&[0u32])?.address;
     match joined {
-        Joined::BySecondKernel => problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?,
-        Joined::ByLastBlock => {
+        BlockSum::BySecondKernel => {
+            problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?
+        }
+        BlockSum::ByLastBlock => {
             let launch = gpu.launch(&REDUCTION, "sum_last_block", blocks, THREADS)?;
             let launch = launch.arg(x).arg(n as u64).arg(parts);
             // SAFETY: the arguments are those of the kernel; there is a part for each block.
@@ -110,7 +112,7 @@ unsafe impl EndToEnd for Sum {
     }
 
     /// Each piece adds to the parts, and the last piece adds up the parts.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let n = self.x.len();
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let from = places.piece(0, first, len);

@@ -6,7 +6,7 @@ use crate::call::{exported, get, put};
 use crate::fault::Fault;
 use crate::product::CUBLAS;
 use crate::real;
-use crate::state::Answer;
+use crate::state::Outcome;
 
 /// An algorithm as the caller keeps it: cublasLtMatmulAlgo_t.
 #[repr(C)]
@@ -51,7 +51,7 @@ impl Algorithm {
 
     /// # Errors
     /// The heuristic has not given it.
-    pub(super) fn check(&self) -> Answer {
+    pub(super) fn check(&self) -> Outcome {
         match real::passes() || Self::all().contains(self) {
             true => Ok(()),
             false => Err(Fault::invalid(

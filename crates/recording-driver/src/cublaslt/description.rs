@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use crate::call::{exported, get, make};
 use crate::fault::Fault;
 use crate::product::{CUBLAS, Compute, Element, Matrix};
-use crate::state::{Answer, known};
+use crate::state::{Outcome, known};
 
 /// How a product is computed, and what follows it.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Epilogue {
 }
 
 impl Epilogue {
-    pub(super) fn of(number: u32) -> Answer<Self> {
+    pub(super) fn of(number: u32) -> Outcome<Self> {
         Ok(match number {
             1 => Self::Nothing,
             4 => Self::Bias,
@@ -79,7 +79,7 @@ impl Layout {
 }
 
 /// Reads an attribute of `bytes` bytes.
-fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Answer<T> {
+fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Outcome<T> {
     let right = size_of::<T>();
     if bytes != right {
         return Err(Fault::invalid(format!(
@@ -90,7 +90,7 @@ fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Answer<T> {
 }
 
 /// `CUBLAS_OP_N` or `CUBLAS_OP_T`.
-fn transposed(operation: c_int) -> Answer<bool> {
+fn transposed(operation: c_int) -> Outcome<bool> {
     match operation {
         0 => Ok(false),
         1 => Ok(true),

@@ -8,7 +8,7 @@ use crate::call::{exported, get, put};
 use crate::fault::Fault;
 use crate::objects::Used;
 use crate::product::{CUBLAS, Product};
-use crate::state::{Answer, State, known};
+use crate::state::{Outcome, State, known};
 
 /// cublasLtMatmulHeuristicResult_t.
 #[repr(C)]
@@ -28,7 +28,7 @@ pub(super) struct Described {
 }
 
 impl Described {
-    fn new(state: &mut State, description: u64, layouts: [u64; 4]) -> Answer<Self> {
+    fn new(state: &mut State, description: u64, layouts: [u64; 4]) -> Outcome<Self> {
         let mut layout = |handle| known(&mut state.layouts, handle, "layout").copied();
         let [a, b, c, d] = layouts;
         let layouts = [layout(a)?, layout(b)?, layout(c)?, layout(d)?];
@@ -40,7 +40,7 @@ impl Described {
     }
 
     /// The product of matrices at these addresses, for an algorithm that is yet to be chosen.
-    pub(super) fn product(&self, addresses: [u64; 4], scalars: [f64; 2]) -> Answer<Product> {
+    pub(super) fn product(&self, addresses: [u64; 4], scalars: [f64; 2]) -> Outcome<Product> {
         let Description {
             compute,
             transposed: [of_a, of_b],

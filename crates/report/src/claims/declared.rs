@@ -36,16 +36,16 @@ pub(crate) struct Claim {
     pub(crate) text: String,
     /// Title of the text.
     pub(super) source: String,
-    pub(super) says: Says,
+    pub(super) says: Statement,
     /// Names in other libraries by which readers look a claim up.
     pub(crate) words: Vec<String>,
-    pub(super) by: By,
+    pub(super) by: Evidence,
 }
 
 /// A text's statement about a quantity.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Says {
+pub(super) enum Statement {
     /// A figure between these two.
     About(f64, f64),
     /// The factor is above 1, which is a gain.
@@ -70,7 +70,7 @@ pub(super) type Sizes = Option<(u64, u64)>;
 /// The quantity that tests a claim.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum By {
+pub(super) enum Evidence {
     /// The time of an iteration, ns.
     Time(String, Sizes),
     /// The time of the first over that of the second.

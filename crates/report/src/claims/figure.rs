@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::claims::declared::{By, Quantity, Row, Sizes, TEXTS};
+use crate::claims::declared::{Evidence, Quantity, Row, Sizes, TEXTS};
 use crossover_results::analysis::ratio::Ratio;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Role;
@@ -21,7 +21,7 @@ pub(super) enum Missing {
 }
 
 /// A figure at one size.
-pub(super) struct End {
+pub(super) struct Figure {
     pub(super) size: u64,
     pub(super) value: f64,
     /// The interval of another run.
@@ -51,63 +51,65 @@ impl Quantity {
 }
 
 /// The figures of a claim, and the size's name and unit.
-type Ends = Result<(GroupInfo, Vec<End>), Missing>;
+type Figures = Result<(GroupInfo, Vec<Figure>), Missing>;
 
-impl By {
+impl Evidence {
     pub(super) fn quantity(&self) -> Quantity {
         match self {
-            By::Unmeasured(quantity, _) => *quantity,
-            By::Time(..) => Quantity::Time,
-            By::Figure(_, key, _) if key.ends_with("_bytes") => Quantity::Bytes,
-            By::Rest(..) | By::Figure(..) => Quantity::Share,
+            Evidence::Unmeasured(quantity, _) => *quantity,
+            Evidence::Time(..) => Quantity::Time,
+            Evidence::Figure(_, key, _) if key.ends_with("_bytes") => Quantity::Bytes,
+            Evidence::Rest(..) | Evidence::Figure(..) => Quantity::Share,
             _ => Quantity::Factor,
         }
     }
 
     /// The figure at the smallest and at the largest size, which may be one.
-    pub(super) fn ends(&self, machine: &MachineResults) -> Ends {
-        let one = |name: &str, sizes, figure: &dyn Fn(&Benchmark) -> Option<End>| {
+    pub(super) fn ends(&self, machine: &MachineResults) -> Figures {
+        let one = |name: &str, sizes, figure: &dyn Fn(&Benchmark) -> Option<Figure>| {
             ends(machine, [name, name], sizes, |b, _| figure(b))
         };
         match self {
-            By::Time(row, sizes) => one(row, *sizes, &|b| Some(End::of(b.median_ns, &[b], &[b]))),
-            By::Ratio(over, under, sizes) => ends(machine, [over, under], *sizes, |a, b| {
-                Some(End::ratio(a, b))
+            Evidence::Time(row, sizes) => {
+                one(row, *sizes, &|b| Some(Figure::of(b.median_ns, &[b], &[b])))
+            }
+            Evidence::Ratio(over, under, sizes) => ends(machine, [over, under], *sizes, |a, b| {
+                Some(Figure::ratio(a, b))
             }),
-            By::Rest(all, part, sizes) => ends(machine, [all, part], *sizes, |all, part| {
-                let share = End::ratio(part, all);
+            Evidence::Rest(all, part, sizes) => ends(machine, [all, part], *sizes, |all, part| {
+                let share = Figure::ratio(part, all);
                 let (low, high) = share.interval;
-                Some(End {
+                Some(Figure {
                     value: 1.0 - share.value,
                     interval: ((1.0 - high).max(0.0), 1.0 - low),
                     ..share
                 })
             }),
-            By::Growth(row, sizes) => {
-                let (topic, found) = one(row, *sizes, &|b| Some(End::of(1.0, &[b], &[])))?;
+            Evidence::Growth(row, sizes) => {
+                let (topic, found) = one(row, *sizes, &|b| Some(Figure::of(1.0, &[b], &[])))?;
                 let [first, last] = &found[..] else {
                     return Err(Missing::Because("measured at one size alone".to_owned()));
                 };
                 let points = TEXTS.rows[row].points(machine)?;
-                let grown = End::ratio(points[&last.size], points[&first.size]);
+                let grown = Figure::ratio(points[&last.size], points[&first.size]);
                 Ok((topic, vec![grown]))
             }
-            By::Figure(row, key, sizes) => one(row, *sizes, &|b| {
-                Some(End::of(*b.extra.get(key)?, &[b], &[]))
+            Evidence::Figure(row, key, sizes) => one(row, *sizes, &|b| {
+                Some(Figure::of(*b.extra.get(key)?, &[b], &[]))
             }),
-            By::FigureRatio(over, under, key, sizes) => {
+            Evidence::FigureRatio(over, under, key, sizes) => {
                 ends(machine, [over, under], *sizes, |a, b| {
                     let ratio = a.extra.get(key)? / b.extra.get(key)?;
-                    Some(End::of(ratio, &[a, b], &[]))
+                    Some(Figure::of(ratio, &[a, b], &[]))
                 })
             }
-            By::Crossover(..) => Err(Missing::Rows),
-            By::Unmeasured(_, why) => Err(Missing::Because(why.clone())),
+            Evidence::Crossover(..) => Err(Missing::Rows),
+            Evidence::Unmeasured(_, why) => Err(Missing::Because(why.clone())),
         }
     }
 }
 
-impl End {
+impl Figure {
     /// A figure of these results, with an interval as wide as those of `times` together.
     fn of(value: f64, of: &[&Benchmark], times: &[&Benchmark]) -> Self {
         Self {
@@ -183,8 +185,8 @@ fn ends(
     machine: &MachineResults,
     rows: [&str; 2],
     sizes: Sizes,
-    figure: impl Fn(&Benchmark, &Benchmark) -> Option<End>,
-) -> Ends {
+    figure: impl Fn(&Benchmark, &Benchmark) -> Option<Figure>,
+) -> Figures {
     let rows = rows.map(|name| &TEXTS.rows[name]);
     let topic = &rows[0].group(machine)?.topic;
     let [points, others] = [rows[0].points(machine)?, rows[1].points(machine)?];

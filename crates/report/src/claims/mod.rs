@@ -7,8 +7,8 @@ mod declared;
 mod figure;
 pub(crate) mod pitfall;
 
-use crate::claims::declared::{By, Quantity, Says, TEXTS};
-use crate::claims::figure::{End, Missing};
+use crate::claims::declared::{Evidence, Quantity, Statement, TEXTS};
+use crate::claims::figure::{Figure, Missing};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
@@ -18,14 +18,14 @@ use crossover_results::store::machine::MachineResults;
 pub(crate) use declared::{Claim, Question};
 
 /// Figures within this factor of each other count as equal, because texts had other hardware.
-const ALIKE: f64 = 1.25;
+const SAME_FACTOR: f64 = 1.25;
 /// A factor up to this one is no gain.
-const EVEN: f64 = 1.05;
+const NO_GAIN: f64 = 1.05;
 
 /// The reason if no machine has the claim's rows.
 const NO_RESULT: &str = "not measured yet";
 
-/// The rules of [`Says::judge`], for readers.
+/// The rules of [`Statement::judge`], for readers.
 pub(crate) const RULES: &str = "A claim with a figure holds if the measured interval comes within a quarter \
     of the figure. Otherwise the measured figure is larger or smaller, or the claim is not so: it states a \
     gain and a loss was measured. If a text names no size, the smallest and the largest measured size count, \
@@ -140,20 +140,20 @@ impl Claim {
     pub(crate) fn stated(&self) -> String {
         let write = |value| self.by.quantity().round(value);
         match self.says {
-            Says::About(low, high) if low == high => write(low),
-            Says::About(low, high) => format!("{} to {}", write(low), write(high)),
-            Says::Faster => "faster".to_owned(),
-            Says::Slower => "slower".to_owned(),
-            Says::NotFaster => "not faster".to_owned(),
-            Says::Grows => "more with a larger one".to_owned(),
-            Says::FromASize => "from some size on".to_owned(),
-            Says::AtNoSize => "at no size".to_owned(),
-            Says::NoFigure => "no figure".to_owned(),
+            Statement::About(low, high) if low == high => write(low),
+            Statement::About(low, high) => format!("{} to {}", write(low), write(high)),
+            Statement::Faster => "faster".to_owned(),
+            Statement::Slower => "slower".to_owned(),
+            Statement::NotFaster => "not faster".to_owned(),
+            Statement::Grows => "more with a larger one".to_owned(),
+            Statement::FromASize => "from some size on".to_owned(),
+            Statement::AtNoSize => "at no size".to_owned(),
+            Statement::NoFigure => "no figure".to_owned(),
         }
     }
 
     fn measured<'a>(&self, (machine, found): &Machine<'a>) -> Result<Measured<'a>, Missing> {
-        if let By::Crossover(group, question) = &self.by {
+        if let Evidence::Crossover(group, question) = &self.by {
             let mut own = headlines(found).filter(|f| f.gpu_machine.is_none());
             let found = own.find(|f| f.group == *group && f.question == *question);
             return self.crossover(machine, found.ok_or(Missing::Rows)?);
@@ -180,7 +180,7 @@ impl Claim {
                 return Err(Missing::Because(format!("undecided at {open}")));
             }
             (Answer::Always, _) => false,
-            (_, Says::FromASize) => found.crossing.for_good().is_some(),
+            (_, Statement::FromASize) => found.crossing.for_good().is_some(),
             _ => found.crossing.for_good().is_none(),
         };
         Ok(Measured {
@@ -196,33 +196,35 @@ impl Claim {
     }
 }
 
-impl Says {
-    fn judge(self, ends: &[End], quantity: Quantity) -> Verdict {
-        let least = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::INFINITY, f64::min);
-        let most = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+impl Statement {
+    fn judge(self, ends: &[Figure], quantity: Quantity) -> Verdict {
+        let least = |of: fn(&Figure) -> f64| ends.iter().map(of).fold(f64::INFINITY, f64::min);
+        let most = |of: fn(&Figure) -> f64| ends.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
         let (low, high) = (least(|end| end.interval.0), most(|end| end.interval.1));
         let (first, last) = (&ends[0], &ends[ends.len() - 1]);
         let above = ends.iter().any(|end| end.interval.0 > 1.0);
         let below = ends.iter().any(|end| end.interval.1 < 1.0);
         let holds = match self {
-            Says::Faster | Says::Slower => above && !below,
-            Says::NotFaster => high < EVEN,
-            Says::Grows => last.interval.0 > first.interval.1,
-            Says::NoFigure => true,
-            Says::About(from, to) => high * ALIKE >= from && low <= to * ALIKE,
-            Says::FromASize | Says::AtNoSize => false,
+            Statement::Faster | Statement::Slower => above && !below,
+            Statement::NotFaster => high < NO_GAIN,
+            Statement::Grows => last.interval.0 > first.interval.1,
+            Statement::NoFigure => true,
+            Statement::About(from, to) => high * SAME_FACTOR >= from && low <= to * SAME_FACTOR,
+            Statement::FromASize | Statement::AtNoSize => false,
         };
         match self {
             _ if holds => Verdict::Holds,
-            Says::About(_, to) if low > to => Verdict::Larger,
+            Statement::About(_, to) if low > to => Verdict::Larger,
             // A loss where a gain is claimed.
-            Says::About(from, _) if quantity == Quantity::Factor && from > 1.0 && high < 1.0 => {
+            Statement::About(from, _)
+                if quantity == Quantity::Factor && from > 1.0 && high < 1.0 =>
+            {
                 Verdict::NotSo
             }
-            Says::About(..) => Verdict::Smaller,
-            Says::Faster | Says::Slower if !below && high > EVEN => Verdict::Undecided,
-            Says::NotFaster if !above => Verdict::Undecided,
-            Says::Grows if ends.len() > 1 && last.interval.1 > first.interval.0 => {
+            Statement::About(..) => Verdict::Smaller,
+            Statement::Faster | Statement::Slower if !below && high > NO_GAIN => Verdict::Undecided,
+            Statement::NotFaster if !above => Verdict::Undecided,
+            Statement::Grows if ends.len() > 1 && last.interval.1 > first.interval.0 => {
                 Verdict::Undecided
             }
             _ => Verdict::NotSo,
@@ -234,14 +236,14 @@ impl Says {
 mod tests {
     use super::*;
 
-    fn judged(says: Says, values: &[f64]) -> Verdict {
-        let end = |&value: &f64| End {
+    fn judged(says: Statement, values: &[f64]) -> Verdict {
+        let end = |&value: &f64| Figure {
             size: 1,
             value,
             interval: (0.99 * value, 1.01 * value),
             ids: Vec::new(),
         };
-        let ends: Vec<End> = values.iter().map(end).collect();
+        let ends: Vec<Figure> = values.iter().map(end).collect();
         says.judge(&ends, Quantity::Factor)
     }
 
@@ -249,26 +251,26 @@ mod tests {
     fn a_claim_is_judged_by_its_own_figure() {
         use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
         for (says, values, verdict) in [
-            (Says::About(2.0, 3.0), &[2.4][..], Holds),
-            (Says::About(2.0, 3.0), &[1.7], Holds),
-            (Says::About(2.0, 3.0), &[4.0], Larger),
-            (Says::About(2.0, 3.0), &[1.2], Smaller),
-            (Says::About(2.0, 3.0), &[0.7], NotSo),
+            (Statement::About(2.0, 3.0), &[2.4][..], Holds),
+            (Statement::About(2.0, 3.0), &[1.7], Holds),
+            (Statement::About(2.0, 3.0), &[4.0], Larger),
+            (Statement::About(2.0, 3.0), &[1.2], Smaller),
+            (Statement::About(2.0, 3.0), &[0.7], NotSo),
             // The stated figure lies between those of the smallest and of the largest size.
-            (Says::About(2.0, 2.0), &[1.1, 5.0], Holds),
-            (Says::About(2.0, 2.0), &[0.7, 1.1], Smaller),
-            (Says::Faster, &[1.0, 3.0], Holds),
-            (Says::Faster, &[0.8, 1.3], NotSo),
-            (Says::Slower, &[1.01], NotSo),
-            (Says::NotFaster, &[0.5, 1.02], Holds),
-            (Says::NotFaster, &[0.5, 1.2], NotSo),
-            (Says::Grows, &[1.0, 1.2], Holds),
-            (Says::Grows, &[1.2, 1.0], NotSo),
-            (Says::Grows, &[1.2], NotSo),
+            (Statement::About(2.0, 2.0), &[1.1, 5.0], Holds),
+            (Statement::About(2.0, 2.0), &[0.7, 1.1], Smaller),
+            (Statement::Faster, &[1.0, 3.0], Holds),
+            (Statement::Faster, &[0.8, 1.3], NotSo),
+            (Statement::Slower, &[1.01], NotSo),
+            (Statement::NotFaster, &[0.5, 1.02], Holds),
+            (Statement::NotFaster, &[0.5, 1.2], NotSo),
+            (Statement::Grows, &[1.0, 1.2], Holds),
+            (Statement::Grows, &[1.2, 1.0], NotSo),
+            (Statement::Grows, &[1.2], NotSo),
             // The interval of 1 % contains both directions.
-            (Says::Faster, &[1.005, 1.06], Holds),
-            (Says::NotFaster, &[1.045], NotSo),
-            (Says::Grows, &[1.0, 1.01], Undecided),
+            (Statement::Faster, &[1.005, 1.06], Holds),
+            (Statement::NotFaster, &[1.045], NotSo),
+            (Statement::Grows, &[1.0, 1.01], Undecided),
         ] {
             assert_eq!(judged(says, values), verdict, "{says:?} {values:?}");
         }

@@ -91,13 +91,13 @@ pub(super) fn beside(report: &Report, group: &str) -> Markup {
     html! {
         @if !here.is_empty() {
             h3 { "What the measurements say" }
-            div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
+            div.findings { @for findings in merged(&here) { (one(&findings, &title)) } }
         }
     }
 }
 
 /// Findings whose tables are equal for several implementations share one table.
-fn together<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
+fn merged<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
     let heading = |f: &Finding| {
         f.table
             .as_ref()

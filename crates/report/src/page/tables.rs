@@ -217,7 +217,7 @@ fn details(
                                     td { @if let Some(n) = b.samples { (n) } }
                                     td {
                                         @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
-                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
+                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(clock_events(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
                                 }
                             }
@@ -294,7 +294,7 @@ fn any_unsteady(group: &Group) -> Markup {
 }
 
 /// Events of the clock during a benchmark, with their times.
-fn happened(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
+fn clock_events(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
     let mut words: Vec<String> = telemetry::events(b)
         .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
         .collect();

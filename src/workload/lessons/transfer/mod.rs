@@ -19,7 +19,7 @@ use crate::timing::CudaError;
 use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
-    Device, Direction, HostMemory, Memory, On, Prepared, Steps, choose,
+    Device, Direction, HostMemory, Memory, Prepared, Steps, Stream, choose,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -98,23 +98,25 @@ fn copies(
                 let (mut rest, mut to) = (&*host.values, device.address);
                 for i in 0.. {
                     let (bytes, after) = rest.split_at(piece(i).min(rest.len()));
-                    work.steps.upload(On::Compute, bytes, to);
+                    work.steps.upload(Stream::Compute, bytes, to);
                     (rest, to) = (after, to + bytes.len() as CUdeviceptr);
                     if rest.is_empty() {
                         break;
                     }
                 }
             }
-            CopyDirection::ToHost => work
-                .steps
-                .download(On::Compute, device.address, host.values),
+            CopyDirection::ToHost => {
+                work.steps
+                    .download(Stream::Compute, device.address, host.values)
+            }
             CopyDirection::Both => {
                 let back = work.host_copy(memory, &problem.pattern)?.values;
                 let (from, wrong_there) = there(&mut work, problem, CopyDirection::ToHost, back)?;
                 wrong.push(wrong_there);
-                work.steps.download(On::Down, from.address, back);
-                work.steps.upload(On::Compute, host.values, device.address);
-                work.steps.wait(On::Down);
+                work.steps.download(Stream::Down, from.address, back);
+                work.steps
+                    .upload(Stream::Compute, host.values, device.address);
+                work.steps.wait(Stream::Down);
             }
             CopyDirection::InPlace => {
                 let blocks = 4 * gpu.properties().multiprocessors;

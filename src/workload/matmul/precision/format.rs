@@ -36,7 +36,7 @@ impl From<Format> for role::Format {
 pub(super) const FP8_SCALE: f32 = 256.0;
 
 /// The properties of a format.
-pub(crate) struct Facts {
+pub(crate) struct Properties {
     /// Half the distance of neighbouring numbers, relative to the number.
     unit_roundoff: f64,
     /// Oldest compute capability whose tensor cores take the format, and what an older device lacks.
@@ -54,7 +54,7 @@ pub(crate) struct Facts {
 
 impl Format {
     #[rustfmt::skip]
-    pub(crate) fn facts(self) -> Facts {
+    pub(crate) fn facts(self) -> Properties {
         use cudaDataType_t::*;
         let (unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type) = match self {
             Format::Tf32 => (1.0 / 2048.0, (8, 0), "TF32 tensor cores", "to_tf32", 4, 1, CUDA_R_32F),
@@ -62,7 +62,7 @@ impl Format {
             Format::Bf16 => (1.0 / 256.0, (8, 0), "BF16 tensor cores", "to_bf16", 2, 1, CUDA_R_16BF),
             Format::Fp8 => (1.0 / 16.0, (8, 9), "FP8 tensor cores", "to_e4m3", 1, 16, CUDA_R_8F_E4M3),
         };
-        Facts { unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type }
+        Properties { unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type }
     }
 
     /// The largest error that is accepted of a product of order `n`, relative to the root mean

@@ -15,7 +15,7 @@ use crate::workload::matmul::precision::format::Format;
 use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::{On, Prepared};
+use crate::workload::prepare::{Prepared, Stream};
 use crate::workload::routine::{Made, RoutineError};
 
 /// Parts of each operand. The six products whose parts i of A and j of B have i + j less than this are
@@ -107,7 +107,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
     ];
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
-    unsafe { work.steps.kernels(On::Compute, splits) };
+    unsafe { work.steps.kernels(Stream::Compute, splits) };
     let at = |base: CUdeviceptr, elements: usize| base + (elements * bytes) as CUdeviceptr;
     let terms = terms(n, chunk);
     let chunk = chunk.min(n);
@@ -130,7 +130,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
         // A product is at most a kernel and one that adds up its pieces.
         // SAFETY: each takes columns of the parts of A and rows of those of B, within both, and
         // writes the whole of C, which is distinct from them.
-        (work.steps).call_on(On::Compute, 2, move |_| unsafe { product.enqueue() });
+        (work.steps).call_on(Stream::Compute, 2, move |_| unsafe { product.enqueue() });
     }
     work.keep(&inputs);
     let bound = accumulation_bound(problem.shape().k, chunk);

@@ -36,30 +36,20 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
         return remarks;
     }
     let (before, after) = (facts(&base_runs), facts(&new_runs));
-    let is_known = |side: &&BTreeSet<String>| !side.is_empty() && !side.contains("none");
-    let differs = |name: &&'static str| {
-        let [a, b] = [&before, &after].map(|side| side.get(name).filter(is_known));
-        a.zip(b).is_some_and(|(a, b)| a != b)
-    };
-    if let Some(name) = ["CPU", "GPU"].into_iter().find(differs)
-        && !on_one_machine
-    {
-        let [a, b] = [&before, &after].map(|side| list(&side[name]));
-        remarks.other_machine = Some(format!(
-            "the sides ran on different machines: {name} {a} and {b}"
-        ));
-    }
-    let none = BTreeSet::new();
     for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
-        let (a, b) = (
-            before.get(name).unwrap_or(&none),
-            after.get(name).unwrap_or(&none),
-        );
-        if a != b {
-            remarks
-                .warnings
-                .push(format!("{name} differs: base {}, new {}", list(a), list(b)));
+        let sides = [&before, &after].map(|side| side.get(name));
+        if sides[0] == sides[1] {
+            continue;
         }
+        let is_known = |side: &Option<&BTreeSet<String>>| side.is_some_and(|s| !s.contains("none"));
+        let names_machine = ["CPU", "GPU"].contains(name) && sides.iter().all(is_known);
+        let [a, b] = sides.map(|side| side.map_or_else(|| "unknown".to_owned(), list));
+        if names_machine && !on_one_machine && remarks.other_machine.is_none() {
+            let why = format!("the sides ran on different machines: {name} {a} and {b}");
+            remarks.other_machine = Some(why);
+        }
+        let warning = format!("{name} differs: base {a}, new {b}");
+        remarks.warnings.push(warning);
     }
     for (name, runs) in [("base", base_runs), ("new", new_runs)] {
         let commits: BTreeSet<String> = runs.iter().map(|r| commit(r)).collect();
@@ -76,9 +66,6 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
 }
 
 fn list(values: &BTreeSet<String>) -> String {
-    if values.is_empty() {
-        return "unknown".to_owned();
-    }
     values.iter().cloned().collect::<Vec<_>>().join(" and ")
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, Class};
 use crate::comparison::{Options, Verdict};
 use crate::estimate::Estimate;
 use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
+use crate::rows::{Case, Class, Judgement};
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
@@ -269,13 +269,19 @@ impl Judged {
         interval.map(f64::exp)
     }
 
-    /// The change that is found with 95 % probability, as a fraction; infinite where none is.
-    pub(super) fn resolution(&self) -> f64 {
-        self.resolving
-            .as_ref()
-            .map_or(f64::INFINITY, |(estimate, error, pairs)| {
-                estimate.resolution(*error, *pairs).exp_m1()
-            })
+    pub(super) fn judgement(&self) -> Judgement {
+        let [ratio, low, high] = self.ratio();
+        let resolution = (self.resolving.as_ref())
+            .map(|(estimate, error, pairs)| estimate.resolution(*error, *pairs).exp_m1());
+        Judgement {
+            ratio,
+            low,
+            high,
+            resolution: resolution.unwrap_or(f64::INFINITY),
+            pairs: self.estimate.pairs,
+            confirmed: self.confirmed,
+            more_pairs: self.more_pairs,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //! `judge` on medians from `median`, by what `learn` finds of how processes of the same code
 //! differ, and shown by `show` and `page`. `docs/comparing.md` says what was chosen and why.
 
-mod case;
 pub mod comparison;
 mod environment;
 mod estimate;

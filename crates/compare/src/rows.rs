@@ -1,14 +1,99 @@
-//! The benchmarks of two sides, matched by id.
+//! The benchmarks of two sides, matched by id: the row that is shown, and the samples to judge it by.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use crate::case::{Case, Class, Pair};
 use crate::comparison::{Options, Verdict};
 use crate::judge::Judged;
-use crate::median::{FEWEST_SAMPLES, Location, Median};
+use crate::median::{FEWEST_SAMPLES, Median};
+use crossover_results::model::id::{self, Device};
 use crossover_results::statistics::median::median;
+use crossover_results::statistics::spread::SHORT_NS;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_words::Clock;
+
+/// Benchmarks whose drift is learnt together: one clock, one device, short or long.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class {
+    /// The clock, `None` for results without a sidecar.
+    pub clock: Option<Clock>,
+    /// Second part of the id; `None` where it names no device.
+    pub device: Option<Device>,
+    /// The median lies under [`SHORT_NS`] per launch.
+    pub short: bool,
+}
+
+impl Class {
+    /// Class of the benchmark `id` with that median, divided by its launches, on that clock.
+    pub fn of(id: &str, clock: Option<Clock>, ns_per_launch: f64) -> Self {
+        Self {
+            clock,
+            device: id::device(id),
+            short: ns_per_launch < SHORT_NS,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(device) = self.device {
+            write!(f, "{device} ")?;
+        }
+        match self.clock {
+            Some(clock) => write!(f, "{clock}")?,
+            None => f.write_str("unknown clock")?,
+        }
+        let launches = match self.clock {
+            None | Some(Clock::Wall) => "",
+            Some(_) => " per launch",
+        };
+        let duration = if self.short { "under" } else { "from" };
+        write!(f, " {duration} 20 µs{launches}")
+    }
+}
+
+/// The medians of one benchmark in two runs that belong together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pair {
+    /// Which pair of runs, from 0.
+    pub round: usize,
+    /// The old code.
+    pub base: Median,
+    /// The new code.
+    pub new: Median,
+}
+
+impl Pair {
+    /// Logarithm of new over base.
+    pub(super) fn change(&self) -> f64 {
+        (self.new.ns / self.base.ns).ln()
+    }
+}
+
+/// One benchmark, measured on both sides on the same clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Case {
+    /// What it drifts with.
+    pub class: Class,
+    /// At least one pair.
+    pub pairs: Vec<Pair>,
+}
+
+impl Case {
+    pub(super) fn mean_change(&self) -> f64 {
+        self.pairs.iter().map(Pair::change).sum::<f64>() / self.pairs.len() as f64
+    }
+
+    /// Mean variance of one pair's change from the noise of its two medians.
+    pub(super) fn pair_noise(&self) -> f64 {
+        let sum: f64 = self
+            .pairs
+            .iter()
+            .map(|p| p.base.variance + p.new.variance)
+            .sum();
+        sum / self.pairs.len() as f64
+    }
+}
 
 /// Ratio and interval of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,34 +114,6 @@ pub(crate) struct Judgement {
     pub(crate) confirmed: usize,
     /// Number of further pairs that would decide it, where it is open; infinite where none would.
     pub(crate) more_pairs: f64,
-}
-
-impl Judgement {
-    /// Of measurements that do not vary.
-    fn exact(ratio: f64, pairs: usize) -> Self {
-        Self {
-            ratio,
-            low: ratio,
-            high: ratio,
-            resolution: 0.0,
-            pairs,
-            confirmed: 0,
-            more_pairs: f64::INFINITY,
-        }
-    }
-
-    pub(super) fn of(judged: &Judged) -> Self {
-        let [ratio, low, high] = judged.ratio();
-        Self {
-            ratio,
-            low,
-            high,
-            resolution: judged.resolution(),
-            pairs: judged.estimate.pairs,
-            confirmed: judged.confirmed,
-            more_pairs: judged.more_pairs,
-        }
-    }
 }
 
 /// One benchmark of a comparison.
@@ -91,7 +148,7 @@ impl Row {
     /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
     /// their times may contradict the ratio: both move by the same factor until they have it.
     pub(super) fn take(&mut self, judged: &Judged) {
-        let judgement = Judgement::of(judged);
+        let judgement = judged.judgement();
         if let (Some(base), Some(new)) = (self.base_ns, self.new_ns) {
             let factor = (judgement.ratio * base / new).sqrt();
             if factor.is_normal() {
@@ -105,8 +162,36 @@ impl Row {
     }
 }
 
-/// A pair of runs: its number, and what each side holds of a benchmark.
-type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
+/// What the two sides of a pair of runs hold of a benchmark.
+struct Sides<'a> {
+    round: usize,
+    base: Option<&'a Sampled>,
+    new: Option<&'a Sampled>,
+    /// What calibrations chose differently, where both were asked.
+    unlike: Option<String>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(round: usize, base: Option<&'a Sampled>, new: Option<&'a Sampled>) -> Self {
+        let choices = |side: Option<&'a Sampled>| Some(&side?.sidecar.as_ref()?.choices);
+        let unlike = choices(base).zip(choices(new)).and_then(|(base, new)| {
+            base.iter().find_map(|(choice, base)| {
+                let new = new.get(choice).filter(|new| *new != base)?;
+                Some(format!("{choice}: base chose {base}, new {new}"))
+            })
+        });
+        Self {
+            round,
+            base,
+            new,
+            unlike,
+        }
+    }
+
+    fn both(&self) -> Option<(&'a Sampled, &'a Sampled)> {
+        self.base.zip(self.new)
+    }
+}
 
 /// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
 pub(super) fn rows(
@@ -131,15 +216,12 @@ fn row(
     new: &[Baseline],
     options: &Options,
 ) -> Option<(Row, Option<Case>)> {
-    let location = options.location;
-    let pairs: Vec<Sides<'_>> = base
-        .iter()
-        .zip(new)
-        .enumerate()
-        .map(|(round, (b, n))| (round, b.results.get(id), n.results.get(id)))
+    let mut pairs: Vec<Sides<'_>> = (base.iter().zip(new).enumerate())
+        .map(|(round, (b, n))| Sides::of(round, b.results.get(id), n.results.get(id)))
         .collect();
-    let befores: Vec<&Sampled> = pairs.iter().filter_map(|p| p.1).collect();
-    let afters: Vec<&Sampled> = pairs.iter().filter_map(|p| p.2).collect();
+    let befores: Vec<&Sampled> = pairs.iter().filter_map(|pair| pair.base).collect();
+    let afters: Vec<&Sampled> = pairs.iter().filter_map(|pair| pair.new).collect();
+    let unlike = without_unlike(&mut pairs);
     let both = || befores.iter().chain(&afters);
 
     let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
@@ -151,70 +233,65 @@ fn row(
             .copied()
             .flatten()
             .filter(|_| clocks.len() == 1),
-        base_ns: centre(&counted(&pairs, |pair| pair.1), location),
-        new_ns: centre(&counted(&pairs, |pair| pair.2), location),
+        base_ns: centre(pairs.iter().filter_map(|pair| pair.base), options),
+        new_ns: centre(pairs.iter().filter_map(|pair| pair.new), options),
         class: None,
         judgement: None,
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
         reason: None,
-        marks: marks(&befores, &afters)
-            .into_iter()
-            .chain(unlike_choices(&pairs))
-            .collect(),
+        marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
     };
-    if let Some(how) = options.failed.get(id) {
-        row.verdict = Verdict::Failed;
-        row.reason = Some(how.clone());
-        return Some((row, None));
-    }
-    let broken = |side: &[Baseline], other: &[Baseline]| {
+    // A result that could not be read is named among the problems; it is not gone.
+    let is_broken = |side: &[Baseline], other: &[Baseline]| {
         side.iter()
             .any(|s| other.iter().any(|o| s.is_broken(id, o)))
     };
-    if afters.is_empty() || befores.is_empty() {
-        // A result that could not be read is named among the problems; it is not gone.
-        if (afters.is_empty() && broken(new, base)) || (befores.is_empty() && broken(base, new)) {
+    let case = if let Some(how) = options.failed.get(id) {
+        row.verdict = Verdict::Failed;
+        Err(Some(how.clone()))
+    } else if afters.is_empty() {
+        if is_broken(new, base) {
             return None;
         }
-        if afters.is_empty() {
-            row.verdict = Verdict::Gone;
-            row.reason = (new.iter().find_map(|b| b.why_absent(id)))
-                .or_else(|| shares_a_folder(id, base, new));
-        } else {
-            row.verdict = Verdict::New;
-            row.reason = shares_a_folder(id, new, base);
+        row.verdict = Verdict::Gone;
+        let why = new.iter().find_map(|b| b.why_absent(id));
+        Err(why.or_else(|| shares_a_folder(id, base, new)))
+    } else if befores.is_empty() {
+        if is_broken(base, new) {
+            return None;
         }
-        return Some((row, None));
-    }
-    if let (Some(base), Some(new), 1) = (constant(&befores), constant(&afters), clocks.len()) {
-        // A clock that ticks more slowly than the benchmark runs shows the same for different code.
-        if row.clock.is_some() && base == new {
-            row.reason = Some(BELOW_RESOLUTION.to_owned());
-            return Some((row, None));
+        row.verdict = Verdict::New;
+        Err(shares_a_folder(id, new, base))
+    } else {
+        match (constant(&befores), constant(&afters), clocks.len()) {
+            // A count needs no statistics.
+            (Some(base), Some(new), 1) if row.clock.is_none() => {
+                let (ratio, edge) = (new / base, 1.0 + options.threshold);
+                row.verdict = match ratio {
+                    ratio if ratio >= edge => Verdict::Slower,
+                    ratio if ratio <= 1.0 / edge => Verdict::Faster,
+                    _ => Verdict::Same,
+                };
+                row.judgement = Some(Judgement {
+                    ratio,
+                    low: ratio,
+                    high: ratio,
+                    resolution: 0.0,
+                    pairs: befores.len().min(afters.len()),
+                    confirmed: 0,
+                    more_pairs: f64::INFINITY,
+                });
+                Err(None)
+            }
+            // A clock that ticks more slowly than the benchmark runs shows the same for different code.
+            (Some(base), Some(new), 1) if base == new => Err(Some(BELOW_RESOLUTION.to_owned())),
+            _ => case(id, &pairs, &clocks, row.clock, options).map_err(Some),
         }
-        // A count needs no statistics.
-        if row.clock.is_none() {
-            let (ratio, edge) = (new / base, 1.0 + options.threshold);
-            row.verdict = match ratio {
-                ratio if ratio >= edge => Verdict::Slower,
-                ratio if ratio <= 1.0 / edge => Verdict::Faster,
-                _ => Verdict::Same,
-            };
-            row.judgement = Some(Judgement::exact(ratio, befores.len().min(afters.len())));
-            return Some((row, None));
-        }
-    }
-    match case(id, &pairs, &clocks, row.clock, options) {
-        Ok(case) => {
-            row.class = Some(case.class.clone());
-            Some((row, Some(case)))
-        }
-        Err(reason) => {
-            row.reason = Some(reason);
-            Some((row, None))
-        }
-    }
+    };
+    let case = case.map_err(|reason| row.reason = reason).ok();
+    row.class = case.as_ref().map(|case| case.class.clone());
+    Some((row, case))
 }
 
 /// The value that all samples of these runs have; `None` where they differ, or are too few.
@@ -263,11 +340,8 @@ fn case(
             names.join(" and ")
         ));
     }
-    let (mut alike, mut unlike) = (Vec::new(), Vec::new());
-    for (round, before, after) in pairs {
-        let (Some(before), Some(after)) = (before, after) else {
-            continue;
-        };
+    let mut judged = Vec::new();
+    for (round, (before, after)) in (pairs.iter()).filter_map(|p| Some((p.round, p.both()?))) {
         // In `ab` each process wrote its own.
         if before.ns == after.ns && !options.on_one_machine {
             return Err("both sides hold the same samples: one measurement, saved twice".into());
@@ -276,26 +350,13 @@ fn case(
         let (Some(base), Some(new)) = (median(before), median(after)) else {
             return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
         };
-        let pairs = match different_choices(before, after).is_empty() {
-            true => &mut alike,
-            false => &mut unlike,
-        };
-        pairs.push(Pair {
-            round: *round,
-            base,
-            new,
-        });
+        judged.push(Pair { round, base, new });
     }
-    // Where a calibration chose differently on the two sides of a pair, they ran different code of
-    // a revision.
-    let judged = if alike.is_empty() { unlike } else { alike };
     let Some(first) = judged.first() else {
         return Err("no pair of runs has it on both sides".to_owned());
     };
-    let launches = pairs
-        .iter()
-        .filter_map(|(_, before, _)| before.as_ref()?.sidecar.as_ref()?.cost.launches)
-        .next()
+    let launches = (pairs.iter())
+        .find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches)
         .unwrap_or(1);
     let ns_per_launch = first.base.ns / f64::from(launches.max(1));
     Ok(Case {
@@ -304,50 +365,25 @@ fn case(
     })
 }
 
-/// What calibrations chose differently, where both were asked: the choice, and what each chose.
-fn different_choices<'a>(base: &'a Sampled, new: &'a Sampled) -> Vec<(&'a str, [&'a str; 2])> {
-    let choices = |side: &'a Sampled| side.sidecar.as_ref().map(|sidecar| &sidecar.choices);
-    let (Some(base), Some(new)) = (choices(base), choices(new)) else {
-        return Vec::new();
-    };
-    base.iter()
-        .filter_map(|(choice, base)| Some((choice.as_str(), [base.as_str(), new.get(choice)?])))
-        .filter(|(_, [base, new])| base != new)
-        .collect()
-}
-
-fn chose_alike((_, base, new): &Sides<'_>) -> bool {
-    base.zip(*new)
-        .is_some_and(|(base, new)| different_choices(base, new).is_empty())
-}
-
-/// What one side holds in the pairs that count: where any pair chose alike, those that did.
-fn counted<'a>(
-    pairs: &[Sides<'a>],
-    side: impl Fn(&Sides<'a>) -> Option<&'a Sampled>,
-) -> Vec<&'a Sampled> {
-    let any = pairs.iter().any(chose_alike);
-    let counts = |pair: &&Sides<'a>| !any || chose_alike(pair);
-    pairs.iter().filter(counts).filter_map(side).collect()
-}
-
-/// What was chosen differently, and how many pairs do not count for it.
-fn unlike_choices(pairs: &[Sides<'_>]) -> Option<String> {
-    let both = pairs.iter().filter_map(|(_, b, n)| b.zip(*n));
-    let different: Vec<_> = both.map(|(b, n)| different_choices(b, n)).collect();
-    let unlike = different.iter().filter(|different| !different.is_empty());
-    let (choice, [base, new]) = unlike.clone().next()?.first()?;
-    let text = format!("{choice}: base chose {base}, new {new}");
-    let (unlike, all) = (unlike.count(), different.len());
-    Some(match unlike < all {
-        true => format!("{text} in {unlike} of {all} pairs, which do not count"),
-        false => text,
-    })
+/// Leaves the pairs whose sides chose alike, if there are any: where a calibration chose differently on
+/// the two sides, they ran different code of a revision. Says what was chosen differently.
+fn without_unlike(pairs: &mut Vec<Sides<'_>>) -> Option<String> {
+    let all = pairs.iter().filter_map(Sides::both).count();
+    let unlike: Vec<&String> = (pairs.iter()).filter_map(|p| p.unlike.as_ref()).collect();
+    let (text, number) = (unlike.first().copied().cloned(), unlike.len());
+    if number == all {
+        return text;
+    }
+    pairs.retain(|pair| pair.both().is_some() && pair.unlike.is_none());
+    Some(format!(
+        "{} in {number} of {all} pairs, which do not count",
+        text?
+    ))
 }
 
 /// Of the median run, since one may be far off.
-fn centre(runs: &[&Sampled], location: Location) -> Option<f64> {
-    median((runs.iter()).filter_map(|run| location.of(&run.ns)))
+fn centre<'a>(runs: impl Iterator<Item = &'a Sampled>, options: &Options) -> Option<f64> {
+    median(runs.filter_map(|run| options.location.of(&run.ns)))
 }
 
 /// Two runs whose SM clocks differ by more than this are marked.
@@ -516,5 +552,14 @@ mod tests {
         };
         assert_eq!(reason(true), None);
         assert!(reason(false).unwrap().contains("saved twice"));
+    }
+
+    #[test]
+    fn a_class_says_its_device_its_clock_and_its_duration() {
+        let name = |id, clock, ns| Class::of(id, clock, ns).to_string();
+        let short = name("g/gpu/i/1", Some(Clock::Events), 19_999.0);
+        assert_eq!(short, "gpu events under 20 µs per launch");
+        let long = name("g/f/1", None, 20_000.0);
+        assert_eq!(long, "unknown clock from 20 µs");
     }
 }

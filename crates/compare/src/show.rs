@@ -6,11 +6,10 @@ use std::fmt::Write;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
-use crate::case::Class;
 use crate::comparison::{Comparison, FailOn, Verdict};
 use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::median::Location;
-use crate::rows::{Judgement, Row};
+use crate::rows::{Class, Judgement, Row};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 use crossover_words::text::{columns, wants_colours};

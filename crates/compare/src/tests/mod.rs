@@ -3,10 +3,10 @@
 
 mod simulated;
 
-use crate::case::{Case, Class, Pair};
 use crate::comparison::{Options, Verdict};
 use crate::judge::{Judged, THRESHOLD, TOO_FEW, judge};
 use crate::median::Median;
+use crate::rows::{Case, Class, Pair};
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, SHARED, SHORT, Simulated, Tally, WALL, compare, tally, tally_of,
 };
@@ -384,8 +384,8 @@ fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
     let cases = simulated.cases;
     let mut one = [false; 60];
     one[0] = true;
-    let resolution = |tested: &[bool]| judged(&cases, tested)[0].as_ref().unwrap().resolution();
-    assert!(resolution(&one) < resolution(&[true; 60]));
+    let judgement = |tested: &[bool]| judged(&cases, tested)[0].as_ref().unwrap().judgement();
+    assert!(judgement(&one).resolution < judgement(&[true; 60]).resolution);
 }
 
 /// As a damaged file has them, or a clock that is coarser than what it times.

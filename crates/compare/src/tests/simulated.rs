@@ -4,10 +4,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::case::{Case, Class, Pair};
 use crate::comparison::{Options, Verdict};
 use crate::judge::{Drift, Judged, is_analysed_at, judge};
 use crate::median::{Location, Median};
+use crate::rows::{Case, Class, Pair};
 use crossover_results::model::id::Device;
 use crossover_words::Clock;
 

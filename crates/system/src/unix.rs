@@ -55,27 +55,14 @@ pub mod process {
     /// Waits for the end of a child in another thread, and leaves its status to [`Child::wait`].
     pub fn until_end(child: &Child) -> impl FnOnce() + Send + 'static {
         let id = child.id();
-        move || while wait_for(id, 0).is_err_and(|e| e.kind() == io::ErrorKind::Interrupted) {}
-    }
-
-    /// Whether a child has ended. Leaves its status to [`Child::wait`].
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn has_ended(child: &Child) -> io::Result<bool> {
-        wait_for(child.id(), libc::WNOHANG)
-    }
-
-    /// Whether a child has ended, once the system answers.
-    fn wait_for(id: u32, flags: i32) -> io::Result<bool> {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        let flags = libc::WEXITED | libc::WNOWAIT | flags;
-        // SAFETY: the pointer is valid for the call.
-        let waited = unsafe { libc::waitid(libc::P_PID, id as _, info.as_mut_ptr(), flags) };
-        match waited {
-            // SAFETY: the system wrote it, or left it zero, which the type allows.
-            0 => Ok(unsafe { info.assume_init().si_pid() } != 0),
-            _ => Err(io::Error::last_os_error()),
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        let wait = move || {
+            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+            // SAFETY: the pointer is valid for the call.
+            unsafe { libc::waitid(libc::P_PID, id as _, info.as_mut_ptr(), flags) }
+        };
+        move || {
+            while wait() != 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
         }
     }
 

@@ -66,7 +66,6 @@ pub mod process {
     use std::os::windows::process::CommandExt;
     use std::process::{Child, Command, ExitStatus, Stdio};
 
-    use windows_sys::Win32::Foundation::{WAIT_OBJECT_0, WAIT_TIMEOUT};
     use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
     use windows_sys::Win32::System::Threading::{
         CREATE_NEW_PROCESS_GROUP, INFINITE, WaitForSingleObject,
@@ -97,19 +96,6 @@ pub mod process {
             let _ = child.kill();
         }
         child.wait()
-    }
-
-    /// Whether a child has ended. Leaves its status to [`Child::wait`].
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn has_ended(child: &Child) -> io::Result<bool> {
-        // SAFETY: the handle is open for as long as the child is borrowed.
-        match unsafe { WaitForSingleObject(child.as_raw_handle(), 0) } {
-            WAIT_OBJECT_0 => Ok(true),
-            WAIT_TIMEOUT => Ok(false),
-            _ => Err(io::Error::last_os_error()),
-        }
     }
 
     /// Waits for the end of a child in another thread, and leaves its status to [`Child::wait`].

@@ -4,16 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
-use crossover_system::process;
+use crossover_system::{interrupt, process};
 use crossover_words::text::visible;
-
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Time between two checks for an interrupt.
 pub(super) const GLANCE: Duration = Duration::from_millis(50);
@@ -21,30 +18,29 @@ pub(super) const GLANCE: Duration = Duration::from_millis(50);
 /// How long an interrupted child may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The user interrupted.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted: worktrees are removed, finished runs are kept")]
-pub(super) struct Interrupted;
-
-/// Makes an interrupt only set a flag from here on, so that worktrees are removed on the way out.
-pub(super) fn catch_interrupts() -> anyhow::Result<()> {
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
-        .context("interrupts cannot be caught")
-}
+/// What is said where the user interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted: worktrees are removed, finished runs are kept";
 
 /// Whether the user interrupted.
 pub(super) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
+    interrupt::signal().is_some()
+}
+
+/// # Errors
+/// That the user interrupted.
+pub(super) fn check() -> anyhow::Result<()> {
+    ensure!(!interrupted(), INTERRUPTED);
+    Ok(())
 }
 
 /// Runs `command` to its end, or until the user interrupts. What it prints goes to standard
 /// error, since standard output is for the comparison.
 ///
 /// # Errors
-/// [`Interrupted`], or that the command could not be started.
+/// An interrupt, or that the command could not be started.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
-    let mut child = start(command, Stdio::from(io::stderr()))?;
-    wait(&mut child, None)?.context("there is no limit")
+    let process = Process::start(command, Stdio::from(io::stderr()))?;
+    process.wait(None)?.context("there is no limit")
 }
 
 /// What a process left that ran to its end.
@@ -62,9 +58,8 @@ impl Output {
 
     /// How it failed, with what it printed of a panic, or else its last lines.
     pub(super) fn failure(&self) -> String {
-        /// A panic says its place and its message.
-        const LINES: usize = 2;
         let how = match self.status {
+            Some(status) if status.success() => "left no result in CRITERION_HOME".to_owned(),
             Some(status) => format!("failed ({status})"),
             None => "took longer than --turn-limit and was ended".to_owned(),
         };
@@ -72,6 +67,8 @@ impl Output {
             "" => &self.stdout,
             _ => &self.stderr,
         };
+        /// A panic says its place and its message.
+        const LINES: usize = 2;
         let lines: Vec<&str> = (printed.lines())
             .filter(|line| !is_progress(line) && !line.starts_with("note: "))
             .collect();
@@ -84,16 +81,6 @@ impl Output {
             said => format!("{how}: {}", visible(&said)),
         }
     }
-
-    /// How it ended without a result, with the last line that it printed as an error.
-    pub(super) fn without_result(&self) -> String {
-        let how = "left no result in CRITERION_HOME";
-        let mut lines = self.stderr.lines().filter(|line| !is_progress(line));
-        match lines.rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{how}: {}", visible(line)),
-            None => how.to_owned(),
-        }
-    }
 }
 
 /// Runs `command` to its end, but not for longer than `limit`, and returns what it printed.
@@ -103,11 +90,8 @@ impl Output {
 pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<Output> {
     // Files, since nobody reads a pipe while it runs.
     let [mut out, mut err] = [tempfile::tempfile()?, tempfile::tempfile()?];
-    let mut child = start(
-        command.stderr(err.try_clone()?),
-        Stdio::from(out.try_clone()?),
-    )?;
-    let status = wait(&mut child, Some(limit))?;
+    let command = command.stderr(err.try_clone()?);
+    let status = Process::start(command, out.try_clone()?.into())?.wait(Some(limit))?;
     let text = |file: &mut File| -> io::Result<String> {
         let mut bytes = Vec::new();
         file.rewind()?;
@@ -121,79 +105,100 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<O
     })
 }
 
-/// Waits for the end of a child; `None` where it takes longer than `limit`, and was ended. What
-/// it started ends with it.
-///
-/// # Errors
-/// [`Interrupted`], after which it has ended too.
-fn wait(child: &mut Child, limit: Option<Duration>) -> anyhow::Result<Option<ExitStatus>> {
-    let until_end = process::until_end(child);
-    let (tell, ended) = channel();
-    // A thread that sleeps until then: asking time and again would take time from what is measured.
-    std::thread::spawn(move || {
-        until_end();
-        let _ = tell.send(());
-    });
-    let start = Instant::now();
-    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(GLANCE) {
-        if interrupted() {
-            end(child);
-            return Err(Interrupted.into());
-        }
-        if limit.is_some_and(|limit| start.elapsed() > limit) {
-            end(child);
-            return Ok(None);
-        }
+/// A process in a group of its own: an interrupt reaches it once, from here, and with all its children.
+/// They end when this is dropped.
+pub(super) struct Process {
+    child: Child,
+    /// Tells of its end.
+    ended: Receiver<()>,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts `command`, with what it prints going to `out`.
+    ///
+    /// # Errors
+    /// An interrupt, or that it could not be started.
+    pub(super) fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Self> {
+        check()?;
+        let child = process::in_own_group(without_repository(command))
+            .stdin(Stdio::null())
+            .stdout(out)
+            .spawn()
+            .with_context(|| format!("{} could not be started", command.get_program().display()))?;
+        let until_end = process::until_end(&child);
+        let (tell, ended) = channel();
+        // A thread that sleeps until then: asking time and again would take time from what is measured.
+        std::thread::spawn(move || {
+            until_end();
+            let _ = tell.send(());
+        });
+        Ok(Self {
+            child,
+            ended,
+            status: None,
+        })
     }
-    // What it started and left behind ends too, before another process could get the number of its group.
-    let status = process::kill(child)?;
-    check()?;
-    Ok(Some(status))
-}
 
-/// The status of a child, where it has ended.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn ended(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
-    match process::has_ended(child)? {
-        false => Ok(None),
-        true => Ok(Some(process::kill(child)?)),
+    /// Starts `command` as [`run`] does, without the lines in which Criterion prints its progress and
+    /// results: two runs at once would mix theirs.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Self> {
+        let (errors, theirs) = io::pipe()?;
+        let this = Self::start(command.stderr(theirs), Stdio::null())?;
+        // It holds the pipe's other end, and the thread would wait for it.
+        command.stderr(Stdio::null());
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                if !(line.is_empty() || is_progress(&line)) {
+                    eprintln!("{line}");
+                }
+            }
+        });
+        Ok(this)
     }
-}
 
-/// Starts `command`, with what it prints going to `out`.
-///
-/// # Errors
-/// [`Interrupted`], or that it could not be started.
-fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
-    check()?;
-    // A group of its own: an interrupt reaches it once, from here, and with all its children.
-    process::in_own_group(without_repository(command))
-        .stdin(Stdio::null())
-        .stdout(out)
-        .spawn()
-        .with_context(|| format!("{} could not be started", command.get_program().display()))
-}
+    /// Its status, if it ends within this time.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn ends_within(&mut self, time: Duration) -> anyhow::Result<Option<ExitStatus>> {
+        let is_running = self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+        check()?;
+        if !is_running && self.status.is_none() {
+            // What it started and left behind ends too, before another process could get the number of
+            // its group.
+            self.status = Some(process::kill(&mut self.child)?);
+        }
+        Ok(self.status)
+    }
 
-/// Starts `command` as [`run`] does, without the lines in which Criterion prints its progress and
-/// results: two runs at once would mix theirs.
-///
-/// # Errors
-/// As [`start`].
-pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Child> {
-    let (errors, theirs) = io::pipe()?;
-    let child = start(command.stderr(theirs), Stdio::null())?;
-    // It holds the pipe's other end, and the thread would wait for it.
-    command.stderr(Stdio::null());
-    std::thread::spawn(move || {
-        for line in BufReader::new(errors).lines().map_while(Result::ok) {
-            if !(line.is_empty() || is_progress(&line)) {
-                eprintln!("{line}");
+    /// Its status at its end; `None` where it takes longer than `limit`, and was ended.
+    ///
+    /// # Errors
+    /// An interrupt.
+    fn wait(mut self, limit: Option<Duration>) -> anyhow::Result<Option<ExitStatus>> {
+        let start = Instant::now();
+        while limit.is_none_or(|limit| start.elapsed() < limit) {
+            if let Some(status) = self.ends_within(GLANCE)? {
+                return Ok(Some(status));
             }
         }
-    });
-    Ok(child)
+        Ok(None)
+    }
+}
+
+impl Drop for Process {
+    /// Asks it and its children to end, and makes them after [`GRACE`].
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            process::interrupt(&self.child);
+            let _ = self.ended.recv_timeout(GRACE);
+            let _ = process::kill(&mut self.child);
+        }
+    }
 }
 
 /// Whether Criterion prints this line while it works.
@@ -201,25 +206,6 @@ fn is_progress(line: &str) -> bool {
     ["Benchmarking ", "Gnuplot not found"]
         .iter()
         .any(|begins| line.starts_with(begins))
-}
-
-/// # Errors
-/// [`Interrupted`], if so.
-pub(super) fn check() -> anyhow::Result<()> {
-    if interrupted() {
-        return Err(Interrupted.into());
-    }
-    Ok(())
-}
-
-/// Asks the child and its children to end, and makes them after [`GRACE`].
-pub(super) fn end(child: &mut Child) {
-    process::interrupt(child);
-    let start = Instant::now();
-    while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let _ = process::kill(child);
 }
 
 /// Of the variables that git lists, those that carry the settings of `git -c`, such as

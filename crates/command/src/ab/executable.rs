@@ -10,13 +10,13 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ab::{Args, child};
-use crossover_system::files::{forget_cached, os_string};
+use crossover_system::files::forget_cached;
 
 /// A bench executable, and how cargo would start it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Executable {
     /// Its package and its bench target, `package/target`.
     pub(super) name: String,
@@ -26,9 +26,9 @@ pub(super) struct Executable {
 }
 
 /// The folder and the environment in which cargo started an executable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Started {
-    folder: PathBuf,
+    folder: OsString,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -37,23 +37,15 @@ const BUILT: &str = "CROSSOVER_AB_BUILT";
 /// The first argument where cargo starts this command in place of an executable.
 const RECORD: &str = "record";
 
-/// Where cargo starts this command in place of an executable: writes down the folder, the executable and the
-/// environment, each with a zero byte behind it, and an empty text at the end.
+/// Where cargo starts this command in place of an executable: writes down how it would have started that.
 pub(crate) fn record() -> Option<ExitCode> {
     let file = std::env::var_os(BUILT)?;
     let mut arguments = std::env::args_os().skip(1);
     let program = (arguments.next()? == RECORD).then(|| arguments.next())??;
-    let environment = std::env::vars_os().map(|(mut name, value)| {
-        name.push("=");
-        name.push(value);
-        name
-    });
     let written = std::env::current_dir().and_then(|folder| {
-        let texts = [folder.into(), program].into_iter().chain(environment);
-        let texts = texts.chain([OsString::new()]);
-        let bytes = texts.flat_map(|text| [text.into_encoded_bytes(), vec![0]]);
+        let executable = Executable::recorded(program, folder.into());
         let mut file = File::options().append(true).open(&file)?;
-        file.write_all(&bytes.flatten().collect::<Vec<u8>>())
+        file.write_all(&serde_json::to_vec(&executable)?)
     });
     Some(match written {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,7 +89,9 @@ pub(super) fn build(
     if !status.success() {
         bail!("does not build ({status})");
     }
-    Ok(recorded(&fs::read(record)?))
+    let recorded = fs::read(record)?;
+    let executables = serde_json::Deserializer::from_slice(&recorded).into_iter();
+    Ok(executables.collect::<Result<_, _>>()?)
 }
 
 /// cargo, in that folder.
@@ -106,36 +100,6 @@ pub(super) fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
     command
-}
-
-fn recorded(record: &[u8]) -> Vec<Executable> {
-    let mut texts = record.split(|byte| *byte == 0);
-    let mut executables = Vec::new();
-    while let (Some(folder), Some(program)) = (texts.next(), texts.next()) {
-        let pairs = texts.by_ref().take_while(|text| !text.is_empty());
-        let environment: Vec<(OsString, OsString)> = pairs
-            .filter_map(|text| {
-                let equals = text.iter().position(|byte| *byte == b'=')?;
-                let (name, value) = text.split_at(equals);
-                Some((os_string(name), os_string(&value[1..])))
-            })
-            .filter(|(name, _)| name != BUILT)
-            .collect();
-        let package = environment
-            .iter()
-            .find(|(name, _)| name == "CARGO_PKG_NAME");
-        let program = os_string(program);
-        let package = package.map(|(_, name)| format!("{}/", name.display()));
-        executables.push(Executable {
-            name: package.unwrap_or_default() + &target(Path::new(&program)),
-            program,
-            started: Some(Started {
-                folder: os_string(folder).into(),
-                environment,
-            }),
-        });
-    }
-    executables
 }
 
 /// The bench target of an executable, whose name has a hash behind it.
@@ -148,6 +112,19 @@ fn target(program: &Path) -> String {
 }
 
 impl Executable {
+    /// One that cargo would start in this folder and in our environment.
+    fn recorded(program: OsString, folder: OsString) -> Self {
+        let package = std::env::var("CARGO_PKG_NAME").map(|name| name + "/");
+        Self {
+            name: package.unwrap_or_default() + &target(Path::new(&program)),
+            program,
+            started: Some(Started {
+                folder,
+                environment: std::env::vars_os().filter(|it| it.0 != BUILT).collect(),
+            }),
+        }
+    }
+
     /// The executable `run` of a bundle.
     pub(super) fn of_bundle(run: PathBuf) -> Self {
         Self {
@@ -196,12 +173,7 @@ impl Executable {
             None => command.arg("bench"),
             Some(started) => (command.arg("--bench").current_dir(&started.folder))
                 .env_clear()
-                .envs(
-                    started
-                        .environment
-                        .iter()
-                        .map(|(name, value)| (name, value)),
-                ),
+                .envs(started.environment.iter().cloned()),
         };
         // A comparison has no use for telemetry, whose thread would run in the other side's turn,
         // nor for answers, which a run puts to child processes.
@@ -216,10 +188,8 @@ impl Executable {
     pub(super) fn moved(&self, from: &Path, to: &Path) -> Self {
         let mut moved = self.clone();
         if let Some(started) = &mut moved.started {
-            if let Ok(inner) = started.folder.strip_prefix(from) {
-                started.folder = to.join(inner);
-            }
-            for (_, value) in &mut started.environment {
+            let values = started.environment.iter_mut().map(|(_, value)| value);
+            for value in values.chain([&mut started.folder]) {
                 if let Ok(inner) = Path::new(value).strip_prefix(from) {
                     *value = to.join(inner).into();
                 }
@@ -267,14 +237,6 @@ struct Target {
     required_features: Vec<String>,
 }
 
-/// The packages and bench targets that the user named.
-pub(super) struct Selected {
-    /// The flags of cargo for those that exist; `None` if the user named some, and none of them exists.
-    pub(super) flags: Option<Vec<String>>,
-    /// Names that do not exist here; they may exist on the other side.
-    pub(super) missing: BTreeSet<String>,
-}
-
 impl Package {
     fn benches(&self) -> impl Iterator<Item = &Target> {
         (self.targets.iter()).filter(|target| target.kind == ["bench"])
@@ -314,7 +276,9 @@ impl Workspace {
         })
     }
 
-    pub(super) fn selected(&self, args: &Args) -> Selected {
+    /// The flags of cargo for the packages and bench targets that the user named and that exist here, `None`
+    /// if none of them exists; and the names of the others, which may exist on the other side.
+    pub(super) fn selected(&self, args: &Args) -> (Option<Vec<String>>, BTreeSet<String>) {
         let is = |package: &Package| args.packages.iter().any(|spec| package.is(spec));
         let chosen = (self.packages.iter()).filter(|one| args.packages.is_empty() || is(one));
         let benches: BTreeSet<&String> = (chosen.flat_map(Package::benches))
@@ -335,10 +299,7 @@ impl Workspace {
             flags.extend((there.into_iter()).flat_map(|name| [flag.to_owned(), name.clone()]));
             missing.extend(absent.into_iter().map(|name| format!("{what} `{name}`")));
         }
-        Selected {
-            flags: (!lacks_all).then_some(flags),
-            missing,
-        }
+        ((!lacks_all).then_some(flags), missing)
     }
 
     /// The bench targets that cargo skipped when it built `built`, since they need features.

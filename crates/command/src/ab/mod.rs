@@ -14,17 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::anyhow;
+use anyhow::Context;
 
 pub(crate) use crate::ab::executable::record;
-use crate::ab::pairs::Pairs;
+use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Side;
 use crate::ab::worktree::Copies;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::Comparison;
 use crossover_results::store::runs;
-use crossover_results::store::whole_file::try_to_write;
 
 /// The sides, in the names of runs.
 const NAMES: [char; 2] = ['a', 'b'];
@@ -121,11 +120,12 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    child::catch_interrupts()?;
+    // From here on an interrupt only sets a flag, so that worktrees are removed on the way out.
+    crossover_system::interrupt::catch();
     match ab(args) {
         // Whatever failed then, the interrupt is why.
         Err(_) if child::interrupted() => {
-            eprintln!("{}", child::Interrupted);
+            eprintln!("{}", child::INTERRUPTED);
             Ok(ExitCode::from(130))
         }
         other => other,
@@ -140,7 +140,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
 
     let copies = Copies::new(sides.iter().find_map(Side::repository))?;
     for (side, subject) in sides.iter_mut().enumerate() {
-        subject.copy(side, &copies, args)?;
+        subject.copy(side, &copies)?;
     }
     subject::check_names(&sides, args)?;
     // Both are built before either runs, so that no run follows a hot compiler.
@@ -149,17 +149,16 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut remarks = subject::differences(&mut sides, args);
     if !args.run_equal && subject::are_equal(&sides) {
-        let different = copies.different_files()?;
-        if different.is_empty() {
+        let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             return args.verdict.show(&Comparison::of_equal(labels, &options));
-        }
-        remarks.push(subject::equal_but(&different));
+        };
+        remarks.push(remark);
     }
 
     let sampling = probe::choose(args, &bench_args, &copies, &sides, &mut remarks)?;
     let labels = sides.map(|side| side.label);
-    Pairs::new(args, &results, labels, sampling, remarks).judge(options)
+    pairs::judge(args, &results, labels, sampling, remarks, options)
 }
 
 /// A new folder named by the time; absolute, since the runs have folders of their own.
@@ -173,12 +172,7 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
             true => std::fs::write(parent.join(".gitignore"), "*\n"),
             false => Ok(()),
         })
-        .and_then(|()| try_to_write(&dir))
-        .map_err(|why| {
-            anyhow!(
-                "{}: {why}; choose another folder with --results",
-                dir.display()
-            )
-        })?;
+        .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
+    check_room(&dir)?;
     Ok(dir)
 }

@@ -1,7 +1,7 @@
 //! The pairs of processes of a comparison, and what became of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(super) trait Sampling {
     /// outcome, and returns the seconds that the benchmarks took.
     ///
     /// # Errors
-    /// An interrupt, or that a process cannot be started.
+    /// An interrupt, that a process cannot be started, or that nothing can be written.
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64>;
 
     /// Notes on the pairs that ran, for the reader.
@@ -70,7 +70,7 @@ pub(super) struct Outcome {
     pub(super) seconds: BTreeMap<String, f64>,
     /// Notes that the comparison itself does not contain.
     pub(super) remarks: Vec<String>,
-    /// Whether no other pair is run: a side hung, or nothing more can be written.
+    /// Whether no other pair is run.
     pub(super) over: bool,
 }
 
@@ -83,7 +83,7 @@ impl Outcome {
 }
 
 /// The pairs of a comparison.
-pub(super) struct Pairs<'a> {
+struct Pairs<'a> {
     args: &'a Args,
     results: &'a Path,
     labels: [String; 2],
@@ -96,49 +96,47 @@ pub(super) struct Pairs<'a> {
     outcome: Outcome,
 }
 
-impl<'a> Pairs<'a> {
-    pub(super) fn new(
-        args: &'a Args,
-        results: &'a Path,
-        labels: [String; 2],
-        sampling: Box<dyn Sampling + 'a>,
-        remarks: Vec<String>,
-    ) -> Self {
-        Self {
-            args,
-            results,
-            labels,
-            sampling,
-            start: Instant::now(),
-            number: 0,
-            start_of_pair: 0.0,
-            outcome: Outcome {
-                remarks,
-                ..Outcome::default()
-            },
-        }
-    }
+/// Runs all pairs and shows the comparison.
+///
+/// # Errors
+/// An interrupt, or that no pair can be run.
+pub(super) fn judge(
+    args: &Args,
+    results: &Path,
+    labels: [String; 2],
+    sampling: Box<dyn Sampling + '_>,
+    remarks: Vec<String>,
+    mut options: Options,
+) -> anyhow::Result<ExitCode> {
+    options.on_one_machine = true;
+    options.location = match sampling.is_brief() {
+        true => Location::Fastest,
+        false => Location::Median,
+    };
+    let mut pairs = Pairs {
+        args,
+        results,
+        labels,
+        sampling,
+        start: Instant::now(),
+        number: 0,
+        start_of_pair: 0.0,
+        outcome: Outcome {
+            remarks,
+            ..Outcome::default()
+        },
+    };
+    pairs.run_first()?;
+    let confirms = args.budget > 0.0 && !pairs.outcome.over;
+    options.screened = if confirms { pairs.first() as usize } else { 0 };
+    let comparison = match confirms {
+        true => pairs.confirm(&options)?,
+        false => pairs.compare(&options),
+    };
+    pairs.show(comparison)
+}
 
-    /// Runs all pairs and shows the comparison.
-    ///
-    /// # Errors
-    /// An interrupt, or that no pair can be run.
-    pub(super) fn judge(mut self, mut options: Options) -> anyhow::Result<ExitCode> {
-        self.run_first()?;
-        let confirms = self.args.budget > 0.0 && !self.outcome.over;
-        options.screened = if confirms { self.first() as usize } else { 0 };
-        options.on_one_machine = true;
-        options.location = match self.sampling.is_brief() {
-            true => Location::Fastest,
-            false => Location::Median,
-        };
-        let comparison = match confirms {
-            true => self.confirm(&options)?,
-            false => self.compare(&options),
-        };
-        self.show(comparison)
-    }
-
+impl Pairs<'_> {
     /// The number of the pairs that run everything.
     fn first(&self) -> u32 {
         // So many tell what short processes differ by, also where some are far off.
@@ -234,15 +232,13 @@ impl<'a> Pairs<'a> {
     }
 
     fn try_to_run(&mut self, only: Option<&BTreeSet<String>>) -> anyhow::Result<()> {
-        if let Err(why) = try_to_write(self.results) {
-            bail!("{}", no_room(self.results, &why));
-        }
+        check_room(self.results)?;
         self.number += 1;
         let (number, budget) = (self.number, 60.0 * self.args.budget);
         let [a, b] = &self.labels;
         match only {
             // A log has a line for each benchmark that is decided.
-            Some(_) if number > self.first() && !io::stderr().is_terminal() => {}
+            Some(_) if number > self.first() && !std::io::stderr().is_terminal() => {}
             Some(only) if number > self.first() => eprintln!(
                 "pair {number}: {} still undecided, {:.0} s of {budget:.0} s left",
                 units::counted(only.len(), "benchmark"),
@@ -323,11 +319,13 @@ pub(super) fn left_in(home: &Path) -> Baseline {
     })
 }
 
-pub(super) fn no_room(results: &Path, why: &io::Error) -> String {
-    format!(
-        "{}: {why}; make room there, or choose another folder with --results",
-        results.display()
-    )
+/// # Errors
+/// That nothing can be written there.
+pub(super) fn check_room(folder: &Path) -> anyhow::Result<()> {
+    try_to_write(folder).with_context(|| {
+        let folder = folder.display();
+        format!("{folder}: make room there, or choose another folder with --results")
+    })
 }
 
 /// A benchmark that is not decided.

@@ -3,12 +3,11 @@
 //! forks and bundles name no version.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::ab::Args;
 use crate::ab::child::{self, Output};
@@ -16,9 +15,8 @@ use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
 use crate::ab::processes::Processes;
 use crate::ab::subject::Side;
-use crate::ab::turns::Turns;
+use crate::ab::turns::{self, Turns};
 use crate::ab::worktree::Copies;
-use crossover_protocol::turns::{PROTOCOL, TurnMessage};
 use crossover_words::text::with_causes;
 use crossover_words::units;
 
@@ -118,7 +116,7 @@ pub(super) fn choose<'a>(
         }
     }
     let of_harnesses: BTreeSet<String> = (harnesses.iter().flatten())
-        .flat_map(|harness| harness.remarks.iter().cloned())
+        .filter_map(|harness| harness.remark.clone())
         .collect();
     let processes = Processes::new(copies, harnesses);
     if !processes.any_shared() {
@@ -156,8 +154,8 @@ pub(super) struct Harness {
     /// The benchmarks that it runs alone, in its order.
     pub(super) ids: Vec<String>,
     options: Vec<String>,
-    /// Notes on it, for the reader.
-    remarks: Vec<String>,
+    /// What it lists and does not run alone.
+    remark: Option<String>,
 }
 
 impl Harness {
@@ -210,7 +208,7 @@ fn probe(
         limit,
         noise: None,
     };
-    if offers_turns && probe.accepts_turns()? {
+    if offers_turns && turns::are_taken_by(executable, limit)? {
         return Ok(Kind::TakesTurns);
     }
     let given = user.options.concat();
@@ -245,58 +243,50 @@ fn probe(
         .filter(|option: &Vec<String>| !user.gave(&option[0]))
         .collect();
     let mut options = wanted.concat();
-    let mut names = probe.names(&options, &lines)?;
-    if names.is_none() {
-        options = Vec::new();
+    if !probe.list(&options)?.succeeded() {
+        options.clear();
         for option in wanted {
             if probe.list(&option)?.succeeded() {
                 options.extend(option);
             }
         }
-        names = probe
-            .names(&options, &lines)?
-            .filter(|_| !options.is_empty());
     }
-    let names = names.with_context(|| {
-        format!(
-            "{name} lists benchmarks, but knows no option of Criterion's or selects none of them by a \
-             regular expression"
-        )
-    })?;
-    ignored.extend(
-        lines
-            .iter()
-            .filter(|line| !names.iter().any(|name| line.ends_with(name)))
-            .cloned(),
-    );
+    let knows_one = !options.is_empty();
     options.extend(given);
 
-    let (mut ids, mut never_alone) = (Vec::new(), Vec::new());
-    for id in &names {
-        match !is_doubtful(id, &names) || probe.selects(&options, id)? {
-            true => ids.push(id.clone()),
-            false => never_alone.push(id.clone()),
+    let (mut ids, mut selects_plain) = (Vec::new(), false);
+    for line in &lines {
+        // One plain name stands for all of an executable that prints nothing else.
+        let is_plain = probe.noise.is_none() && !is_doubtful(line, &lines);
+        if is_plain && selects_plain {
+            ids.push(line.clone());
+            continue;
         }
+        match probe.name(&options, line)? {
+            Some(id) => ids.push(id),
+            None if is_plain => break,
+            None => ignored.push(line.clone()),
+        }
+        selects_plain |= is_plain;
     }
-    let mut remarks = Vec::new();
-    if let Some(first) = never_alone.first() {
-        remarks.push(format!(
-            "left out: {} of {name} that cannot be run alone, since a name is used twice or longer \
-             than 100 bytes, such as {first}",
-            units::counted(never_alone.len(), "benchmark")
-        ));
+    if ids.is_empty() || !knows_one {
+        bail!(
+            "{name} lists benchmarks, but knows no option of Criterion's or selects none of them by a \
+             regular expression"
+        );
     }
-    if let Some(first) = ignored.first() {
-        remarks.push(format!(
-            "ignored: {} that {name} prints and does not list when selected by name, such as `{first}`",
+    let remark = ignored.first().map(|first| {
+        format!(
+            "left out: {} that {name} lists and does not run alone, such as `{first}`: other text, or \
+             a name that is used twice or is longer than 100 bytes",
             units::counted(ignored.len(), "line")
-        ));
-    }
+        )
+    });
     Ok(Kind::Criterion(Harness {
         executable: executable.clone(),
         ids,
         options,
-        remarks,
+        remark,
     }))
 }
 
@@ -348,50 +338,17 @@ impl Probe<'_> {
             })
     }
 
-    /// The benchmarks on these lines; `None` where none can be selected or the options are not taken. Of
-    /// an executable that prints more than its benchmarks each is selected.
-    fn names(&self, options: &[String], lines: &[String]) -> anyhow::Result<Option<Vec<String>>> {
-        if self.noise.is_none() {
-            let mut plain = lines.iter().filter(|id| !is_doubtful(id, lines));
-            let one = plain.next().or(lines.first());
-            let selects = one.map_or(Ok(false), |id| self.selects(options, id))?;
-            return Ok(selects.then(|| lines.to_vec()));
-        }
-        let mut names = Vec::new();
-        for line in lines {
-            let spaces = line.match_indices(' ').map(|(at, _)| &line[at + 1..]);
-            for spelling in std::iter::once(line.as_str()).chain(spaces) {
-                if self.selects(options, spelling)? {
-                    names.push(spelling.to_owned());
-                    break;
-                }
+    /// The benchmark on this line that its pattern selects alone. Other text may stand before its name
+    /// where the executable prints more than its benchmarks.
+    fn name(&self, options: &[String], line: &str) -> anyhow::Result<Option<String>> {
+        let spaces = line.match_indices(' ').map(|(at, _)| &line[at + 1..]);
+        let inner = spaces.filter(|_| self.noise.is_some());
+        for name in [line].into_iter().chain(inner) {
+            if self.selects(options, name)? {
+                return Ok(Some(name.to_owned()));
             }
         }
-        Ok((!names.is_empty()).then_some(names))
-    }
-
-    /// Whether it takes turns when it is offered to, in our version of the protocol.
-    fn accepts_turns(&self) -> anyhow::Result<bool> {
-        let sockets = tempfile::tempdir()?;
-        let socket = sockets.path().join("turns");
-        let listener = crossover_system::channel::bind(&socket)?;
-        let heard = std::thread::spawn(move || {
-            let mut line = String::new();
-            // Nobody answers, so it ends.
-            let (link, _) = listener.accept().ok()?;
-            BufReader::new(link).read_line(&mut line).ok()?;
-            match serde_json::from_str(&line).ok()? {
-                TurnMessage::Plan { protocol, .. } => Some(protocol),
-                _ => None,
-            }
-        });
-        let mut command = self.executable.command();
-        command.arg("--list").env("CROSSOVER_TURNS", &socket);
-        let ran = child::output(&mut command, self.limit);
-        // The thread waits for one connection.
-        drop(crossover_system::channel::connect(&socket));
-        let protocol = heard.join().ok().flatten();
-        ran.map(|_| protocol == Some(PROTOCOL))
+        Ok(None)
     }
 }
 

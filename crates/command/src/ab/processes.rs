@@ -9,12 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
-use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
+use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, left_in};
 use crate::ab::probe::Harness;
 use crate::ab::worktree::Copies;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
-use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
 
 /// The benchmarks of both sides.
@@ -142,19 +141,11 @@ impl<'a> Processes<'a> {
         };
         // Folders of its own: Criterion stores ids that differ in some characters in one.
         let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
-        let mut outputs = Vec::new();
-        for side in order {
-            let ran = self.run_on(side, benchmark, &homes[side], None, pair.limit)?;
-            if let Some(output) = ran {
-                if !output.succeeded() {
-                    return Ok(Err(format!("{} {}", pair.run(side), output.failure())));
-                }
-                outputs.push((side, output));
-            }
-        }
         // Nothing counts that was measured against a process without a result.
         let mut left = Vec::new();
-        for (side, output) in outputs {
+        for side in order {
+            let ran = self.run_on(side, benchmark, &homes[side], None, pair.limit)?;
+            let Some(output) = ran else { continue };
             match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
                 Ok(sampled) => left.push((side, sampled)),
                 Err(how) => return Ok(Err(format!("{} {how}", pair.run(side)))),
@@ -200,15 +191,7 @@ impl Sampling for Processes<'_> {
                     seconds += took;
                 }
                 Err(how) => {
-                    let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
-                    if let Some(why) = full {
-                        let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
-                        let why = no_room(results, &why);
-                        let failure = format!("no more pairs were run: {why}");
-                        outcome.failures.push(failure);
-                        outcome.over = true;
-                        break;
-                    }
+                    pair.homes.iter().try_for_each(|home| check_room(home))?;
                     let failure = format!("{id} of {how}; it is not run again");
                     outcome.failures.push(failure);
                     outcome.failed.insert(id.clone(), how);
@@ -238,6 +221,9 @@ impl Sampling for Processes<'_> {
 /// # Errors
 /// How it failed.
 fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Result<Sampled, String> {
+    if !output.succeeded() {
+        return Err(output.failure());
+    }
     forget_copies(home);
     let mut left = left_in(home);
     side.runs.extend(left.runs);
@@ -247,7 +233,7 @@ fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Resul
             Ok(sampled)
         }
         (None, Some(problem)) => Err(format!("left a result that cannot be read: {problem}")),
-        (None, None) => Err(output.without_result()),
+        (None, None) => Err(output.failure()),
     }
 }
 

@@ -30,7 +30,7 @@ struct Source {
     commit: Option<String>,
     /// The user's current folder in the copy.
     folder: PathBuf,
-    /// `None` where `folder` does not exist at that commit, or cargo cannot read it.
+    /// `None` where `folder` does not exist at that commit.
     workspace: Option<Workspace>,
     lock: Option<String>,
     toolchain: Option<String>,
@@ -131,24 +131,20 @@ impl Side {
     ///
     /// # Errors
     /// The message of git, cargo or the file system.
-    pub(super) fn copy(&mut self, side: usize, copies: &Copies, args: &Args) -> anyhow::Result<()> {
+    pub(super) fn copy(&mut self, side: usize, copies: &Copies) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());
         };
         copies.bring(Some(side))?;
         let tree = copies.tree();
         (source.repository).copy_to(&tree, source.commit.as_deref())?;
-        source.folder = tree.join(source.repository.prefix());
+        source.folder = tree.join(&source.repository.prefix);
         source.lock = above(&source.folder, &tree, "Cargo.lock");
         source.toolchain = above(&source.folder, &tree, "rust-toolchain.toml")
             .or_else(|| above(&source.folder, &tree, "rust-toolchain"));
         if source.folder.is_dir() {
             let workspace = Workspace::read(&source.folder);
-            source.workspace = match args.packages.is_empty() && args.benches.is_empty() {
-                // The build tells why.
-                true => workspace.ok(),
-                false => Some(workspace?),
-            };
+            source.workspace = Some(workspace.with_context(|| self.label.clone())?);
         }
         Ok(())
     }
@@ -167,11 +163,10 @@ impl Side {
             return Ok(());
         };
         eprintln!("building {}: {}", NAMES[side], self.label);
-        let selected = match &source.workspace {
-            Some(workspace) => workspace.selected(args).flags,
-            None => source.folder.is_dir().then(Vec::new),
+        let Some(workspace) = &source.workspace else {
+            return Ok(());
         };
-        let Some(selected) = selected else {
+        let Some(selected) = workspace.selected(args).0 else {
             return Ok(());
         };
         copies.bring(Some(side))?;
@@ -183,8 +178,7 @@ impl Side {
             Ok(executables) => self.executables = executables,
             Err(error) => {
                 // Other packages of a workspace may build.
-                let packages = source.workspace.iter().flat_map(|all| all.packages(args));
-                for package in packages.map(|package| package.name.clone()) {
+                for package in workspace.packages(args).map(|package| package.name.clone()) {
                     if child::interrupted() || !args.packages.is_empty() {
                         break;
                     }
@@ -203,8 +197,8 @@ impl Side {
         }
         if source.lock.is_none() {
             source.lock = above(&source.folder, &tree, "Cargo.lock");
-            let top = source.repository.top();
-            let users = above(&top.join(source.repository.prefix()), top, "Cargo.lock");
+            let top = &source.repository.top;
+            let users = above(&top.join(&source.repository.prefix), top, "Cargo.lock");
             source.unpinned = changed(users.as_deref(), source.lock.as_deref()).map(|differ| {
                 format!("git ignores Cargo.lock, so both sides were built without yours: {differ}")
             });
@@ -218,7 +212,7 @@ impl Side {
 pub(super) fn check_names(sides: &[Side; 2], args: &Args) -> anyhow::Result<()> {
     let [Some(old), Some(new)] = sides.each_ref().map(|side| {
         let workspace = side.source.as_ref()?.workspace.as_ref();
-        Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).missing))
+        Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).1))
     }) else {
         return Ok(());
     };
@@ -272,16 +266,16 @@ pub(super) fn are_equal(sides: &[Side; 2]) -> bool {
     !old.is_empty() && old.len() == new.len() && equal()
 }
 
-/// The remark on equal executables of sides that differ in these files.
-pub(super) fn equal_but(files: &[String]) -> String {
+/// The remark on equal executables of sides that differ in these files, if they do.
+pub(super) fn equal_but(files: &BTreeSet<String>) -> Option<String> {
+    let first = files.first()?;
     let others = match files.len() {
         1 => String::new(),
         more => format!(" and {}", units::counted(more - 1, "other file")),
     };
-    format!(
-        "both sides have equal executables; they differ in {}{others}, which these may read",
-        files[0]
-    )
+    Some(format!(
+        "both sides have equal executables; they differ in {first}{others}, which these may read"
+    ))
 }
 
 /// The text of a file in a folder or the nearest folder above it, up to `top`.

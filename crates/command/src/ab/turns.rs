@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use crate::ab::Args;
-use crate::ab::child::{self, GLANCE};
+use crate::ab::child::{self, GLANCE, Process};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, left_in};
 use crate::ab::worktree::Copies;
@@ -94,8 +94,7 @@ impl Sampling for Turns<'_> {
             self.executables[side].iter().map(command).collect()
         };
         let b_first = pair.number.is_multiple_of(2);
-        let told = [&told[0], &told[1]];
-        let ran = take(commands(0), commands(1), b_first, told, pair.limit)?;
+        let ran = take([commands(0), commands(1)], told, b_first, pair.limit)?;
         let left = pair.homes.each_ref().map(|home| left_in(home));
         let mut took = BTreeMap::<String, f64>::new();
         for (side, ran) in ran.iter().enumerate() {
@@ -155,6 +154,18 @@ impl Sampling for Turns<'_> {
     }
 }
 
+/// Whether an executable takes turns where it is offered to, in our version of the protocol.
+///
+/// # Errors
+/// An interrupt, or that it cannot be started.
+pub(super) fn are_taken_by(executable: &Executable, limit: Duration) -> anyhow::Result<bool> {
+    let sockets = tempfile::tempdir()?;
+    let mut command = executable.command();
+    command.arg("--list");
+    let side = Side::start(vec![command], &sockets.path().join("turns"), None, limit)?;
+    Ok(side.at == At::Start)
+}
+
 /// The core that both sides of a pair of processes share: another one for each pair, far from the
 /// last one, since cores differ by what else the host has them do.
 fn core(pair: u32) -> Option<usize> {
@@ -170,17 +181,14 @@ fn core(pair: u32) -> Option<usize> {
 /// # Errors
 /// An interrupt, which ends both, or a side that cannot be started.
 fn take(
-    a: Vec<Command>,
-    b: Vec<Command>,
+    [a, b]: [Vec<Command>; 2],
+    [told_a, told_b]: [Instructions; 2],
     b_first: bool,
-    told: [&Instructions; 2],
     limit: Duration,
 ) -> anyhow::Result<[Side; 2]> {
     let sockets = tempfile::tempdir()?;
-    let start = |commands, name, told: &Instructions| {
-        Side::start(commands, &sockets.path().join(name), told.clone(), limit)
-    };
-    let (mut a, mut b) = (start(a, "a", told[0])?, start(b, "b", told[1])?);
+    let mut a = Side::start(a, &sockets.path().join("a"), Some(told_a), limit)?;
+    let mut b = Side::start(b, &sockets.path().join("b"), Some(told_b), limit)?;
     let mut turn_of_b = b_first;
     loop {
         match (&a.at, &b.at) {
@@ -226,9 +234,10 @@ enum At {
 struct Side {
     /// Those to come.
     commands: std::vec::IntoIter<Command>,
-    child: Option<Child>,
     listener: channel::Listener,
+    /// Dropped before the process, which so learns that nobody drives it any more.
     link: Option<BufReader<channel::Stream>>,
+    process: Option<Process>,
     /// What it runs after where it is.
     ahead: Vec<String>,
     at: At,
@@ -238,8 +247,8 @@ struct Side {
     choices: BTreeMap<String, String>,
     /// How long it ran for each benchmark.
     seconds: BTreeMap<String, f64>,
-    /// How it is to run.
-    told: Instructions,
+    /// How it is to run; `None` where it is only asked whether it takes turns.
+    told: Option<Instructions>,
     /// What a turn may take.
     limit: Duration,
 }
@@ -249,7 +258,7 @@ impl Side {
     fn start(
         mut commands: Vec<Command>,
         socket: &Path,
-        told: Instructions,
+        told: Option<Instructions>,
         limit: Duration,
     ) -> anyhow::Result<Self> {
         let listener = channel::bind(socket)?;
@@ -259,9 +268,9 @@ impl Side {
         }
         let mut this = Self {
             commands: commands.into_iter(),
-            child: None,
             listener,
             link: None,
+            process: None,
             ahead: Vec::new(),
             at: At::Start,
             status: None,
@@ -277,7 +286,8 @@ impl Side {
     /// Waits for the next executable of this side, or for its end.
     fn arrive(&mut self) -> anyhow::Result<()> {
         self.link = None;
-        loop {
+        let mut start = Instant::now();
+        while start.elapsed() < self.limit {
             child::check()?;
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -289,43 +299,49 @@ impl Side {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error).context("the sides could not be connected"),
             }
-            let running = match &mut self.child {
-                Some(child) => child::ended(child)?
-                    .map(|status| {
-                        let failed = self.status.filter(|status| !status.success());
-                        self.status = Some(failed.unwrap_or(status));
-                    })
-                    .is_none(),
-                None => false,
-            };
-            if !running {
-                let Some(mut command) = self.commands.next() else {
-                    self.at = At::Ended;
-                    return Ok(());
+            if let Some(process) = &mut self.process {
+                let Some(status) = process.ends_within(Duration::from_millis(2))? else {
+                    continue;
                 };
-                self.child = Some(child::start_quietly(&mut command)?);
+                let failed = self.status.filter(|status| !status.success());
+                self.status = Some(failed.unwrap_or(status));
             }
-            std::thread::sleep(Duration::from_millis(2));
+            let Some(mut command) = self.commands.next() else {
+                self.at = At::Ended;
+                return Ok(());
+            };
+            self.process = Some(match self.told {
+                Some(_) => Process::start_quietly(&mut command)?,
+                None => Process::start(command.stderr(Stdio::null()), Stdio::null())?,
+            });
+            start = Instant::now();
         }
+        self.give_up();
+        Ok(())
+    }
+
+    /// Ends a process that hangs.
+    fn give_up(&mut self) {
+        self.link = None;
+        self.process = None;
+        self.status = None;
+        self.at = At::Ended;
     }
 
     /// Lets it run until it stands still again.
     fn go_on(&mut self) -> anyhow::Result<()> {
         let start = Instant::now();
-        self.answer()?;
+        let reply = match self.at {
+            At::Start => TurnReply::Run(self.told.clone().unwrap_or_default()),
+            _ => TurnReply::Go,
+        };
+        self.tell(&reply)?;
+        self.hear()?;
         // What led up to where it is now, such as its set-up.
         if let At::Benchmark(id) = &self.at {
             *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
         }
         Ok(())
-    }
-
-    fn answer(&mut self) -> anyhow::Result<()> {
-        match self.at {
-            At::Start => self.tell(&TurnReply::Run(self.told.clone()))?,
-            _ => self.tell(&TurnReply::Go)?,
-        }
-        self.hear()
     }
 
     fn tell(&mut self, told: &TurnReply) -> anyhow::Result<()> {
@@ -350,17 +366,14 @@ impl Side {
                 Err(_) => line.clear(),
             }
             if start.elapsed() > self.limit {
-                self.link = None;
-                self.end();
-                self.status = None;
-                self.at = At::Ended;
+                self.give_up();
                 return Ok(());
             }
         }
         match serde_json::from_slice(&line) {
             Ok(TurnMessage::Plan { protocol, ids }) if protocol == PROTOCOL => {
-                let told = &self.told;
-                self.ahead = ids.iter().filter(|id| told.wants(id)).cloned().collect();
+                let wants = |id: &&String| self.told.as_ref().is_none_or(|told| told.wants(id));
+                self.ahead = ids.iter().filter(wants).cloned().collect();
                 self.at = At::Start;
                 Ok(())
             }
@@ -381,24 +394,8 @@ impl Side {
         }
     }
 
-    fn end(&mut self) {
-        if let Some(child) = &mut self.child {
-            child::end(child);
-        }
-    }
-
     fn comes_to(&self, id: &str) -> bool {
         self.ahead.iter().any(|ahead| ahead == id)
-    }
-}
-
-impl Drop for Side {
-    fn drop(&mut self) {
-        // One that stands still learns so that nobody drives it any more.
-        self.link = None;
-        if self.at != At::Ended {
-            self.end();
-        }
     }
 }
 
@@ -483,7 +480,7 @@ mod tests {
         let a = commands(&log, ["x y", "z"]);
         let b = commands(&log, ["x y", "z"]);
         let told = [instructions(&["x", "z"]), instructions(&["z"])];
-        let [a, b] = take(a, b, false, [&told[0], &told[1]], LONG).unwrap();
+        let [a, b] = take([a, b], told, false, LONG).unwrap();
         for (side, chose) in [(a, &["how", "x", "z"][..]), (b, &["how", "z"])] {
             assert!(side.status.unwrap().success());
             assert_eq!(Vec::from_iter(side.choices.keys()), chose);

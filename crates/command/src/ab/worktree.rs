@@ -2,12 +2,14 @@
 //! repository that borrows the objects of the user's, so nothing that runs in it writes there.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use regex::Regex;
 use tempfile::TempDir;
 
 use crate::ab::{NAMES, child};
@@ -20,11 +22,10 @@ const PREFIX: &str = "crossover-ab-";
 /// The repository around the current folder, or one of its submodules.
 #[derive(Clone)]
 pub(super) struct Repository {
-    top: PathBuf,
-    /// The current folder, relative to `top`.
-    prefix: PathBuf,
-    /// The index and HEAD of this worktree.
-    git_dir: PathBuf,
+    /// The user's work tree.
+    pub(super) top: PathBuf,
+    /// The user's current folder, relative to `top`.
+    pub(super) prefix: PathBuf,
     /// What all its worktrees share: objects, refs, settings.
     common: PathBuf,
 }
@@ -41,7 +42,6 @@ impl Repository {
         Ok(Self {
             top: path("--show-toplevel")?.into(),
             prefix: path("--show-prefix")?.into(),
-            git_dir: path("--git-dir")?.into(),
             common: path("--git-common-dir")?.into(),
         })
     }
@@ -60,16 +60,6 @@ impl Repository {
     pub(super) fn is_shallow(&self) -> bool {
         let args = ["rev-parse", "--is-shallow-repository"];
         git_line(git_around(&self.top).args(args)).is_ok_and(|said| said == "true")
-    }
-
-    /// The user's work tree.
-    pub(super) fn top(&self) -> &Path {
-        &self.top
-    }
-
-    /// The user's current folder in its work tree.
-    pub(super) fn prefix(&self) -> &Path {
-        &self.prefix
     }
 
     /// Fills `dir` with the files of `commit`; without one, with the user's committed, changed and new
@@ -160,30 +150,20 @@ impl Repository {
 
     /// Writes the files of the user's work tree to `dir`, which borrows from this repository.
     fn copy_changes(&self, dir: &Path) -> anyhow::Result<()> {
-        // The user's index tells which files are unchanged, and which a sparse checkout leaves out.
-        for entry in fs::read_dir(&self.git_dir)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == "index" || name.as_encoded_bytes().starts_with(b"sharedindex.") {
-                let copy = dir.join(".git").join(name);
-                fs::copy(entry.path(), &copy)?;
-                // git reads the files that changed in the second in which the index was written.
-                let written = entry.metadata()?.modified()?;
-                File::options()
-                    .write(true)
-                    .open(copy)?
-                    .set_modified(written)?;
-            }
-        }
-        // What the user has git take for unchanged may differ.
-        let paths = dir.join(".git").join("paths");
-        fs::write(
-            &paths,
-            git_output(git_around(&self.top).args(["ls-files", "-z"]))?,
-        )?;
-        let mut mark = git_within(dir, &self.top);
-        mark.args(["update-index", "--no-assume-unchanged", "-z", "--stdin"]);
-        git_output(mark.stdin(File::open(paths)?))?;
+        // Without the times in the user's index, by which git may take a changed file for unchanged.
+        let index = ["ls-files", "-z", "-t", "--stage"];
+        let index = git_output(git_around(&self.top).args(index))?;
+        let chosen = dir.join(".git").join("chosen");
+        let put = |tag: &[u8]| {
+            let entries = index.split_inclusive(|byte| *byte == 0);
+            let entries = entries.filter(|entry| entry.starts_with(tag));
+            let entries: Vec<&[u8]> = entries.map(|entry| &entry[2..]).collect();
+            fs::write(&chosen, entries.concat())?;
+            let mut put = git_within(dir, &self.top);
+            put.args(["update-index", "-z", "--index-info"]);
+            git_output(put.stdin(File::open(&chosen)?))
+        };
+        put(b"")?;
         let mut add = git_within(dir, &self.top);
         // Line ends that git would refuse to commit are copied too.
         add.args(["-c", "core.compression=0", "-c", "core.safecrlf=false"])
@@ -196,8 +176,9 @@ impl Repository {
             Some(1) => eprintln!("note: what git could not read above is as in HEAD"),
             _ => bail!("git could not read the work tree ({status}); its message is above"),
         }
-        let all = ["checkout-index", "--all", "--ignore-skip-worktree-bits"];
-        write_files(git_within(dir, dir).args(all))
+        // What a sparse checkout leaves out.
+        put(b"S ")?;
+        write_files(git_within(dir, dir).args(["checkout-index", "--all"]))
     }
 
     /// The submodule at `path`, if it is checked out.
@@ -314,30 +295,19 @@ impl Copies {
     ///
     /// # Errors
     /// That git cannot compare them.
-    pub(super) fn different_files(&self) -> anyhow::Result<Vec<String>> {
+    pub(super) fn different_files(&self) -> anyhow::Result<BTreeSet<String>> {
         self.bring(None)?;
         let mut diff = git_around(&self.path);
         let options = "diff --no-index --no-renames --name-only -z a b";
         let listed = diff.args(options.split(' ')).output();
         let listed = listed.context("git could not be started")?;
-        let names = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let is_read = |name: &str| {
-            let file = name.rsplit('/').next().unwrap_or(name);
-            let mut texts = ["LICENSE", "LICENCE", "COPYING"].iter();
-            let is_gits = name.split('/').any(|part| part == ".git");
-            // The executables were built with what a lock file says.
-            !(is_gits
-                || file.ends_with(".md")
-                || file == "Cargo.lock"
-                || texts.any(|text| file.starts_with(text)))
-        };
-        let inner = (names.split('\0')).filter_map(|name| Some(name.split_once('/')?.1));
-        let mut files: Vec<String> = inner
-            .filter(|name| is_read(name))
-            .map(str::to_owned)
-            .collect();
-        files.dedup();
-        Ok(files)
+        // Texts, git's own files, and the lock file, with which the executables were built.
+        let unread = r"/(\.git(/.*)?|[^/]*\.md|Cargo\.lock|(LICEN[SC]E|COPYING)[^/]*)$";
+        let unread = Regex::new(unread)?;
+        let names = String::from_utf8_lossy(&listed.stdout);
+        let read = names.split('\0').filter(|name| !unread.is_match(name));
+        let inner = read.filter_map(|name| Some(name.split_once('/')?.1.to_owned()));
+        Ok(inner.collect())
     }
 
     /// Where a side is built and runs.

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 
 use crate::ab::ends;
 use crate::printed::{ended, holds, printed, text};
-use crate::repositories::{self, alone, builds, commit, crossover, executable, git, harness};
+use crate::repositories::{
+    self, NO_PACKAGES, alone, builds, commit, crossover, executable, git, harness,
+};
 
 /// An event during the first build of a comparison, and the exit code of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +68,7 @@ impl House {
         let bench = self.path("made/bench/run");
         harness(&bench, &self.path("made/ran"), &[("sum", 20.0)], "");
         let body = format!(
-            r#"[ "$1" != metadata ]
+            r#"{NO_PACKAGES}
 made={made}
   env | grep ^GIT_ | sed s/=.*// >> $made/environment || true
   echo "$(cat file) | $(git status --porcelain | tr '\n' ' ')| $(git log -1 --format=%s) | $(git describe --tags 2>/dev/null)" >> $made/seen

@@ -16,6 +16,10 @@ pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
 /// Options for one pair of processes of each benchmark, compared as JSON.
 pub(crate) const ONE_PAIR: &str = "--json --pairs 1 --budget 0";
 
+/// How a stand-in for cargo describes a workspace without packages.
+pub(crate) const NO_PACKAGES: &str =
+    r#"if [ "$1" = metadata ]; then echo '{"packages":[]}'; exit; fi"#;
+
 /// A repository with one commit of `file`, which a stand-in for cargo builds to benchmarks in shell.
 pub(crate) struct Project(TempDir);
 
@@ -47,9 +51,9 @@ impl Project {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// Stands in for cargo with this build, and describes no workspace.
+    /// Stands in for cargo with this build, and describes a workspace without packages.
     pub(crate) fn cargo(&self, build: &str) {
-        let body = format!("[ \"$1\" != metadata ]\n{build}");
+        let body = format!("{NO_PACKAGES}\n{build}");
         executable(&self.path("target-bin/cargo"), &body);
     }
 
@@ -230,7 +234,8 @@ done"#,
 /// What a stand-in for cargo does to have built this executable.
 pub(crate) fn builds(executable: &Path) -> String {
     format!(
-        r#"printf '%s\0' "$PWD" {} "PATH=$PATH" "" >> "$CROSSOVER_AB_BUILT""#,
+        r#"env -i "PATH=$PATH" "CROSSOVER_AB_BUILT=$CROSSOVER_AB_BUILT" {} record {}"#,
+        env!("CARGO_BIN_EXE_crossover"),
         executable.display()
     )
 }

@@ -444,35 +444,31 @@ mod tests {
         run
     }
 
-    fn rounds_and_marks(base: &[Baseline], new: &[Baseline]) -> (Vec<usize>, Vec<String>) {
-        let (row, case) = rows(base, new, &Options::default()).remove(0);
-        let rounds = case.unwrap().pairs.iter().map(|pair| pair.round).collect();
-        (rounds, row.marks)
-    }
-
+    /// Unless all did. A choice that one side alone made is no difference.
     #[test]
     fn a_pair_whose_sides_chose_differently_does_not_count() {
-        let base = [run(10.0, Some("x")), run(10.5, Some("y"))];
-        let new = [run(14.0, Some("y")), run(10.6, Some("y"))];
-        let said = "of what: base chose x, new y in 1 of 2 pairs, which do not count".to_owned();
-        assert_eq!(rounds_and_marks(&base, &new), (vec![1], vec![said]));
-        let (row, _) = rows(&base, &new, &Options::default()).remove(0);
-        assert!((row.base_ns.unwrap() - 10.5).abs() < 0.1, "{row:?}");
-    }
-
-    #[test]
-    fn pairs_count_if_all_chose_differently() {
-        let base = [run(10.0, Some("x")), run(10.5, Some("x"))];
-        let new = [run(14.0, Some("y")), run(14.6, Some("y"))];
-        let said = "of what: base chose x, new y".to_owned();
-        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![said]));
-    }
-
-    #[test]
-    fn a_choice_that_one_side_alone_made_is_no_difference() {
-        let base = [run(10.0, None), run(10.5, Some("x"))];
-        let new = [run(14.0, Some("y")), run(14.6, Some("x"))];
-        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![]));
+        let (none, x, y) = (None, Some("x"), Some("y"));
+        for (base, new, rounds, marks) in [
+            (
+                [x, y],
+                [y, y],
+                &[1][..],
+                &["of what: base chose x, new y in 1 of 2 pairs, which do not count"][..],
+            ),
+            ([x, x], [y, y], &[0, 1], &["of what: base chose x, new y"]),
+            ([none, x], [y, x], &[0, 1], &[]),
+        ] {
+            let base = [run(10.0, base[0]), run(10.5, base[1])];
+            let new = [run(14.0, new[0]), run(10.6, new[1])];
+            let (row, case) = rows(&base, &new, &Options::default()).remove(0);
+            let counted = case.unwrap().pairs;
+            let counted = Vec::from_iter(counted.iter().map(|pair| pair.round));
+            assert_eq!(counted, rounds);
+            assert_eq!(row.marks, marks);
+            // The times are those of the pairs that count.
+            let ns = if rounds.len() == 1 { 10.5 } else { 10.25 };
+            assert!((row.base_ns.unwrap() - ns).abs() < 0.1, "{row:?}");
+        }
     }
 
     #[test]

@@ -80,50 +80,47 @@ fn machines() -> Vec<(String, Machine)> {
     machines.into_iter().flat_map(each).collect()
 }
 
-fn no_false_verdicts(families: usize) {
-    let mut unchanged = Tally::default();
+/// So many comparisons where nothing changed, and so many where some benchmarks did.
+fn no_false_verdicts(unchanged: usize, changed: usize) {
+    let mut all = Tally::default();
     println!(
         "machine | any verdict where nothing changed | false share | 3 % found | shown the same"
     );
     for (name, m) in machines() {
-        let nothing = tally(&m, families, 1.0, 1);
+        let nothing = tally(&m, unchanged, 1.0, 1);
         // One benchmark in twenty truly changes.
-        let some = tally(&m, families, 1.03, CHANGED);
+        let some = tally(&m, changed, 1.03, CHANGED);
         println!(
             "{name} | {:.2} % | {:.2} % | {:.0} % | {:.0} %",
-            100.0 * nothing.false_families as f64 / families as f64,
+            100.0 * nothing.false_families as f64 / unchanged as f64,
             100.0 * some.false_rate(),
             100.0 * some.power(),
             100.0 * some.same as f64 / some.unchanged as f64,
         );
         // Of a few comparisons, one weighs much.
         assert!(
-            nothing.false_families * 100 <= 3 * families + 100,
-            "{name}: {} of {families} comparisons had a verdict where nothing changed",
-            nothing.false_families
+            nothing.false_families * 100 <= 3 * unchanged + 100,
+            "{name}: {nothing:?}"
         );
         // Of a few comparisons, one with a single verdict and that one false weighs much.
-        let allowed = 0.02 + 1.0 / families as f64;
+        let allowed = 0.02 + 1.0 / changed as f64;
         assert!(some.false_rate() <= allowed, "{name}: {some:?}");
         assert!(some.missed * 100 <= some.changed, "{name}: {some:?}");
-        unchanged.families += nothing.families;
-        unchanged.false_families += nothing.false_families;
+        all.families += nothing.families;
+        all.false_families += nothing.false_families;
     }
-    assert!(
-        unchanged.false_families * 100 <= unchanged.families,
-        "{unchanged:?}"
-    );
+    assert!(all.false_families * 100 <= all.families, "{all:?}");
 }
 
 #[test]
 fn verdicts_are_rarely_false() {
-    no_false_verdicts(4);
+    no_false_verdicts(2, 4);
 }
 
 #[test]
 #[ignore = "takes minutes: the same with 500 comparisons per machine"]
 fn verdicts_are_rarely_false_at_length() {
-    no_false_verdicts(500);
+    no_false_verdicts(500, 500);
 }
 
 /// Sixty benchmarks over one pair of baselines, one of `every` so many changed.
@@ -212,8 +209,8 @@ fn a_few_benchmarks_cause_no_false_verdicts() {
                 drift,
                 ..WALL
             };
-            let nothing = tally_of(&m, 200, &vec![1.0; count]);
-            assert!(nothing.false_families <= 5, "{count}: {nothing:?}");
+            let nothing = tally_of(&m, 80, &vec![1.0; count]);
+            assert!(nothing.false_families <= 2, "{count}: {nothing:?}");
         }
     }
 }
@@ -314,7 +311,7 @@ fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
         common: 0.0,
         ..WALL
     };
-    for seed in 0..10 {
+    for seed in 0..5 {
         for machine in [GATED, wall, EVENTS] {
             let (_, drifts) = compare(&machine, seed, |_| 1.0);
             assert_eq!(drifts[0].doubt, None, "{machine:?}");

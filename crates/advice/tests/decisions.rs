@@ -160,6 +160,7 @@ fn the_first_call_of_a_process_pays_for_its_start() {
         (estimate.gpu_ns / gpu_ns - 1.0).abs() < 1e-9,
         "{estimate:?}"
     );
+    assert!((estimate.speedup / estimate.low - 1.1).abs() < 1e-9);
     assert_eq!(asked(product(256).reuse(1000).cold()).0, Choice::Gpu);
     assert_eq!(
         asked(Question::new("plain", 8).cold()),
@@ -178,6 +179,10 @@ fn a_product_of_another_shape_lies_between_two_square_ones() {
     let mild = shaped(200, 300, 400);
     assert_eq!((mild.choice, mild.reason), (Choice::Gpu, Reason::Shape));
     assert_eq!(shaped(300, 400, 200).choice, mild.choice);
+    // It has the arithmetic of N = 256, and the elements of N = 276.5.
+    let cpu_ns = shaped(128, 256, 512).estimate.unwrap().cpu_ns;
+    let square = 256.0 * (229_376f64 / 3.0).sqrt();
+    assert!((cpu_ns / square.powf(1.5) - 1.0).abs() < 1e-9);
     // One row: it has the arithmetic of N = 256, and the elements of N = 2,365, outside the range.
     let skinny = shaped(1, 4096, 4096);
     assert_eq!(

@@ -164,5 +164,8 @@ mod tests {
         // The GPU wins, and would at any higher clock.
         trust.own.speedup_interval = (1.1, 1.3);
         assert_eq!(trust.grade(), Grade::Firm);
+        // One process disagrees.
+        trust.own.agree = 4;
+        assert_eq!(trust.grade(), Grade::Doubtful);
     }
 }

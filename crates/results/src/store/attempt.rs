@@ -195,6 +195,9 @@ mod tests {
         for name in [NEW, "main"] {
             assert_eq!(sample(&folder.join(name)), "earlier");
         }
+        let whole = Attempt::begin(folder, NEW, None).unwrap();
+        write(&folder.join(NEW), "whole");
+        whole.done();
         let first = Attempt::begin(folder, "first", None).unwrap();
         write(&folder.join("first"), "torn");
         first.undo();

@@ -188,6 +188,16 @@ mod tests {
         assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
         let pinned = Class::of(Device::Gpu, Residency::Pinned, Some(Clock::Wall), 5e3);
         assert!(!spread.0.contains_key(&pinned));
+        let of_another = Confirmation {
+            gpu_machine: Some("another".into()),
+            ..asked([5e3; 5])
+        };
+        let spread = BetweenProcesses::of(&[of_another]).0;
+        assert!(
+            spread
+                .keys()
+                .all(|class| matches!(class, Class::Cpu { .. }))
+        );
         let absurd = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
         assert!(absurd.0.values().all(|deviation| deviation.is_finite()));
     }

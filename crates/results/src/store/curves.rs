@@ -403,6 +403,25 @@ mod tests {
     use crate::statistics::spread::CLASS_FREEDOM;
 
     #[test]
+    fn the_interval_has_the_spread_of_samples_and_of_processes() {
+        let sampled = Sampled {
+            ns: vec![95.0, 100.0, 110.0],
+            sidecar: None,
+            clock: None,
+        };
+        let mut benchmark = Benchmark::of("a/cpu/b/1", PathBuf::new(), &sampled).unwrap();
+        assert!((benchmark.spread.unwrap() / 0.07413 - 1.0).abs() < 1e-9);
+        benchmark.interval_ns = Some((90.0, 120.0));
+        benchmark.between_processes = 0.1;
+        let [below, above] = [100.0_f64 / 90.0, 1.2].map(|ratio| ratio.ln().hypot(0.2776));
+        assert!((benchmark.low_ns() / (100.0 * (-below).exp()) - 1.0).abs() < 1e-9);
+        assert!((benchmark.high_ns() / (100.0 * above.exp()) - 1.0).abs() < 1e-9);
+        assert_eq!(benchmark.flaw(), None);
+        benchmark.interval_ns = Some((101.0, 120.0));
+        assert!(benchmark.flaw().is_some());
+    }
+
+    #[test]
     fn the_interval_reaches_as_far_as_students_t() {
         let student = StudentsT::new(0.0, 1.0, CLASS_FREEDOM).unwrap();
         let both_sides = student.cdf(TWO_SIDED_95) - student.cdf(-TWO_SIDED_95);

@@ -55,3 +55,25 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
     runs.sort_by_cached_key(age);
     (runs, problems)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_the_future_is_not_the_newest() {
+        let root = tempfile::tempdir().unwrap();
+        for started in ["2999-01-01T00:00:00Z", "2025-01-01T00:00:00Z"] {
+            let run = RunRecord {
+                run: started[..4].to_owned(),
+                started: started.to_owned(),
+                ..RunRecord::default()
+            };
+            write(&run, root.path()).unwrap();
+        }
+        fs::write(root.path().join(RUNS).join("notes.txt"), "").unwrap();
+        let (runs, problems) = read_all(root.path());
+        assert_eq!(runs[1].run, "2025");
+        assert!(problems.is_empty());
+    }
+}

@@ -169,6 +169,8 @@ fn crossings_without_a_common_size_contradict_each_other_whichever_is_asked() {
     let (small, large) = (crossing_at(100.0), crossing_at(400.0));
     assert!(small.contradicts(&large) && large.contradicts(&small));
     assert!(!small.contradicts(&crossing_at(101.0)));
+    let always = crossing_at(4.0);
+    assert!(always.contradicts(&small) && small.contradicts(&always));
 }
 
 #[test]
@@ -199,6 +201,10 @@ fn a_crossing_outside_the_measured_sizes_is_sought_next() {
     // Below them it may be anywhere.
     let below = process(&around(100.0), 30.0, 2.0, |_| 0.0);
     assert_eq!(of(&vec![below.clone(); 5]).answer, Answer::Undecided);
+    assert_eq!(
+        next_sizes(100.0, RANGE, std::slice::from_ref(&below)),
+        around(40.0)
+    );
     let at = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
     // It is the smallest of three, wherever below the others it lies.
     let found = of(&[at(100.0), at(120.0), below]);

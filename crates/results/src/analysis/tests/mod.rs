@@ -395,6 +395,21 @@ fn throttling_that_no_driver_reports_is_unknown() {
 }
 
 #[test]
+fn the_energy_of_queued_launches_is_unknown() {
+    let energy = |clock| {
+        let mut fixture = Fixture::new();
+        let benchmark = fixture.plant("matmul/gpu/cublas/8192", clock, 5e6);
+        add(benchmark, "iterations", 100.0);
+        add(benchmark, "joules", 1.5);
+        telemetry::energy_j(benchmark)
+    };
+    assert_eq!(
+        [Clock::EventsGated, Clock::Submit].map(energy),
+        [Some(1.5), None]
+    );
+}
+
+#[test]
 fn a_group_has_the_rate_that_all_its_curves_have() {
     for (gpu_flop, wanted) in [("", Work::Bytes), ("flop=80e3", Work::Flop)] {
         let text = format!(

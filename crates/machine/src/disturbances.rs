@@ -27,7 +27,7 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
     };
     add(
         around.for_editing,
-        &"this executable was built for editing, so its CPU times are too long: measure with `cargo bench`",
+        &"this executable is not fully optimised, so its CPU times are too long: measure with `cargo bench`",
     );
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
     let quota = cpu.quota_cores.unwrap_or(f64::INFINITY);
@@ -107,7 +107,7 @@ mod tests {
     fn each_disturbance_is_named_once() {
         type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
         let cases: [(&str, Change); 8] = [
-            ("built for editing", |_, _, a| a.for_editing = true),
+            ("not fully optimised", |_, _, a| a.for_editing = true),
             ("CPU quota of 2.5 cores on 16", |c, _, _| {
                 c.quota_cores = Some(2.5)
             }),

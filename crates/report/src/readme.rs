@@ -33,7 +33,7 @@ pub enum ReadmeError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The README cannot be read.
-    #[error("{}: {source}; run this in the folder of a README that can be read", path.display())]
+    #[error("{}: {source}; run this in the folder of your README", path.display())]
     Read {
         /// The README.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum ReadmeError {
     },
     /// The empty table would replace a good one.
     #[error(
-        "the results of {machine} answer no question: an operation needs rows on the CPU and on a GPU"
+        "the results of {machine} have no answers: measure an operation on the CPU and on a GPU"
     )]
     NoAnswers {
         /// The machine.
@@ -59,7 +59,7 @@ pub enum ReadmeError {
     },
     /// The results come from a driver that executes nothing.
     #[error(
-        "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
+        "the results of {machine} come from the recording driver of the tests, which executes no kernel; run `cargo bench` on a GPU"
     )]
     Recorded {
         /// The machine.

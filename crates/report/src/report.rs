@@ -166,7 +166,7 @@ impl Report {
 pub(crate) fn unknown(groups: &[&str]) -> String {
     let groups = groups.join(", ");
     format!(
-        "No GPU has measured {groups} in these results, so from which size on it would win is not known."
+        "These results have no GPU times of {groups}, so it is unknown from which size on a GPU wins."
     )
 }
 

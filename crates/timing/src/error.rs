@@ -75,10 +75,9 @@ pub enum TimingError {
     },
     /// The work of the routine cannot be captured in a CUDA graph.
     #[error(
-        "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
-         no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
-         (cuMemAllocAsync), freed in the same iteration, and other streams must be joined: take that out, or \
-         use iter_gated or iter_wall"
+        "the routine cannot be captured in a CUDA graph: {cause}; it must not wait for the device, use the \
+         default stream, or copy pageable memory; it may allocate only by cuMemAllocAsync, freed in the same \
+         iteration, and must join other streams. Otherwise use iter_gated or iter_wall"
     )]
     NotCaptured {
         /// The error of the driver or the routine.

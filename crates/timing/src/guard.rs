@@ -106,7 +106,7 @@ pub enum Doubt {
         match first {
             true => format!("on new inputs the output is wrong: {why}"),
             false => format!(
-                "a second iteration leaves a wrong output ({why}): it relies on that of the one before"
+                "a second iteration leaves a wrong output ({why}): it depends on the output of the first"
             ),
         }
     )]

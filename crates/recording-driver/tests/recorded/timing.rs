@@ -255,7 +255,7 @@ pub(crate) fn gate() {
     let said = well(&stand_in, "off");
     let instead = "is timed on events, launches included";
     assert_eq!(said.matches(instead).count(), 1, "{said}");
-    let changed = "k: this result is of the clock events, and the one before it of events-gated";
+    let changed = "k: this result was timed on the clock events, the previous one on events-gated";
     assert!(said.contains(changed), "{said}");
     assert_eq!(clock(&stand_in, "k"), Some(Clock::Events));
     let mut blocking = task(&stand_in, "required");

@@ -23,8 +23,8 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer], group: &str) -> Mark
                  spans less than a factor of two, if other runs of this machine found the same, and if \
                  nothing disturbed it. In each of these processes, which are started for this purpose, the \
                  best CPU code and the GPU code take turns. One process is not enough: processes of the \
-                 same code differ by where their memory lies, by what else the host runs, and by what a \
-                 launch costs in each of them."
+                 same code differ in the placement of their memory, the load of the host and the cost of \
+                 a launch."
             }
             @for answer in here { (one(report, answer)) }
         }

@@ -243,13 +243,13 @@ pub(super) fn section(groups: &[&View], verdicts: Option<&Verdicts>) -> Markup {
                     p.note {
                         "Against the fastest CPU code at each size, on "
                         b { (verdicts.thresholds().machine.threads) " threads of " (verdicts.thresholds().machine.cpu) }
-                        ". In parentheses: what another run would find. "
+                        ". In parentheses: the interval of another run. "
                         span #v-core {}
                     }
                 }
                 None => {
                     p #v-says aria-live="polite" {
-                        "There is no answer: it takes CPU and GPU results of one group at common sizes. \
+                        "There is no answer: it needs CPU and GPU results of one group at common sizes. \
                          Run " code { "cargo bench" } " on a machine with a GPU, or name another \
                          machine's results with " code { "crossover report --with FILE" } "."
                     }

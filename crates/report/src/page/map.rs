@@ -47,7 +47,7 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer], verdicts: Option<&Ve
         section #map {
             h2 { "Where the GPU wins" }
             p.note {
-                "The smallest size from which on it does, and its speedup at the largest size."
+                "The size from which on the GPU wins, and its speedup at the largest size."
                 @for marked in &marks { (note(marked)) }
             }
             (table::scroll("Where the GPU wins", html! {

@@ -312,7 +312,7 @@ fn implementations() -> Markup {
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
+            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
             (table::scroll("Implementations at this size", html! {
                 table.ranked {
                     thead { tr {
@@ -436,27 +436,27 @@ fn reading(report: &Report) -> Markup {
                 @for clock in Clock::ALL.iter().copied() {
                     div { dt { (clock.name()) } dd { (clock.meaning()) } }
                 }
-                div { dt { "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }
+                div { dt { "unknown" } dd { "the result has no crossover.json, so its clock is unknown; no answer uses such a GPU time" } }
             }
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
-                 fastest CPU code at each size. Where the data are on the device, answers rest on times that \
+                 fastest CPU code at each size. If the data are on the device, answers use times that \
                  include the launch; gated times are device time alone. \
                  At a given size one side counts as faster if the interval of the ratio excludes 1 and the medians \
                  differ by 2 % or more. Between sizes, curves are interpolated linearly on logarithmic axes."
             }
             p {
-                "A benchmark whose samples lie in two modes, or whose median has an interval wider than 10 % \
-                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. On the clock submit, \
-                 which moves between modes, the ends of the interval may be a factor of 4 apart. "
+                "A benchmark whose samples have two modes, or whose median has an interval wider than 10 %, \
+                 is measured again; if it is still unsteady (±), no answer and no finding uses it. On the clock submit, \
+                 which often has two modes, the interval may span a factor of 4. "
                 em { "Partly from the L2 cache" }
-                " stands in place of a share where a kernel finds data in the L2 cache that the kernel before \
-                 it left there, so that no single bandwidth is its limit."
+                " replaces a share if a kernel finds data of the previous kernel in the L2 cache, so that no \
+                 single bandwidth is its limit."
             }
             @if report.machines().any(counted) {
                 p {
                     "The energy of an iteration is that of the whole device, read from the device's own counter \
-                     over at least 0.3 s of iterations; it is absent where something else ran between them. \
+                     over at least 0.3 s of iterations; it is absent if something else ran between them. \
                      Some devices update the counter only ten times per second, so it may be off by a third."
                 }
             }

@@ -66,12 +66,12 @@ fn break_even(report: &Report, group: &str) -> Markup {
              is faster even when the data are on the device already."
             @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
         }
-        (table::scroll(&format!("{}: operations until moving the data is paid", topic.title), html! {
+        (table::scroll(&format!("{}: operations until moving the data has paid off", topic.title), html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
                     @for t in &tables { th.n { "moved by " (table::breakable(&format!("gpu/{}", t.transfer))) } }
-                    @if any_calls { th.n { "calls until the cold start is paid" } }
+                    @if any_calls { th.n { "calls until the cold start has paid off" } }
                 } }
                 tbody {
                     @for size in &sizes {
@@ -127,7 +127,7 @@ fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
         h3 { "Times" }
         p.note {
             "Median time per iteration"
-            @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
+            @if topic.compares { "; the fastest time of each size and clock is marked, and those within its interval" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
         (table::scroll(&title, html! {
@@ -270,9 +270,9 @@ fn any_slowed(group: &Group) -> Markup {
         @match count.count() {
             0 => {}
             n => {
-                " ▾ marks times during which the GPU's clock was held down (" (n) " of "
-                (group.benchmarks().count()) "), with the median SM clock where the power cap did it; the \
-                table of all figures says when and why."
+                " ▾ marks times during which the GPU lowered its clock (" (n) " of "
+                (group.benchmarks().count()) "), with the median SM clock if the power cap was the reason; the \
+                table of all figures has the reasons and the moments."
             }
         }
     }

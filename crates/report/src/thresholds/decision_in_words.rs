@@ -198,7 +198,7 @@ fn uses(advice: &Advice, question: &Question) -> String {
     let (mut few, mut enough) = (0, question.reuse.max(1));
     while !wins(enough) {
         if enough > MANY {
-            return "moved once and used often: the GPU wins with no number of uses".to_owned();
+            return "moved once and used often: the GPU wins at no number of uses".to_owned();
         }
         (few, enough) = (enough, 2 * enough);
     }
@@ -269,7 +269,7 @@ pub fn unmeasured(work: &Work, data: Residency, moved: &Moved) -> String {
     if !data.on_device() && moved.choice != Choice::Gpu {
         let Range { best, typical } = moved.uses;
         let uses = match (best.is_finite(), typical.is_finite()) {
-            (false, _) => "with no number of uses".to_owned(),
+            (false, _) => "at no number of uses".to_owned(),
             (true, true) => format!(
                 "from {} to {} uses on",
                 units::count(best),

@@ -126,7 +126,7 @@ fn miscounted(
         std::cmp::Ordering::Equal => return Ok(None),
         std::cmp::Ordering::Less => "more than fit may be queued behind the gate",
         std::cmp::Ordering::Greater => {
-            "a batch is smaller than it could be, and its constant larger"
+            "batches are smaller than they could be, so their constant weighs more"
         }
     };
     Ok(Some(format!(

@@ -83,8 +83,8 @@ impl Ledger {
             let before = read(&folder.join(NEW)).map(|(clock, _)| clock);
             if let Some(before) = before.filter(|before| *before != clock) {
                 said.push(format!(
-                    "{name}: this result is of the clock {clock}, and the one before it of {before}; \
-                     Criterion compares them all the same"
+                    "{name}: this result was timed on the clock {clock}, the previous one on {before}, but \
+                     Criterion compares them"
                 ));
             }
             said.extend(write_beside(&folder, &samples, clock).err());
@@ -232,8 +232,7 @@ mod tests {
         let [line] = &said[..] else {
             panic!("{said:?}");
         };
-        let expected =
-            "group/gpu: this result is of the clock events, and the one before it of events-gated";
+        let expected = "group/gpu: this result was timed on the clock events, the previous one on events-gated";
         assert!(line.starts_with(expected), "{line}");
         assert_eq!(stored_clock(&folder.join(NEW)), Some(Clock::Events));
     }

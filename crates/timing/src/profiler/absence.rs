@@ -17,7 +17,7 @@ pub(super) enum NoProfile {
     NoLibrary,
     /// The library was found and cannot be used.
     #[error(
-        "NVIDIA's profiling library {library} cannot be used ({message}); install the CUDA toolkit's CUPTI anew"
+        "NVIDIA's profiling library {library} cannot be used ({message}); reinstall the CUDA toolkit's CUPTI"
     )]
     BrokenLibrary {
         /// The file, or the name that the loader was given.
@@ -27,8 +27,7 @@ pub(super) enum NoProfile {
     },
     /// The library has a version whose records this crate does not know.
     #[error(
-        "CUPTI {} is not among the versions whose records are known ({KNOWN}); put the library of such a toolkit \
-         first in LD_LIBRARY_PATH",
+        "CUPTI {} is not supported; put the library of {KNOWN} first in LD_LIBRARY_PATH",
         version::name(*version)
     )]
     UnknownVersion {
@@ -46,7 +45,7 @@ pub(super) enum NoProfile {
     },
     /// The driver lets only the administrator profile.
     #[error(
-        "the driver lets only the administrator profile; run as root, or load the nvidia module with \
+        "the driver allows only administrators to profile; run as root, or load the nvidia module with \
          NVreg_RestrictProfilingToAdminUsers=0"
     )]
     NotPermitted,

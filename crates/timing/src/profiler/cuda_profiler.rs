@@ -87,15 +87,14 @@ pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
     let note = match clock {
         Clock::Wall | Clock::Events => None,
         Clock::EventsGated => Some(
-            "the gate is off while profiling: launches follow each other as the host makes them, so the device may \
-             idle where behind the gate it does not",
+            "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
         ),
         Clock::EventsCold => Some(
             "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
-             while profiling, so the time until its first launch arrives is part of it",
+             while profiling, so it includes the time until its first launch arrives",
         ),
         Clock::Submit => Some(
-            "the submit clock measures what queueing takes; this profile has the work on the device too",
+            "the submit clock measures queueing alone; this profile has the work on the device too",
         ),
     };
     Profile {

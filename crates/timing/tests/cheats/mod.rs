@@ -13,7 +13,7 @@ use crossover_timing::{
 /// Each cheat, and a part of the sentence that it gets.
 pub(crate) const CHEATS: [(&str, &str); 10] = [
     ("second stream", "work is on another stream or was put off"),
-    ("iteration before", "it relies on that of the one before"),
+    ("iteration before", "it depends on the output of the first"),
     ("by address", "the benchmark times a stored result"),
     ("changed input", "input 0 changed"),
     (

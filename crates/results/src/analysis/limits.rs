@@ -105,13 +105,8 @@ pub struct Share {
 }
 
 impl Share {
-    fn of(kind: Kind, limit: &'static str, ratio: f64) -> Option<Self> {
-        let limit = Some(limit);
-        ratio.is_finite().then_some(Self { kind, limit, ratio })
-    }
-
-    fn cached(ratio: f64) -> Option<Self> {
-        let (kind, limit) = (Kind::Cache, None);
+    fn of(kind: Kind, limit: impl Into<Option<&'static str>>, ratio: f64) -> Option<Self> {
+        let limit = limit.into();
         ratio.is_finite().then_some(Self { kind, limit, ratio })
     }
 
@@ -174,37 +169,31 @@ pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Opti
 /// The share of the nearest limit that `benchmark` of `series` reaches; `None` where its cost or the limit
 /// is unknown, or its clock does not measure the work.
 pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
-    nearest(series, benchmark, |b| machine.limits_of(b))
+    nearest(series, benchmark, machine.limits_of(benchmark)?)
 }
 
 /// The limit of a run that the only point of a curve exceeds.
 pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
-    let share = nearest(series, series.points.last()?, |_| Some(limits))?;
+    let share = nearest(series, series.points.last()?, limits)?;
     (share.limit.is_some() && share.fraction().is_none()).then_some(share)
 }
 
-fn nearest<'a>(
-    series: &Series,
-    benchmark: &Benchmark,
-    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
-) -> Option<Share> {
+fn nearest(series: &Series, benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     if !series.measures_work() {
         return None;
     }
-    let limits = limits_of(benchmark)?;
     let flop = |limit, name| {
         // A vector holds half as many float64, and the ceiling is of f32.
-        let lanes = if series.role.format == Format::F64 {
-            0.5
-        } else {
-            1.0
+        let lanes = match series.role.format {
+            Format::F64 => 0.5,
+            _ => 1.0,
         };
         let rate = rate(benchmark, benchmark.cost.flop)?;
         Share::of(Kind::Compute, limit, rate / (lanes * limits.ceiling(name)?))
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
-            arithmetic(series, benchmark, limits_of),
+            arithmetic(series, benchmark, limits),
             gpu_memory(benchmark, limits),
         ],
         (Device::Gpu, true) => [over_the_link(benchmark, limits), None],
@@ -275,13 +264,9 @@ fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
 }
 
 /// The share of the peak of its format, unless a point of the curve is far above it.
-fn arithmetic<'a>(
-    series: &Series,
-    benchmark: &Benchmark,
-    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
-) -> Option<Share> {
+fn arithmetic(series: &Series, benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
+        let peak = peak(&series.role, sm_clock_mhz(b), limits)?;
         Some(operations(series, b)? / peak)
     };
     let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);
@@ -357,7 +342,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     if benchmark.clock == Some(Clock::EventsCold) {
         let fraction = moved(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
-            true => Share::cached(fraction),
+            true => Share::of(Kind::Cache, None, fraction),
             false => Share::of(Kind::Memory, "memory bandwidth", fraction),
         };
     }
@@ -366,7 +351,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
         return Share::of(Kind::Cache, "L2 bandwidth", moved(within)?);
     }
     if kernels > 1 && set < REUSED * cache {
-        return Share::cached(moved(set)?);
+        return Share::of(Kind::Cache, None, moved(set)?);
     }
     match set >= BEYOND * cache {
         true => Share::of(Kind::Memory, "memory bandwidth", moved(set)?),

@@ -26,72 +26,34 @@ pub fn unsteady(mut ns: Vec<f64>, clock: Clock) -> Option<String> {
         return None;
     }
     ns.sort_unstable_by(f64::total_cmp);
-    let interval = interval_of_sorted(&ns);
+    let (low, high) = interval_of_sorted(&ns)?;
     if clock == Clock::Submit {
-        return unsteady_submit(interval);
+        // The host's part of a launch moves between modes: on an H200 the interval of that of a product
+        // which takes 21 ms reaches from 26 to 64 µs. No speedup rests on it, only by what order of
+        // magnitude such a clock is wrong.
+        let apart = units::factor(high / low);
+        let words = || format!("the ends of its interval are {apart} apart");
+        return (high / low > WIDE_OF_SUBMIT).then(words);
     }
-    let modes = two_modes(&ns).map(|modes| modes.words());
-    modes.or_else(|| wide_interval(median_of_sorted(&ns)?, interval?))
-}
-
-/// The same of a time on the clock `submit`, by its interval.
-///
-/// The host's part of a launch moves between modes: on an H200 the interval of that of a product
-/// which takes 21 ms reaches from 26 to 64 µs. No speedup rests on it, only by what order of
-/// magnitude such a clock is wrong.
-fn unsteady_submit(interval: Option<(f64, f64)>) -> Option<String> {
-    let (low, high) = interval?;
-    let apart = high / low;
-    (apart > WIDE_OF_SUBMIT).then(|| {
-        format!(
-            "the ends of its interval are {} apart",
-            units::factor(apart)
-        )
-    })
-}
-
-fn wide_interval(median: f64, (low, high): (f64, f64)) -> Option<String> {
-    let wide = (high - low) / median;
-    (wide > WIDE).then(|| {
+    let wide = (high - low) / median_of_sorted(&ns)?;
+    let words = || {
         format!(
             "the interval of its median is {} wide",
             units::percent(wide)
         )
-    })
+    };
+    two_modes(&ns).or_else(|| (wide > WIDE).then(words))
 }
 
-/// Two clusters of samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Modes {
-    /// Median of the shorter times, ns.
-    short: f64,
-    /// Median of the longer ones, ns.
-    long: f64,
-    /// Share of the samples that are shorter ones.
-    share: f64,
-}
-
-impl Modes {
-    /// `two modes, 250 ns (40 % of the samples) and 560 ns`.
-    fn words(&self) -> String {
-        format!(
-            "two modes, {} ({} of the samples) and {}",
-            units::time(self.short),
-            units::percent(self.share),
-            units::time(self.long),
-        )
-    }
-}
-
-/// The split of the samples in two modes with the widest gap between them; `None` where they have
-/// one mode.
+/// The split of the samples in two modes with the widest gap between them, such as
+/// `two modes, 250 ns (40 % of the samples) and 560 ns`; `None` where they have one mode.
 ///
 /// Times are compared by their logarithms. The longest gap between neighbours among n samples of
 /// one mode shrinks about as 1 / n, so few samples need a wider one. Of planted samples (10 to 40
 /// of them, 300 times each) at most 3 % were taken for two modes where there was one, log-normal
 /// with a spread of 5 to 20 % or drifting by 30 or 100 %; of modes 15 % apart with a spread of 1 %
 /// 96 % or more were found, a factor of 2.2 apart with 5 %, all.
-fn two_modes(ns: &[f64]) -> Option<Modes> {
+fn two_modes(ns: &[f64]) -> Option<String> {
     let mut logs: Vec<f64> = ns.iter().map(|ns| ns.ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
     let n = logs.len();
@@ -105,16 +67,17 @@ fn two_modes(ns: &[f64]) -> Option<Modes> {
         let is_two = apart >= APART.ln()
             && gap(at) >= empty * apart
             && apart >= OVER_SPREAD * spread(short, long, medians)?;
-        is_two.then(|| Modes {
-            short: medians.0.exp(),
-            long: medians.1.exp(),
-            share: at as f64 / n as f64,
-        })
+        is_two.then_some(medians)
     };
-    (fewest..=n.saturating_sub(fewest))
-        .filter_map(|at| Some((gap(at), split(at)?)))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, modes)| modes)
+    let (at, (short, long)) = (fewest..=n.saturating_sub(fewest))
+        .filter_map(|at| Some((at, split(at)?)))
+        .max_by(|a, b| gap(a.0).total_cmp(&gap(b.0)))?;
+    Some(format!(
+        "two modes, {} ({} of the samples) and {}",
+        units::time(short.exp()),
+        units::percent(at as f64 / n as f64),
+        units::time(long.exp()),
+    ))
 }
 
 /// The median absolute deviation of both clusters from their own medians, as a standard
@@ -180,7 +143,7 @@ mod tests {
         let sample = |i| if i % 5 < 2 { 250.0 } else { 560.0 };
         let modes = two_modes(&Vec::from_iter((0..10).map(sample))).unwrap();
         let words = "two modes, 250 ns (40 % of the samples) and 560 ns";
-        assert_eq!(modes.words(), words);
+        assert_eq!(modes, words);
     }
 
     /// What lies between two modes is held against how far the samples of each lie apart.

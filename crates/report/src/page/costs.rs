@@ -50,9 +50,7 @@ fn lines(machine: &MachineResults, verdicts: Option<&Verdicts>) -> Vec<Line> {
         let Some(start) = start(machine, first) else {
             continue;
         };
-        let mut phases: Vec<_> = start.phases.iter().collect();
-        phases.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
-        let longest = phases.into_iter().take(MOST_PHASES);
+        let longest = start.phases.iter().take(MOST_PHASES);
         let mut note: Vec<String> = longest
             .map(|b| format!("{} {}", words(b), units::time(b.median_ns)))
             .collect();

@@ -28,7 +28,7 @@ impl First {
 /// The phases up to a first result.
 #[derive(Clone, Debug)]
 pub struct Start<'a> {
-    /// In the order in which they happen.
+    /// The longest first.
     pub phases: Vec<&'a Benchmark>,
     /// The last phase once more in a process that is warm, where it was measured.
     pub warm: Option<&'a Benchmark>,
@@ -72,6 +72,7 @@ pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
             phase(machine, WarmGemm)
         }
     };
+    all.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
     Some(Start { phases: all, warm })
 }
 

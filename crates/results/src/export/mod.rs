@@ -7,10 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
-use crate::analysis::answer::row::crossovers;
 use crate::analysis::findings::finding::Finding;
 use crate::analysis::limits;
 use crate::analysis::reuse::Reuse;
@@ -120,6 +119,35 @@ pub fn record(
     Some(value)
 }
 
+/// The answers as they are stored, in their order.
+fn crossovers(found: &[CrossoverAnswer]) -> Vec<Value> {
+    let one = |f: &CrossoverAnswer| {
+        let change = f.crossing.for_good();
+        let (low, high) = f.crossing.speedup_interval;
+        json!({
+            "group": f.group,
+            "cpu": f.cpu,
+            "gpu": f.gpu,
+            "gpu_machine": f.gpu_machine,
+            "question": f.question,
+            "clock": f.clock,
+            "headline": f.headline,
+            "answer": f.crossing.answer,
+            "size": change.map(|c| c.size),
+            "size_low": change.map(|c| c.low),
+            "size_high": change.map(|c| c.high),
+            "measured": change.map(|c| c.measured),
+            "range": f.crossing.range,
+            "speedup": f.crossing.speedup,
+            "speedup_size": f.crossing.largest,
+            "processes": f.crossing.is_confirmed().then_some(f.crossing.processes),
+            "speedup_low": low,
+            "speedup_high": high,
+        })
+    };
+    found.iter().map(one).collect()
+}
+
 /// Why a benchmark is not in the record, if so.
 fn why_not(benchmark: &Benchmark, machine: &MachineResults) -> Option<String> {
     let Some(run) = &benchmark.run else {
@@ -145,7 +173,7 @@ pub struct Written {
     /// Number of runs that they come from.
     pub runs: usize,
     /// Results that are not in it, each with its reason.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<Unreadable>,
 }
 
 /// Why nothing was exported.
@@ -174,7 +202,7 @@ pub fn export(folder: &Path, destination: &Path) -> Result<Written, ExportError>
     if !from.is_file() {
         return Err(ExportError::NoRecord(from));
     }
-    let (contents, left_out) = machine_record::read_with_left_out(&from)?;
+    let contents = machine_record::read(&from)?;
     let recorded = |run: &&RunRecord| run.environment.recorded();
     if let Some(run) = contents.runs.iter().find(recorded) {
         return Err(ExportError::Recorded(run.run.clone()));
@@ -191,7 +219,7 @@ pub fn export(folder: &Path, destination: &Path) -> Result<Written, ExportError>
         bytes: packed.len() as u64,
         benchmarks: contents.benchmarks.len(),
         runs: contents.runs.len(),
-        left_out,
+        left_out: contents.left_out,
     })
 }
 

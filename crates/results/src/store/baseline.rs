@@ -16,9 +16,9 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::{RunRecord, Sidecar};
 use crate::statistics::positive;
+use crate::store::folder::read_sidecar;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::runs;
-use crate::store::sidecar;
 use crate::store::source::Source;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{is_temporary, read_json_as_it_stands};
@@ -51,7 +51,7 @@ pub struct Baseline {
     pub runs: BTreeMap<String, RunRecord>,
     /// What could not be read.
     pub problems: Vec<Unreadable>,
-    /// Folders (under the root, without the baseline's name) whose id is unknown.
+    /// Folders (under the root, without the baseline's name) whose results could not be read.
     broken_folders: BTreeSet<PathBuf>,
     /// The folder of each id, also where its samples could not be read.
     folders: BTreeMap<String, PathBuf>,
@@ -82,19 +82,13 @@ impl Baseline {
     pub(super) fn without_runs(root: &Path, baseline: &str) -> Self {
         let mut this = Self::default();
         let dirs = this.dirs(root, baseline);
-        let stored: Vec<_> = dirs
-            .par_iter()
-            .map(|dir| (dir, Stored::read(dir)))
-            .collect();
-        for (dir, stored) in stored {
+        let ids: Vec<_> = dirs.par_iter().map(|dir| id_of(dir)).collect();
+        for (dir, id) in dirs.iter().zip(ids) {
             let folder = dir.parent().unwrap_or(dir);
             let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
-            match stored {
-                Ok(stored) => this.add(root, folder, stored),
-                Err(problem) => {
-                    this.problems.push(problem);
-                    this.broken_folders.insert(folder);
-                }
+            if let Err(problem) = id.and_then(|id| this.add(root, &folder, dir, id)) {
+                this.problems.push(problem);
+                this.broken_folders.insert(folder);
             }
         }
         this
@@ -133,22 +127,24 @@ impl Baseline {
         dirs
     }
 
-    fn add(&mut self, root: &Path, folder: PathBuf, stored: Stored) {
-        if let Some(first) = self.folders.get(&stored.id) {
+    fn add(
+        &mut self,
+        root: &Path,
+        folder: &Path,
+        dir: &Path,
+        id: String,
+    ) -> Result<(), Unreadable> {
+        if let Some(first) = self.folders.get(&id) {
             let reason = format!(
-                "has the id {} of {}, which is read; delete one of the two",
-                stored.id,
+                "has the id {id} of {}, which is read; delete one of the two",
                 root.join(first).display()
             );
-            let problem = Unreadable::new(root.join(folder).display(), reason);
-            return self.problems.push(problem);
+            return Err(Unreadable::new(root.join(folder).display(), reason));
         }
-        self.folders.insert(stored.id.clone(), folder);
-        let id = stored.id.clone();
-        match stored.sampled(&mut self.problems) {
-            Ok(sampled) => drop(self.results.insert(id, sampled)),
-            Err(problem) => self.problems.push(problem),
-        }
+        self.folders.insert(id.clone(), folder.to_owned());
+        let sampled = sampled(dir, &id, &mut self.problems)?;
+        self.results.insert(id, sampled);
+        Ok(())
     }
 
     /// The folder of a benchmark's results, under the root.
@@ -165,88 +161,74 @@ impl Baseline {
     /// Whether the benchmark is there but could not be read, so that it is neither new nor
     /// gone. `other` knows the folder of an id that this side may have lost.
     pub fn is_broken(&self, id: &str, other: &Baseline) -> bool {
-        self.folders.contains_key(id) && !self.results.contains_key(id)
-            || (other.folders.get(id)).is_some_and(|folder| self.broken_folders.contains(folder))
+        let folders = [self, other].map(|side| side.folders.get(id));
+        (folders.into_iter().flatten()).any(|folder| self.broken_folders.contains(folder))
     }
 
     /// Why a benchmark has no result, if a run says so.
     pub fn why_absent(&self, id: &str) -> Option<String> {
         self.runs.values().find_map(|run| {
-            let failed = run.failed.iter().find(|f| f.id == id);
-            if let Some(failure) = failed {
-                return Some(format!("failed: {}", failure.error));
-            }
-            run.skipped
-                .iter()
-                .find(|skip| skip.covers(id))
-                .map(|s| format!("skipped: {}", s.reason))
+            let failed = run.failed.iter().find(|failure| failure.id == id);
+            let skipped = run.skipped.iter().find(|skip| skip.covers(id));
+            failed
+                .map(|failure| format!("failed: {}", failure.error))
+                .or_else(|| Some(format!("skipped: {}", skipped?.reason)))
         })
     }
 }
 
-/// What lies in the folder of a baseline.
-pub(super) struct Stored {
-    /// `<group>/<function>/<value>`, the parts that there are.
-    pub(super) id: String,
-    dir: PathBuf,
+/// The id of the result in the folder of a baseline, `<group>/<function>/<value>`: the parts that there are.
+fn id_of(dir: &Path) -> Result<String, Unreadable> {
+    if is_nothing(dir) {
+        let reason = "a run was cut short here before it left a result; run the benchmark again";
+        return Err(Unreadable::new(
+            dir.parent().unwrap_or(dir).display(),
+            reason,
+        ));
+    }
+    let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
+    let parts = [Some(file.group_id), file.function_id, file.value_str];
+    let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
+    // Ids are compared, filtered by and printed as they stand, so none is taken that would act
+    // on a terminal.
+    if !is_plain(&id) {
+        let reason = format!(
+            "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
+            visible(&id)
+        );
+        return Err(Unreadable::new(dir.join(BENCHMARK).display(), reason));
+    }
+    Ok(id)
 }
 
-impl Stored {
-    /// Without an id there is only the reason.
-    pub(super) fn read(dir: &Path) -> Result<Self, Unreadable> {
-        if is_nothing(dir) {
-            let reason =
-                "a run was cut short here before it left a result; run the benchmark again";
-            return Err(Unreadable::new(
-                dir.parent().unwrap_or(dir).display(),
-                reason,
-            ));
-        }
-        let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
-        let parts = [Some(file.group_id), file.function_id, file.value_str];
-        let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
-        // Ids are compared, filtered by and printed as they stand, so none is taken that would act
-        // on a terminal.
-        if !is_plain(&id) {
-            let reason = format!(
-                "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
-                visible(&id)
-            );
-            return Err(Unreadable::new(dir.join(BENCHMARK).display(), reason));
-        }
-        let dir = dir.to_owned();
-        Ok(Self { id, dir })
-    }
+/// The samples with what lies beside them. A sidecar that cannot be read is named in `problems`.
+fn sampled(dir: &Path, id: &str, problems: &mut Vec<Unreadable>) -> Result<Sampled, Unreadable> {
+    let ns = samples(&dir.join(SAMPLE))?;
+    let sidecar = sidecar(dir, id).unwrap_or_else(|mut problem| {
+        problem.reason += ": its clock is unknown";
+        problems.push(problem);
+        None
+    });
+    let clock = match &sidecar {
+        Some(sidecar) => Some(sidecar.clock),
+        // Another Criterion project's, on this clock.
+        None => stored_clock(dir),
+    };
+    Ok(Sampled { ns, sidecar, clock })
+}
 
-    /// The samples with what lies beside them. A sidecar that cannot be read is named in `problems`.
-    pub(super) fn sampled(&self, problems: &mut Vec<Unreadable>) -> Result<Sampled, Unreadable> {
-        let ns = samples(&self.dir.join(SAMPLE))?;
-        let sidecar = self.sidecar().unwrap_or_else(|mut problem| {
-            problem.reason += ": its clock is unknown";
-            problems.push(problem);
-            None
-        });
-        let clock = match &sidecar {
-            Some(sidecar) => Some(sidecar.clock),
-            // Another Criterion project's, on this clock.
-            None => stored_clock(&self.dir),
-        };
-        Ok(Sampled { ns, sidecar, clock })
+fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Unreadable> {
+    let sidecar = read_sidecar(dir)?;
+    if let Some(other) = sidecar.as_ref().filter(|sidecar| sidecar.id != id) {
+        let reason = format!("describes {}, not {id}", other.id);
+        return Err(Unreadable::new(dir.join(SIDECAR).display(), reason));
     }
-
-    fn sidecar(&self) -> Result<Option<Sidecar>, Unreadable> {
-        let sidecar = sidecar::read(&self.dir)?;
-        if let Some(other) = sidecar.as_ref().filter(|sidecar| sidecar.id != self.id) {
-            let reason = format!("describes {}, not {}", other.id, self.id);
-            return Err(Unreadable::new(self.dir.join(SIDECAR).display(), reason));
-        }
-        Ok(sidecar)
-    }
+    Ok(sidecar)
 }
 
 /// Whether a folder holds a result with every file that the suite writes, each sound.
 pub(super) fn is_whole(dir: &Path) -> bool {
-    let sampled = Stored::read(dir).and_then(|stored| stored.sampled(&mut Vec::new()));
+    let sampled = id_of(dir).and_then(|id| sampled(dir, &id, &mut Vec::new()));
     // The estimates are of no use here, but Criterion compares the next result with them.
     sampled.is_ok_and(|sampled| sampled.sidecar.is_some())
         && read_json_as_it_stands::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok()

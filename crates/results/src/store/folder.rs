@@ -7,15 +7,14 @@ use std::time::SystemTime;
 use serde_json::json;
 
 use crate::model::id::Id;
-use crate::model::record::Sidecar;
+use crate::model::record::{SCHEMA, Sidecar};
 use crate::store::attempt::Attempt;
 use crate::store::baseline::{Sampled, is_whole, samples};
 use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::profiles;
-use crate::store::sidecar;
 use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
+use crate::store::whole_file::{FileError, copy, digest, read_json, try_to_write, write_json};
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
@@ -96,7 +95,7 @@ impl BenchmarkFolder {
         baseline: Option<&str>,
     ) -> Result<Benchmark, FileError> {
         let new = self.new_dir();
-        sidecar::write(&mut sidecar, &new)?;
+        write_sidecar(&mut sidecar, &new)?;
         if ns.is_empty() || !is_whole(&new) {
             // On a full disk this fails as well, with the reason.
             try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
@@ -119,6 +118,27 @@ impl BenchmarkFolder {
     }
 }
 
+/// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
+pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {
+    sidecar.samples_sha256 = digest(&dir.join(SAMPLE))?;
+    write_json(&dir.join(SIDECAR), sidecar)
+}
+
+/// Reads the sidecar of `dir`; `Ok(None)` where there is none.
+pub fn read_sidecar(dir: &Path) -> Result<Option<Sidecar>, FileError> {
+    let path = dir.join(SIDECAR);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let sidecar: Sidecar = read_json(&path, SCHEMA)?;
+    if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
+        let reason =
+            "belongs to other samples than the sample.json beside it; run the benchmark again";
+        return Err(FileError::other(&path, reason));
+    }
+    Ok(Some(sidecar))
+}
+
 fn written_at(file: &Path) -> Option<SystemTime> {
     fs::metadata(file).and_then(|m| m.modified()).ok()
 }
@@ -126,6 +146,7 @@ fn written_at(file: &Path) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crossover_words::Clock;
 
     /// As Criterion 0.8.2 writes it.
     const BENCHMARK: &str = r#"{"group_id":"sound","function_id":"cpu/double","value_str":"4","throughput":{"Elements":4},"full_id":"sound/cpu/double/4","directory_name":"sound/cpu_double/4","title":"sound/cpu/double/4"}"#;
@@ -143,5 +164,26 @@ mod tests {
         let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
         assert_eq!(ours, theirs);
+    }
+
+    #[test]
+    fn a_sidecar_of_other_samples_is_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        let sample = dir.path().join(SAMPLE);
+        std::fs::write(&sample, "{}").unwrap();
+        assert!(read_sidecar(dir.path()).unwrap().is_none());
+        let mut sidecar = Sidecar {
+            extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
+            notes: vec!["a note".into()],
+            ..Sidecar::of("a/cpu/b/1", Clock::EventsGated)
+        };
+        write_sidecar(&mut sidecar, dir.path()).unwrap();
+        assert_eq!(read_sidecar(dir.path()).unwrap(), Some(sidecar));
+        std::fs::write(&sample, "{ }").unwrap();
+        let error = read_sidecar(dir.path()).unwrap_err();
+        assert!(
+            error.reason().starts_with("belongs to other samples"),
+            "{error}"
+        );
     }
 }

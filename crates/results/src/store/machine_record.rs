@@ -71,11 +71,6 @@ pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 /// # Errors
 /// A file that cannot be read, or is damaged, newer, or no record of a machine.
 pub fn read(path: &Path) -> Result<StoredResults, FileError> {
-    Ok(read_with_left_out(path)?.0)
-}
-
-/// As [`read`], with the results that the record lacks, each with its reason.
-pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<String>), FileError> {
     let refuse = |reason: &str| FileError::other(path, reason);
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
     let foreign = "is no record of a machine: name a file that `crossover export` wrote";
@@ -89,6 +84,7 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
     let record: RecordFile = of_schema(path, SCHEMA, value)?;
     let mut contents = StoredResults {
         runs: record.runs,
+        left_out: record.left_out,
         ..StoredResults::default()
     };
     let mut ids = BTreeSet::new();
@@ -106,8 +102,7 @@ pub(crate) fn read_with_left_out(path: &Path) -> Result<(StoredResults, Vec<Stri
             Err(problem) => contents.problems.push(problem),
         }
     }
-    let left_out = record.left_out.iter().map(Unreadable::to_string);
-    Ok((contents, left_out.collect()))
+    Ok(contents)
 }
 
 /// The JSON of a record, or why there is none.

@@ -13,7 +13,6 @@ pub mod machine_record;
 pub mod planted;
 pub mod profiles;
 pub mod runs;
-pub mod sidecar;
 pub mod source;
 pub mod stored_results;
 pub mod unreadable;

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::model::Sidecar;
+use crate::store::folder::write_sidecar;
 use crate::store::layout::{BENCHMARK, SAMPLE};
-use crate::store::sidecar;
 
 /// Writes a result into `dir`, the folder of a baseline: how many iterations each of its samples has, and
 /// how long each takes, ns.
@@ -33,6 +33,6 @@ pub fn plant(dir: &Path, id: &str, iters: &[f64], times: &[f64], sidecar: Option
         fs::write(dir.join(file), value.to_string()).expect("a file");
     }
     if let Some(mut sidecar) = sidecar {
-        sidecar::write(&mut sidecar, dir).expect("a sidecar");
+        write_sidecar(&mut sidecar, dir).expect("a sidecar");
     }
 }

@@ -26,6 +26,8 @@ pub struct StoredResults {
     pub profiles: Vec<Profiled>,
     /// What could not be read.
     pub problems: Vec<Unreadable>,
+    /// What a record lacks of the results that it was made of.
+    pub left_out: Vec<Unreadable>,
 }
 
 impl StoredResults {

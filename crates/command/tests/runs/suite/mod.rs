@@ -38,7 +38,7 @@ fn suite(root: &Path, arguments: &[&str]) -> Command {
 
 /// The sidecar of a result, which must be that of the samples beside it.
 fn sidecar(folder: &Path) -> Sidecar {
-    let read = crossover_results::store::sidecar::read(folder);
+    let read = crossover_results::store::folder::read_sidecar(folder);
     read.expect("of its samples").expect("a sidecar")
 }
 

@@ -2,14 +2,13 @@
 //! puts the answer together. `estimate` is the engine: it makes one estimate of the curves of one process
 //! (`curve`) or of the times of several (`confirmations`). `time_table` makes answers of any two programs'
 //! times. `speedup_curve` is the speedup along the sizes,
-//! `answer_in_words` the answer in words, and `row` the answer as it is stored.
+//! and `answer_in_words` the answer in words.
 
 pub mod answer_in_words;
 pub mod confirmations;
 pub mod crossover_answer;
 pub mod curve;
 pub mod estimate;
-pub mod row;
 pub mod speedup_curve;
 pub mod time_table;
 

@@ -3,69 +3,55 @@
 use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::model::role::Phase;
+use crate::store::curves::Benchmark;
+use crate::store::machine::MachineResults;
 use crossover_words::units;
 
 /// Share of a phase from which on the sentence names it.
 const NAMED: f64 = 0.01;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    let firsts = [
-        (First::Kernel, "cold_start.kernel", "kernel"),
-        (First::Product, "cold_start.product", "cuBLAS product"),
-    ];
-    firsts
-        .into_iter()
-        .filter_map(|(first, id, what)| {
-            let start = start(context.machine, first)?;
-            let mut finding = one(&start, id, what)?;
-            if first == First::Kernel {
-                cubin(context, &start, &mut finding);
-            }
-            finding.text.push('.');
-            Some(finding)
-        })
-        .collect()
+    let kernel = one(context, First::Kernel, "cold_start.kernel", "kernel");
+    let product = one(
+        context,
+        First::Product,
+        "cold_start.product",
+        "cuBLAS product",
+    );
+    [kernel, product].into_iter().flatten().collect()
 }
 
-fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
+fn one(context: &Context, first: First, id: &str, what: &str) -> Option<Finding> {
+    let start = start(context.machine, first)?;
     let (total, warm) = (start.total_ns(), start.warm?);
-    let mut phases = start.phases.clone();
-    phases.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
-    let named: Vec<String> = phases
-        .iter()
-        .filter(|b| b.median_ns >= NAMED * total)
-        .map(|b| {
-            let share = units::percent(b.median_ns / total);
-            format!("{} {share}", words(b))
-        })
-        .collect();
+    let named = start.phases.iter().filter(|b| b.median_ns >= NAMED * total);
+    let named = named.map(|b| format!("{} {}", words(b), units::percent(b.median_ns / total)));
+    let cubin = cubin(context.machine, &start);
+    let spared = cubin.map_or(String::new(), |(cubin, compiling)| {
+        format!(
+            "; a CUBIN compiled beforehand loads in {} instead of {}",
+            units::time(cubin.median_ns),
+            units::time(compiling)
+        )
+    });
     let text = format!(
-        "The first {what} of a new process takes {}, {} as long as a warm one ({}): {}",
+        "The first {what} of a new process takes {}, {} as long as a warm one ({}): {}{spared}.",
         units::time(total),
         units::factor(total / warm.median_ns),
         units::time(warm.median_ns),
-        named.join(", "),
+        named.collect::<Vec<String>>().join(", "),
     );
-    let finding = Finding::new(&warm.group, id, text);
-    Some(finding.rests_on(phases.into_iter().chain([warm])))
+    let cubin = cubin.map(|(cubin, _)| cubin);
+    let rests = start.phases.into_iter().chain([warm]).chain(cubin);
+    Some(Finding::new(&warm.group, id, text).rests_on(rests))
 }
 
-/// What compiling beforehand would spare.
-fn cubin(context: &Context, start: &Start, finding: &mut Finding) {
-    let compiled = |phase| start.phases.iter().find(|b| phase_of(b) == Some(phase));
-    let (Some(nvrtc), Some(jit), Some(cubin)) = (
-        compiled(Phase::NvrtcCompile),
-        compiled(Phase::PtxJit),
-        phase(context.machine, Phase::CubinLoad),
-    ) else {
-        return;
+/// Loading what was compiled beforehand, and how long compiling takes, ns.
+fn cubin<'a>(machine: &'a MachineResults, start: &Start) -> Option<(&'a Benchmark, f64)> {
+    let takes = |phase| {
+        let mut phases = start.phases.iter();
+        Some(phases.find(|b| phase_of(b) == Some(phase))?.median_ns)
     };
-    let compiling = nvrtc.median_ns + jit.median_ns;
-    finding.text += &format!(
-        "; a CUBIN compiled beforehand loads in {} instead of {}",
-        units::time(cubin.median_ns),
-        units::time(compiling)
-    );
-    finding.benchmarks.push(cubin.id.clone());
-    finding.benchmarks.sort();
+    let compiling = takes(Phase::NvrtcCompile)? + takes(Phase::PtxJit)?;
+    Some((phase(machine, Phase::CubinLoad)?, compiling))
 }

@@ -19,7 +19,6 @@ mod transfers;
 mod warming_up;
 
 pub mod finding;
-pub mod gains;
 pub mod technique;
 
 use Kind::{All, Each};

@@ -273,7 +273,7 @@ fn compare(
     environment: Option<&Environment>,
     confirmed: &[RunAnswer],
 ) -> Vec<CrossoverAnswer> {
-    let mut found = of_rows(ours, theirs, &gpu_machine);
+    let mut found = of_rows(ours, theirs);
     // The processes decide also what was unsteady.
     let all_ours = LazyCell::new(|| ours.with_unsteady());
     let all_theirs = LazyCell::new(|| theirs.with_unsteady());
@@ -292,7 +292,7 @@ fn compare(
         let mut at = found.iter().position(is_asked);
         if at.is_none() && answer.is_some() {
             // All results that the answer would rest on were unsteady in the run's own process.
-            let all = of_rows(&all_ours, &all_theirs, &gpu_machine);
+            let all = of_rows(&all_ours, &all_theirs);
             found.extend(all.into_iter().find(is_asked));
             at = found.iter().position(is_asked);
         }
@@ -309,6 +309,7 @@ fn compare(
         }
     }
     for found in &mut found {
+        found.gpu_machine.clone_from(&gpu_machine);
         let series = found.gpu_series(theirs);
         let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
@@ -317,11 +318,11 @@ fn compare(
 }
 
 /// The answer of each GPU implementation by itself.
-fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<CrossoverAnswer> {
+fn of_rows(ours: &Group, theirs: &Group) -> Vec<CrossoverAnswer> {
     let (best, names) = best_cpu(ours);
     let mut found: Vec<CrossoverAnswer> = theirs
         .answering(Device::Gpu)
-        .filter_map(|series| one(ours, series, &best, &names, gpu_machine))
+        .filter_map(|series| one(ours, series, &best, &names))
         .collect();
     found.sort_by_key(|f| f.question);
     found
@@ -332,7 +333,6 @@ fn one(
     series: &Series,
     best: &Curve,
     names: &[(f64, String)],
-    gpu_machine: &Option<String>,
 ) -> Option<CrossoverAnswer> {
     let gpu = curve(series);
     let gaps = gaps(best, &gpu);
@@ -356,7 +356,7 @@ fn one(
         question: series.role.data,
         includes_launch: series.includes_launch(),
         headline: false,
-        gpu_machine: gpu_machine.clone(),
+        gpu_machine: None,
         crossing,
         processes: Vec::new(),
         capped: None,

@@ -42,17 +42,8 @@ struct Lesson {
     technique: Option<Technique>,
 }
 
-fn whole(_: &Benchmark, _: &Benchmark) -> Option<f64> {
-    None
-}
-
 fn launches(benchmark: &Benchmark) -> Option<f64> {
     benchmark.cost.launches.map(f64::from)
-}
-
-/// The launches that fusing avoids.
-fn avoided(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
-    Some(launches(slow)? - launches(fast)?)
 }
 
 /// All launches. Where the graph's kernels are fused from more, no launch can be told from what
@@ -67,20 +58,8 @@ fn waits(slow: &Benchmark, _: &Benchmark) -> Option<f64> {
     Some(launches(slow)? - 1.0)
 }
 
-fn moved_to_cpu(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
-    Some(launches(fast)? - launches(slow)?)
-}
-
-fn further_pieces(slow: &Benchmark, _: &Benchmark) -> Option<f64> {
-    Some(f64::from(slow.role.pieces) - 1.0)
-}
-
 fn one_by_one(role: &Role) -> bool {
     role.launches == Some(Launches::OneByOne)
-}
-
-fn any_launches(role: &mut Role) {
-    role.launches = None;
 }
 
 /// A plain copy: in one piece, by no particular method.
@@ -117,10 +96,10 @@ const PAIR: Lesson = Lesson {
     clocks: &[Wall],
     slow: one_by_one,
     fast: one_by_one,
-    blank: any_launches,
+    blank: |role| role.launches = None,
     at: Smallest,
     does: "",
-    parts: ("", whole),
+    parts: ("", |_, _| None),
     technique: None,
 };
 
@@ -128,17 +107,17 @@ const LESSONS: &[Lesson] = &[
     Lesson {
         id: "fusing.launches",
         clocks: &[Events, Wall],
-        slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Fused),
         does: "fusing the {part}s of {work}",
-        parts: ("launches", avoided),
+        parts: ("launches", |slow, fast| {
+            Some(launches(slow)? - launches(fast)?)
+        }),
         technique: Some(Technique::Fuse),
         ..PAIR
     },
     Lesson {
         id: "fusing.traffic",
         clocks: &[EventsGated, Events],
-        slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Fused),
         at: Largest,
         does: "fusing the {part}s of {work}",
@@ -149,7 +128,6 @@ const LESSONS: &[Lesson] = &[
         id: "graph.{}",
         // On a clock that has the launches in it: behind a gate they cost nothing.
         clocks: &[Wall, Events],
-        slow: one_by_one,
         fast: |role| role.launches == Some(Launches::Graph),
         does: "replaying {work} as one graph",
         parts: ("launches", replayed),
@@ -160,7 +138,6 @@ const LESSONS: &[Lesson] = &[
         id: "synchronising.{}",
         // Where data come from the host, copies wait as well.
         slow: |role| role.launches == Some(Launches::Synchronised) && role.data.on_device(),
-        fast: one_by_one,
         does: "not synchronising after each {part} of {work}",
         parts: ("waits", waits),
         technique: Some(Technique::DoNotWait),
@@ -169,7 +146,6 @@ const LESSONS: &[Lesson] = &[
     Lesson {
         id: "reading.{}",
         slow: |role| role.launches == Some(Launches::ReadBack) && role.data.on_device(),
-        fast: one_by_one,
         does: "not reading a value back after each {part} of {work}",
         parts: ("waits", waits),
         technique: Some(Technique::DoNotWait),
@@ -178,9 +154,10 @@ const LESSONS: &[Lesson] = &[
     Lesson {
         id: "{}.hybrid",
         slow: |role| role.launches == Some(Launches::PartlyOnCpu),
-        fast: one_by_one,
         does: "computing each {part} of {work} on the GPU, none of them on the CPU,",
-        parts: ("steps", moved_to_cpu),
+        parts: ("steps", |slow, fast| {
+            Some(launches(fast)? - launches(slow)?)
+        }),
         ..PAIR
     },
     Lesson {
@@ -229,7 +206,9 @@ const LESSONS: &[Lesson] = &[
         fast: |role| plain(role, CopyDirection::ToDevice) && role.data == Residency::Pinned,
         blank: |role| role.pieces = 1,
         does: "copying to the device in one piece, not in several,",
-        parts: ("further pieces", further_pieces),
+        parts: ("further pieces", |slow, _| {
+            Some(f64::from(slow.role.pieces) - 1.0)
+        }),
         ..PAIR
     },
     Lesson {

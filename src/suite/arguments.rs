@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use criterion::BenchmarkFilter;
 use regex::Regex;
 
 /// What a run does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Measures.
+    #[default]
     Bench,
     /// Runs each benchmark once and verifies it (`--test`, or without `--bench`).
     Test,
@@ -68,15 +70,7 @@ pub(crate) struct Arguments {
     /// Results are written to disk.
     pub saves: bool,
     given: ArgMatches,
-    filter: Filter,
-}
-
-#[derive(Clone, Debug)]
-enum Filter {
-    All,
-    None,
-    Exact(String),
-    Matching(Regex),
+    filter: BenchmarkFilter,
 }
 
 impl Arguments {
@@ -162,18 +156,13 @@ impl Arguments {
             && !asks.iter().any(|option| self.gave(option))
     }
 
-    /// Whether benchmarks are measured, as opposed to listed or tried.
-    pub(super) fn measures(&self) -> bool {
-        self.mode == Mode::Bench
-    }
-
     /// Whether the filter selects this id, by Criterion's rules.
     pub(crate) fn selects(&self, id: &str) -> bool {
         match &self.filter {
-            Filter::All => true,
-            Filter::None => false,
-            Filter::Exact(exact) => id == exact,
-            Filter::Matching(regex) => regex.is_match(id),
+            BenchmarkFilter::AcceptAll => true,
+            BenchmarkFilter::RejectAll => false,
+            BenchmarkFilter::Exact(exact) => id == exact,
+            BenchmarkFilter::Regex(regex) => regex.is_match(id),
         }
     }
 }
@@ -196,15 +185,15 @@ fn command() -> Command {
         .args(FLAGS.map(|o| option(o, ArgAction::SetTrue)))
 }
 
-fn filter(matches: &ArgMatches) -> Filter {
+fn filter(matches: &ArgMatches) -> BenchmarkFilter {
     if matches.get_flag("ignored") {
-        return Filter::None;
+        return BenchmarkFilter::RejectAll;
     }
     match matches.get_one::<String>("FILTER") {
-        None => Filter::All,
-        Some(text) if matches.get_flag("exact") => Filter::Exact(text.clone()),
+        None => BenchmarkFilter::AcceptAll,
+        Some(text) if matches.get_flag("exact") => BenchmarkFilter::Exact(text.clone()),
         // A wrong one ends the run before it starts.
-        Some(text) => Regex::new(text).map_or(Filter::None, Filter::Matching),
+        Some(text) => Regex::new(text).map_or(BenchmarkFilter::RejectAll, BenchmarkFilter::Regex),
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::machine::{Package, commit};
+use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
 use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
-use crate::suite::run::Suite;
+use crate::suite::state::Run;
 use crate::workload::run_child;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};
@@ -60,34 +61,36 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    run(groups)
+    run(groups).unwrap_or_else(|error| {
+        eprintln!("error: {}", visible_lines(&error));
+        ExitCode::from(2)
+    })
 }
 
-fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
-    let mut suite = match Suite::from_env() {
-        Ok(suite) => suite,
-        Err(error) => {
-            eprintln!("error: {}", visible_lines(&error));
-            return ExitCode::from(2);
-        }
-    };
+/// Measures the groups one after the other, and reports the results.
+///
+/// # Errors
+/// Why the run does not start, in a sentence.
+fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
+    let (mut run, mut criterion) = Run::from_env()?;
+    let groups = groups();
     let mut names = BTreeSet::new();
-    for group in groups() {
-        let twice = (!names.insert(group.name())).then(|| {
-            let name = group.name();
-            format!("two groups are named {name}; rename one of them")
-        });
+    for group in &groups {
+        let name = group.name();
+        let twice = format!("two groups are named {name}; rename one of them");
+        let twice = Some(twice).filter(|_| !names.insert(name));
         if let Some(contradiction) = group.contradictions().into_iter().chain(twice).next() {
-            eprintln!("error: {contradiction}");
-            return ExitCode::from(2);
+            return Err(contradiction);
         }
-        suite.add(group);
+        run.journal.record.groups.push(group.topic.clone());
     }
-    suite.run();
-    let mut code = suite.close();
-    if let Some((results, (root, out))) = suite.results() {
+    let is_measured = run.measure_all(&groups, &mut criterion);
+    let mut code = run.close(&groups);
+    let (results, out) = (&*run.settings.results, run.settings.report_folder());
+    // In turns, `ab` reports.
+    if is_measured && run.turns.is_none() {
         // Results are on disk already: what fails here loses nothing.
-        match write::of_results(results, root, out, &Options::default()) {
+        match write::of_results(run.journal.results(), results, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {
                 let error = visible_lines(&error.to_string());
@@ -98,10 +101,10 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
             }
         }
     }
-    if let Some((profiles, (results, out))) = suite.profiles() {
-        show(profiles, results, out);
+    if run.arguments.mode == Mode::Profile {
+        show(&run.profiles, results, out);
     }
-    code
+    Ok(code)
 }
 
 /// Prints the table of each profile, and has the page show them where there are results.

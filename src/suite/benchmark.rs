@@ -1,6 +1,5 @@
 //! One benchmark: checked, prepared, verified, sampled, verified again, stored.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use criterion::{SamplingMode, Throughput};
@@ -32,6 +31,9 @@ impl Run {
         plots: &mut Plots<'_>,
         bench: &mut Bench<'_>,
     ) -> Result<(), Missing> {
+        if let Some(rate) = &bench.group.rate {
+            self.machine.time.set_rate(rate.clone());
+        }
         bench.begun = self.turns.is_none().then(Load::now).flatten();
         let looks = self.looks(bench) && !recorded::recorded();
         self.machine.time.ignore_other_streams(!looks);
@@ -52,8 +54,7 @@ impl Run {
         let operation = &bench.group.operation;
         let device = (bench.row.is_gpu()).then(|| sides * (operation.device_bytes)(bench.size));
         let host = sides * (operation.host_bytes)(bench.size);
-        let reason = self.machine.too_small_for(host, device);
-        reason.map_or(Ok(()), |reason| Err(LeftOut(reason)))
+        self.machine.has_room_for(host, device)
     }
 
     /// Leaves a benchmark out if one iteration would take longer than the profile allows.
@@ -266,10 +267,8 @@ impl Run {
     ) -> Result<Option<String>, Missing> {
         let monitor = self.sample(plots, bench, prepared)?;
         // Samples that Criterion could not write are an error when the result is stored.
-        let ns = match self.arguments.saves {
-            true => bench.folder.samples().unwrap_or_default(),
-            false => Vec::new(),
-        };
+        let ns = self.arguments.saves.then(|| bench.folder.samples().ok());
+        let ns = ns.flatten().unwrap_or_default();
         let verified = self.verify_again(bench, prepared, &ns)?;
         // In turns the spread between processes counts, and a routine that times itself would only repeat
         // what it has measured.
@@ -306,11 +305,8 @@ impl Run {
         let in_turns = self.turns.is_some();
         let gave = |option| self.arguments.gave(option);
         let is_planned = in_turns || !(gave("sample-size") || gave("measurement-time"));
-        plots.sampling_mode(if is_planned {
-            plan.mode
-        } else {
-            SamplingMode::Auto
-        });
+        let mode = Some(plan.mode).filter(|_| is_planned);
+        plots.sampling_mode(mode.unwrap_or(SamplingMode::Auto));
         if !gave("sample-size") {
             plots.sample_size(plan.samples);
         }
@@ -336,8 +332,11 @@ impl Run {
             sampling: plan,
         } = prepared;
         let warm_up = self.configure(plots, plan);
-        let is_watched = plan.is_timed_by_a_clock() && bench.row.is_gpu() && self.arguments.saves;
-        let watch = is_watched.then(|| self.watch()).flatten();
+        let is_timed = plan.is_timed_by_a_clock() && bench.row.is_gpu();
+        let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
+        let monitor = is_watched.then(|| self.machine.monitor()).flatten();
+        // Where the system refuses a thread, missing telemetry is the least problem.
+        let watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
         let inputs = self.inputs(bench, code)?;
         let mut sampler = Sampler {
             run: self,
@@ -386,23 +385,20 @@ impl Run {
             });
         });
         spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
-        match outcome {
-            Ok(()) => {}
-            Err(panic) => {
-                if let Some(error) = failure {
-                    return Err(error.into());
-                }
-                if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
-                    return Err(panic.into());
-                }
-                // The samples were written before Criterion's analysis failed on them.
-                bench.folder.rescue()?;
-                eprintln!(
-                    "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
-                    bench.id,
-                    panic.lines().next().unwrap_or_default()
-                );
+        if let Err(panic) = outcome {
+            if let Some(error) = failure {
+                return Err(error.into());
             }
+            if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
+                return Err(panic.into());
+            }
+            // The samples were written before Criterion's analysis failed on them.
+            bench.folder.rescue()?;
+            eprintln!(
+                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
+                bench.id,
+                panic.lines().next().unwrap_or_default()
+            );
         }
         let telemetry = watch.map(Watch::finish);
         match self.inputs(bench, code)? == inputs {
@@ -411,15 +407,6 @@ impl Run {
                 Err("an iteration changed its inputs, so later ones computed something else".into())
             }
         }
-    }
-
-    /// Starts the telemetry of the device, where it is wanted and possible.
-    fn watch(&self) -> Option<Watch> {
-        if !self.settings.monitor {
-            return None;
-        }
-        // Where the system refuses a thread, missing telemetry is the least problem.
-        Watch::start(self.machine.monitor()?.clone()).ok()
     }
 
     /// Verifies once more after the last sample: a routine that went wrong under load, or after the first
@@ -444,7 +431,7 @@ impl Run {
         if bench.row.is_gpu() && recorded::recorded() {
             notes.push("recorded, not measured".to_owned());
         }
-        let mut extra: BTreeMap<_, _> = code.routine.extra()?.into_iter().collect();
+        let mut extra = code.routine.extra()?;
         let others = self.journal.background_since(bench.begun);
         bench.choices.extend(choose::take_recent());
         bench.calibration_time += choose::take_calibration_time();
@@ -471,7 +458,7 @@ impl Run {
             id: bench.id.clone(),
             samples_sha256: String::new(),
             clock: self.machine.time.effective_clock(code.clock),
-            cost: bench.cost,
+            cost: bench.group.cost_of(bench.row, bench.size),
             role: bench.row.role.clone(),
             verified: None,
             device_state: monitor.map(|monitor| monitor.state()),
@@ -480,7 +467,7 @@ impl Run {
             extra,
             choices: bench.choices.clone(),
             notes,
-            run: self.journal.run().to_owned(),
+            run: self.journal.record.run.clone(),
         })
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::device::gpu::Gpu;
 use crate::machine::commit;
 use crate::model::environment::Environment;
+use crate::suite::missing::LeftOut;
 use crate::suite::plan::Memory;
 use crate::timing::{CudaTime, DeviceProperties};
 use crossover_machine::absence::Absence;
@@ -141,12 +142,17 @@ impl Host {
         })
     }
 
-    /// Why a benchmark that needs these bytes does not fit, in a sentence; `None` where it does.
-    pub(super) fn too_small_for(&self, host: u64, device: Option<u64>) -> Option<String> {
+    /// Whether a benchmark that needs these bytes fits.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn has_room_for(&self, host: u64, device: Option<u64>) -> Result<(), LeftOut> {
         let memory = Memory {
             host: *self.host_bytes.get_or_init(memory::usable),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
-        memory.lacks(host, device)
+        memory
+            .lacks(host, device)
+            .map_or(Ok(()), |reason| Err(LeftOut(reason)))
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Instant, SystemTime};
 
 use crate::machine::ceilings;
 use crate::machine::ceilings::measured::Effort;
-use crate::model::group_info::GroupInfo;
 use crate::model::record::{Activity, Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
 use crate::suite::account::Spent;
@@ -27,27 +26,23 @@ use crossover_system::interrupt;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
 
+/// What happened so far in a run.
+#[derive(Default)]
 pub(super) struct Journal {
-    record: RunRecord,
+    pub(super) record: RunRecord,
     results: PathBuf,
     /// What earlier runs left, as it was when this one began.
     earlier: StoredResults,
-    /// What this run has measured, by id.
-    own: BTreeMap<String, Benchmark>,
+    /// What this run has measured, by id, for its questions and its report.
+    pub(super) own: BTreeMap<String, Benchmark>,
     mode: Mode,
     pub(super) spent: Spent,
     /// Whether the record is on disk, since something was measured.
     pub(super) begun: bool,
-    /// Whether something was left out since the record was written.
-    unwritten: bool,
     /// Whether the GPU's ceilings need not be measured any more.
     gpu_ceilings: bool,
-    /// How long the CPU's ceilings are measured.
-    effort: Effort,
-    /// Results that exceeded a limit when they were measured, by id.
-    above_limits: BTreeMap<String, Series>,
-    /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
-    takes_turns: bool,
+    /// How long the CPU's ceilings are measured; `None` in turns, of which there is no report.
+    effort: Option<Effort>,
     /// Whether the filter selected a benchmark that can run here.
     pub(super) selected: bool,
     /// Number of implementations of which the profile leaves out sizes.
@@ -85,52 +80,23 @@ impl Journal {
                 ..RunRecord::default()
             },
             results: settings.results.clone(),
-            earlier: StoredResults::default(),
-            own: BTreeMap::new(),
             mode: arguments.mode,
-            spent: Spent::default(),
-            begun: false,
-            unwritten: false,
             gpu_ceilings: settings.turns.is_some(),
             effort: match settings.profile {
-                Profile::Quick => Effort::BRIEF,
-                Profile::Default | Profile::Full => Effort::WHOLE,
+                _ if settings.turns.is_some() => None,
+                Profile::Quick => Some(Effort::BRIEF),
+                Profile::Default | Profile::Full => Some(Effort::WHOLE),
             },
-            above_limits: BTreeMap::new(),
-            takes_turns: settings.turns.is_some(),
-            selected: false,
-            by_profile: 0,
-            skipped: BTreeMap::new(),
-            no_room: None,
-            device_failed: false,
             is_quiet: arguments.is_quiet(),
             load,
-            background: Background::default(),
+            ..Self::default()
         }
-    }
-
-    /// Lists a group of the executable.
-    pub(super) fn list(&mut self, topic: &GroupInfo) {
-        self.record.groups.push(topic.clone());
-    }
-
-    /// Notes what the run is to measure.
-    pub(super) fn plan(&mut self, ids: Vec<String>) {
-        if !self.takes_turns {
-            self.record.planned = ids;
-        }
-    }
-
-    /// Name of the run.
-    pub(super) fn run(&self) -> &str {
-        &self.record.run
     }
 
     /// Notes what the profile leaves out. These are too many lines to print: they are in the record,
     /// and the end of the run says how many.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
         self.by_profile += 1;
-        self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
     }
 
@@ -142,14 +108,13 @@ impl Journal {
         if self.mode != Mode::List && *with_reason == 1 {
             eprintln!("skipped {id}: {reason}");
         }
-        self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
+        self.keep();
     }
 
-    /// Writes what was left out since the record was written, in case the run does not reach its
-    /// end.
-    pub(super) fn keep(&mut self) {
-        if self.begun && std::mem::take(&mut self.unwritten) {
+    /// Writes what was left out, in case the run does not reach its end.
+    pub(super) fn keep(&self) {
+        if self.begun {
             let _ = runs::write(&self.record, &self.results);
         }
     }
@@ -166,7 +131,6 @@ impl Journal {
             id: id.to_owned(),
             error,
         });
-        self.unwritten = true;
         self.keep();
     }
 
@@ -183,10 +147,10 @@ impl Journal {
             for disturbance in &self.record.environment.disturbances {
                 eprintln!("note: {disturbance}");
             }
-            if !self.takes_turns {
+            if let Some(effort) = self.effort {
                 self.earlier = StoredResults::read(&self.results);
                 self.say("measuring the CPU's ceilings");
-                ceilings::cpu::measure(self.effort).raise(&mut self.record);
+                ceilings::cpu::measure(effort, &mut self.record);
             }
             self.write()?;
         }
@@ -198,7 +162,7 @@ impl Journal {
             if let Some(reason) = time.gate_off_reason() {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
-            ceilings::gpu::measure(&gpu, time)?.raise(&mut self.record);
+            ceilings::gpu::measure(&gpu, time, &mut self.record)?;
             self.write()?;
         }
         Ok(())
@@ -265,35 +229,18 @@ impl Journal {
 
     /// Measures the peak of a CPU benchmark's threads right before it.
     pub(super) fn cpu_peak(&mut self, threads: Threads) {
-        if !self.takes_turns {
-            ceilings::cpu::peak(threads, self.effort).raise(&mut self.record);
+        if let Some(effort) = self.effort {
+            ceilings::cpu::peak(threads, effort, &mut self.record);
         }
     }
 
-    /// Checks a result against the limits. Results above a limit are named at the end of the run, when the
-    /// limits have been measured again.
+    /// Checks a result against the limits.
     ///
     /// # Errors
     /// It is faster than the device can be.
-    pub(super) fn check_limits(&mut self, result: &Benchmark) -> Result<(), Missing> {
-        let id = result.id.clone();
-        // An unsteady benchmark comes here twice.
-        self.above_limits.remove(&id);
+    pub(super) fn check_limits(&self, result: &Benchmark) -> Result<(), Missing> {
         let (series, limits) = (Series::of(result.clone()), Limits::of(&self.record));
-        if let Some(sentence) = limits::impossible(&series, &limits) {
-            return Err(sentence.into());
-        }
-        if limits::exceeded(&series, &limits).is_some() {
-            self.above_limits.insert(id, series);
-        }
-        Ok(())
-    }
-
-    /// Keeps a result that was stored, for the questions and the report of the run.
-    pub(super) fn keep_result(&mut self, result: Benchmark) {
-        if !self.takes_turns {
-            self.own.insert(result.id.clone(), result);
-        }
+        limits::impossible(&series, &limits).map_or(Ok(()), |sentence| Err(sentence.into()))
     }
 
     /// All results so far, of this run and of earlier ones.
@@ -301,12 +248,12 @@ impl Journal {
         self.earlier.with_run(&self.record, &self.own)
     }
 
-    /// The results that exceed a limit, one sentence for each limit.
+    /// The results that exceed a limit as it was measured at last, one sentence for each limit.
     fn named_above_limits(&self) -> Vec<String> {
         let limits = Limits::of(&self.record);
         let mut above: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for (id, series) in &self.above_limits {
-            if let Some(share) = limits::exceeded(series, &limits) {
+        for (id, result) in &self.own {
+            if let Some(share) = limits::exceeded(&Series::of(result.clone()), &limits) {
                 above.entry(share.words()).or_default().push(id);
             }
         }
@@ -335,47 +282,47 @@ impl Journal {
 
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
+        if !self.begun {
+            return false;
+        }
         let begun = Instant::now();
-        if self.begun {
-            // A run that a signal ended has no end in its record, as one that was killed.
-            let ended = interrupt::signal().is_none();
-            if ended && !self.takes_turns && self.no_room.is_none() {
-                self.look_around();
-                // Other work on a shared host may have lowered them before.
-                self.say("measuring the CPU's ceilings again");
-                ceilings::cpu::measure(self.effort).raise(&mut self.record);
-                if !self.exceeded().is_empty() {
-                    self.say(
-                        "measuring the CPU's ceilings again, since an earlier run exceeds them",
-                    );
-                    ceilings::cpu::measure(self.effort).raise(&mut self.record);
-                }
-                let mut found = self.exceeded();
-                found.extend(self.named_above_limits());
-                self.record
-                    .environment
-                    .disturbances
-                    .extend_from_slice(&found);
-                found.extend(self.look_around());
-                for disturbance in found {
-                    eprintln!("note: {disturbance}");
+        // A run that a signal ended has no end in its record, as one that was killed.
+        let is_over = interrupt::signal().is_none();
+        let is_whole = is_over && self.no_room.is_none();
+        if let Some(effort) = self.effort.filter(|_| is_whole) {
+            self.look_around();
+            let mut found = Vec::new();
+            // Other work on a shared host may have lowered them before.
+            for why in ["", ", since an earlier run exceeds them"] {
+                self.say(&format!("measuring the CPU's ceilings again{why}"));
+                ceilings::cpu::measure(effort, &mut self.record);
+                found = self.exceeded();
+                if found.is_empty() {
+                    break;
                 }
             }
-            self.spent.add(Activity::Ceilings, begun.elapsed());
-            self.say(&format!("time: {}", self.spent.in_words()));
-            self.record.activities = self.spent.seconds();
-            self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
-            if ended && self.no_room.is_none() {
-                self.record.planned.clear();
-            }
-            let written = runs::write(&self.record, &self.results);
-            if let Err(error) = written
-                && self.no_room.is_none()
-            {
-                self.fail("the run's record", error.to_string());
+            found.extend(self.named_above_limits());
+            let disturbances = &mut self.record.environment.disturbances;
+            disturbances.extend_from_slice(&found);
+            found.extend(self.look_around());
+            for disturbance in found {
+                eprintln!("note: {disturbance}");
             }
         }
-        self.begun
+        self.spent.add(Activity::Ceilings, begun.elapsed());
+        self.say(&format!("time: {}", self.spent.in_words()));
+        self.record.activities = self.spent.seconds();
+        self.record.finished = is_over.then(|| runs::moment(SystemTime::now()));
+        if is_whole {
+            self.record.planned.clear();
+        }
+        let written = runs::write(&self.record, &self.results);
+        if let Err(error) = written
+            && self.no_room.is_none()
+        {
+            self.fail("the run's record", error.to_string());
+        }
+        true
     }
 
     /// Prints what was left out and what failed, and for a filter that matches nothing an id that it

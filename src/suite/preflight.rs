@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use crate::suite::arguments::Arguments;
+use crate::suite::arguments::{Arguments, Mode};
 use crossover_results::store::baseline::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
 use crossover_results::store::source::near;
@@ -52,7 +52,8 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Strin
                  Criterion's own folders ({NEW}, {CHANGE}, {REPORT}, {PROFILE})"
             ));
         }
-        let must_exist = arguments.measures() && matches!(option, "baseline" | "load-baseline");
+        let must_exist =
+            arguments.mode == Mode::Bench && matches!(option, "baseline" | "load-baseline");
         let there = baselines(results);
         if must_exist && !there.contains(name) {
             return Err(format!(

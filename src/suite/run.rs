@@ -1,12 +1,10 @@
 //! A run: settings, command line, machine and results, and the loop over its benchmarks.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use criterion::{Criterion, Throughput};
+use criterion::{Bencher, Criterion, Throughput};
 
 use crate::device::kernel::{Source, shared};
 use crate::model::record::Activity;
@@ -18,7 +16,7 @@ use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots_of, profiled};
 use crate::suite::journal::Journal;
-use crate::suite::missing::Missing;
+use crate::suite::missing::{LeftOut, Missing};
 use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
@@ -31,31 +29,17 @@ use crossover_protocol::filter::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::machine_record::MACHINES;
-use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
 
-/// A run of benchmark groups.
-pub(crate) struct Suite {
-    // Apart from the run, because a group borrows it while the run measures.
-    criterion: Criterion<CudaTime>,
-    run: Run,
-    /// In the order in which they were added.
-    groups: Vec<AnyGroup>,
-    /// Whether anything was measured and could be written.
-    measured: bool,
-    /// Keeps other runs out of the results folder.
-    _lock: Option<File>,
-}
-
-impl Suite {
+impl Run {
     /// Reads the settings and the command line, and checks that results can be kept. Opens no
     /// device. From here on signals end the run in order.
     ///
     /// # Errors
     /// Why the run does not start, in a sentence. An option that Criterion does not know ends the process
     /// with its own message.
-    pub(crate) fn from_env() -> Result<Self, String> {
+    pub(super) fn from_env() -> Result<(Self, Criterion<CudaTime>), String> {
         let settings = Settings::from_env().map_err(|error| error.to_string())?;
         // The command that drives this process in turns has named them.
         if settings.turns.is_none() {
@@ -65,20 +49,12 @@ impl Suite {
         }
         let arguments = Arguments::from_env();
         preflight::options(&arguments, &settings.results)?;
-        let lock = match arguments.saves || arguments.mode == Mode::Profile {
-            true => Some(preflight::results_folder(&settings.results)?),
-            false => None,
-        };
+        let writes = arguments.saves || arguments.mode == Mode::Profile;
+        let lock = writes
+            .then(|| preflight::results_folder(&settings.results))
+            .transpose()?;
         interrupt::catch();
-        let connect = |socket: &PathBuf| {
-            Turns::connect(socket).map_err(|error| {
-                format!(
-                    "CROSSOVER_TURNS={}: {error}; `crossover ab` sets it, unset it otherwise",
-                    socket.display()
-                )
-            })
-        };
-        let turns = settings.turns.as_ref().map(connect).transpose()?;
+        let turns = settings.turns.as_deref().map(Turns::connect).transpose()?;
         let sampling = match turns {
             Some(_) => SamplingPlan::in_turns(),
             None => SamplingPlan::of(settings.profile),
@@ -89,7 +65,7 @@ impl Suite {
         if arguments.mode == Mode::Profile {
             criterion = profiled(criterion, time);
         }
-        let run = Run {
+        let run = Self {
             machine,
             journal: Journal::new(&settings, &arguments),
             progress: Progress::new(arguments.is_quiet(), Hidden::start()),
@@ -99,92 +75,64 @@ impl Suite {
             arguments,
             sampling,
             turns,
-        };
-        Ok(Self {
-            criterion,
-            run,
-            groups: Vec::new(),
-            measured: false,
             _lock: lock,
-        })
-    }
-
-    /// Adds a group to the run.
-    pub(crate) fn add(&mut self, group: AnyGroup) {
-        self.run.journal.list(&group.topic);
-        self.groups.push(group);
+        };
+        Ok((run, criterion))
     }
 
     /// Runs the groups: each size, each implementation, as far as filter, profile, machine
     /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
-    /// pages and the record of the run.
-    pub(crate) fn run(&mut self) {
-        let run = &mut self.run;
-        run.announce(&self.groups);
-        run.compile_ahead(&self.groups);
-        for group in &self.groups {
-            run.name_what_is_left_out(group);
-            let mut plots = plots_of(&mut self.criterion, group.name);
+    /// pages and the record of the run. Returns whether anything was measured and could be written.
+    pub(super) fn measure_all(
+        &mut self,
+        groups: &[AnyGroup],
+        criterion: &mut Criterion<CudaTime>,
+    ) -> bool {
+        self.announce(groups);
+        self.compile_ahead(groups);
+        for group in groups {
+            self.name_what_is_left_out(group);
+            let mut plots = plots_of(criterion, group.name);
             let mut cache = GroupCache::default();
-            for (size, row) in group.plan(run.settings.profile) {
-                let bench = Bench::new(run, group, row, size, &mut cache);
-                run.benchmark(&mut plots, bench);
+            for (size, row) in group.plan(self.settings.profile) {
+                let bench = Bench::new(self, group, row, size, &mut cache);
+                self.benchmark(&mut plots, bench);
             }
             // The child processes need the memory.
             drop(cache);
-            run.journal.spent.on(Activity::Analysis, || plots.finish());
-            run.confirm(When::BetweenGroups);
+            (self.journal.spent).on(Activity::Analysis, || plots.finish());
+            self.confirm(When::BetweenGroups);
         }
-        if let Some(turns) = &run.turns {
+        if let Some(turns) = &self.turns {
             let choices = choose::made();
             turns.say(&TurnMessage::Chose { choices });
         }
-        run.confirm(When::AfterGroups);
-        if run.journal.no_room.is_none() && run.turns.is_none() {
-            let spent = &mut run.journal.spent;
-            spent.on(Activity::Analysis, || self.criterion.final_summary());
+        self.confirm(When::AfterGroups);
+        let has_room = self.journal.no_room.is_none();
+        if has_room && self.turns.is_none() {
+            let spent = &mut self.journal.spent;
+            spent.on(Activity::Analysis, || criterion.final_summary());
         }
-        self.measured = run.journal.complete() && run.journal.no_room.is_none();
-        if run.journal.no_room.is_some() {
-            sweep(&run.settings.results);
+        let is_measured = self.journal.complete() && has_room;
+        if !has_room {
+            sweep(&self.settings.results);
         }
-        run.progress.end();
-    }
-
-    fn folders(&self) -> (&Path, &Path) {
-        let settings = &self.run.settings;
-        (&settings.results, settings.report_folder())
-    }
-
-    /// The results, their folder and that for a report on them; `None` where nothing was measured, as
-    /// with `--list` and `--test`, and where `ab` reports.
-    pub(crate) fn results(&self) -> Option<(StoredResults, (&Path, &Path))> {
-        let wanted = self.measured && self.run.turns.is_none();
-        wanted.then(|| (self.run.journal.results(), self.folders()))
-    }
-
-    /// What became of the benchmarks that were profiled, with the same folders; `None` where
-    /// nothing is profiled.
-    pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
-        let is_profiled = self.run.arguments.mode == Mode::Profile;
-        is_profiled.then(|| (&self.run.profiles, self.folders()))
+        self.progress.end();
+        is_measured
     }
 
     /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
     /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
     /// 0.
-    pub(crate) fn close(&self) -> ExitCode {
-        let Self { run, groups, .. } = self;
-        let filter = run.arguments.filter_text();
+    pub(super) fn close(&self, groups: &[AnyGroup]) -> ExitCode {
+        let filter = self.arguments.filter_text();
         let meant = filter.and_then(|filter| {
             let known: Vec<String> = groups.iter().flat_map(ids).collect();
             nearest_id(filter, known.iter().map(String::as_str)).map(str::to_owned)
         });
-        run.journal.close(filter, meant)
+        self.journal.close(filter, meant)
     }
-}
 
-impl Run {
     /// Plans what could be run. A process that takes turns says it to its driver, and learns how it is
     /// to run.
     fn announce(&mut self, groups: &[AnyGroup]) {
@@ -205,7 +153,7 @@ impl Run {
         }
         ids.retain(|id| self.is_wanted(id));
         self.progress.expect(ids.len());
-        self.journal.plan(ids);
+        self.journal.record.planned = ids;
     }
 
     /// Compiles the kernels of the groups that are to run, while nothing is timed.
@@ -266,7 +214,6 @@ impl Run {
 
     /// Measures one implementation at one size, if it is selected and can run here.
     fn benchmark(&mut self, plots: &mut Plots<'_>, mut bench: Bench<'_>) {
-        let (group, row) = (bench.group, bench.row);
         let lists = self.arguments.mode == Mode::List;
         let is_selected = self.arguments.selects(&bench.id);
         // What another process measures, Criterion need not keep in its plots.
@@ -277,7 +224,7 @@ impl Run {
         if !lists && self.lacks_gpu(&bench) {
             return;
         }
-        if group.rate.is_some() {
+        if bench.group.rate.is_some() {
             plots.throughput(Throughput::Elements(bench.size));
         }
         if lists || !is_selected {
@@ -292,33 +239,30 @@ impl Run {
         }
         self.journal.selected = true;
         self.progress.begin(&bench.id);
-        if self.arguments.value("load-baseline").is_some() {
-            self.load(plots, &bench);
-            return;
-        }
-        if let Some(rate) = &group.rate {
-            self.machine.time.set_rate(rate.clone());
-        }
         let profiled_before = bench.folder.profiled_at();
         let begun = Instant::now();
-        let measured = self.measure(plots, &mut bench);
+        let measured = match self.arguments.gave("load-baseline") {
+            true => self.load(plots, &bench),
+            false => self.measure(plots, &mut bench),
+        };
         // The next benchmark is not to blame for what this one's routine could not give back.
         let measured = measured.and(self.check_device());
         bench.spent.set_up_since(begun);
         self.journal.spent.include(std::mem::take(&mut bench.spent));
         if let Some(result) = bench.result.take() {
             self.progress.measured(&bench.id, &result);
-            self.journal.keep_result(result);
+            self.journal.own.insert(bench.id.clone(), result);
         }
+        let is_gpu = bench.row.is_gpu();
         match measured {
             Ok(()) if self.arguments.mode == Mode::Profile => {
                 let (id, folder) = (&bench.id, &bench.folder);
-                self.profiles.add(id, row.is_gpu(), folder, profiled_before);
+                self.profiles.add(id, is_gpu, folder, profiled_before);
             }
             Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
-            Err(missing) => self.note(bench.id, row.is_gpu(), missing),
+            Err(missing) => self.note(bench.id, is_gpu, missing),
         }
     }
 
@@ -332,7 +276,6 @@ impl Run {
         let is_named = self.journal.is_skipped(&of_all, &reason);
         if !is_named && self.arguments.selects(&bench.id) {
             self.journal.skip(bench.id.clone(), reason);
-            self.journal.keep();
         }
         true
     }
@@ -343,7 +286,6 @@ impl Run {
             Missing::Skipped(reason) => {
                 self.journal.device_failed |= is_gpu && self.machine.device_failed();
                 self.journal.skip(id, self.machine.explain(reason));
-                self.journal.keep();
             }
             Missing::NoRoom(text) => {
                 self.journal.fail(&id, text);
@@ -364,21 +306,16 @@ impl Run {
     }
 
     /// Lets Criterion compare two saved results; nothing is run.
-    fn load(&mut self, plots: &mut Plots<'_>, bench: &Bench<'_>) {
+    fn load(&self, plots: &mut Plots<'_>, bench: &Bench<'_>) -> Result<(), Missing> {
         let needed = ["load-baseline", "baseline"].map(|option| self.arguments.value(option));
         let lacks = (needed.into_iter().flatten()).find(|name| !bench.folder.has(name));
         if let Some(lacks) = lacks {
-            let reason = format!("baseline {lacks} has no result of it");
-            self.journal.skip(bench.id.clone(), reason);
-            return;
+            return Err(LeftOut(format!("baseline {lacks} has no result of it")).into());
         }
-        let never = |_: &mut criterion::Bencher<'_, CudaTime>| {};
-        let loaded = catch_panic(|| {
+        let never = |_: &mut Bencher<'_, CudaTime>| {};
+        Ok(catch_panic(|| {
             plots.bench_function(bench.criterion_id(), never);
-        });
-        if let Err(panic) = loaded {
-            self.journal.fail(&bench.id, panic);
-        }
+        })?)
     }
 
     /// Puts the questions that the results so far answer to child processes.
@@ -387,11 +324,10 @@ impl Run {
         if !self.journal.begun || self.turns.is_some() || over {
             return;
         }
-        let run = self.journal.run().to_owned();
         let of = RunResults {
             results: self.journal.results(),
             references: &self.settings.report_folder().join(MACHINES),
-            run: &run,
+            run: &self.journal.record.run.clone(),
             is_whole: self.arguments.filter_text().is_none(),
         };
         let before = self.confirming.spent;

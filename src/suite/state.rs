@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::time::Duration;
 
 use criterion::BenchmarkId;
 
-use crate::model::cost::Cost;
 use crate::suite::account::Spent;
 use crate::suite::arguments::Arguments;
 use crate::suite::confirm::driver::Confirming;
@@ -38,6 +38,8 @@ pub(super) struct Run {
     pub(super) progress: Progress,
     pub(super) confirming: Confirming,
     pub(super) profiles: Profiles,
+    /// Keeps other runs out of the results folder.
+    pub(super) _lock: Option<File>,
 }
 
 /// A benchmark that is about to be run, and what is known of it so far.
@@ -46,7 +48,6 @@ pub(super) struct Bench<'a> {
     pub(super) group: &'a AnyGroup,
     pub(super) row: &'a Row,
     pub(super) size: u64,
-    pub(super) cost: Cost,
     /// What those before it in the group left.
     pub(super) cache: &'a mut GroupCache,
     pub(super) folder: BenchmarkFolder,
@@ -111,7 +112,6 @@ impl<'a> Bench<'a> {
             group,
             row,
             size,
-            cost: group.cost_of(row, size),
             cache,
             folder: BenchmarkFolder::new(&run.settings.results, named, group.rate.is_some()),
             begun: None,

@@ -8,7 +8,7 @@
 //! side stands still for.
 
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
@@ -24,9 +24,14 @@ impl Turns {
     /// Connects to the socket.
     ///
     /// # Errors
-    /// What the system says.
-    pub(super) fn connect(socket: &Path) -> io::Result<Self> {
-        let link = channel::connect(socket)?;
+    /// What the system says, with the remedy.
+    pub(super) fn connect(socket: &Path) -> Result<Self, String> {
+        let link = channel::connect(socket).map_err(|error| {
+            format!(
+                "CROSSOVER_TURNS={}: {error}; `crossover ab` sets it, unset it otherwise",
+                socket.display()
+            )
+        })?;
         Ok(Self {
             link: RefCell::new(BufReader::new(link)),
             told: Instructions::default(),

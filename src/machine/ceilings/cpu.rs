@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::machine::ceilings::cpu_memory;
-use crate::machine::ceilings::measured::{Effort, Measured};
+use crate::machine::ceilings::measured::{Effort, raise};
+use crate::model::record::RunRecord;
 use crate::model::role::Threads;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::CHAINS;
@@ -13,24 +14,20 @@ use crossover_words::units;
 const ROUNDS: u64 = 40_000;
 
 /// Measures the CPU's limits. The curve of the memory ends at the largest working set that fits.
-pub(crate) fn measure(effort: Effort) -> Measured {
-    let mut measured = Measured::default();
+pub(crate) fn measure(effort: Effort, record: &mut RunRecord) {
     for threads in [Threads::One, Threads::All] {
-        multiply_adds(threads, effort, effort.arithmetic.0, &mut measured);
+        multiply_adds(threads, effort, effort.arithmetic.0, record);
     }
-    cpu_memory::measure(Isa::best(), effort, &mut measured);
-    measured
+    cpu_memory::measure(Isa::best(), effort, record);
 }
 
 /// Measures the peak of so many threads once, in 25 ms at most. A busy core before the first benchmark
 /// and after the last may be free in between.
-pub(crate) fn peak(threads: Threads, effort: Effort) -> Measured {
-    let mut measured = Measured::default();
-    multiply_adds(threads, effort, 1, &mut measured);
-    measured
+pub(crate) fn peak(threads: Threads, effort: Effort, record: &mut RunRecord) {
+    multiply_adds(threads, effort, 1, record);
 }
 
-fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, measured: &mut Measured) {
+fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, record: &mut RunRecord) {
     let (whole, window) = effort.arithmetic;
     let isa = Isa::best();
     let (name, threads) = match threads {
@@ -38,16 +35,13 @@ fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, measured: &mu
         Threads::All => ("cpu_fma_all", rayon::current_num_threads()),
     };
     let rates = std::iter::repeat_with(|| fma_rate(isa, threads, window));
-    measured.insert(
-        name,
-        rates.take(repeats).fold(0.0, f64::max),
-        "FLOP/s",
-        format!(
-            "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {whole} before the first benchmark, {whole} after the last and one before each CPU benchmark on as many threads",
-            isa.name(),
-            units::counted(threads, "thread")
-        ),
+    let best = rates.take(repeats).fold(0.0, f64::max);
+    let method = format!(
+        "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {whole} before the first benchmark, {whole} after the last and one before each CPU benchmark on as many threads",
+        isa.name(),
+        units::counted(threads, "thread")
     );
+    raise(record, name, best, "FLOP/s", method);
 }
 
 /// FLOP/s of all threads together. Each thread counts over its own time, so that one that starts late

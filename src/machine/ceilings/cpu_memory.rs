@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::machine::ceilings::measured::{Effort, Measured};
-use crate::model::record::{BandwidthCurve, BandwidthPoint};
+use crate::machine::ceilings::measured::{Effort, raise_curve};
+use crate::model::record::{BandwidthPoint, RunRecord};
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::BLOCK_BYTES;
 use crossover_machine::memory;
@@ -64,7 +64,7 @@ impl Access {
 
 /// Adds the curves of reading, writing and copying with all threads, each of which repeatedly passes
 /// over its own part of the working set. Adds none if there is no memory for them.
-pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
+pub(super) fn measure(isa: Isa, effort: Effort, record: &mut RunRecord) {
     let threads = rayon::current_num_threads();
     // The rest is for the benchmarks.
     let most = memory::usable() / 4;
@@ -97,24 +97,22 @@ pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
             "copies one half of its own part to the other half",
         ),
     ] {
+        let fastest = |bytes| {
+            let rates = access
+                .iter()
+                .map(|&access| rate(access, effort, &buffers, bytes));
+            rates.fold(0.0, f64::max)
+        };
         let points = sizes.iter().map(|&bytes| BandwidthPoint {
             bytes: (threads * bytes) as u64,
-            rate: (access
-                .iter()
-                .map(|&access| rate(access, effort, &buffers, bytes)))
-            .fold(0.0, f64::max),
+            rate: fastest(bytes),
         });
-        measured.curves.insert(
-            name.to_owned(),
-            BandwidthCurve {
-                points: points.collect(),
-                method: format!(
-                    "{} {does} repeatedly; bytes read plus written, best of {}, before the first benchmark and again after the last",
-                    each_of(threads),
-                    effort.memory.0
-                ),
-            },
+        let method = format!(
+            "{} {does} repeatedly; bytes read plus written, best of {}, before the first benchmark and again after the last",
+            each_of(threads),
+            effort.memory.0
         );
+        raise_curve(record, name, points.collect(), method);
     }
 }
 
@@ -160,10 +158,10 @@ mod tests {
 
     #[test]
     fn the_curve_covers_caches_and_memory() {
-        let mut measured = Measured::default();
-        measure(Isa::best(), Effort::BRIEF, &mut measured);
+        let mut record = RunRecord::default();
+        measure(Isa::best(), Effort::BRIEF, &mut record);
         for name in ["cpu_read", "cpu_write", "cpu_copy"] {
-            let points = &measured.curves[name].points;
+            let points = &record.curves[name].points;
             assert!(points.len() > 5, "{points:?}");
             assert!(points.is_sorted_by_key(|point| point.bytes), "{points:?}");
             let sound = |point: &BandwidthPoint| point.rate.is_normal() && point.rate > 0.0;

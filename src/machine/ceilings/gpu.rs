@@ -5,7 +5,8 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 use crate::device::copies_and_events;
 use crate::device::gpu::Gpu;
 use crate::machine::ceilings::kernels::{self, REPEATS, typical};
-use crate::machine::ceilings::measured::Measured;
+use crate::machine::ceilings::measured::raise;
+use crate::model::record::RunRecord;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 
 /// Bytes of a copy over the link, at which the fixed cost of a copy is negligible.
@@ -18,20 +19,23 @@ const FEWEST_LINK_BYTES: usize = 64 << 20;
 ///
 /// # Errors
 /// Errors of CUDA.
-pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Measured, TimingError> {
-    let mut measured = Measured::default();
+pub(crate) fn measure(
+    gpu: &Gpu,
+    time: &CudaTime,
+    record: &mut RunRecord,
+) -> Result<(), TimingError> {
     // Free memory, because other processes may use some.
     let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
-    launches(gpu, time, &mut measured)?;
-    kernels::measure(gpu, time, free, &mut measured)?;
+    launches(gpu, time, record)?;
+    kernels::measure(gpu, time, free, record)?;
     let bytes = LINK_BYTES.min(free / 8);
     if bytes >= FEWEST_LINK_BYTES {
-        link(gpu, time, bytes, &mut measured)?;
+        link(gpu, time, bytes, record)?;
     }
-    Ok(measured)
+    Ok(())
 }
 
-fn launches(gpu: &Gpu, time: &CudaTime, measured: &mut Measured) -> Result<(), TimingError> {
+fn launches(gpu: &Gpu, time: &CudaTime, record: &mut RunRecord) -> Result<(), TimingError> {
     let empty = time.empty_kernel().expect("the clock has this device");
     // SAFETY: the kernel takes a time of zero nanoseconds.
     let mut launch = || unsafe { empty.launch(gpu.stream()) };
@@ -40,7 +44,8 @@ fn launches(gpu: &Gpu, time: &CudaTime, measured: &mut Measured) -> Result<(), T
         ("empty_kernel", Clock::EventsGated),
     ] {
         let ns = typical(time, clock, 2_000, &mut launch)?;
-        measured.insert(
+        raise(
+            record,
             name,
             ns,
             "ns",
@@ -57,7 +62,7 @@ fn link(
     gpu: &Gpu,
     time: &CudaTime,
     bytes: usize,
-    measured: &mut Measured,
+    record: &mut RunRecord,
 ) -> Result<(), TimingError> {
     let mut host = gpu.alloc_pinned::<u8>(bytes)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
@@ -68,7 +73,7 @@ fn link(
         let size = bytes >> 20;
         let method =
             format!("copy of {size} MiB of pinned memory, {direction}, median of {REPEATS}");
-        measured.insert(name, bytes as f64 / ns * 1e9, "B/s", method);
+        raise(record, name, bytes as f64 / ns * 1e9, "B/s", method);
     };
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (to, _to) = device.device_ptr_mut(stream);

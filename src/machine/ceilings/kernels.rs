@@ -5,8 +5,8 @@ use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{CompileError, Source};
-use crate::machine::ceilings::measured::Measured;
-use crate::model::record::{BandwidthCurve, BandwidthPoint};
+use crate::machine::ceilings::measured::{raise, raise_curve};
+use crate::model::record::{BandwidthPoint, RunRecord};
 use crate::timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
 use crossover_results::statistics::median::median;
 
@@ -92,7 +92,7 @@ pub(super) fn measure(
     gpu: &Gpu,
     time: &CudaTime,
     memory: usize,
-    measured: &mut Measured,
+    record: &mut RunRecord,
 ) -> Result<(), TimingError> {
     let kernel = |name| match gpu.function(&CEILINGS, name) {
         Ok(function) => Ok(Some(function)),
@@ -106,7 +106,8 @@ pub(super) fn measure(
     ) else {
         return Ok(());
     };
-    measured.insert(
+    raise(
+        record,
         "gpu_fma",
         multiply_add(gpu, time, fma)?,
         "FLOP/s",
@@ -155,8 +156,7 @@ pub(super) fn measure(
         let method = format!(
             "{does} repeatedly, bypassing the L1 cache; bytes read plus written, median of {REPEATS}"
         );
-        let curve = BandwidthCurve { points, method };
-        measured.curves.insert(name.to_owned(), curve);
+        raise_curve(record, name, points, method);
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
-//! Measured limits and curves by name, and how long to measure them.
+//! How long limits are measured, and what a second measurement changes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::record::{BandwidthCurve, Ceiling, RunRecord};
+use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 
 /// How long the CPU's limits are measured, before the first benchmark and again after the last. The
 /// best repetition counts: other work on a CPU only slows it, and a limit must not be exceeded.
@@ -33,70 +32,56 @@ impl Effort {
     };
 }
 
-/// Limits of one device, as a run measured them.
-#[derive(Debug, Default)]
-pub(crate) struct Measured {
-    pub(super) ceilings: BTreeMap<String, Ceiling>,
-    pub(super) curves: BTreeMap<String, BandwidthCurve>,
+/// Adds a rate to the record of a run. Of two values of a rate the higher one stays, because a limit must
+/// not be exceeded.
+pub(super) fn raise(record: &mut RunRecord, name: &str, value: f64, unit: &str, method: String) {
+    let unit = unit.to_owned();
+    let new = Ceiling {
+        value: 0.0,
+        unit,
+        method,
+    };
+    let slot = record.ceilings.entry(name.to_owned()).or_insert(new);
+    slot.value = slot.value.max(value);
 }
 
-impl Measured {
-    pub(super) fn insert(&mut self, name: &str, value: f64, unit: &str, method: String) {
-        self.ceilings.insert(
-            name.to_owned(),
-            Ceiling {
-                value,
-                unit: unit.to_owned(),
-                method,
-            },
-        );
-    }
-
-    /// Adds them to the record of a run. Of two values of a rate the higher one stays, because a limit
-    /// must not be exceeded.
-    pub(crate) fn raise(self, record: &mut RunRecord) {
-        for (name, new) in self.ceilings {
-            let slot = record.ceilings.entry(name).or_insert_with(|| new.clone());
-            slot.value = slot.value.max(new.value);
-        }
-        for (name, new) in self.curves {
-            let curve = record.curves.entry(name).or_insert_with(|| new.clone());
-            for point in new.points {
-                match curve.points.iter_mut().find(|p| p.bytes == point.bytes) {
-                    Some(known) => known.rate = known.rate.max(point.rate),
-                    None => curve.points.push(point),
-                }
-            }
-            curve.points.sort_by_key(|point| point.bytes);
+/// Adds a curve to the record of a run, and keeps the higher rate at each point.
+pub(super) fn raise_curve(
+    record: &mut RunRecord,
+    name: &str,
+    points: Vec<BandwidthPoint>,
+    method: String,
+) {
+    let new = BandwidthCurve {
+        points: Vec::new(),
+        method,
+    };
+    let curve = record.curves.entry(name.to_owned()).or_insert(new);
+    for point in points {
+        match curve.points.iter_mut().find(|p| p.bytes == point.bytes) {
+            Some(known) => known.rate = known.rate.max(point.rate),
+            None => curve.points.push(point),
         }
     }
+    curve.points.sort_by_key(|point| point.bytes);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::BandwidthPoint;
-
-    fn measured(rate: f64, points: &[(u64, f64)]) -> Measured {
-        let mut measured = Measured::default();
-        measured.insert("cpu_fma_1", rate, "FLOP/s", "planted".to_owned());
-        let points = points.iter();
-        let curve = BandwidthCurve {
-            points: points
-                .map(|&(bytes, rate)| BandwidthPoint { bytes, rate })
-                .collect(),
-            method: "planted".to_owned(),
-        };
-        measured.curves.insert("cpu_read".to_owned(), curve);
-        measured
-    }
 
     #[test]
     fn the_higher_of_two_measurements_stays() {
-        // A run that has not measured the limits yet.
         let mut record = RunRecord::default();
-        measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]).raise(&mut record);
-        measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]).raise(&mut record);
+        let mut measured = |rate: f64, points: &[(u64, f64)]| {
+            let planted = || "planted".to_owned();
+            raise(&mut record, "cpu_fma_1", rate, "FLOP/s", planted());
+            let points = points.iter();
+            let points = points.map(|&(bytes, rate)| BandwidthPoint { bytes, rate });
+            raise_curve(&mut record, "cpu_read", points.collect(), planted());
+        };
+        measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]);
+        measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]);
         assert_eq!(record.ceilings["cpu_fma_1"].value, 2e9);
         let points = record.curves["cpu_read"].points.iter();
         let points: Vec<(u64, f64)> = points.map(|point| (point.bytes, point.rate)).collect();

@@ -1,14 +1,14 @@
 //! Decides which questions are put to which child process, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::child;
 use crate::device::kernel::shared;
-use crate::model::record::{Confirmation, PairedTimes};
-use crate::suite::confirm::questions::{OpenQuestions, Question, mark_wide};
+use crate::model::record::Confirmation;
+use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
 use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
@@ -22,9 +22,6 @@ const APART: Duration = Duration::from_secs(40);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
-
-/// Median times by group, size and implementation.
-type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,20 +83,30 @@ impl Confirming {
             return;
         }
         self.asking.renew(of);
-        loop {
-            let mut open = self.short_of_processes();
-            if !open.contains(&true) && when == When::AfterGroups && self.may_go_on() {
-                open = self.asking.questions.iter().map(|q| q.is_wide).collect();
-            }
-            let over = !open.contains(&true) || interrupt::signal().is_some();
-            if over || !self.ask_one(&open) {
-                return;
-            }
+        while self.find_open(when) && interrupt::signal().is_none() && self.ask_one() {
             keep(self.said());
             if when == When::BetweenGroups {
                 return;
             }
         }
+    }
+
+    /// Marks the questions to put to the next process: those that were put to fewer than wanted, or else,
+    /// after the groups, those whose interval is wide. Returns whether there is any.
+    fn find_open(&mut self, when: When) -> bool {
+        let may_go_on = when == When::AfterGroups
+            && self.spent + self.slowest <= LONGEST
+            && self.asked < MOST_PROCESSES;
+        let is_short = |question: &Question| question.put < question.wanted(self.wanted);
+        let questions = &mut self.asking.questions;
+        let any_short = questions.iter().any(is_short);
+        for question in questions.iter_mut() {
+            question.is_open = match any_short {
+                true => is_short(question),
+                false => question.is_wide && may_go_on,
+            };
+        }
+        questions.iter().any(|question| question.is_open)
     }
 
     /// What the processes that are still wanted will take, by those so far: nothing as long as none of
@@ -116,25 +123,11 @@ impl Confirming {
         self.spent / self.asked.max(1) as u32
     }
 
-    /// Whether more than the wanted processes may be asked.
-    fn may_go_on(&self) -> bool {
-        self.spent + self.slowest <= LONGEST && self.asked < MOST_PROCESSES
-    }
-
-    /// Which questions were put to fewer processes than wanted.
-    fn short_of_processes(&self) -> Vec<bool> {
-        let questions = self.asking.questions.iter();
-        questions
-            .map(|question| question.put < question.wanted(self.wanted))
-            .collect()
-    }
-
     /// Puts the open questions to one process; false where it fails.
-    fn ask_one(&mut self, open: &[bool]) -> bool {
+    fn ask_one(&mut self) -> bool {
         let start = Instant::now();
-        let count = open.iter().filter(|open| **open).count();
         if !self.is_quiet {
-            let answers = units::counted(count, "answer");
+            let answers = units::counted(self.asking.open().count(), "answer");
             let left = match self.asked {
                 0 => String::new(),
                 _ => format!(", {}", left_in_words(self.to_come().max(self.each()))),
@@ -149,14 +142,12 @@ impl Confirming {
             let _ = choose::add_to(&folder.path().join(CHOICES));
         }
         let mut times = Times::new();
-        let asked = child::ask(&self.order(open), &[], |said: TaskResult| {
-            match said.medians {
-                Ok(medians) => drop(times.insert((said.group, said.size), medians)),
-                Err(reason) => eprintln!(
-                    "note: {} at {} is not confirmed: {reason}",
-                    said.group, said.size
-                ),
-            }
+        let asked = child::ask(&self.order(), &[], |said: TaskResult| match said.medians {
+            Ok(medians) => drop(times.insert((said.group, said.size), medians)),
+            Err(reason) => eprintln!(
+                "note: {} at {} is not confirmed: {reason}",
+                said.group, said.size
+            ),
         });
         let took = start.elapsed();
         self.asked += 1;
@@ -171,27 +162,23 @@ impl Confirming {
             self.failed = true;
             return false;
         }
-        let said: Vec<_> = (self.asking.questions.iter())
-            .map(|question| paired_times(&self.asking, question, &times))
-            .collect();
-        let questions = self.asking.questions.iter_mut().zip(said).zip(open);
-        for ((question, paired_times), _) in questions.filter(|(_, open)| **open) {
+        let OpenQuestions { machine, questions } = &mut self.asking;
+        for question in questions.iter_mut().filter(|question| question.is_open) {
             question.put += 1;
-            question.asked.processes.extend(paired_times);
+            let answer = question.paired_times(machine, &times);
+            question.asked.processes.extend(answer);
         }
-        mark_wide(&mut self.asking.questions);
+        mark_wide(questions);
         true
     }
 
     /// What the next process is to measure for the open questions.
-    fn order(&self, open: &[bool]) -> Order {
-        let asking = &self.asking;
+    fn order(&self) -> Order {
         let mut tasks: Vec<Task> = Vec::new();
-        let wanted = asking.questions.iter().zip(open).filter(|(_, open)| **open);
-        for (question, _) in wanted {
+        for question in self.asking.open() {
             let group = &question.asked.group;
             for size in question.sizes() {
-                let Some(cpu) = asking.best_cpu(group, size) else {
+                let Some(cpu) = best_cpu(&self.asking.machine, group, size) else {
                     continue;
                 };
                 let mut functions = BTreeSet::from([format!("cpu/{cpu}")]);
@@ -199,7 +186,8 @@ impl Confirming {
                     functions.insert(format!("gpu/{}", question.asked.gpu));
                 }
                 // The reference of a large size takes seconds, and the run has verified there.
-                let verify = question.put == 0 && !asking.has_verified(group, size, &functions);
+                let verify =
+                    question.put == 0 && !self.asking.has_verified(group, size, &functions);
                 let same = |task: &&mut Task| task.group == *group && task.size == size;
                 match tasks.iter_mut().find(same) {
                     Some(task) => {
@@ -229,31 +217,4 @@ impl Confirming {
             .cloned()
             .collect()
     }
-}
-
-/// What one process answers to a question; `None` where a time is missing.
-fn paired_times(
-    asking: &OpenQuestions,
-    question: &Question,
-    times: &Times,
-) -> Option<Vec<PairedTimes>> {
-    let group = &question.asked.group;
-    question
-        .sizes()
-        .into_iter()
-        .map(|size| {
-            let cpu = asking.best_cpu(group, size)?;
-            let times = times.get(&(group.clone(), size))?;
-            let gpu_ns = match &question.gpu_times {
-                Some(curve) => curve.at(size as f64)?.median,
-                None => *times.get(&format!("gpu/{}", question.asked.gpu))?,
-            };
-            Some(PairedTimes {
-                size,
-                cpu_ns: *times.get(&format!("cpu/{cpu}"))?,
-                cpu,
-                gpu_ns,
-            })
-        })
-        .collect()
 }

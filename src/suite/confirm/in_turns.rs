@@ -59,9 +59,7 @@ impl AnyGroup {
         let host = (self.operation.host_bytes)(size).saturating_mul(rows.len() as u64);
         let device =
             (on_gpu > 0).then(|| (self.operation.device_bytes)(size).saturating_mul(on_gpu));
-        if let Some(reason) = machine.too_small_for(host, device) {
-            return Err(reason.into());
-        }
+        machine.has_room_for(host, device)?;
         let inputs = (self.operation.inputs)(size);
         let mut sides = Vec::with_capacity(rows.len());
         for row in rows {

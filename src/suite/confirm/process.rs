@@ -30,15 +30,13 @@ fn carry_out(
         shared::share_in(folder);
     }
     for task in order.tasks {
-        let group = groups.iter().find(|group| group.name() == task.group);
-        let medians = match group {
-            Some(group) => {
-                let measure = || group.medians_in_turns(&task, &machine);
-                let measured = catch_panic(measure);
-                measured.and_then(|medians| medians.map_err(|error| with_causes(&*error)))
-            }
-            None => Err("there is no such group".to_owned()),
-        };
+        let measured = catch_panic(|| {
+            let group = groups.iter().find(|group| group.name() == task.group);
+            let group = group.ok_or("there is no such group")?;
+            group.medians_in_turns(&task, &machine)
+        });
+        let text = |error: RoutineError| with_causes(&*error);
+        let medians = measured.and_then(|medians| medians.map_err(text));
         // The next process is not to take over what was chosen while other work ran.
         choose::forget_disturbed([]);
         if let Some(choices) = &choices {

@@ -1,9 +1,9 @@
 //! The questions of a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::id::{self, Device};
-use crate::model::record::Confirmation;
+use crate::model::record::{Confirmation, PairedTimes};
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
 use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
@@ -26,12 +26,18 @@ const ENOUGH: usize = 4;
 /// cannot be measured again here, so more processes would tell more of this CPU than of the answer;
 /// the interval of the median is that of so few.
 const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
+
+/// Median times by group, size and implementation.
+pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
+
 /// A question, and the run's own answer to it.
 pub(super) struct Question {
     /// The question with the answers of the processes so far.
     pub(super) asked: Confirmation,
     /// Number of processes that it was put to, including those that could not answer.
     pub(super) put: usize,
+    /// Whether it is put to the next process.
+    pub(super) is_open: bool,
     /// Where the run itself puts the crossing.
     near: f64,
     /// Whether its interval is too wide to be of use.
@@ -54,12 +60,41 @@ impl Question {
             None => most,
         }
     }
+
+    /// What one process answers; `None` where a time is missing.
+    pub(super) fn paired_times(
+        &self,
+        machine: &MachineResults,
+        times: &Times,
+    ) -> Option<Vec<PairedTimes>> {
+        let group = &self.asked.group;
+        let at_size = |size| {
+            let cpu = best_cpu(machine, group, size)?;
+            let times = times.get(&(group.clone(), size))?;
+            let gpu_ns = match &self.gpu_times {
+                Some(curve) => curve.at(size as f64)?.median,
+                None => *times.get(&format!("gpu/{}", self.asked.gpu))?,
+            };
+            Some(PairedTimes {
+                size,
+                cpu_ns: *times.get(&format!("cpu/{cpu}"))?,
+                cpu,
+                gpu_ns,
+            })
+        };
+        self.sizes().into_iter().map(at_size).collect()
+    }
+}
+
+/// The best CPU code of a group at a size, by the run's curves.
+pub(super) fn best_cpu(machine: &MachineResults, group: &str, size: u64) -> Option<String> {
+    best_at(machine.group(group)?, size as f64)
 }
 
 /// The results of a run and the questions that it answered with both sides measured.
 #[derive(Default)]
 pub(super) struct OpenQuestions {
-    machine: MachineResults,
+    pub(super) machine: MachineResults,
     pub(super) questions: Vec<Question>,
 }
 
@@ -113,9 +148,9 @@ impl OpenQuestions {
         })
     }
 
-    /// The best CPU code of a group at a size, by the run's curves.
-    pub(super) fn best_cpu(&self, group: &str, size: u64) -> Option<String> {
-        best_at(self.machine.group(group)?, size as f64)
+    /// The questions that are put to the next process.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.is_open)
     }
 }
 
@@ -157,6 +192,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
             processes: Vec::new(),
         },
         put: 0,
+        is_open: false,
         is_wide: false,
         near,
         gpu_times,
@@ -185,7 +221,6 @@ pub(super) fn mark_wide(questions: &mut [Question]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::PairedTimes;
     use crate::model::role::Residency;
 
     #[test]
@@ -212,6 +247,7 @@ mod tests {
                     processes: gpu_ns.map(process).to_vec(),
                 },
                 put: 4,
+                is_open: false,
                 near: 1.5,
                 is_wide: false,
                 gpu_times: None,

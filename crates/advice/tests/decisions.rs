@@ -2,8 +2,13 @@
 
 mod planted;
 
+use crossover_advice::Choice::{Cpu, Gpu, Unsure};
+use crossover_advice::Reason::{
+    Above, Below, Between, Close, Measured, NoFirstCall, NoOperation, NoPlace, NoReuse, NoShape,
+    NoSize, OtherMachine, Outside, Shape,
+};
 use crossover_advice::{
-    Advice, Choice, Error, Here, Question, Reason, Residency, Thresholds, Work,
+    Advice, Answer, Choice, Error, Here, Question, Reason, Residency, Thresholds, Work,
 };
 use planted::{point, thresholds};
 
@@ -11,9 +16,18 @@ fn advice() -> Advice {
     Advice::new(thresholds()).unwrap()
 }
 
-fn asked(question: Question) -> (Choice, Reason) {
-    let answer = advice().decide(&question);
+fn of(answer: Answer) -> (Choice, Reason) {
     (answer.choice, answer.reason)
+}
+
+fn asked(question: Question) -> (Choice, Reason) {
+    of(advice().decide(&question))
+}
+
+#[track_caller]
+fn near(value: f64, truth: f64) {
+    let ratio = value / truth;
+    assert!((ratio - 1.0).abs() < 1e-9, "{value}, not {truth}");
 }
 
 fn product(size: u64) -> Question<'static> {
@@ -25,19 +39,10 @@ fn a_measured_size_is_answered_with_its_own_times() {
     let answer = advice().decide(&product(256));
     let estimate = answer.estimate.unwrap();
     let gpu_ns = 1000.0 + 256f64.powi(3) / 100.0;
-    assert_eq!(
-        (answer.choice, answer.reason),
-        (Choice::Gpu, Reason::Measured)
-    );
-    assert!(
-        (estimate.gpu_ns / gpu_ns - 1.0).abs() < 1e-9,
-        "{estimate:?}"
-    );
-    assert!(
-        (estimate.speedup / estimate.low - 1.1).abs() < 1e-9,
-        "{estimate:?}"
-    );
-    assert_eq!(asked(product(4)), (Choice::Cpu, Reason::Measured));
+    assert_eq!(of(answer), (Gpu, Measured));
+    near(estimate.gpu_ns, gpu_ns);
+    near(estimate.speedup / estimate.low, 1.1);
+    assert_eq!(asked(product(4)), (Cpu, Measured));
 }
 
 #[test]
@@ -52,32 +57,25 @@ fn between_two_sizes_the_truth_lies_in_the_interval() {
             (estimate.low..=estimate.high).contains(&truth),
             "{size}: {truth} {estimate:?}"
         );
-        let wrong = if truth > 1.0 {
-            Choice::Cpu
-        } else {
-            Choice::Gpu
-        };
+        let wrong = if truth > 1.0 { Cpu } else { Gpu };
         assert_ne!(answer.choice, wrong, "{size}");
     }
-    assert_eq!(asked(product(300)), (Choice::Gpu, Reason::Between));
-    assert_eq!(asked(product(10)), (Choice::Unsure, Reason::Close));
+    assert_eq!(asked(product(300)), (Gpu, Between));
+    assert_eq!(asked(product(10)), (Unsure, Close));
 }
 
 #[test]
 fn outside_the_measured_sizes_only_a_steady_end_answers() {
-    assert_eq!(asked(product(1)), (Choice::Cpu, Reason::Below));
-    assert_eq!(asked(product(1 << 20)), (Choice::Gpu, Reason::Above));
+    assert_eq!(asked(product(1)), (Cpu, Below));
+    assert_eq!(asked(product(1 << 20)), (Gpu, Above));
     let mut thresholds = thresholds();
     for place in &mut thresholds.operations[0].places {
-        (place.below, place.above) = (None, Some(Choice::Cpu));
+        (place.below, place.above) = (None, Some(Cpu));
     }
     let advice = Advice::new(thresholds).unwrap();
     for size in [1, 4096] {
         let answer = advice.decide(&product(size));
-        assert_eq!(
-            (answer.choice, answer.reason),
-            (Choice::Unsure, Reason::Outside)
-        );
+        assert_eq!(of(answer), (Unsure, Outside));
         assert!(answer.estimate.is_some(), "that of the nearest end");
     }
 }
@@ -94,8 +92,8 @@ fn a_wide_gap_answers_only_where_both_its_ends_agree() {
         point(8192.0, 1e12, 1e11),
     ];
     let advice = Advice::new(thresholds).unwrap();
-    assert_eq!(advice.decide(&product(500)).choice, Choice::Unsure);
-    assert_eq!(advice.decide(&product(4000)).choice, Choice::Gpu);
+    assert_eq!(advice.decide(&product(500)).choice, Unsure);
+    assert_eq!(advice.decide(&product(4000)).choice, Gpu);
 }
 
 /// Processes differ in the time of the same CPU code, and places in their sizes.
@@ -113,8 +111,7 @@ fn the_time_of_the_cpu_is_the_same_wherever_the_data_are() {
         let n = (size as f64).clamp(4.0, 2048.0);
         for data in [Residency::Queued, Residency::Pinned, Residency::Ordinary] {
             let estimate = advice.decide(&product(size).data(data)).estimate.unwrap();
-            let ratio = estimate.cpu_ns / (1.3 * n.powi(3));
-            assert!((ratio - 1.0).abs() < 1e-9, "{size}: {estimate:?}");
+            near(estimate.cpu_ns, 1.3 * n.powi(3));
         }
     }
 }
@@ -131,23 +128,14 @@ fn data_that_are_used_again_are_moved_once() {
         let k = f64::from(reuse);
         let truth = k * n3 / (moved + (k - 1.0) * there);
         let estimate = from_host(reuse).estimate.unwrap();
-        assert!(
-            (estimate.speedup / truth - 1.0).abs() < 1e-9,
-            "{reuse}: {truth} {estimate:?}"
-        );
-        assert!((estimate.gpu_ns / (moved + (k - 1.0) * there) - 1.0).abs() < 1e-9);
-        assert!((estimate.cpu_ns / (k * n3) - 1.0).abs() < 1e-9);
+        near(estimate.speedup, truth);
+        near(estimate.gpu_ns, moved + (k - 1.0) * there);
+        near(estimate.cpu_ns, k * n3);
     }
-    assert_eq!(from_host(1).choice, Choice::Unsure);
-    assert_eq!(from_host(2).choice, Choice::Gpu);
-    assert_eq!(
-        asked(Question::new("plain", 8).reuse(2)),
-        (Choice::Unsure, Reason::NoReuse)
-    );
-    assert_eq!(
-        asked(product(32).reuse(0)),
-        (Choice::Unsure, Reason::NoSize)
-    );
+    assert_eq!(from_host(1).choice, Unsure);
+    assert_eq!(from_host(2).choice, Gpu);
+    assert_eq!(asked(Question::new("plain", 8).reuse(2)), (Unsure, NoReuse));
+    assert_eq!(asked(product(32).reuse(0)), (Unsure, NoSize));
 }
 
 #[test]
@@ -155,17 +143,12 @@ fn the_first_call_of_a_process_pays_for_its_start() {
     let answer = advice().decide(&product(256).cold());
     let estimate = answer.estimate.unwrap();
     let gpu_ns = 1e8 + 1000.0 + 256f64.powi(3) / 100.0;
-    assert_eq!(answer.choice, Choice::Cpu);
-    assert!(
-        (estimate.gpu_ns / gpu_ns - 1.0).abs() < 1e-9,
-        "{estimate:?}"
-    );
-    assert!((estimate.speedup / estimate.low - 1.1).abs() < 1e-9);
-    assert_eq!(asked(product(256).reuse(1000).cold()).0, Choice::Gpu);
-    assert_eq!(
-        asked(Question::new("plain", 8).cold()),
-        (Choice::Unsure, Reason::NoFirstCall)
-    );
+    assert_eq!(answer.choice, Cpu);
+    near(estimate.gpu_ns, gpu_ns);
+    near(estimate.speedup / estimate.low, 1.1);
+    assert_eq!(asked(product(256).reuse(1000).cold()).0, Gpu);
+    let plain = Question::new("plain", 8).cold();
+    assert_eq!(asked(plain), (Unsure, NoFirstCall));
 }
 
 /// With as many FLOP as a square product and more elements, on either side.
@@ -177,43 +160,29 @@ fn a_product_of_another_shape_lies_between_two_square_ones() {
     };
     assert_eq!(shaped(256, 256, 256), advice().decide(&product(256)));
     let mild = shaped(200, 300, 400);
-    assert_eq!((mild.choice, mild.reason), (Choice::Gpu, Reason::Shape));
+    assert_eq!(of(mild), (Gpu, Shape));
     assert_eq!(shaped(300, 400, 200).choice, mild.choice);
     // It has the arithmetic of N = 256, and the elements of N = 276.5.
     let cpu_ns = shaped(128, 256, 512).estimate.unwrap().cpu_ns;
     let square = 256.0 * (229_376f64 / 3.0).sqrt();
-    assert!((cpu_ns / square.powf(1.5) - 1.0).abs() < 1e-9);
+    near(cpu_ns, square.powf(1.5));
     // One row: it has the arithmetic of N = 256, and the elements of N = 2,365, outside the range.
     let skinny = shaped(1, 4096, 4096);
-    assert_eq!(
-        (skinny.choice, skinny.reason),
-        (Choice::Unsure, Reason::Outside)
-    );
+    assert_eq!(of(skinny), (Unsure, Outside));
     let skinny = shaped(1, 1024, 1024);
-    assert_eq!(
-        (skinny.choice, skinny.reason),
-        (Choice::Unsure, Reason::Close)
-    );
-    assert_eq!(
-        asked(Question::new("plain", (8u64, 8, 8))),
-        (Choice::Unsure, Reason::NoShape)
-    );
-    assert_eq!(shaped(0, 1, 1).reason, Reason::NoSize);
+    assert_eq!(of(skinny), (Unsure, Close));
+    let plain = Question::new("plain", (8u64, 8, 8));
+    assert_eq!(asked(plain), (Unsure, NoShape));
+    assert_eq!(shaped(0, 1, 1).reason, NoSize);
 }
 
 #[test]
 fn an_unmeasured_operation_has_no_answer() {
-    assert_eq!(
-        asked(Question::new("other", 8)),
-        (Choice::Unsure, Reason::NoOperation)
-    );
+    assert_eq!(asked(Question::new("other", 8)), (Unsure, NoOperation));
     let staged = product(8).data(Residency::Awaited);
-    assert_eq!(asked(staged), (Choice::Unsure, Reason::NoPlace));
+    assert_eq!(asked(staged), (Unsure, NoPlace));
     for size in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(
-            asked(Question::new("product", size)),
-            (Choice::Unsure, Reason::NoSize)
-        );
+        assert_eq!(asked(Question::new("product", size)), (Unsure, NoSize));
     }
 }
 
@@ -229,10 +198,7 @@ fn thresholds_of_another_machine_decide_nothing() {
     let advice = advice.check(&other);
     assert_eq!(advice.concerns().len(), 1);
     let answer = advice.decide(&product(256));
-    assert_eq!(
-        (answer.choice, answer.reason),
-        (Choice::Unsure, Reason::OtherMachine)
-    );
+    assert_eq!(of(answer), (Unsure, OtherMachine));
     assert!(answer.estimate.is_some(), "what was measured there");
     let driver = Here {
         today: Some(30_000),
@@ -240,52 +206,41 @@ fn thresholds_of_another_machine_decide_nothing() {
     };
     let advice = advice.check(&driver);
     assert_eq!(advice.concerns().len(), 1, "too old");
-    assert_eq!(advice.decide(&product(256)).choice, Choice::Gpu);
+    assert_eq!(advice.decide(&product(256)).choice, Gpu);
 }
 
 #[test]
-fn the_stored_answers_are_the_decisions() {
+fn stored_answers_and_breakpoints_are_the_decisions() {
     let advice = advice();
-    for operation in &advice.thresholds().operations {
-        for place in &operation.places {
-            assert!(place.answers.len() >= 3, "{:?}", place.answers);
-            for size in (1..=2100u64).chain([9_999]) {
-                let stored = place
-                    .answers
-                    .iter()
-                    .rfind(|answer| answer.from <= size as f64)
-                    .unwrap();
-                let question = Question::new(&operation.name, size).data(place.data);
-                assert_eq!(advice.decide(&question).choice, stored.choice, "{size}");
+    let operations = advice.thresholds().operations.iter();
+    let places = operations.flat_map(|of| of.places.iter().map(|place| (&of.name, place)));
+    for (name, place) in places {
+        assert!(place.answers.len() >= 3, "{:?}", place.answers);
+        let question = |size: u64| Question::new(name, size).data(place.data);
+        let found = advice.breakpoints(&question(1));
+        for size in (1..=2100u64).chain([9_999]) {
+            let mut stored = place.answers.iter();
+            let stored = stored.rfind(|answer| answer.from <= size as f64).unwrap();
+            let answer = advice.decide(&question(size));
+            assert_eq!(answer.choice, stored.choice, "{size}");
+            if size > 2048 {
+                continue;
             }
-        }
-    }
-}
-
-#[test]
-fn breakpoints_give_the_decision_at_every_size() {
-    let advice = advice();
-    for operation in &advice.thresholds().operations {
-        for place in &operation.places {
-            let of = |size: u64| Question::new(&operation.name, size).data(place.data);
-            let found = advice.breakpoints(&of(1));
-            for size in 1..=2048u64 {
-                let at = found.partition_point(|point| point.size <= size) - 1;
-                let (from, to) = (&found[at], found.get(at + 1).unwrap_or(&found[at]));
-                let answer = advice.decide(&of(size));
-                assert_eq!(answer.choice, from.choice, "{size}");
-                let log = |to: u64| (to as f64 / from.size as f64).ln();
-                let share = if at + 1 < found.len() {
-                    log(size) / log(to.size)
-                } else {
-                    0.0
-                };
-                let here = answer.estimate.unwrap();
-                let here = [here.speedup, here.low, here.high];
-                for (i, here) in here.into_iter().enumerate() {
-                    let line = from.speedup[i] * (to.speedup[i] / from.speedup[i]).powf(share);
-                    assert!((here / line - 1.0).abs() < 0.01, "{size}: {here}, {line}");
-                }
+            let at = found.partition_point(|point| point.size <= size) - 1;
+            let (from, to) = (&found[at], found.get(at + 1).unwrap_or(&found[at]));
+            assert_eq!(answer.choice, from.choice, "{size}");
+            let log = |to: u64| (to as f64 / from.size as f64).ln();
+            let is_last = at + 1 == found.len();
+            let share = if is_last {
+                0.0
+            } else {
+                log(size) / log(to.size)
+            };
+            let here = answer.estimate.unwrap();
+            let here = [here.speedup, here.low, here.high];
+            for (i, here) in here.into_iter().enumerate() {
+                let line = from.speedup[i] * (to.speedup[i] / from.speedup[i]).powf(share);
+                assert!((here / line - 1.0).abs() < 0.01, "{size}: {here}, {line}");
             }
         }
     }
@@ -340,42 +295,23 @@ fn work_that_was_never_measured_has_a_range() {
         cpu_ns: None,
     };
     let moved = advice().moved(&work, Residency::Ordinary).unwrap();
-    assert_eq!(moved.choice, Choice::Gpu);
-    assert!((moved.cpu.best - 2_005_050.0).abs() < 1.0, "{moved:?}");
+    assert_eq!(moved.choice, Gpu);
+    near(moved.cpu.best, 2_005_050.0);
     // Awaited, copied, and eleven more kernels as a graph, which take less than the arithmetic.
-    assert!(
-        (moved.gpu.best - (8000.0 + 160_000.0 + 20_000.0)).abs() < 1.0,
-        "{moved:?}"
-    );
-    assert!(
-        (moved.gpu.typical - 2.0 * (10_000.0 + 160_000.0 + 36_000.0)).abs() < 1.0,
-        "{moved:?}"
-    );
+    near(moved.gpu.best, 8000.0 + 160_000.0 + 20_000.0);
+    near(moved.gpu.typical, 2.0 * (10_000.0 + 160_000.0 + 36_000.0));
     assert!(!moved.cannot_win());
     let slow = Work {
         cpu_ns: Some(70_000.0),
         ..work
     };
     let moved = advice().moved(&slow, Residency::Pinned).unwrap();
-    assert!(
-        moved.choice == Choice::Cpu && moved.cannot_win(),
-        "{moved:?}"
-    );
-    assert!(
-        moved.uses.best > 1.0 && moved.uses.typical.is_infinite(),
-        "{moved:?}"
-    );
+    assert!(moved.choice == Cpu && moved.cannot_win(), "{moved:?}");
+    assert!(moved.uses.best > 1.0 && moved.uses.typical.is_infinite());
+    let negative = Work { flop: -1.0, ..work };
+    assert_eq!(advice().moved(&negative, Residency::Pinned), None);
     let mut no_links = thresholds();
     no_links.limits.as_mut().unwrap().links.clear();
-    assert_eq!(
-        Advice::new(no_links)
-            .unwrap()
-            .moved(&work, Residency::Pinned),
-        None,
-        "no such link"
-    );
-    assert_eq!(
-        advice().moved(&Work { flop: -1.0, ..work }, Residency::Pinned),
-        None
-    );
+    let advice = Advice::new(no_links).unwrap();
+    assert_eq!(advice.moved(&work, Residency::Pinned), None);
 }

@@ -136,36 +136,29 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::answer::tests::asked;
     use crate::analysis::tests::machines;
     use crate::model::record::PairedTimes;
     use crate::store::machine_record;
 
-    fn asked(gpu_ns: [f64; 5]) -> Confirmation {
-        let pair = |size, gpu_ns: f64| PairedTimes {
-            size,
-            cpu: "c".into(),
-            cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
-            gpu_ns,
+    fn measured(gpu_ns: [f64; 5]) -> Confirmation {
+        let process = |gpu_ns: f64| {
+            let pair = |size| PairedTimes {
+                size,
+                cpu: "c".into(),
+                cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
+                gpu_ns,
+            };
+            [1, 2, 64].map(pair).into()
         };
-        Confirmation {
-            group: "a".into(),
-            question: Residency::Queued,
-            gpu: "b".into(),
-            clock: Clock::Events,
-            gpu_machine: None,
-            gpu_run: None,
-            range: (1, 64),
-            processes: gpu_ns
-                .map(|ns| vec![pair(1, ns), pair(2, ns), pair(64, ns)])
-                .into(),
-        }
+        asked(gpu_ns.map(process).into())
     }
 
     #[test]
     fn a_class_has_the_spread_that_its_processes_show_beside_what_is_assumed() {
         let gated = |gpu_ns| Confirmation {
             clock: Clock::EventsGated,
-            ..asked(gpu_ns)
+            ..measured(gpu_ns)
         };
         // 30 % from process to process, where 3 % are assumed.
         let spread = BetweenProcesses::of(&[gated([5e3, 7e3, 5e3, 7e3, 9e3])]);
@@ -190,7 +183,7 @@ mod tests {
         assert!(!spread.0.contains_key(&pinned));
         let of_another = Confirmation {
             gpu_machine: Some("another".into()),
-            ..asked([5e3; 5])
+            ..measured([5e3; 5])
         };
         let spread = BetweenProcesses::of(&[of_another]).0;
         assert!(
@@ -198,7 +191,7 @@ mod tests {
                 .keys()
                 .all(|class| matches!(class, Class::Cpu { .. }))
         );
-        let absurd = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
+        let absurd = BetweenProcesses::of(&[measured([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
         assert!(absurd.0.values().all(|deviation| deviation.is_finite()));
     }
 

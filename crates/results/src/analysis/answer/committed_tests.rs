@@ -32,13 +32,7 @@ fn records() -> impl Iterator<Item = MachineResults> {
 }
 
 fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
-    let kind = match f.crossing.answer {
-        Answer::At => "at",
-        Answer::Always => "always",
-        Answer::Never => "never",
-        Answer::CrossesBack => "back",
-        Answer::Undecided => "undecided",
-    };
+    let kind = format!("{:?}", f.crossing.answer).to_lowercase();
     let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);
     let [size, low, high] = change.unwrap_or([0.0; 3]);
     let (slowest, fastest) = f.crossing.speedup_interval;

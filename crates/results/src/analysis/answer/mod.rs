@@ -15,4 +15,4 @@ pub mod time_table;
 #[cfg(test)]
 mod committed_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

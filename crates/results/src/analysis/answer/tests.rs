@@ -12,17 +12,22 @@ use crossover_words::Clock;
 
 const RANGE: (u64, u64) = (8, 4096);
 
+fn point(size: u64, median: f64, noise: f64) -> Point {
+    Point {
+        size: size as f64,
+        median,
+        low: median * (1.0 - noise),
+        high: median * (1.0 + noise),
+        measured: true,
+    }
+}
+
 fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
-    Curve::new(sizes.iter().map(|&size| {
-        let median = time(size as f64);
-        Point {
-            size: size as f64,
-            median,
-            low: median * (1.0 - noise),
-            high: median * (1.0 + noise),
-            measured: true,
-        }
-    }))
+    Curve::new(
+        sizes
+            .iter()
+            .map(|&size| point(size, time(size as f64), noise)),
+    )
 }
 
 fn powers(n: u32) -> Vec<u64> {
@@ -40,7 +45,8 @@ fn search(a: &Curve, b: &Curve) -> Option<Crossing> {
     estimates(&[samples]).pop()?
 }
 
-fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
+/// What processes measured on data on the device.
+pub(crate) fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
     Confirmation {
         group: "a".into(),
         question: Residency::Queued,
@@ -79,14 +85,8 @@ fn of(processes: &[Vec<PairedTimes>]) -> Crossing {
 fn any_curve() -> impl Strategy<Value = Curve> {
     proptest::collection::vec((any::<bool>(), 0.0f64..12.0, 0.0f64..0.3), 13).prop_map(|points| {
         let point = |(i, &(kept, log10, noise)): (usize, &(bool, f64, f64))| {
-            let median = 10f64.powf(log10);
-            (kept || i == 0 || i == 12).then_some(Point {
-                size: f64::from(1 << i),
-                median,
-                low: median * (1.0 - noise),
-                high: median * (1.0 + noise),
-                measured: true,
-            })
+            let is_there = kept || i == 0 || i == 12;
+            is_there.then(|| point(1 << i, 10f64.powf(log10), noise))
         };
         Curve::new(points.iter().enumerate().filter_map(point))
     })
@@ -97,14 +97,14 @@ fn is_consistent(found: &Crossing) {
     let (low, high) = found.speedup_interval;
     assert!(low <= found.speedup && found.speedup <= high, "{found:?}");
     for change in &found.changes {
-        assert!(
-            change.low <= change.size && change.size <= change.high,
-            "{found:?}"
-        );
-        assert!(
-            found.range.0 <= change.low && change.high <= found.range.1,
-            "{found:?}"
-        );
+        let ends = [
+            found.range.0,
+            change.low,
+            change.size,
+            change.high,
+            found.range.1,
+        ];
+        assert!(ends.is_sorted(), "{found:?}");
     }
     let holds = match found.answer {
         Answer::Undecided => found.for_good().is_none(),

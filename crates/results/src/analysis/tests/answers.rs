@@ -3,12 +3,11 @@
 use super::{Fixture, NEWEST, findings, golden, machines};
 use crate::analysis::answer::crossover_answer::{find, headlines, of_runs};
 use crate::analysis::answer::speedup_curve::along;
+use crate::analysis::answer::tests::asked;
 use crate::analysis::trust;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
-use crate::model::role::Residency;
 use crate::store::machine::MachineResults;
-use crossover_words::Clock;
 
 /// Processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and the
 /// GPU 16 times faster at 1,536.
@@ -24,13 +23,9 @@ pub(super) fn queued(percent: Vec<f64>) -> Confirmation {
     };
     Confirmation {
         group: "matmul".into(),
-        question: Residency::Queued,
         gpu: "cublas-eager".into(),
-        clock: Clock::Events,
-        gpu_machine: None,
-        gpu_run: None,
         range: (8, 1536),
-        processes: percent.into_iter().map(process).collect(),
+        ..asked(percent.into_iter().map(process).collect())
     }
 }
 

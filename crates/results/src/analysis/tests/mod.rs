@@ -30,11 +30,10 @@ use crate::analysis::answer::crossover_answer;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::rate::{self, Work};
 use crate::analysis::{limits, reuse, telemetry};
-use crate::model::environment::{Cpu, Environment, GpuInfo};
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 use crate::model::role::Role;
-use crate::model::{Energy, LinkBytes, SCHEMA, Sidecar, Telemetry};
+use crate::model::{Energy, LinkBytes, Sidecar, Telemetry};
 use crate::model::{TelemetryEvent, TelemetryEventKind};
 use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
@@ -67,9 +66,21 @@ pub(crate) fn golden(file: &str, text: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Its groups and the roles of its rows are those of planted results.
+/// Its machine, its groups and the roles of its rows are those of planted results.
 static RECORD: LazyLock<StoredResults> =
     LazyLock::new(|| machine_record::read(&machines().join(NEWEST)).unwrap());
+
+/// A run that began at this second and has measured nothing yet.
+fn fresh(second: usize) -> RunRecord {
+    RunRecord {
+        run: format!("run {second}"),
+        started: format!("2026-01-02T03:04:{second:02}Z"),
+        ceilings: BTreeMap::new(),
+        curves: BTreeMap::new(),
+        confirmations: Vec::new(),
+        ..RECORD.runs[0].clone()
+    }
+}
 
 /// A machine in the making: its runs, the last of which measures, and its results.
 struct Fixture {
@@ -80,34 +91,9 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let gpu = GpuInfo {
-            compute_capability: (9, 0),
-            multiprocessors: 132,
-            l2_bytes: Some(50_000_000),
-            max_sm_clock_mhz: Some(1980),
-            power_limit_w: Some(700.0),
-            ..GpuInfo::default()
-        };
-        let cpu = Cpu {
-            usable_cores: 16,
-            ..Cpu::default()
-        };
-        let run = RunRecord {
-            schema: SCHEMA,
-            run: "run 0".into(),
-            started: "2026-01-02T03:04:00Z".into(),
-            groups: RECORD.runs[0].groups.clone(),
-            environment: Environment {
-                cpu,
-                gpu: Some(gpu),
-                ..Environment::default()
-            },
-            ..RunRecord::default()
-        };
-        let runs = vec![run];
         let of_row = |b: &Benchmark| Some((b.id.rsplit_once('/')?.0.to_owned(), b.role.clone()));
         Self {
-            runs,
+            runs: vec![fresh(0)],
             benchmarks: Vec::new(),
             roles: RECORD.benchmarks.iter().filter_map(of_row).collect(),
         }
@@ -127,20 +113,6 @@ impl Fixture {
 
     fn run(&mut self) -> &mut RunRecord {
         self.runs.last_mut().unwrap()
-    }
-
-    /// A second later, another run, which has measured nothing yet.
-    fn next_run(&mut self) {
-        let second = self.runs.len();
-        let run = RunRecord {
-            run: format!("run {second}"),
-            started: format!("2026-01-02T03:04:{second:02}Z"),
-            ceilings: BTreeMap::new(),
-            curves: BTreeMap::new(),
-            confirmations: Vec::new(),
-            ..self.run().clone()
-        };
-        self.runs.push(run);
     }
 
     /// A result of the last run, in place of one of the same id.
@@ -175,7 +147,7 @@ impl Fixture {
                 "says" | "omits" | "silent" | "answer" | "beyond" | "pays",
                 ..,
             ] => {}
-            ["run"] => self.next_run(),
+            ["run"] => self.runs.push(fresh(self.runs.len())),
             ["gpu", capability] => {
                 let (major, minor) = capability.split_once('.')?;
                 let gpu = self.run().environment.gpu.as_mut()?;

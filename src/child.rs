@@ -14,16 +14,16 @@ use crate::timing::BoxError;
 use crossover_system::interrupt;
 use crossover_words::text::with_causes;
 
-/// A process that prints nothing for this long is taken to hang.
+/// A process that prints nothing for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(300);
 /// Time between two checks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What a child is to do.
+/// The order of a child.
 pub(crate) trait Order: Serialize + DeserializeOwned {
     /// The environment variable that holds it.
     const VARIABLE: &'static str;
-    /// What the child says.
+    /// The child's reply.
     type Reply: Serialize + DeserializeOwned;
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn answer<O: Order>(
     let Err(error) = said else {
         return Some(ExitCode::SUCCESS);
     };
-    // Where this cannot be printed either, the exit code says it.
+    // If this cannot be printed either, the exit code tells.
     let _ = print::<O::Reply>(&Err(with_causes(&*error)));
     Some(ExitCode::FAILURE)
 }

@@ -1,7 +1,7 @@
-//! The library under `crossover`, a Criterion suite that times the same operations on the CPU and
-//! on a CUDA GPU, verifies them against float64, and shows from which sizes the GPU wins. The
-//! README of the package is about the suite and the command; this page is about adding groups of
-//! your own, which are verified, timed and reported as the suite's are.
+//! The library of `crossover`, a Criterion suite that times the same operations on the CPU and on a
+//! CUDA GPU, verifies them against float64, and shows from which sizes on the GPU wins. The README of
+//! the package describes the suite and the command; this page describes how to add groups of your own,
+//! which are verified, timed and reported as the suite's are.
 //!
 //! 1. An operation at one size is a [`Workload`](workload::Workload): its inputs and the memory
 //!    that it needs.

@@ -1,5 +1,5 @@
-//! A local channel between two processes, found by a path: a socket where the system has sockets in its
-//! files, else the loopback address with a token that only the reader of the file knows.
+//! A local channel between two processes, found by a path: a Unix socket, or on Windows the loopback
+//! address with a token that only readers of the file know.
 
 pub use crate::platform::channel::{Listener, Stream, bind, connect};
 

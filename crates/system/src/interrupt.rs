@@ -1,11 +1,11 @@
-//! SIGINT, SIGTERM and SIGHUP: the first ends the run after the sample that is being taken, a
-//! second one of the same kind ends the process. On Windows, Ctrl-C and Ctrl-Break count as SIGINT.
+//! SIGINT, SIGTERM and SIGHUP: the first one ends the run after the current sample, a second one of the
+//! same kind ends the process. On Windows, Ctrl-C and Ctrl-Break count as SIGINT.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The signal that asked for the end.
+/// The signal that was received.
 pub fn signal() -> Option<i32> {
     match SIGNAL.load(Ordering::SeqCst) {
         0 => None,
@@ -13,13 +13,13 @@ pub fn signal() -> Option<i32> {
     }
 }
 
-/// Ends the run as SIGHUP would, if no signal has: the process that drives it is gone.
+/// Ends the run as SIGHUP would, unless a signal was received: the driving process is gone.
 pub fn end() {
     const SIGHUP: i32 = 1;
     let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Notes signals from here on.
+/// Records signals from now on.
 pub fn catch() {
     crate::platform::catch_signals();
 }

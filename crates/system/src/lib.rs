@@ -1,6 +1,7 @@
-//! The operating system under a run, chosen once for Linux, macOS and Windows: the cores of a thread, the
-//! signals that end a run, process groups, standard output, the memory that a limit leaves, and a channel
-//! between two processes. What a system cannot do is absent: `None`, or an empty list.
+//! The operating system, chosen at compile time for Linux, macOS and Windows: the cores of a thread,
+//! the signals that end a run, process groups, standard output, the memory that a limit leaves, and a
+//! channel between two processes. Where a system lacks a feature, the value is absent: `None`, or an
+//! empty list.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,8 +16,8 @@ mod platform;
 #[cfg(unix)]
 mod unix;
 
-/// From now on, ends the process with this code where standard output or standard error cannot be
-/// written, as on a full disk: `print!` would panic.
+/// From now on, ends the process with this code if standard output or standard error cannot be written,
+/// as on a full disk: `print!` would panic.
 pub fn end_where_output_fails(code: i32) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -31,7 +32,7 @@ pub fn end_where_output_fails(code: i32) {
     }));
 }
 
-/// A path of the executable of this process. On Linux it leads to that executable also after a build has
+/// A path of this process's executable. On Linux it still leads to that executable after a build has
 /// replaced the file, as long as the process runs.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub fn usable_cores() -> Vec<usize> {
 pub struct OnCores(CpuSet);
 
 impl OnCores {
-    /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
+    /// Keeps this thread on those of these cores that it may use; `None` if it may use none of them.
     pub fn new(cores: &[usize]) -> Option<Self> {
         let before = sched_getaffinity(THIS_THREAD).ok()?;
         let mut kept = CpuSet::new();
@@ -47,7 +47,7 @@ impl Drop for OnCores {
     }
 }
 
-/// Bytes that `ulimit -v` leaves: its limit counts what is mapped already, whether used or not.
+/// Bytes that `ulimit -v` leaves. Its limit counts all mapped memory, used or not.
 pub fn address_space_left() -> Option<u64> {
     let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     if limit == RLIM_INFINITY {
@@ -66,7 +66,7 @@ pub fn address_space_left() -> Option<u64> {
 /// # Errors
 /// What the system says.
 pub fn forget_cached(file: &File) -> io::Result<()> {
-    // Only what is on the disk can be forgotten.
+    // Only pages that are on the disk can be dropped.
     file.sync_all()?;
     // SAFETY: a call without pointers; the descriptor is open.
     match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {

@@ -1,4 +1,4 @@
-//! macOS, which keeps no thread on a core.
+//! macOS, which cannot keep a thread on a core.
 
 use std::fs::File;
 use std::io;

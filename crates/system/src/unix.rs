@@ -1,8 +1,8 @@
-//! What Linux and macOS share: signals, process groups, and standard output by file descriptors.
+//! Common code of Linux and macOS: signals, process groups, and standard output by file descriptors.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Notes each of the signals once; a second one ends the process.
+/// Records each of the signals once; a second one ends the process.
 pub(crate) fn catch_signals() {
     let once = SigAction::new(
         SigHandler::Handler(crate::interrupt::note),
@@ -47,7 +47,7 @@ pub mod process {
 
     fn signal_group(child: &Child, signal: Signal) {
         if let Ok(group) = i32::try_from(child.id()) {
-            // A group that has ended meanwhile is what is wanted.
+            // If the group has ended meanwhile, nothing is left to do.
             let _ = killpg(Pid::from_raw(group), signal);
         }
     }
@@ -86,7 +86,7 @@ pub(crate) mod channel {
         Listener::bind(path)
     }
 
-    /// Connects to whoever waits at this path.
+    /// Connects to the process that waits at this path.
     ///
     /// # Errors
     /// What the system says.
@@ -125,7 +125,7 @@ pub mod files {
     }
 }
 
-/// Where this process prints.
+/// Standard output of this process.
 pub mod output {
     use std::fs::File;
     use std::io;
@@ -134,9 +134,9 @@ pub mod output {
     use nix::libc;
     use nix::sys::signal::{SigHandler, Signal, signal};
 
-    /// Ends this process without a message when the reader of its output goes away (`| head -1`), as
-    /// other commands end: Rust would have it panic. A limit of the size of files is an error of the
-    /// write that meets it, as a full disk is, and ends no process.
+    /// Ends this process without a message when the reader of its output ends (`| head -1`), as other
+    /// commands do; Rust would panic. A limit of the size of files becomes an error of the write, as a
+    /// full disk is, and ends no process.
     pub fn end_with_the_reader() {
         // SAFETY: the default action and none, set before any thread is started.
         let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
@@ -144,7 +144,7 @@ pub mod output {
         let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
     }
 
-    /// Standard output as a file that stays where it goes now.
+    /// Standard output as a file that keeps its present target.
     ///
     /// # Errors
     /// What the system says.
@@ -152,7 +152,7 @@ pub mod output {
         Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
     }
 
-    /// Has standard output go where `to` goes.
+    /// Redirects standard output to `to`.
     ///
     /// # Errors
     /// What the system says.

@@ -7,7 +7,7 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, SetThreadAffinityMask,
 };
 
-/// Notes the first Ctrl-C or Ctrl-Break; a second one ends the process.
+/// Records the first Ctrl-C or Ctrl-Break; a second one ends the process.
 pub(crate) fn catch_signals() {
     const SIGINT: i32 = 2;
     static IS_NOTED: AtomicBool = AtomicBool::new(false);
@@ -36,7 +36,7 @@ pub fn usable_cores() -> Vec<usize> {
 pub struct OnCores(usize);
 
 impl OnCores {
-    /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
+    /// Keeps this thread on those of these cores that it may use; `None` if it may use none of them.
     pub fn new(cores: &[usize]) -> Option<Self> {
         let usable = usable_cores();
         let kept = (cores.iter()).filter(|core| usable.contains(core));
@@ -109,8 +109,8 @@ pub mod process {
         }
     }
 
-    /// Runs another process in the place of this one, and ends with its exit code; returns only if it
-    /// cannot be started.
+    /// Runs another process instead of this one, and ends with its exit code; returns only if it cannot
+    /// be started.
     pub fn become_command(command: &mut Command) -> io::Error {
         match command.status() {
             Ok(status) => std::process::exit(status.code().unwrap_or(1)),
@@ -156,7 +156,7 @@ pub mod files {
     }
 }
 
-/// Where this process prints.
+/// Standard output of this process.
 pub mod output {
     use std::fs::File;
     use std::io;
@@ -167,7 +167,7 @@ pub mod output {
     /// Nothing to do: there is no signal for it.
     pub fn end_with_the_reader() {}
 
-    /// Standard output as a file that stays where it goes now.
+    /// Standard output as a file that keeps its present target.
     ///
     /// # Errors
     /// What the system says.
@@ -175,7 +175,7 @@ pub mod output {
         Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
     }
 
-    /// Has standard output go where `to` goes. `to` must stay open for as long.
+    /// Redirects standard output to `to`, which must stay open meanwhile.
     ///
     /// # Errors
     /// What the system says.
@@ -250,7 +250,7 @@ pub(crate) mod channel {
         Ok(Listener { listener, token })
     }
 
-    /// Connects to whoever waits at this path.
+    /// Connects to the process that waits at this path.
     ///
     /// # Errors
     /// What the system says.

@@ -4,8 +4,8 @@ import { CHART_FONT, ticks } from "./chart_axes.js";
 import { chartLayout } from "./chart_layout.js";
 import { chartLabels, singlePoints, underCurves } from "./chart_marks.js";
 // Curves over sizes. uPlot draws them and follows the mouse; axes, bands, crossings and labels
-// are ours. Sizes and values are given to it as they stand on the axes, so that a logarithmic
-// axis is a linear one of logarithms and nothing has to be drawn at the ends of what a number holds.
+// are ours. It gets positions on the axes, the logarithms of sizes and values, so all its axes are
+// linear and values at the limits of a number cause no trouble.
 export const lineChart = (box, on) => {
   let plot = null, spec = null, layout = null;
 
@@ -40,8 +40,7 @@ export const lineChart = (box, on) => {
     font: CHART_FONT,
     grid: { stroke: colour("--line"), width: 1 },
     ticks: { stroke: colour("--line"), width: 1, size: 4 },
-    // The lines are ours, and one step fits always: uPlot takes none below 5 that it does not know,
-    // and then draws no axis.
+    // We draw the lines. A single step always fits; with unknown steps below 5 uPlot draws no axis.
     incrs: (u, i, min, max) => [Math.max(5, max - min)],
     splits: (u, i, min, max) => ticks(min, max, most, of),
     values: (u, splits) => splits.map((v) => written(of.back(v))),
@@ -74,7 +73,7 @@ export const lineChart = (box, on) => {
       ],
       cursor: {
         y: false,
-        // From size to size, and where it was when the mouse has left.
+        // Moves from size to size, and back when the mouse leaves.
         move: (u, l, t) => [u.valToPos(u.data[0][u.posToIdx(l)], "x"), t],
         points: { size: 9, width: 2 },
         drag: { x: false, y: false },
@@ -84,7 +83,7 @@ export const lineChart = (box, on) => {
       hooks: {
         drawAxes: [(u) => underCurves(u, layout, spec)],
         draw: [over],
-        // Before that no scale is known.
+        // Before that the scales are unknown.
         ready: [pointAt],
       },
     };

@@ -1,4 +1,4 @@
-// The axes of a chart: how sizes and values stand on them, and where their lines are.
+// The axes of a chart: positions of sizes and values, and their lines.
 export const CHART_FONT = "12px system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif";
 
 const steps = (low, high, most) => {
@@ -20,7 +20,7 @@ export const ticks = (low, high, most, axis) => {
       if (v >= low && v <= high) found.push(v);
     }
   }
-  // Within less than one power there is none: then round values.
+  // A range of less than one power has none, so it uses round values.
   if (found.length < 2) {
     const [a, b] = [axis.back(low), axis.back(high)], step = steps(a, b, Math.min(most, 5));
     found.length = 0;
@@ -28,7 +28,7 @@ export const ticks = (low, high, most, axis) => {
   }
   return found;
 };
-// Sizes and values stand on an axis by their logarithms.
+// Positions on an axis are logarithms of sizes and values.
 export const axisOf = (base) => ({
   base,
   // Decades per unit of the axis, for ticks.

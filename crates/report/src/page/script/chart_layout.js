@@ -1,10 +1,10 @@
 import { measure } from "./labels.js";
 import { CHART_FONT, axisOf, ticks } from "./chart_axes.js";
-// What a chart shows and where: the view, the limits in it, and the room that labels take.
+// The layout of a chart: the view, the limits in it, and the room for labels.
 export const CHART_LINE = 17;
 // Curves that have a label: those in colour, and of the grey ones as many as can be told apart.
 const LABELS = 10;
-// Curves with their places on the axes, without what no axis has.
+// Curves with their positions on the axes, without points that have none.
 const placed = (spec, x, y) =>
   spec.curves
     .map((curve) => ({
@@ -14,13 +14,13 @@ const placed = (spec, x, y) =>
         .map(([size, value, low, high]) => ({ size, x: x.of(size), y: y.of(value), low: low > 0 ? y.of(low) : null, high: Number.isFinite(high) ? y.of(high) : null })),
     }))
     .filter((curve) => curve.dots.length);
-// From where to where sizes are shown, with a little room at the ends.
+// The shown range of sizes, with a little room at the ends.
 const viewOf = (x, sizes) => {
   const [first, last] = [x.of(sizes[0]), x.of(sizes.at(-1))];
   const room = first < last ? 0.04 * (last - first) : 0.5;
   return [first - room, last + room];
 };
-// From where to where values are shown, and the limits in between.
+// The shown range of values, and the limits in it.
 const spanOf = (spec, y, curves) => {
   const seen = curves.flatMap((c) => c.dots.map((d) => d.y));
   let low = Math.min(...seen), high = Math.max(...seen);
@@ -57,7 +57,7 @@ export const chartLayout = (box, spec) => {
   const width = box.clientWidth, height = box.clientHeight, narrow = width < 560;
   const front = curves.filter((curve) => !curve.behind);
   const behind = curves.filter((curve) => curve.behind).slice(0, Math.max(0, LABELS - front.length));
-  // Where there is no room the last ones go.
+  // Without room the last ones go.
   const labelled = [...front, ...lines, ...behind];
   const text = (item) => (narrow ? item.short || item.label : item.label);
   const longest = Math.max(...labelled.map((item) => measure(text(item), `600 ${CHART_FONT}`) + (item.plain ? 8 : 0)));

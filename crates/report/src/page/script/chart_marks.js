@@ -1,8 +1,7 @@
 import { make } from "./dom.js";
 import { apart, colour } from "./labels.js";
 import { CHART_LINE } from "./chart_layout.js";
-// What a chart has beside its curves: under them bands, limits and crossings, over them single points
-// and labels.
+// The marks of a chart: bands, limits and crossings under the curves, single points and labels over them.
 const inFrame = (u, paint) => {
   const { ctx } = u;
   ctx.save();

@@ -2,16 +2,16 @@ import { make } from "./dom.js";
 import { words } from "./numbers.js";
 import { colour } from "./labels.js";
 import { lineChart } from "./chart.js";
-// What a row holds: size, median, interval, amount of work, and what else is known.
+// Fields of a row: size, median, interval, amount of work, and further facts.
 export const facts = (row) => row[5];
 export const rowAt = (series, size) => series.rows.find((row) => row[0] === size);
 // On and off lengths of a clock's line; that of the wall is solid.
 const DASHES = { "events-gated": [11, 3], events: [6, 4], "events-cold": [9, 3, 2, 3], submit: [2, 3], unknown: [3, 7] };
 const HUES = 12;
-// The fastest CPU code of the machine that the report is about, as its analysis has it.
+// The fastest CPU code of the report's machine, by its analysis.
 export const bestCpu = (group, size) => group.host.find((row) => row[0] === size);
-// How often as fast as that a row is: of an answer's code what several processes say, so that there
-// is one number for one thing.
+// The speedup of a row over that code. For an answer's code it is that of several processes, so that the
+// page shows one number.
 export const speedupOf = (group, series, row) => {
   const answer = group.answers.find((a) => group.series[a.series] === series);
   const known = answer && answer.speedup.find(([size]) => size === row[0]);

@@ -4,8 +4,8 @@ export const make = (tag, props = {}, ...children) => {
   node.append(...children);
   return node;
 };
-// The data of the page; nothing where a browser cannot inflate them: then what stands there without
-// a script remains.
+// The data of the page; nothing if the browser cannot inflate them: then the page stays as without
+// scripts.
 export const unpacked = async () => {
   if (!globalThis.DecompressionStream) return null;
   const letters = atob(document.getElementById("data").textContent);

@@ -27,7 +27,7 @@ export const byHowMuch = ({ speedup, low, high }) => {
   if (speedup < 1 && high < 1) ends = range(words.factor(1 / high), words.factor(1 / low));
   return `${by(speedup)} (${ends})`;
 };
-// The verdict, what another place of the data would change, and what limits it.
+// The verdict, the effect of another place of the data, and the limit.
 export const verdictWords = (said, group, { size, data, uses }) => {
   const found = lookUp(group, data, size, uses);
   const of = said.places[data];
@@ -54,7 +54,7 @@ export const typedSize = (text) => {
   const size = Math.round((power ? Number(number) ** Number(power) : Number(number)) * scale);
   return size >= 1 && Number.isFinite(size) ? size : null;
 };
-// What each technique that moves or keeps data gains at a size: the speedup there over that before.
+// The gain of each technique that moves or keeps data at a size: its speedup over the one before.
 const STEPS = [
   ["Pin the host memory", "pinned", "ordinary"],
   ["Keep the data on the device", "awaited", "ordinary"],
@@ -70,7 +70,7 @@ export const changesTable = (said, group, { size, data, uses }) => {
   const row = ([what, gain, against]) => make("tr", {}, make("th", { scope: "row", textContent: what }), make("td", { className: "n", textContent: by(gain) }), make("td", { textContent: against }));
   return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]).map(row);
 };
-// How the CPU's denominator changes if only one core computes.
+// The factor by which one core is slower than all.
 export const oneCore = (group, found, size) => {
   const known = group.verdict?.core || [];
   if (!found || !known.length) return "";

@@ -2,8 +2,8 @@ import { make } from "./dom.js";
 import { words } from "./numbers.js";
 import { by, range } from "./gpu_or_cpu.js";
 import { bestCpu, facts, rowAt, speedupOf } from "./chart_panel.js";
-// All implementations at one size, the fastest first, as bars; the fastest of each clock is marked, with
-// those that lie in its interval.
+// All implementations at one size, the fastest first, as bars; the fastest of each clock is marked, and
+// those within its interval.
 export const implementationsTable = (said, group, size) => {
   const all = group.series.map((series) => ({ series, row: rowAt(series, size) })).filter(({ row }) => row).sort((a, b) => a.row[1] - b.row[1]);
   const steady = ({ series, row }) => series.counts && !facts(row).unsteady;
@@ -25,7 +25,7 @@ export const implementationsTable = (said, group, size) => {
   document.getElementById("i-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, size)}${host ? `, against cpu/${host[4]}` : ""}`;
   document.getElementById("i-link").href = `${said.base}${group.page}#all`;
 };
-// What the processes measured around a size: `6 processes measured 1.2× to 1.5× at N = 512`.
+// The results of the processes around a size: `6 processes measured 1.2× to 1.5× at N = 512`.
 export const processesWords = (group, answer, size) => {
   const sizes = [...new Set(answer.dots.map(([at]) => at))].sort((a, b) => a - b);
   const at = sizes.findLastIndex((one) => one <= size);

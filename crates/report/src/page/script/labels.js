@@ -1,4 +1,4 @@
-// Places along a line for labels of one length, near the wanted ones; null without room: the last go first.
+// Positions along a line for labels of one length, near the wanted ones; without room the last are null.
 export const apart = (wanted, length, from, to) => {
   const kept = wanted.map((_, i) => i).slice(0, Math.max(0, Math.floor((to - from) / length)));
   kept.sort((a, b) => wanted[a] - wanted[b]);

@@ -3,8 +3,8 @@ import { words } from "./numbers.js";
 import { changesTable, lookUp, oneCore, typedSize, verdictWords } from "./gpu_or_cpu.js";
 import { curvesPanel } from "./chart_panel.js";
 import { implementationsTable, processesWords } from "./implementations.js";
-// What a reader looks at (operation, size, place of the data, how often they are used, what the chart
-// shows), shown in every part of the page and kept in the address.
+// The reader's choice (operation, size, place of the data, how often they are used, view of the chart),
+// shown in every part of the page and kept in the address.
 const PREFIX = "#view:";
 const CHOICES = { show: ["speedup", "time", "rate"], rows: ["answers", "all"] };
 const ready = (async () => {
@@ -35,7 +35,7 @@ const ready = (async () => {
     history.replaceState(null, "", address());
   };
   const drawCurves = curvesPanel(said, (size) => change({ size }));
-  // What a group does not have cannot be chosen.
+  // Options that a group lacks cannot be chosen.
   const offer = (group) => {
     const offered = { speedup: group.compares && group.host.length > 0, time: true, rate: !!group.unit, answers: group.answers.length > 0, all: true };
     if (!offered[view.show]) view.show = "time";

@@ -1,4 +1,4 @@
-// Numbers as the tables write them.
+// Numbers in the form of the tables.
 export const words = (() => {
   const digits = (v) => {
     const magnitude = Math.floor(Math.log10(Math.abs(v)) + 1e-12);
@@ -27,9 +27,9 @@ export const words = (() => {
     return s % unit ? rate(s, "B") : `${(s / unit).toLocaleString("en-US")} ${name}`;
   };
   const counted = (s) => (s >= 1e15 ? digits(s) : s.toLocaleString("en-US", { maximumFractionDigits: 2 }));
-  // Of a group whose sizes go far.
+  // A group with large sizes.
   const powers = (s) => (s >= 2 ** 10 && Number.isInteger(Math.log2(s)) ? `2${exponent(Math.log2(s))}` : counted(s));
-  // Without what no axis needs: 10.0 µs is 10 µs.
+  // Without trailing zeros: 10.0 µs is 10 µs.
   const brief = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
   const sized = (kind, s) => ({ count: counted, powers, bytes: binary, time })[kind](s);
   return { time, rate, factor, brief, sized };

@@ -1,12 +1,12 @@
 //! The `crossover` command as a user meets it.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crossover::model::Environment;
 
+use crate::printed::expect;
 #[cfg(unix)]
 use crate::printed::holds;
-use crate::printed::text;
 
 /// The command without the caller's own settings.
 pub(crate) fn crossover(arguments: &[&str]) -> Command {
@@ -26,18 +26,10 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn output(command: &mut Command) -> (Output, String, String) {
-    let output = command
-        .output()
-        .expect("the command was built for this test");
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    (output, out, err)
-}
-
 #[test]
 fn env_lists_the_machine_with_or_without_a_gpu() {
-    let (result, out, err) = output(crossover(&["env"]).env("CRITERION_HOME", "elsewhere/results"));
-    assert_eq!(result.status.code(), Some(0), "{err}");
+    let mut env = crossover(&["env"]);
+    let out = expect(env.env("CRITERION_HOME", "elsewhere/results"), 0, "");
     for name in ["crossover", "CPU", "GPU", "NVRTC", "cuBLAS", "disturbances"] {
         assert!(
             out.lines().any(|line| line.starts_with(name)),
@@ -46,14 +38,17 @@ fn env_lists_the_machine_with_or_without_a_gpu() {
     }
     let slashes = out.replace('\\', "/");
     assert!(slashes.contains("elsewhere/results"), "{out}");
+    let bad = expect(env.env("CROSSOVER_DEVICE", "first"), 2, "none");
+    assert!(bad.starts_with("crossover: CROSSOVER_DEVICE"), "{bad}");
 }
 
 /// The GPU is switched off; all else is collected.
 #[test]
 fn env_as_json_is_what_results_store() {
-    let (result, out, err) = output(crossover(&["env", "--json"]).env("CROSSOVER_DEVICE", "none"));
-    assert_eq!(result.status.code(), Some(0), "{err}");
-    let environment: Environment = serde_json::from_str(&out).expect(&out);
+    let mut env = crossover(&["env", "--json"]);
+    let output = env.env("CROSSOVER_DEVICE", "none").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let environment: Environment = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
     assert_eq!(environment.gpu, None);
     let reason = environment.gpu_absent.expect("a reason");
@@ -62,17 +57,6 @@ fn env_as_json_is_what_results_store() {
     assert!(!cpu.model.is_empty() && environment.os.is_some());
     assert!((1..=cpu.logical_cores).contains(&cpu.usable_cores));
     assert!(cpu.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
-}
-
-#[test]
-fn a_bad_setting_is_an_error_with_the_good_values() {
-    let (result, out, err) = output(crossover(&["env"]).env("CROSSOVER_DEVICE", "first"));
-    assert_eq!(result.status.code(), Some(2));
-    assert_eq!(out, "");
-    assert!(
-        err.starts_with("crossover: ") && err.contains("CROSSOVER_DEVICE") && err.contains("none"),
-        "{err}"
-    );
 }
 
 /// `crossover profile` with an executable in place of cargo that tells how it was called.
@@ -92,9 +76,7 @@ mod profile {
         executable(&cargo, TELLS);
         let called = |arguments: &[&str]| {
             let mut command = crossover(&[&["profile"], arguments].concat());
-            let (result, out, err) = output(command.env("CARGO", &cargo));
-            assert_eq!((result.status.code(), &*err), (Some(3), ""));
-            out
+            expect(command.env("CARGO", &cargo), 3, "")
         };
         assert_eq!(
             called(&["a/gpu/.*/64"]),
@@ -118,8 +100,7 @@ mod profile {
         command
             .args(["profile", "a/gpu"])
             .env_remove("CRITERION_HOME");
-        let (result, out, err) = output(&mut command);
-        assert_eq!((result.status.code(), &*err), (Some(3), ""));
+        let out = expect(&mut command, 3, "");
         assert_eq!(out, "<bench><--bench><--profile-time><2><a/gpu>");
     }
 
@@ -137,15 +118,12 @@ mod profile {
             (&["profile"], "<FILTER>"),
         ] {
             let mut command = crossover(arguments);
-            let (result, out, err) = output(command.env("CARGO", "/no such cargo"));
-            assert_eq!((result.status.code(), &*out), (Some(2), ""));
-            assert!(err.contains(why), "{err}");
+            expect(command.env("CARGO", "/no such cargo"), 2, why);
         }
         let mut command = crossover(&["profile", "a"]);
-        let (result, _, err) = output(command.env("CARGO", "/no such cargo"));
-        assert_eq!(result.status.code(), Some(2));
-        let says = err.contains("/no such cargo could not be started; run it in a checkout");
-        assert!(says && err.contains("./run profile"), "{err}");
+        let why = "/no such cargo could not be started; run it in a checkout";
+        let said = expect(command.env("CARGO", "/no such cargo"), 2, why);
+        holds(&said, "./run profile");
     }
 }
 
@@ -171,9 +149,8 @@ fn absent_and_broken_libraries_are_named_with_the_remedy() {
         {
             std::fs::write(dir.path().join(name), content).unwrap();
         }
-        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
-        assert_eq!((result.status.code(), &*err), (Some(0), ""));
-        holds(&out, driver);
+        let mut env = crossover(&["env"]);
+        let out = expect(env.env("LD_LIBRARY_PATH", dir.path()), 0, driver);
         for absence in [NO_NVRTC, NO_CUBLAS] {
             holds(&out, &absence.to_string());
         }
@@ -192,44 +169,37 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(machines, dir.path().join("machines")).unwrap();
     let results = dir.path().join("criterion");
-    let advise = |arguments: &[&str]| {
-        output(crossover(&[&["advise"], arguments].concat()).env("CRITERION_HOME", &results))
+    let advise = |arguments: &[&str], code: i32, words: &str| {
+        let mut command = crossover(&[&["advise"], arguments].concat());
+        expect(command.env("CRITERION_HOME", &results), code, words)
     };
-    let (result, out, err) = advise(&["matmul", "2048", "--data", "pinned"]);
-    assert_eq!(result.status.code(), Some(0), "{err}");
+    let out = advise(
+        &["matmul", "2048", "--data", "pinned"],
+        0,
+        "basis: the thresholds are of another machine",
+    );
     assert!(
         out.starts_with(
             "matmul, N = 2,048, in pinned host memory: unsure; on that other machine the GPU is "
         ),
         "{out}"
     );
-    holds(&out, "basis: the thresholds are of another machine");
     holds(&out, "an NVIDIA H200 at 700 W, 2026-11-25");
-    assert!(err.contains("note: the thresholds were measured"), "{err}");
+    holds(&out, "note: the thresholds were measured");
     let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
-    let (result, out, err) = advise(&Vec::from_iter(bytes.split(' ')));
-    assert_eq!(result.status.code(), Some(0), "{err}");
-    holds(
-        &out,
-        "the GPU cannot win: the link alone takes longer than the CPU",
-    );
+    let cannot = "the GPU cannot win: the link alone takes longer than the CPU";
+    advise(&Vec::from_iter(bytes.split(' ')), 0, cannot);
     let quick = ["--flop", "1e12", "--cpu-ms", "0.001"];
-    holds(
-        &advise(&quick).1,
-        "the given time is below the least time of this CPU",
-    );
-    let (result, _, err) = advise(&["matmull", "3"]);
-    assert_eq!(result.status.code(), Some(2));
-    holds(
-        &err,
-        "no operation matmull, is matmul meant? There are: fft, matmul, ",
-    );
+    let least = "the given time is below the least time of this CPU";
+    advise(&quick, 0, least);
+    let meant = "no operation matmull, is matmul meant? There are: fft, matmul, ";
+    advise(&["matmull", "3"], 2, meant);
     for wrong in [
         &["matmul"][..],
         &["matmul", "3", "4"],
         &["matmul", "3", "--flop", "1"],
         &["--cpu-ms", "3"],
     ] {
-        assert_eq!(advise(wrong).0.status.code(), Some(2), "{wrong:?}");
+        advise(wrong, 2, "");
     }
 }

@@ -5,8 +5,8 @@ use std::fs;
 use crossover_advice::{Advice, Choice, Question};
 use tempfile::TempDir;
 
-use crate::command::{crossover, output};
-use crate::printed::holds;
+use crate::command::crossover;
+use crate::printed::{expect, holds};
 
 const HEAD: &str = "process,operation,size,place,side,ns\n";
 
@@ -35,23 +35,20 @@ fn configuration(sizes: &str, a: &str, b: &str) -> String {
     )
 }
 
-/// Runs the command on a table or a configuration: exit code, and what was printed.
-fn thresholds(folder: &TempDir, input: &str) -> (i32, String) {
+/// What the command prints about a table or a configuration, and ends with this code.
+fn thresholds(folder: &TempDir, input: &str, code: i32, words: &str) -> String {
     fs::write(folder.path().join("input"), input).unwrap();
     let named: &[&str] = match input.starts_with("sides") {
         true => &["--run", "input"],
         false => &["input"],
     };
     let mut command = crossover(&[&["thresholds", "-o", "out.json"], named].concat());
-    let (result, out, err) = output(command.current_dir(folder.path()));
-    (result.status.code().unwrap(), out + &err)
+    expect(command.current_dir(folder.path()), code, words)
 }
 
 /// The printed answers.
 fn answers(folder: &TempDir, input: &str) -> String {
-    let (code, said) = thresholds(folder, input);
-    assert_eq!(code, 0, "{said}");
-    said
+    thresholds(folder, input, 0, "")
 }
 
 #[test]
@@ -69,8 +66,8 @@ fn a_table_becomes_answers_and_a_file() {
     // The command answers from the file as a program does.
     let file = file.to_str().unwrap();
     let arguments = ["advise", "product", "300", "--thresholds", file];
-    let (_, out, _) = output(&mut crossover(&arguments));
-    holds(&out, "product, size = 300, in ordinary memory: use the GPU");
+    let answer = "product, size = 300, in ordinary memory: use the GPU";
+    expect(&mut crossover(&arguments), 0, answer);
 
     let said = answers(&folder, &table(1, 8));
     holds(&said, "one process; at size = 400");
@@ -122,9 +119,7 @@ fn each_fault_is_one_sentence() {
         (table(1, 1), "no size that was measured more than once"),
     ];
     for (input, sentence) in replaced.into_iter().chain(others) {
-        let (code, said) = thresholds(&folder, &input);
-        assert_eq!(code, 2, "{sentence}: {said}");
-        holds(&said, sentence);
+        let said = thresholds(&folder, &input, 2, sentence);
         let sentences = said.lines().filter(|line| line.starts_with("crossover: "));
         assert_eq!(sentences.count(), 1, "{said}");
     }

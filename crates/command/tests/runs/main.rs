@@ -1,9 +1,10 @@
 //! Whole runs of suites of their own, each in a process of its own. This executable is the test
-//! and, when it is started by one, a bench executable with the groups of that test; so it has a
+//! and, when it is started by one, a bench executable with the groups of `groups`; so it has a
 //! main function of its own.
 
 mod faults;
 mod full_disk;
+mod groups;
 mod printed;
 mod suite;
 mod test;
@@ -14,10 +15,7 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
-        return crossover::suite::bench(faults::run::package(), faults::groups);
-    }
-    if std::env::var_os(suite::SUITE).is_some() {
-        return crossover::suite::bench(crossover::package!(), suite::groups::groups);
+        return crossover::suite::bench(faults::run::package(), groups::groups);
     }
     let mut arguments = Arguments::from_args();
     // They wait for more than half of their time.

@@ -1,6 +1,6 @@
 //! What a process printed, and how it ended.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -17,6 +17,13 @@ pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
     assert_eq!(output.status.code(), Some(code), "{printed}");
     holds(&printed, words);
     printed
+}
+
+/// Runs it; see [`ended`].
+pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
+    let said = ended(&command.output().unwrap(), code, words);
+    assert!(!said.contains("panicked"), "{said}");
+    said
 }
 
 /// Fails where the text lacks these words.

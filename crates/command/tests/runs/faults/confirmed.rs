@@ -9,9 +9,9 @@ use crossover::model::record::Activity;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::faults::run::{bench, crossover, expect, files, measured, record, shown};
+use crate::faults::run::{bench, crossover, files, measured, record, shown};
 use crate::faults::signals::interrupted_at;
-use crate::printed::holds;
+use crate::printed::{expect, holds};
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()

@@ -13,9 +13,9 @@ use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::faults::run::{SOUND, bench, copied, expect, measured, shown};
+use crate::faults::run::{SOUND, bench, copied, measured, shown};
 use crate::full_disk;
-use crate::printed::printed;
+use crate::printed::{expect, printed};
 
 /// A run that replaces what `measured` left, with its copy in a baseline.
 const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "sound"];

@@ -9,9 +9,9 @@ use std::process::{Child, Command};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
+use crate::faults::run::{SOUND, bench, crossover, files, measured, shown};
 use crate::full_disk;
-use crate::printed::ended;
+use crate::printed::{ended, expect};
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();

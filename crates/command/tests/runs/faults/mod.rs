@@ -5,99 +5,12 @@ mod confirmed;
 mod cut_short;
 mod driven;
 pub(crate) mod files;
-mod ones;
 pub(crate) mod run;
 mod settings;
 mod signals;
 mod turns;
 
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use crossover::model::Cost;
-use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::workload::matmul::cpu;
-use crossover::workload::simple::{compare, on_cpu};
-use crossover::workload::{Routine, RoutineError};
-
-use ones::Ones;
-
 use crate::test::tests;
-
-fn never<W: 'static>(name: &'static str) -> Implementation<W> {
-    let clock = crossover::timing::Clock::Events;
-    Implementation::gpu(name, clock, |_, _| Err("never made".into()))
-}
-
-pub(crate) fn groups() -> Vec<AnyGroup> {
-    let sizes = || Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
-    let fill = |problem: &Rc<Ones>| {
-        let n = problem.0;
-        let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
-        Ok(on_cpu(n, |y| y.fill(1.0), check))
-    };
-    let sound = Group::new("sound", sizes(), None, |_| Cost::default())
-        .with(Implementation::cpu("fill", fill))
-        .with(never("none"))
-        .with(never("neither"));
-    let faulty = Group::new("faulty", sizes(), None, |_| Cost::default())
-        .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
-            panic!("no set-up")
-        }))
-        .with(Implementation::cpu("check", |problem: &Rc<Ones>| {
-            let check = |_: &[f32]| panic!("no check");
-            Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
-        }))
-        .with(Implementation::cpu("last", fill));
-    let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
-        Cost::default()
-    })
-    .with(Implementation::cpu("best", |problem| {
-        cpu::best::<f32>(problem, 1)
-    }))
-    .with(never("none"));
-    let modes = Group::new("modes", Sizes::new([4], [4], [4]), None, |_| {
-        Cost::default()
-    })
-    .with(Implementation::cpu("two", two_modes));
-    // By its cost, the second size takes 64 times as long as the first.
-    let cost = |n| Cost {
-        flop: Some((n as f64).powi(3)),
-        ..Cost::default()
-    };
-    let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cost)
-        .with(Implementation::cpu("sleeps", sleeps).one_thread());
-    vec![
-        sound.into(),
-        faulty.into(),
-        choice.into(),
-        modes.into(),
-        long.into(),
-    ]
-}
-
-/// Takes 16 ms.
-fn sleeps(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
-    let n = problem.0;
-    let fill = |y: &mut [f32]| {
-        std::thread::sleep(Duration::from_millis(16));
-        y.fill(1.0);
-    };
-    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
-    Ok(on_cpu(n, fill, check))
-}
-
-/// Takes 1 ms for a while, then 3 ms for a while.
-fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
-    let (n, start) = (problem.0, Instant::now());
-    let fill = move |y: &mut [f32]| {
-        let is_long = start.elapsed().as_millis() / 150 % 2 == 1;
-        std::thread::sleep(Duration::from_millis(if is_long { 3 } else { 1 }));
-        y.fill(1.0);
-    };
-    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
-    Ok(on_cpu(n, fill, check))
-}
 
 tests! {
     Beside bad_options_end_the_run_before_it_starts: settings::bad_options,

@@ -1,4 +1,4 @@
-//! Runs of the groups in `mod`, and what became of their results.
+//! Runs of the groups, and what became of their results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use crossover::machine::Package;
 use serde_json::Value;
 
-use crate::printed::ended;
+use crate::printed::expect;
 
 /// Says that a process is a run of the suite and not the test.
-pub(crate) const RUN: &str = "CROSSOVER_TEST_FAULTS";
+pub(crate) const RUN: &str = "CROSSOVER_TEST_RUN";
 
 /// Names the folder of the package whose code is measured, if it is another one than this.
 pub(crate) const FOLDER: &str = "CROSSOVER_TEST_FOLDER";
@@ -23,22 +23,21 @@ pub(crate) fn package() -> Package {
     Package { folder, ..this }
 }
 
-/// This executable as a run of the groups that `of` stands for, with results in `root`.
-pub(crate) fn started(of: &str, root: &Path, arguments: &[&str]) -> Command {
+/// A run of `groups` in a process of its own, with results in `root`.
+pub(crate) fn plotted(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(arguments)
-        .env(of, "1")
+        .env(RUN, "1")
         .env("CRITERION_HOME", root)
         .env("CROSSOVER_PROFILE", "quick")
         .env("CROSSOVER_DEVICE", "none");
     command
 }
 
-/// A run of the groups above. Criterion's plots, which take it as long as all else, are those of the runs
-/// in `suite`.
+/// The same without Criterion's plots, which take it as long as all else.
 pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = started(RUN, root, arguments);
+    let mut command = plotted(root, arguments);
     command.arg("--noplot");
     command
 }
@@ -51,13 +50,6 @@ pub(crate) fn crossover(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(places.find(|place| place.is_file()).expect("the command"));
     command.args(arguments).env("CRITERION_HOME", root);
     command
-}
-
-/// Runs it and holds the exit code and words against what it should be.
-pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
-    let said = ended(&command.output().unwrap(), code, words);
-    assert!(!said.contains("panicked"), "{said}");
-    said
 }
 
 /// Results of one sound run, in a folder of the caller's own.

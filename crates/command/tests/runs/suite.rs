@@ -1,7 +1,5 @@
 //! The suite as a user meets it. Each run is a process of its own with a results folder of its own.
 
-pub(crate) mod groups;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,9 +9,9 @@ use crossover::timing::Clock;
 use serde_json::Value;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{crossover, expect, files, started};
-use crate::printed::{ended, holds};
-use crate::suite::groups::Moody;
+use crate::faults::run::{bench, crossover, files, plotted};
+use crate::groups::Moody;
+use crate::printed::{ended, expect, holds};
 use crate::test::tests;
 
 tests! {
@@ -26,14 +24,6 @@ tests! {
     Beside test_mode_verifies_and_writes_nothing: test_mode_verifies_and_writes_nothing,
     Beside profiling_says_what_it_cannot_see_and_keeps_no_result: profiling_says_what_it_cannot_see_and_keeps_no_result,
     Beside a_saved_baseline_compares_with_a_later_one: a_saved_baseline_compares_with_a_later_one,
-}
-
-/// Says that a process is a run of the suite in `groups` and not the test.
-pub(crate) const SUITE: &str = "CROSSOVER_TEST_SUITE";
-
-/// A run of that suite, with Criterion's plots.
-fn suite(root: &Path, arguments: &[&str]) -> Command {
-    started(SUITE, root, arguments)
 }
 
 /// The sidecar of a result, which must be that of the samples beside it.
@@ -54,12 +44,12 @@ fn lacks(said: &str, all: &[&str]) {
 
 fn criterion_prints_what_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    let asked = ["--bench", "--noplot", "--verbose", "sound"];
-    let said = expect(&mut suite(dir.path(), &asked), 0, "time:   [");
-    holds(&said, "Benchmarking sound/cpu/double/16");
+    let asked = ["--bench", "--verbose", "sound/cpu/fill/16"];
+    let said = expect(&mut bench(dir.path(), &asked), 0, "time:   [");
+    holds(&said, "Benchmarking sound/cpu/fill/16");
     holds(&said, "med. abs. dev.");
-    let quiet = ["--bench", "--noplot", "-q", "sound"];
-    let said = expect(&mut suite(dir.path(), &quiet), 0, "sound/cpu/double/16: ");
+    let quiet = ["--bench", "-q", "sound/cpu/fill/16"];
+    let said = expect(&mut bench(dir.path(), &quiet), 0, "sound/cpu/fill/16: ");
     lacks(
         &said,
         &["measuring the", "confirming", "[1/", "Benchmarking"],
@@ -70,16 +60,17 @@ fn criterion_prints_what_is_asked_for() {
 fn a_run_leaves_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let output = suite(root, &["--bench", "sound"]).output().unwrap();
-    let said = ended(&output, 0, "] sound/cpu/double/16: ");
+    let options = ["--bench", "sound/cpu/fill/(8|16)$"];
+    let output = plotted(root, &options).output().unwrap();
+    let said = ended(&output, 0, "] sound/cpu/fill/16: ");
     lacks(&said, &["Benchmarking", "time:   [", "ns/iter"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let last = printed.trim_end().lines().next_back().unwrap();
     assert!(last.starts_with("report: "), "{last}");
     for file in [
-        "sound/cpu_double/16/new/benchmark.json",
-        "sound/cpu_double/16/new/estimates.json",
-        "sound/cpu_double/16/new/tukey.json",
+        "sound/cpu_fill/16/new/benchmark.json",
+        "sound/cpu_fill/16/new/estimates.json",
+        "sound/cpu_fill/16/new/tukey.json",
         // Criterion's page, what plotters drew, and the report.
         "report/index.html",
         "sound/report/lines.svg",
@@ -87,8 +78,8 @@ fn a_run_leaves_its_files() {
     ] {
         assert!(root.join(file).is_file(), "no {file}");
     }
-    let sidecar = sidecar(&root.join("sound/cpu_double/16/new"));
-    assert_eq!(sidecar.id, "sound/cpu/double/16");
+    let sidecar = sidecar(&root.join("sound/cpu_fill/16/new"));
+    assert_eq!(sidecar.id, "sound/cpu/fill/16");
     assert_eq!(sidecar.clock, Clock::Wall);
     assert_eq!(sidecar.cost.flop, Some(16.0));
     assert!(sidecar.verified.expect("verified").passed());
@@ -97,7 +88,7 @@ fn a_run_leaves_its_files() {
     };
     assert!(root.join(format!("runs/{}.json", sidecar.run)).is_file());
     assert_eq!(record.run, sidecar.run);
-    assert_eq!(record.arguments, ["--bench", "sound"]);
+    assert_eq!(record.arguments, options);
     assert_eq!(record.profile, "quick");
     assert!(record.finished.is_some() && record.failed.is_empty());
     for ceiling in ["cpu_fma_1", "cpu_fma_all"] {
@@ -107,19 +98,12 @@ fn a_run_leaves_its_files() {
         let points = &record.curves[curve].points;
         assert!(points.iter().all(|point| point.rate > 1e8), "{curve}");
     }
-    let skipped = record
-        .skipped
-        .iter()
-        .find(|skip| skip.id == "sound/cpu/double");
-    let reason = &skipped.expect("sizes are left out").reason;
-    holds(reason, "64, 256");
-    holds(reason, "CROSSOVER_PROFILE=full");
 }
 
 fn state_is_restored_before_each_sample_and_not_inside() {
     let dir = tempfile::tempdir().unwrap();
-    let options = ["--bench", "--noplot", "stateful", "--sample-size", "10"];
-    expect(&mut suite(dir.path(), &options), 0, "");
+    let options = ["--bench", "stateful", "--sample-size", "10"];
+    expect(&mut bench(dir.path(), &options), 0, "");
     let folder = dir.path().join("stateful/cpu_steps/4/new");
     let samples = read(&folder.join("sample.json"));
     let iterations = samples["iters"].as_array().expect("a list").iter();
@@ -141,10 +125,10 @@ fn state_is_restored_before_each_sample_and_not_inside() {
 /// A result in two modes is undone and measured again by another Criterion, which leaves the
 /// files, and the group's report, as one measurement would have.
 fn an_unsteady_benchmark_is_measured_again() {
-    let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
+    let moody = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let said = expect(&mut suite(root, &bench("moody")), 0, "");
+    let said = expect(&mut plotted(root, &moody("moody")), 0, "");
     for size in [4, 8] {
         let settled = root.join(format!("moody/cpu_settles/{size}"));
         let never = root.join(format!("moody/cpu_never/{size}"));
@@ -194,20 +178,20 @@ fn an_unsteady_benchmark_is_measured_again() {
     }
     // The change is that from the earlier result to the one that was kept: undoing a measurement
     // brings the earlier result back.
-    expect(&mut suite(root, &bench("moody/cpu/never/4")), 0, "");
+    expect(&mut bench(root, &moody("moody/cpu/never/4")), 0, "");
     let folder = root.join("moody/cpu_never/4");
     assert!(folder.join("change/estimates.json").is_file());
     assert_eq!(sidecar(&folder.join("new")), sidecar(&folder.join("base")));
 
-    let tried = expect(&mut suite(root, &["--test", "moody/cpu/never/4"]), 0, "");
+    let tried = expect(&mut bench(root, &["--test", "moody/cpu/never/4"]), 0, "");
     lacks(&tried, &["measured again"]);
 }
 
 fn failures_are_named_and_the_rest_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let options = ["--bench", "--noplot", "sound|faulty"];
-    let said = expect(&mut suite(root, &options), 1, "");
+    let options = ["--bench", "faulty/cpu/.*/(4|16)$"];
+    let said = expect(&mut bench(root, &options), 1, "");
     let result = |id: &str| {
         let folder = root.join(id.replacen("cpu/", "cpu_", 1));
         folder.join("new/crossover.json").exists()
@@ -232,21 +216,21 @@ fn failures_are_named_and_the_rest_goes_on() {
 fn a_left_out_benchmark_takes_no_time() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let mut list = suite(root, &["--bench", "--list"]);
-    let words = "sound/cpu/double/64: benchmark";
+    let mut list = bench(root, &["--bench", "--list"]);
+    let words = "sound/cpu/fill/16: benchmark";
     let said = expect(list.env("CROSSOVER_PROFILE", "default"), 0, words);
-    lacks(&said, &["made inputs", "256"]);
+    lacks(&said, &["made inputs", "sound/cpu/fill/32"]);
     assert_eq!(fs::read_dir(root).unwrap().count(), 0);
-    let options = ["--bench", "--noplot", "sound/cpu/double/4$"];
-    let said = expect(&mut suite(root, &options), 0, "made inputs of 4");
+    let options = ["--bench", "sound/cpu/fill/4$"];
+    let said = expect(&mut bench(root, &options), 0, "made inputs of 4");
     lacks(&said, &["made inputs of 16"]);
-    assert!(!root.join("sound/cpu_double/16").exists());
+    assert!(!root.join("sound/cpu_fill/16").exists());
 }
 
 fn test_mode_verifies_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     for (filter, code, words) in [("sound", 0, "Success"), ("faulty/cpu/wrong", 1, "")] {
-        expect(&mut suite(dir.path(), &["--test", filter]), code, words);
+        expect(&mut bench(dir.path(), &["--test", filter]), code, words);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
@@ -254,13 +238,13 @@ fn test_mode_verifies_and_writes_nothing() {
 fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
     let dir = tempfile::tempdir().unwrap();
     for (filter, seconds, code, words) in [
-        ("sound/cpu/double/16$", "1", 0, "nothing ran on a GPU"),
+        ("sound/cpu/fill/16$", "1", 0, "nothing ran on a GPU"),
         // A benchmark that is profiled is verified first, too.
         ("faulty/cpu/wrong/16$", "1", 1, "wrong result"),
         ("sound", "0.5", 2, "give 1 second or more"),
     ] {
         let arguments = ["--bench", "--profile-time", seconds, filter];
-        expect(&mut suite(dir.path(), &arguments), code, words);
+        expect(&mut bench(dir.path(), &arguments), code, words);
         assert_eq!(files(dir.path()).into_keys().next(), None);
     }
 }
@@ -269,8 +253,8 @@ fn a_saved_baseline_compares_with_a_later_one() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     for name in ["before", "after"] {
-        let options = ["--bench", "--noplot", "sound", "--save-baseline", name];
-        expect(&mut suite(&root, &options), 0, "");
+        let options = ["--bench", "sound/cpu/fill/(4|8)$", "--save-baseline", name];
+        expect(&mut bench(&root, &options), 0, "");
     }
     let options = ["compare", "before", "after", "--json", "--fail-on", "none"];
     let output = crossover(&root, &options).output().unwrap();

@@ -1,0 +1,225 @@
+//! The groups of the suite under test: one that works, and several that fail on purpose.
+
+use std::io::Write;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crossover::model::{Cost, Verified};
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover::timing::{Clock, Rate};
+use crossover::workload::matmul::cpu;
+use crossover::workload::simple::{compare, on_cpu};
+use crossover::workload::{Routine, RoutineError, Workload};
+
+pub(crate) fn groups() -> Vec<AnyGroup> {
+    let sizes = || Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
+    let flop = |n| Cost {
+        flop: Some(n as f64),
+        ..Cost::default()
+    };
+    let sound = Group::new("sound", sizes(), Rate::flop(|n| n), flop)
+        .with(Implementation::cpu("fill", with(Fault::None)))
+        .with(never("none"))
+        .with(never("neither"));
+    let faulty = Group::new("faulty", sizes(), None, |_| Cost::default())
+        .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
+            panic!("no set-up")
+        }))
+        .with(Implementation::cpu("check", |problem: &Rc<Ones>| {
+            let check = |_: &[f32]| panic!("no check");
+            Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
+        }))
+        .with(Implementation::cpu("wrong", with(Fault::Wrong)))
+        .with(Implementation::cpu("unwritten", with(Fault::Unwritten)))
+        .with(Implementation::cpu("panics", with(Fault::Panics)))
+        .with(Implementation::cpu("decays", with(Fault::Decays)))
+        .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
+        .with(Implementation::cpu("last", with(Fault::None)));
+    let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
+        Cost::default()
+    })
+    .with(Implementation::cpu("best", |problem| {
+        cpu::best::<f32>(problem, 1)
+    }))
+    .with(never("none"));
+    let few = |name, sizes| Group::new(name, sizes, None, |_| Cost::default());
+    let modes = few("modes", Sizes::new([4], [4], [4]))
+        .with(Implementation::cpu("two", with(Fault::TwoModes)));
+    // By its cost, the second size takes 64 times as long as the first.
+    let cost = |n| Cost {
+        flop: Some((n as f64).powi(3)),
+        ..Cost::default()
+    };
+    let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cost)
+        .with(Implementation::cpu("sleeps", with(Fault::Sleeps)).one_thread());
+    let moody = few("moody", Sizes::new([4, 8], [], []))
+        .with(Implementation::cpu("settles", |d| {
+            Moody::routine(d, Some(Moody::OF_THE_FIRST))
+        }))
+        .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
+    let stateful = few("stateful", Sizes::new([4], [], []))
+        .with(Implementation::cpu("steps", |_: &Rc<Ones>| {
+            Ok(Box::new(Steps::default()))
+        }));
+    vec![
+        sound.into(),
+        faulty.into(),
+        choice.into(),
+        modes.into(),
+        long.into(),
+        moody.into(),
+        stateful.into(),
+    ]
+}
+
+/// So many ones.
+struct Ones(usize);
+
+impl Workload for Ones {
+    fn new(size: u64) -> Self {
+        // Standard error may be lost.
+        let _ = writeln!(std::io::stderr(), "made inputs of {size}");
+        Self(size as usize)
+    }
+    fn host_bytes(size: u64) -> u64 {
+        4 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        4 * size
+    }
+}
+
+fn never<W: 'static>(name: &'static str) -> Implementation<W> {
+    Implementation::gpu(name, Clock::Events, |_, _| Err("never made".into()))
+}
+
+#[derive(Clone, Copy)]
+enum Fault {
+    None,
+    Wrong,
+    Unwritten,
+    Panics,
+    Decays,
+    /// Takes 16 ms.
+    Sleeps,
+    /// Takes 1 ms for a while, then 3 ms for a while.
+    TwoModes,
+}
+
+/// Writes the ones.
+fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
+    move |problem| {
+        let (n, start) = (problem.0, Instant::now());
+        let mut runs = 0;
+        let compute = move |y: &mut [f32]| {
+            runs += 1;
+            y.fill(1.0);
+            let sleep = |ms| std::thread::sleep(Duration::from_millis(ms));
+            match fault {
+                Fault::Wrong => y[1] += 0.5,
+                Fault::Unwritten => y[2] = f32::NAN,
+                Fault::Panics if runs > 2 => panic!("ran out of luck"),
+                Fault::Decays if runs > 100 => y[0] = 2.0,
+                Fault::Sleeps => sleep(16),
+                Fault::TwoModes if start.elapsed().as_millis() / 150 % 2 == 1 => sleep(3),
+                Fault::TwoModes => sleep(1),
+                _ => {}
+            }
+        };
+        let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+        Ok(on_cpu(n, compute, check))
+    }
+}
+
+/// Changes its own state, so only one run from restored state gives the right result. It notes how
+/// often it ran after each restoring.
+#[derive(Default)]
+struct Steps {
+    output: f64,
+    runs: Vec<u32>,
+}
+
+impl Routine for Steps {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output = f64::NAN;
+        Ok(())
+    }
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        self.runs.push(0);
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let runs = self.runs.last_mut().ok_or("it was never restored")?;
+        *runs += 1;
+        self.output = f64::from(*runs);
+        std::thread::sleep(Duration::from_micros(100));
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(Verified {
+            error: (self.output - 1.0).abs(),
+            bound: 0.0,
+            method: "runs from restored state, beyond the first".to_owned(),
+        })
+    }
+    fn notes(&self) -> Vec<String> {
+        self.runs.iter().map(u32::to_string).collect()
+    }
+}
+
+/// Takes a short and a long time by turns in its first runs, and a long one in all later runs.
+pub(crate) struct Moody {
+    inner: Box<dyn Routine>,
+    settles_after: Option<u32>,
+    runs: u32,
+}
+
+impl Moody {
+    /// With these a benchmark is run once to verify it, once to plan, once to warm up, and once
+    /// per sample.
+    pub(crate) const OPTIONS: [&'static str; 6] = [
+        "--sample-size",
+        "10",
+        "--warm-up-time",
+        "0.001",
+        "--measurement-time",
+        "0.01",
+    ];
+    /// Runs of the first measurement with these options.
+    pub(crate) const OF_THE_FIRST: u32 = 13;
+    /// Runs of both measurements: the second is neither verified nor planned.
+    pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 11;
+    pub(crate) const LONG: Duration = Duration::from_millis(20);
+
+    fn routine(
+        problem: &Rc<Ones>,
+        settles_after: Option<u32>,
+    ) -> Result<Box<dyn Routine>, RoutineError> {
+        Ok(Box::new(Self {
+            inner: with(Fault::None)(problem)?,
+            settles_after,
+            runs: 0,
+        }))
+    }
+}
+
+impl Routine for Moody {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.inner.poison()
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.runs += 1;
+        let settled = self.settles_after.is_some_and(|runs| self.runs > runs);
+        std::thread::sleep(match settled || self.runs.is_multiple_of(2) {
+            true => Self::LONG,
+            false => Self::LONG / 4,
+        });
+        self.inner.run()
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.inner.check()
+    }
+    fn notes(&self) -> Vec<String> {
+        vec![format!("{} runs", self.runs)]
+    }
+}

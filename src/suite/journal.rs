@@ -239,7 +239,7 @@ impl Journal {
     /// # Errors
     /// It is faster than the device can be.
     pub(super) fn check_limits(&self, result: &Benchmark) -> Result<(), Missing> {
-        let (series, limits) = (Series::of(result.clone()), Limits::of(&self.record));
+        let (series, limits) = (Series::of(vec![result.clone()]), Limits::of(&self.record));
         limits::impossible(&series, &limits).map_or(Ok(()), |sentence| Err(sentence.into()))
     }
 
@@ -253,7 +253,7 @@ impl Journal {
         let limits = Limits::of(&self.record);
         let mut above: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (id, result) in &self.own {
-            if let Some(share) = limits::exceeded(&Series::of(result.clone()), &limits) {
+            if let Some(share) = limits::exceeded(&Series::of(vec![result.clone()]), &limits) {
                 above.entry(share.words()).or_default().push(id);
             }
         }

@@ -21,43 +21,33 @@ pub struct Cost {
 
 impl Cost {
     /// With so many floating-point operations.
-    pub fn flop(self, flop: f64) -> Self {
-        Self {
-            flop: Some(flop),
-            ..self
-        }
+    pub fn flop(mut self, flop: f64) -> Self {
+        self.flop = Some(flop);
+        self
     }
 
     /// With so many bytes through memory.
-    pub fn bytes(self, bytes: f64) -> Self {
-        Self {
-            bytes: Some(bytes),
-            ..self
-        }
+    pub fn bytes(mut self, bytes: f64) -> Self {
+        self.bytes = Some(bytes);
+        self
     }
 
     /// With so many of the bytes through memory written.
-    pub fn written(self, written: f64) -> Self {
-        Self {
-            written: Some(written),
-            ..self
-        }
+    pub fn written(mut self, written: f64) -> Self {
+        self.written = Some(written);
+        self
     }
 
     /// With so many bytes over the link each way.
-    pub fn over_link(self, to_device: f64, to_host: f64) -> Self {
-        Self {
-            link_bytes: Some(LinkBytes::new(to_device, to_host)),
-            ..self
-        }
+    pub fn over_link(mut self, to_device: f64, to_host: f64) -> Self {
+        self.link_bytes = Some(LinkBytes::new(to_device, to_host));
+        self
     }
 
     /// With so many kernels.
-    pub fn launches(self, launches: u32) -> Self {
-        Self {
-            launches: Some(launches),
-            ..self
-        }
+    pub fn launches(mut self, launches: u32) -> Self {
+        self.launches = Some(launches);
+        self
     }
 }
 

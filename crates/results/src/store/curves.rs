@@ -186,14 +186,19 @@ pub struct Series {
 }
 
 impl Series {
-    /// The curve of one result.
-    pub fn of(benchmark: Benchmark) -> Self {
+    /// The curve of at least one result. Its role is that of the newest, since a declaration may have been
+    /// corrected and not every size run again.
+    pub fn of(mut points: Vec<Benchmark>) -> Self {
+        points.sort_by_key(|b| b.size);
+        points.dedup_by_key(|b| b.size);
+        let newest = points.iter().max_by_key(|b| &b.run);
+        let newest = newest.expect("a curve has a point");
         Self {
-            device: benchmark.device,
-            implementation: benchmark.implementation.clone(),
-            clock: benchmark.clock,
-            role: benchmark.role.clone(),
-            points: vec![benchmark],
+            device: newest.device,
+            implementation: newest.implementation.clone(),
+            clock: newest.clock,
+            role: newest.role.clone(),
+            points,
         }
     }
 
@@ -247,12 +252,7 @@ impl Series {
     /// The curve of some of its points; `None` where it has none of them.
     fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
         let points: Vec<Benchmark> = self.points.iter().filter(|b| keep(b)).cloned().collect();
-        (!points.is_empty()).then(|| Self {
-            implementation: self.implementation.clone(),
-            role: self.role.clone(),
-            points,
-            ..*self
-        })
+        (!points.is_empty()).then(|| Self::of(points))
     }
 
     /// Whether bytes cross the link between host and device.
@@ -334,56 +334,28 @@ pub fn gather(
     topic: impl Fn(&str) -> ((usize, usize), GroupInfo),
 ) -> Vec<Group> {
     let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
-    for benchmark in benchmarks {
-        let curve = (
-            benchmark.device,
-            benchmark.implementation.clone(),
-            benchmark.clock,
-        );
-        groups
-            .entry(benchmark.group.clone())
-            .or_default()
-            .entry(curve)
-            .or_default()
-            .push(benchmark);
+    for b in benchmarks {
+        let name = b.implementation.clone();
+        let curve = (b.device, numbered(&name), name, b.clock);
+        let curves = groups.entry(b.group.clone()).or_default();
+        curves.entry(curve).or_default().push(b);
     }
-    let series = |((device, implementation, clock), mut points): (_, Vec<Benchmark>)| {
-        points.sort_by_key(|b| b.size);
-        points.dedup_by_key(|b| b.size);
-        Series {
-            device,
-            implementation,
-            clock,
-            role: role(&points),
-            points,
+    let group = |(name, curves): (String, BTreeMap<_, _>)| {
+        let series: Vec<Series> = curves.into_values().map(Series::of).collect();
+        let (place, mut topic) = topic(&name);
+        let sizes = series.iter().flat_map(|s| &s.points).map(|b| b.size);
+        // One way of writing in a group: 8,192 does not stand beside 2^14.
+        if topic.unit == Unit::Count && sizes.max() >= Some(LARGE) {
+            topic.unit = Unit::Powers;
+        }
+        Group {
+            name,
+            topic,
+            place,
+            series,
         }
     };
-    groups
-        .into_iter()
-        .map(|(name, curves)| {
-            let mut series: Vec<Series> = curves.into_iter().map(series).collect();
-            series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
-            let (place, mut topic) = topic(&name);
-            let sizes = series.iter().flat_map(|s| &s.points).map(|b| b.size);
-            // One way of writing in a group: 8,192 does not stand beside 2^14.
-            if topic.unit == Unit::Count && sizes.max() >= Some(LARGE) {
-                topic.unit = Unit::Powers;
-            }
-            Group {
-                name,
-                topic,
-                place,
-                series,
-            }
-        })
-        .collect()
-}
-
-/// The role of a curve: that of its newest result, since a declaration may have been corrected and
-/// not every size run again.
-fn role(points: &[Benchmark]) -> Role {
-    let newest = points.iter().max_by_key(|b| &b.run);
-    newest.expect("a curve has a point").role.clone()
+    groups.into_iter().map(group).collect()
 }
 
 /// A name and the number at its end, so that `chunks-8` comes before `chunks-16`.

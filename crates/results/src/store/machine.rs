@@ -160,38 +160,34 @@ impl MachineResults {
         let limits = Limits::newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
         let limits_by_run = by_run.collect();
-        let topics: Vec<Vec<GroupInfo>> = runs.iter().map(|run| run.groups.clone()).collect();
-        let mut runs: Vec<Arc<RunRecord>> = runs.into_iter().map(Arc::new).collect();
-        let newest = runs.pop();
-        let mut environment = newest.as_ref().map(|r| r.environment.clone());
+        let is_of = |b: &Benchmark, run: &RunRecord| b.run.as_ref() == Some(&run.run);
+        let counted = |run: RunRecord| {
+            let results = benchmarks.iter().filter(|b| is_of(b, &run)).count();
+            (Arc::new(run), results)
+        };
+        let runs: Vec<(Arc<RunRecord>, usize)> = runs.into_iter().rev().map(counted).collect();
+        let run = runs.first().map(|(run, _)| run.clone());
+        let mut environment = run.as_ref().map(|run| run.environment.clone());
         if let Some(environment) = &mut environment
             && environment.gpu.is_none()
         {
             // A later run without the GPU does not invalidate what an earlier one measured on it.
-            environment.gpu = runs.iter().rev().find_map(|run| {
-                let used =
-                    |b: &Benchmark| b.device == Device::Gpu && b.run.as_ref() == Some(&run.run);
+            environment.gpu = runs.iter().find_map(|(run, _)| {
+                let used = |b: &Benchmark| b.device == Device::Gpu && is_of(b, run);
                 let gpu = run.environment.gpu.clone()?;
                 benchmarks.iter().any(used).then_some(gpu)
             });
         }
-        let of_run = |name: &str| {
-            let of = |b: &&Benchmark| b.run.as_deref() == Some(name);
-            benchmarks.iter().filter(of).count()
-        };
-        let all = newest.iter().chain(runs.iter().rev());
-        let runs = all.map(|run| (run.clone(), of_run(&run.run))).collect();
+        let groups = gather(benchmarks, |group| topic(group, &runs));
         Self {
             name: name.to_owned(),
             other,
             environment,
-            run: newest,
+            run,
             runs,
             limits,
             limits_by_run,
-            groups: (gather(benchmarks, |group| topic(group, &topics)).into_iter())
-                .map(Arc::new)
-                .collect(),
+            groups: groups.into_iter().map(Arc::new).collect(),
             profiles: Vec::new(),
             problems: Vec::new(),
         }
@@ -371,14 +367,13 @@ fn paths_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// What a group says of itself, and its place, by the newest run that has the group.
-fn topic(group: &str, runs: &[Vec<GroupInfo>]) -> ((usize, usize), GroupInfo) {
-    let mut newest_first = runs.iter().rev().enumerate();
-    newest_first
-        .find_map(|(age, topics)| {
-            let place = topics.iter().position(|topic| topic.group == group)?;
-            Some(((age, place), topics[place].clone()))
-        })
-        .unwrap_or_else(|| ((usize::MAX, 0), GroupInfo::of(group)))
+fn topic(group: &str, runs: &[(Arc<RunRecord>, usize)]) -> ((usize, usize), GroupInfo) {
+    let known = |(age, (run, _)): (usize, &(Arc<RunRecord>, usize))| {
+        let place = run.groups.iter().position(|topic| topic.group == group)?;
+        Some(((age, place), run.groups[place].clone()))
+    };
+    let known = runs.iter().enumerate().find_map(known);
+    known.unwrap_or_else(|| ((usize::MAX, 0), GroupInfo::of(group)))
 }
 
 /// The runs of the newest run's machine, from the oldest to the newest, and those of others. Another board or

@@ -30,7 +30,6 @@ const MOMENTS: [(&str, &str); 3] = [
 
 /// What of a pool's memory is in use and what it holds, before and after a release.
 pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
-    let id = format!("allocation.{}.held", group.name);
     let (mut rows, mut rests) = (Vec::new(), Vec::new());
     let kept = curve(group, Allocator::MallocAsyncKept)?;
     let sizes = kept.points.iter().map(|b| b.size);
@@ -49,8 +48,8 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
     }
     let of = units::binary(size);
     let caption = format!("Memory of a pool before and after an allocation of {of} is released.");
-    let head = ["pool and moment", "in use", "reserved"];
-    Some(Finding::table(&group.name, id, caption, &head, rows).rests_on(rests))
+    let head = "pool and moment | in use | reserved";
+    Some(Finding::table(&group.name, "allocation.{}.held", caption, head, rows).rests_on(rests))
 }
 
 fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {

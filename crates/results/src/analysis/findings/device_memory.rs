@@ -38,16 +38,9 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         sentence(&group.topic.work),
         group.topic.at(first.size)
     );
-    let head = [
-        "format",
-        "at most",
-        "parameters and their state",
-        "activations",
-        "workspace",
-    ];
-    let id = format!("device_memory.{}", group.name);
+    let head = "format | at most | parameters and their state | activations | workspace";
     let rows = found.iter().map(row).collect();
-    let finding = Finding::table(&group.name, id, caption, &head, rows);
+    let finding = Finding::table(&group.name, "device_memory.{}", caption, head, rows);
     Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
 }
 

@@ -64,9 +64,10 @@ pub struct Context<'a> {
 }
 
 impl Finding {
-    pub(super) fn new(group: &str, id: impl Into<String>, text: String) -> Self {
+    /// `{}` in the id is the group.
+    pub(super) fn new(group: &str, id: &str, text: String) -> Self {
         Self {
-            id: id.into(),
+            id: id.replace("{}", group),
             group: group.to_owned(),
             text,
             benchmarks: Vec::new(),
@@ -76,9 +77,15 @@ impl Finding {
         }
     }
 
-    /// What `technique` gained; nothing where the factor is no number.
-    pub(super) fn gained(mut self, technique: Technique, factor: f64, at: String) -> Self {
-        self.gain = positive(factor).map(|factor| Gain {
+    /// What a technique gained; nothing where the factor is no number.
+    pub(super) fn gained(
+        mut self,
+        technique: impl Into<Option<Technique>>,
+        factor: f64,
+        at: String,
+    ) -> Self {
+        let gained = technique.into().zip(positive(factor));
+        self.gain = gained.map(|(technique, factor)| Gain {
             technique,
             factor,
             at,
@@ -86,16 +93,17 @@ impl Finding {
         self
     }
 
-    /// A table of several figures, and the same as the text.
+    /// A table of several figures, and the same as the text. ` | ` separates the columns' heads.
     pub(super) fn table(
         group: &str,
-        id: impl Into<String>,
+        id: &str,
         caption: String,
-        head: &[&str],
+        head: &str,
         rows: Vec<Vec<String>>,
     ) -> Self {
+        let head: Vec<&str> = head.split(" | ").collect();
         let of_row = |row: &Vec<String>| {
-            let named = row.iter().zip(head).skip(1);
+            let named = row.iter().zip(&head).skip(1);
             let known = named.filter(|(cell, _)| !cell.is_empty());
             let cells: Vec<String> = known.map(|(cell, head)| format!("{head} {cell}")).collect();
             format!("{}: {}", row[0], cells.join(", "))
@@ -104,7 +112,7 @@ impl Finding {
         let text = format!("{caption} {}.", told.join("; "));
         let table = Some(Rows {
             caption,
-            head: head.iter().map(|h| (*h).to_owned()).collect(),
+            head: head.into_iter().map(str::to_owned).collect(),
             rows,
             notes: Vec::new(),
         });

@@ -320,12 +320,9 @@ impl Lesson {
             units::time(slow.median_ns),
             other_end.unwrap_or_default(),
         );
-        let finding = Finding::new(&group.name, self.id.replace("{}", &group.name), text)
+        let finding = Finding::new(&group.name, self.id, text)
             .rests_on(pairs.iter().flat_map(|(slow, fast)| [*slow, *fast]));
-        Some(match self.technique {
-            Some(technique) => finding.gained(technique, ratio.value, topic.at(fast.size)),
-            None => finding,
-        })
+        Some(finding.gained(self.technique, ratio.value, topic.at(fast.size)))
     }
 
     /// The slow and the fast row at each size that both have, ascending. Of several slow rows one that

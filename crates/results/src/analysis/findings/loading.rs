@@ -62,9 +62,8 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         "What a loader of batches of {} reaches; each line adds to the line above.",
         units::binary(plain.size)
     );
-    let head = ["how it loads", unit, "gain", "a kernel runs"];
+    let head = format!("how it loads | {unit} | gain | a kernel runs");
     let rows = [row(first, plain)].into_iter().chain(rows).collect();
-    let id = format!("loading.{}", group.name);
     // What the threads bring beyond the pinned buffer that they fill.
     let (alone, threaded): (Vec<_>, Vec<_>) = others.iter().partition(|(threads, _)| *threads == 0);
     let alone = alone.first().map_or(plain, |(_, b)| b);
@@ -73,7 +72,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .map(|(_, b)| b.median_ns)
         .fold(f64::NAN, f64::min);
     let at = group.topic.at(plain.size);
-    let finding = Finding::table(&group.name, id, caption, &head, rows)
+    let finding = Finding::table(&group.name, "loading.{}", caption, &head, rows)
         .gained(Technique::Prefetch, alone.median_ns / fastest, at)
         .rests_on(others.iter().map(|(_, b)| *b).chain([plain]));
     Some(finding)

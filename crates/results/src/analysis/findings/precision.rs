@@ -29,15 +29,11 @@ pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
     let (full, others) = full.into_iter().find_map(compared)?;
     let ratio = |other: &Benchmark| full.median_ns / other.median_ns;
     let row = |b: &Benchmark| {
-        let is_full = b.id == full.id;
+        let speed = (b.id != full.id).then(|| units::speedup(ratio(b)));
         vec![
             name(&b.role),
             units::time(b.median_ns),
-            if is_full {
-                String::new()
-            } else {
-                units::speedup(ratio(b))
-            },
+            speed.unwrap_or_default(),
             (b.verified.as_ref())
                 .filter(|verified| positive(verified.error).is_some())
                 .map_or(String::new(), Verified::words),
@@ -49,12 +45,12 @@ pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
         "{} at {at} in lower precision.",
         sentence(&group.topic.work)
     );
-    let head = ["format", "time", "speed", "error", "energy"];
+    let head = "format | time | speed | error | energy";
     let all = || std::iter::once(full).chain(others.iter().copied());
     let narrower = others.iter().copied();
     let fastest = narrower.filter(|b| b.role.split.is_none()).map(ratio);
     let rows = all().map(row).collect();
-    let finding = Finding::table(&group.name, "precision.formats", caption, &head, rows)
+    let finding = Finding::table(&group.name, "precision.formats", caption, head, rows)
         .gained(Technique::FewerBits, fastest.fold(f64::NAN, f64::max), at)
         .rests_on(all());
     Some(finding)

@@ -38,8 +38,8 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
         units::time(real.median_ns),
         units::factor(wrong((seen, real))).trim_end_matches('×'),
     );
-    let id = format!("submit.{}.{}", group.name, series.implementation);
-    let finding = Finding::new(&group.name, id, text);
+    let id = format!("submit.{{}}.{}", series.implementation);
+    let finding = Finding::new(&group.name, &id, text);
     Some(finding.rests_on(pairs.into_iter().flat_map(|(seen, real)| [seen, real])))
 }
 

@@ -42,12 +42,14 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         "{}: the time that each clock shows, over the true time.",
         sentence(&topic.work)
     );
-    let small = format!("at {}", topic.at(smallest));
-    let large = format!("at {}", topic.at(largest));
-    let fair = format!("within {:.0} %", FAIR * 100.0);
     let rows = ways.iter().map(row).collect();
-    let head = ["clock", &small, &large, &fair];
-    let finding = Finding::table(name, format!("timing.{name}"), caption, &head, rows);
+    let head = format!(
+        "clock | at {} | at {} | within {:.0} %",
+        topic.at(smallest),
+        topic.at(largest),
+        FAIR * 100.0
+    );
+    let finding = Finding::table(name, "timing.{}", caption, &head, rows);
     Some(finding.rests_on(ways.values().flat_map(BTreeMap::values).copied()))
 }
 

@@ -27,18 +27,12 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
     let share = |(t, a): &(&Benchmark, &Benchmark)| 1.0 - a.median_ns / t.median_ns;
     let least = pairs.iter().map(share).fold(f64::INFINITY, f64::min);
     let at = group.topic.at(total.size);
-    let id = format!("transfers.{}.{}", group.name, series.implementation);
+    let id = format!("transfers.{{}}.{}", series.implementation);
     let caption = format!(
         "{} from host memory and back: the share of the time that moving the data takes.",
         sentence(&group.topic.work)
     );
-    let head = [
-        "moved by",
-        "at",
-        "time",
-        "share of moving",
-        "least at any size",
-    ];
+    let head = "moved by | at | time | share of moving | least at any size";
     let row = vec![
         format!("gpu/{}", series.implementation),
         at.clone(),
@@ -46,15 +40,11 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
         units::percent(share(&(total, alone))),
         units::percent(least),
     ];
-    let finding = Finding::table(&group.name, id, caption, &head, vec![row])
-        .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
     // Against the best way of moving them, not against any.
-    let best = fastest(group.moving(), total.size)?;
-    Some(match best.median_ns >= total.median_ns {
-        true => {
-            let factor = total.median_ns / alone.median_ns;
-            finding.gained(Technique::KeepOnDevice, factor, at)
-        }
-        false => finding,
-    })
+    let is_best = fastest(group.moving(), total.size)?.median_ns >= total.median_ns;
+    let technique = is_best.then_some(Technique::KeepOnDevice);
+    let finding = Finding::table(&group.name, &id, caption, head, vec![row])
+        .gained(technique, total.median_ns / alone.median_ns, at)
+        .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
+    Some(finding)
 }

@@ -40,16 +40,9 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
     }
     let caption =
         "The calls of a new process: until the device is done, and the host's part of it.";
-    let head = [
-        "work",
-        "first",
-        "of it the host",
-        "last",
-        "of it the host",
-        "warm from",
-    ];
+    let head = "work | first | of it the host | last | of it the host | warm from";
     let id = "warming_up.calls";
-    let finding = Finding::table(&group.name, id, caption.to_owned(), &head, rows);
+    let finding = Finding::table(&group.name, id, caption.to_owned(), head, rows);
     Some(finding.rests_on(warm.into_iter().flat_map(|s| &s.points)))
 }
 

@@ -1,10 +1,11 @@
 //! Two baselines in, verdicts and an exit code out: matched by id in `rows`, judged together in
 //! `judge` on medians from `median`, by what `learn` finds of how processes of the same code
-//! differ, and shown by `show` and `page`. `docs/comparing.md` says what was chosen and why.
+//! differ, and shown by `show`, `page` and `json`. `docs/comparing.md` says what was chosen and why.
 
 pub mod comparison;
 mod environment;
 mod estimate;
+mod json;
 mod judge;
 mod learn;
 pub mod median;

@@ -1,22 +1,17 @@
-//! A comparison as text: the terminal's table, Markdown for a pull request, JSON.
+//! A comparison as text: the terminal's table, and Markdown for a pull request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
-use serde_json::{Value, json};
 
-use crate::comparison::{Comparison, FailOn, Verdict};
-use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
+use crate::comparison::{Comparison, Verdict};
+use crate::judge::{CHANGE_ERROR, Drift};
 use crate::median::Location;
 use crate::rows::{Class, Judgement, Row};
 use crossover_results::statistics::median::median;
-use crossover_words::Clock;
 use crossover_words::text::{columns, wants_colours};
 use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
-
-/// Version of the JSON.
-pub(crate) const SCHEMA: u32 = 1;
 
 /// The columns of a table.
 const HEADER: [&str; 8] = [
@@ -37,7 +32,7 @@ const CLOCK: usize = 1;
 const NARROWEST: u16 = 80;
 const USUAL: u16 = 120;
 
-const VERDICTS: [Verdict; 7] = [
+pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
     Verdict::Slower,
     Verdict::Faster,
@@ -254,7 +249,7 @@ impl Comparison {
 
     /// The change that is found in the typical benchmark of a class with 95 % probability, as a
     /// fraction.
-    fn resolution(&self, class: &Class) -> Option<f64> {
+    pub(super) fn resolution(&self, class: &Class) -> Option<f64> {
         // What was not run to the end may have changed by more than its resolution would be.
         let is_complete = |row: &&Row| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
@@ -406,61 +401,6 @@ impl Comparison {
         }
         text
     }
-
-    /// The comparison as JSON, described in `docs/comparing.md`.
-    pub fn json(&self, fail_on: FailOn) -> String {
-        let counts = VERDICTS.map(|verdict| (verdict.name(), self.count(verdict)));
-        let classes = self.drifts.iter().map(|drift| {
-            json!({
-                "class": drift.class.to_string(),
-                "benchmarks": drift.benchmarks,
-                "pairs": drift.pairs,
-                "deviation": drift.deviation,
-                "resolution": self.resolution(&drift.class),
-            })
-        });
-        let warnings = [&self.unknown[..], &self.warnings].concat();
-        let json = json!({
-            "schema": SCHEMA,
-            "base": self.base,
-            "new": self.new,
-            "threshold": self.options.threshold,
-            "change_error": CHANGE_ERROR,
-            "same_error": SAME_ERROR,
-            "screened": self.options.screened,
-            "failures": self.failures,
-            "exit_code": self.exit_code(fail_on),
-            "counts": BTreeMap::from(counts),
-            "benchmarks": Vec::from_iter(self.rows.iter().map(benchmark)),
-            "classes": Vec::from_iter(classes),
-            "warnings": warnings,
-            "notes": self.notes,
-            "problems": self.problems,
-        });
-        format!("{json:#}\n")
-    }
-}
-
-/// A benchmark in the JSON. What is infinite becomes null.
-fn benchmark(row: &Row) -> Value {
-    let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
-    json!({
-        "id": row.id,
-        "verdict": row.verdict,
-        "clock": row.clock.map(Clock::name),
-        "base_ns": row.base_ns,
-        "new_ns": row.new_ns,
-        "ratio": of(|j| j.ratio),
-        "low": of(|j| j.low),
-        "high": of(|j| j.high),
-        "resolution": of(|j| j.resolution),
-        "pairs": row.judgement.map(|j| j.pairs),
-        "more_pairs": of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
-        "base_samples": row.base_samples,
-        "new_samples": row.new_samples,
-        "reason": row.reason,
-        "marks": row.marks,
-    })
 }
 
 /// By how much two processes of the same code differ, as a standard deviation.

@@ -29,11 +29,6 @@ pub(super) trait Sampling {
     /// # Errors
     /// An interrupt, that a process cannot be started, or that nothing can be written.
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64>;
-
-    /// Notes on the pairs that ran, for the reader.
-    fn remarks(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// What is to be run.
@@ -290,7 +285,6 @@ impl Pairs<'_> {
     /// Shows the comparison, and says how the command ends.
     fn show(self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
         comparison.failures.clone_from(&self.outcome.failures);
-        comparison.warnings.extend(self.sampling.remarks());
         comparison.warnings.extend(self.outcome.remarks);
         let mut code = self.args.verdict.show(&comparison)?;
         for text in &self.outcome.failures {

@@ -83,7 +83,7 @@ pub(super) fn choose<'a>(
 ) -> anyhow::Result<Box<dyn Sampling + 'a>> {
     let limit = Duration::from_secs(args.turn_limit.into());
     let (mut takers, mut harnesses) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    let (mut left_out, mut is_unusable) = (BTreeSet::new(), false);
+    let mut left_out = BTreeSet::new();
     for offers_turns in [true, false] {
         for (side, subject) in sides.iter().enumerate() {
             // Where one cannot take turns, short processes serve all.
@@ -104,12 +104,11 @@ pub(super) fn choose<'a>(
                     Err(error) => {
                         let why = with_causes(error.as_ref());
                         left_out.insert(format!("left out: {}: {why}", subject.label));
-                        is_unusable = true;
                     }
                 }
             }
         }
-        let has_others = is_unusable || harnesses.iter().any(|side| !side.is_empty());
+        let has_others = harnesses.iter().any(|side| !side.is_empty());
         if !has_others && takers.iter().all(|side| !side.is_empty()) {
             remarks.extend(left_out);
             return Ok(Box::new(Turns::new(args, copies, takers)?));

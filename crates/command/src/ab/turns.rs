@@ -25,8 +25,6 @@ pub(super) struct Turns<'a> {
     verified: [Option<BTreeSet<String>>; 2],
     /// What the calibrations of each side chose.
     choices: [BTreeMap<String, String>; 2],
-    /// Pairs that have run.
-    number: u32,
 }
 
 impl<'a> Turns<'a> {
@@ -52,7 +50,6 @@ impl<'a> Turns<'a> {
             executables: [moved(0), moved(1)],
             verified: [None, None],
             choices: [BTreeMap::new(), BTreeMap::new()],
-            number: 0,
         })
     }
 
@@ -65,6 +62,19 @@ impl<'a> Turns<'a> {
         choices.extend(self.choices[first].clone());
         choices
     }
+
+    /// What calibrations chose differently on the two sides.
+    fn different_choices(&self) -> impl Iterator<Item = String> {
+        let [old, new] = &self.choices;
+        let both = (old.iter()).filter_map(|(name, old)| Some((name, old, new.get(name)?)));
+        both.filter(|(_, old, new)| old != new)
+            .map(|(name, old, new)| {
+                format!(
+                    "{name}: base chose {old}, new {new} in the first pair; later ones run both sides \
+                     with the same of the two, where both have it"
+                )
+            })
+    }
 }
 
 impl Sampling for Turns<'_> {
@@ -73,7 +83,6 @@ impl Sampling for Turns<'_> {
     }
 
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
-        self.number = pair.number;
         let choices = self.choices_of(pair.number);
         let told = [0, 1].map(|side: usize| Instructions {
             core: core(pair.number),
@@ -108,6 +117,9 @@ impl Sampling for Turns<'_> {
             let ids = || left[side].results.keys().cloned().collect();
             self.verified[side].get_or_insert_with(ids);
         }
+        if pair.number == 1 {
+            outcome.remarks.extend(self.different_choices());
+        }
         for (side, ran) in ran.iter().enumerate() {
             let how = match ran.status {
                 Some(status) if status.success() => continue,
@@ -134,23 +146,6 @@ impl Sampling for Turns<'_> {
         let seconds = took.values().sum();
         outcome.seconds.extend(took);
         Ok(seconds)
-    }
-
-    /// What calibrations chose differently on the two sides.
-    fn remarks(&self) -> Vec<String> {
-        let [old, new] = &self.choices;
-        let both = old
-            .iter()
-            .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
-        both.filter(|(_, old, new)| old != new)
-            .map(|(name, old, new)| match self.number {
-                1 => format!("{name}: base chose {old}, new {new}"),
-                _ => format!(
-                    "{name}: base chose {old}, new {new} in the first pair; later ones run both \
-                     sides with the same of the two, where both have it"
-                ),
-            })
-            .collect()
     }
 }
 

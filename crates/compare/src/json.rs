@@ -1,0 +1,71 @@
+//! A comparison as JSON, for programs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::comparison::{Comparison, FailOn, Verdict};
+use crate::judge::{CHANGE_ERROR, SAME_ERROR};
+use crate::rows::{Judgement, Row};
+use crate::show::VERDICTS;
+use crossover_words::Clock;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+impl Comparison {
+    /// The comparison as JSON, described in `docs/comparing.md`.
+    pub fn json(&self, fail_on: FailOn) -> String {
+        let counts = VERDICTS.map(|verdict| (verdict.name(), self.count(verdict)));
+        let classes = self.drifts.iter().map(|drift| {
+            json!({
+                "class": drift.class.to_string(),
+                "benchmarks": drift.benchmarks,
+                "pairs": drift.pairs,
+                "deviation": drift.deviation,
+                "resolution": self.resolution(&drift.class),
+            })
+        });
+        let warnings = [&self.unknown[..], &self.warnings].concat();
+        let json = json!({
+            "schema": SCHEMA,
+            "base": self.base,
+            "new": self.new,
+            "threshold": self.options.threshold,
+            "change_error": CHANGE_ERROR,
+            "same_error": SAME_ERROR,
+            "screened": self.options.screened,
+            "failures": self.failures,
+            "exit_code": self.exit_code(fail_on),
+            "counts": BTreeMap::from(counts),
+            "benchmarks": Vec::from_iter(self.rows.iter().map(benchmark)),
+            "classes": Vec::from_iter(classes),
+            "warnings": warnings,
+            "notes": self.notes,
+            "problems": self.problems,
+        });
+        format!("{json:#}\n")
+    }
+}
+
+/// A benchmark in the JSON. What is infinite becomes null.
+fn benchmark(row: &Row) -> Value {
+    let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
+    json!({
+        "id": row.id,
+        "verdict": row.verdict,
+        "clock": row.clock.map(Clock::name),
+        "base_ns": row.base_ns,
+        "new_ns": row.new_ns,
+        "ratio": of(|j| j.ratio),
+        "low": of(|j| j.low),
+        "high": of(|j| j.high),
+        "resolution": of(|j| j.resolution),
+        "pairs": row.judgement.map(|j| j.pairs),
+        "more_pairs": of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
+        "base_samples": row.base_samples,
+        "new_samples": row.new_samples,
+        "reason": row.reason,
+        "marks": row.marks,
+    })
+}

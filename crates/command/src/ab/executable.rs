@@ -161,7 +161,7 @@ impl Executable {
         for path in beside.chain([program.to_owned()]) {
             // A pipe would wait for a writer.
             if path.is_file() {
-                let _ = forget(&path);
+                let _ = File::open(&path).map(|file| forget_cached(&file));
             }
         }
     }
@@ -197,11 +197,6 @@ impl Executable {
         }
         moved
     }
-}
-
-/// Takes a file out of the page cache.
-fn forget(path: &Path) -> anyhow::Result<()> {
-    Ok(forget_cached(&fs::File::open(path)?)?)
 }
 
 /// As much environment as to move the stack of a process by up to a page. Where it begins depends on the

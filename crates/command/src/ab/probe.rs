@@ -95,10 +95,9 @@ pub(super) fn choose<'a>(
                 copies.bring(Some(side))?;
                 match probe(&executable, user, limit, offers_turns) {
                     Ok(Kind::TakesTurns) => takers[side].push(executable),
-                    Ok(Kind::Criterion(harness)) => harnesses[side].push(harness),
-                    Ok(Kind::Empty(why)) => {
-                        let name = &executable.name;
-                        left_out.extend(why.map(|why| format!("left out: {name}: {why}")));
+                    Ok(Kind::RunsAlone(harness, remark)) => {
+                        harnesses[side].extend(harness);
+                        left_out.extend(remark);
                     }
                     Err(error) if child::interrupted() => return Err(error),
                     Err(error) => {
@@ -114,13 +113,11 @@ pub(super) fn choose<'a>(
             return Ok(Box::new(Turns::new(args, copies, takers)?));
         }
     }
-    let of_harnesses: BTreeSet<String> = (harnesses.iter().flatten())
-        .filter_map(|harness| harness.remark.clone())
-        .collect();
+    let are_empty = harnesses.each_ref().map(Vec::is_empty);
     let processes = Processes::new(copies, harnesses);
     if !processes.any_shared() {
         let [old, new] = [0, 1].map(|side| {
-            let what = match processes.is_empty(side) {
+            let what = match are_empty[side] {
                 true => "no benchmark",
                 false => "others",
             };
@@ -132,7 +129,7 @@ pub(super) fn choose<'a>(
              benchmarks of Criterion"
         );
     }
-    remarks.extend(of_harnesses.into_iter().chain(left_out));
+    remarks.extend(left_out);
     Ok(Box::new(processes))
 }
 
@@ -140,10 +137,9 @@ pub(super) fn choose<'a>(
 enum Kind {
     /// It takes turns with another process, in our version of the protocol.
     TakesTurns,
-    /// It has benchmarks of Criterion's, and runs each alone.
-    Criterion(Harness),
-    /// It lists none. Why, unless it is one of cargo's unit tests.
-    Empty(Option<String>),
+    /// It runs each of its benchmarks of Criterion's alone, if it lists any. What else it lists, or why
+    /// nothing, is remarked, unless it is one of cargo's unit tests.
+    RunsAlone(Option<Harness>, Option<String>),
 }
 
 /// An executable of Criterion's.
@@ -153,8 +149,6 @@ pub(super) struct Harness {
     /// The benchmarks that it runs alone, in its order.
     pub(super) ids: Vec<String>,
     options: Vec<String>,
-    /// What it lists and does not run alone.
-    remark: Option<String>,
 }
 
 impl Harness {
@@ -223,13 +217,13 @@ fn probe(
         // One of another harness, which does not know the user's options.
         let plain = probe.list(&[])?;
         return match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
-            true => Ok(Kind::Empty(why_empty(&plain, user))),
+            true => Ok(Kind::RunsAlone(None, why_empty(name, &plain, user))),
             false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
         };
     }
     let mut lines = benchmarks(&listed.stdout);
     if lines.is_empty() {
-        return Ok(Kind::Empty(why_empty(&listed, user)));
+        return Ok(Kind::RunsAlone(None, why_empty(name, &listed, user)));
     }
     let nothing = [given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat();
     let nothing = probe.list(&nothing)?.stdout;
@@ -281,30 +275,31 @@ fn probe(
             units::counted(ignored.len(), "line")
         )
     });
-    Ok(Kind::Criterion(Harness {
+    let harness = Harness {
         executable: executable.clone(),
         ids,
         options,
-        remark,
-    }))
+    };
+    Ok(Kind::RunsAlone(Some(harness), remark))
 }
 
 /// Why nothing is listed, unless this is the harness of unit tests, which counts what it lists.
-fn why_empty(listed: &Output, user: &BenchArgs) -> Option<String> {
+fn why_empty(name: &str, listed: &Output, user: &BenchArgs) -> Option<String> {
     let counts = |line: &str| line.contains(" test") && line.trim_end().ends_with(" benchmarks");
     if listed.stdout.lines().any(counts) {
         return None;
     }
-    // As Criterion begins each result.
-    if listed.stdout.contains("time:   [") {
-        let why = "it runs its benchmarks instead of listing them, as a Criterion does that does not \
-                   call `configure_from_args`";
-        return Some(why.to_owned());
-    }
-    Some(match &user.filter {
+    let why = match &user.filter {
+        // As Criterion begins each result.
+        _ if listed.stdout.contains("time:   [") => {
+            "it runs its benchmarks instead of listing them, as a Criterion does that does not call \
+             `configure_from_args`"
+                .to_owned()
+        }
         Some(filter) => format!("it has no benchmark that matches `{filter}`"),
         None => "it lists no benchmark".to_owned(),
-    })
+    };
+    Some(format!("left out: {name}: {why}"))
 }
 
 struct Probe<'a> {

@@ -78,12 +78,6 @@ impl<'a> Processes<'a> {
         benchmarks.any(|benchmark| benchmark.of.iter().all(Option::is_some))
     }
 
-    /// Whether a side has none.
-    pub(super) fn is_empty(&self, side: usize) -> bool {
-        let mut benchmarks = self.benchmarks.iter();
-        benchmarks.all(|benchmark| benchmark.of[side].is_none())
-    }
-
     /// Runs a benchmark on one side; `None` where the side does not have it.
     fn run_on(
         &self,

@@ -10,7 +10,7 @@ use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
 use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
-use crate::suite::state::Run;
+use crate::suite::run::Run;
 use crate::workload::run_child;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};

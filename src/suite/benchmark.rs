@@ -1,28 +1,120 @@
 //! One benchmark: checked, prepared, verified, sampled, verified again, stored.
 
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use criterion::{SamplingMode, Throughput};
+use criterion::{BenchmarkId, SamplingMode, Throughput};
 
 use crate::model::record::{Activity, SCHEMA, Sidecar};
-use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::instance::{Plots, instance, plots_of};
 use crate::suite::missing::{LeftOut, Missing, caught};
-use crate::suite::sampler::{Sampler, Timed};
-use crate::suite::sampling_plan::Sampling;
-use crate::suite::state::{Bench, Prepared, Run};
-use crate::timing::{Clock, CudaError, Doubt, TimingError, catch_panic};
+use crate::suite::progress::Spent;
+use crate::suite::run::Run;
+use crate::suite::sampler::Timed;
+use crate::suite::sampling_plan::{Pace, Sampling};
+use crate::timing::{Clock, CudaError, Doubt};
 use crate::workload::choose;
 use crossover_machine::load::Load;
-use crossover_machine::monitor::Watch;
 use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::statistics::unsteady::unsteady;
 use crossover_results::store::attempt::Aside;
+use crossover_results::store::curves::Benchmark;
+use crossover_results::store::folder::BenchmarkFolder;
 use crossover_system::interrupt;
 use crossover_words::units;
+
+/// A benchmark that is about to be run, and what is known of it so far.
+pub(super) struct Bench<'a> {
+    pub(super) id: String,
+    pub(super) group: &'a AnyGroup,
+    pub(super) row: &'a Row,
+    pub(super) size: u64,
+    /// What those before it in the group left.
+    pub(super) cache: &'a mut GroupCache,
+    pub(super) folder: BenchmarkFolder,
+    /// When it was begun; `None` in turns with another process, whose work is no background load.
+    pub(super) begun: Option<Load>,
+    /// The time it took beside its set-up.
+    pub(super) spent: Spent,
+    /// Reasons not to believe its time.
+    pub(super) doubts: Vec<Doubt>,
+    /// The result, once it is stored.
+    pub(super) result: Option<Benchmark>,
+    pub(super) choices: BTreeMap<String, String>,
+    pub(super) calibration_time: Duration,
+    /// The choices that were made under background load.
+    pub(super) disturbed: BTreeSet<String>,
+}
+
+/// A benchmark's code, verified, and how it is sampled.
+pub(super) struct Prepared {
+    pub(super) code: Timed,
+    pub(super) sampling: Sampling,
+}
+
+/// What the benchmarks of a group leave for those that follow.
+#[derive(Default)]
+pub(super) struct GroupCache {
+    pub(super) pace: Pace,
+    pub(super) edge_cases: OnceCell<Option<Inputs>>,
+    /// Implementations that are right on the edge cases. Their set-up is the same at each size.
+    pub(super) right_on_edge_cases: BTreeSet<String>,
+    /// The inputs of a size, for all implementations.
+    pub(super) inputs: OfLastSize,
+    /// Inputs with other values than the timed ones.
+    pub(super) other_values: OfLastSize,
+}
+
+/// Inputs of the size that was last asked for.
+#[derive(Default)]
+pub(super) struct OfLastSize(Option<(u64, Inputs)>);
+
+impl OfLastSize {
+    /// Those of this size, made unless they are there. Those of another size go first: there may be no
+    /// memory for both.
+    pub(super) fn of(&mut self, size: u64, make: fn(u64) -> Inputs) -> Inputs {
+        let known = self.0.take().filter(|known| known.0 == size);
+        let known = known.unwrap_or_else(|| (size, make(size)));
+        self.0.insert(known).1.clone()
+    }
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        run: &Run,
+        group: &'a AnyGroup,
+        row: &'a Row,
+        size: u64,
+        cache: &'a mut GroupCache,
+    ) -> Self {
+        let named = group.id_of(row, size);
+        Self {
+            id: named.to_string(),
+            group,
+            row,
+            size,
+            cache,
+            folder: BenchmarkFolder::new(&run.settings.results, named, group.rate.is_some()),
+            begun: None,
+            spent: Spent::default(),
+            doubts: Vec::new(),
+            choices: BTreeMap::new(),
+            calibration_time: Duration::ZERO,
+            disturbed: BTreeSet::new(),
+            result: None,
+        }
+    }
+
+    /// The function and size under which Criterion knows it in its group.
+    pub(super) fn criterion_id(&self) -> BenchmarkId {
+        BenchmarkId::new(self.row.function(), self.size)
+    }
+}
 
 impl Run {
     /// Measures a benchmark. In turns, its driver says whether it is verified.
@@ -186,73 +278,60 @@ impl Run {
         Ok(())
     }
 
-    /// Times a benchmark, and once more if the result is unsteady.
+    /// Samples, verifies and stores a benchmark, and once more if the result is unsteady. Undoes what was
+    /// written where that fails.
     fn sample_until_steady(
         &mut self,
         plots: &mut Plots<'_>,
         bench: &mut Bench<'_>,
         prepared: &mut Prepared,
     ) -> Result<(), Missing> {
-        let Some((why, first)) = self.attempt(plots, bench, prepared, true)? else {
-            return Ok(());
-        };
-        eprintln!(
-            "note: {} is unsteady and is measured again: {why}",
-            bench.id
-        );
-        let time = &self.machine.time;
-        let mut criterion = instance(&self.settings.results, &self.sampling, time, false);
-        let mut again = plots_of(&mut criterion, bench.group.name);
-        if bench.group.rate.is_some() {
-            again.throughput(Throughput::Elements(bench.size));
-        }
-        let second = self.attempt(&mut again, bench, prepared, false);
-        if second.is_err() {
-            let first_result = bench.result.take();
-            if interrupt::signal().is_some() {
-                first.put_back()?;
-                bench.result = first_result;
-            }
-        }
-        second.map(drop)
-    }
-
-    /// Samples, verifies and stores a benchmark, or undoes what was written. With `may_repeat`, an unsteady
-    /// result is set aside and returned with what is unsteady about it.
-    fn attempt(
-        &mut self,
-        plots: &mut Plots<'_>,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-        may_repeat: bool,
-    ) -> Result<Option<(String, Aside)>, Missing> {
         if !self.arguments.saves {
-            self.sample_and_store(plots, bench, prepared)?;
-            return Ok(None);
+            return self.sample_and_store(plots, bench, prepared).map(drop);
         }
-        let attempt = bench.folder.begin(self.arguments.baseline.as_deref())?;
         // Doubts from before the samples remain when they are taken again.
         let known = bench.doubts.len();
-        let outcome = self.sample_and_store(plots, bench, prepared);
-        bench.doubts.truncate(known);
-        match outcome {
-            Err(error) => {
-                attempt.undo();
-                Err(error)
-            }
-            // After a signal nothing is measured again: an unsteady result is better than none.
-            Ok(Some(why)) if may_repeat && interrupt::signal().is_none() => {
-                Ok(Some((why, attempt.set_aside()?)))
-            }
-            Ok(why) => {
-                if let Some(why) = why {
-                    eprintln!(
-                        "note: {} is still unsteady: {why}; no answer uses it",
-                        bench.id
-                    );
+        let mut first: Option<(Aside, Option<Benchmark>)> = None;
+        loop {
+            let attempt = bench.folder.begin(self.arguments.baseline.as_deref())?;
+            let outcome = match first {
+                None => self.sample_and_store(plots, bench, prepared),
+                Some(_) => {
+                    let (settings, time) = (&self.settings, &self.machine.time);
+                    let mut criterion = instance(&settings.results, &self.sampling, time, false);
+                    let mut again = plots_of(&mut criterion, bench.group.name);
+                    if bench.group.rate.is_some() {
+                        again.throughput(Throughput::Elements(bench.size));
+                    }
+                    self.sample_and_store(&mut again, bench, prepared)
                 }
-                attempt.done();
-                Ok(None)
+            };
+            bench.doubts.truncate(known);
+            let is_over = interrupt::signal().is_some();
+            match (outcome, first) {
+                (Err(error), first) => {
+                    attempt.undo();
+                    bench.result = None;
+                    // After a signal an unsteady result is better than none.
+                    if let Some((aside, result)) = first.filter(|_| is_over) {
+                        aside.put_back()?;
+                        bench.result = result;
+                    }
+                    return Err(error);
+                }
+                (Ok(Some(why)), None) if !is_over => {
+                    first = Some((attempt.set_aside()?, bench.result.take()));
+                    let id = &bench.id;
+                    eprintln!("note: {id} is unsteady and is measured again: {why}");
+                }
+                (Ok(why), _) => {
+                    attempt.done();
+                    if let Some(why) = why {
+                        let id = &bench.id;
+                        eprintln!("note: {id} is still unsteady: {why}; no answer uses it");
+                    }
+                    return Ok(());
+                }
             }
         }
     }
@@ -269,7 +348,14 @@ impl Run {
         // Samples that Criterion could not write are an error when the result is stored.
         let ns = self.arguments.saves.then(|| bench.folder.samples().ok());
         let ns = ns.flatten().unwrap_or_default();
-        let verified = self.verify_again(bench, prepared, &ns)?;
+        // A routine that went wrong under load, or after the first run, was not worth timing.
+        let verified = match self.verifies() {
+            true => caught(|| {
+                self.run_timed(bench, prepared, &ns)?;
+                self.compare(&mut prepared.code)
+            })?,
+            false => None,
+        };
         // In turns the spread between processes counts, and a routine that times itself would only repeat
         // what it has measured.
         let is_judged = self.turns.is_none() && prepared.sampling.is_timed_by_a_clock();
@@ -297,133 +383,6 @@ impl Run {
         }
         self.check_device()?;
         Ok(unsteady)
-    }
-
-    /// Makes Criterion sample as planned, unless the command line says otherwise. Returns how long
-    /// Criterion warms up.
-    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) -> Duration {
-        let in_turns = self.turns.is_some();
-        let gave = |option| self.arguments.gave(option);
-        let is_planned = in_turns || !(gave("sample-size") || gave("measurement-time"));
-        let mode = Some(plan.mode).filter(|_| is_planned);
-        plots.sampling_mode(mode.unwrap_or(SamplingMode::Auto));
-        if !gave("sample-size") {
-            plots.sample_size(plan.samples);
-        }
-        if in_turns || !gave("measurement-time") {
-            plots.measurement_time(plan.measurement);
-        }
-        if in_turns || !gave("warm-up-time") {
-            plots.warm_up_time(plan.warm_up);
-        }
-        self.arguments.warm_up(plan.warm_up)
-    }
-
-    /// Has Criterion take the samples, while the device is watched. The inputs must be the same before and
-    /// after.
-    fn sample(
-        &self,
-        plots: &mut Plots<'_>,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-    ) -> Result<Option<Telemetry>, Missing> {
-        let Prepared {
-            code,
-            sampling: plan,
-        } = prepared;
-        let warm_up = self.configure(plots, plan);
-        let is_timed = plan.is_timed_by_a_clock() && bench.row.is_gpu();
-        let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
-        let monitor = is_watched.then(|| self.machine.monitor()).flatten();
-        // Where the system refuses a thread, missing telemetry is the least problem.
-        let watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
-        let inputs = self.inputs(bench, code)?;
-        let mut sampler = Sampler {
-            run: self,
-            id: bench.id.clone(),
-            code,
-            watch: watch.as_ref(),
-            iterations: None,
-        };
-        let sampled_before = bench.folder.sampled_at();
-        // The threads of what several drive start here too, and would all be kept.
-        let is_kept = bench.row.role.is_driven_by_one_thread();
-        let _core = is_kept.then(|| match &self.turns {
-            Some(turns) => turns.on_one_core(),
-            None if bench.row.is_gpu() => self.machine.opened()?.keep_near(),
-            None => None,
-        });
-        // A panic is the only way out of Criterion's closure: it leaves its error here.
-        let mut failure: Option<TimingError> = None;
-        let (criterion_id, spent) = (bench.criterion_id(), &mut bench.spent);
-        let mut called = Duration::ZERO;
-        let begun = Instant::now();
-        let outcome = catch_panic(|| {
-            plots.bench_function(criterion_id, |b| {
-                b.iter_custom(|iterations| {
-                    // Criterion's own rule, which does not say which of its calls warm up.
-                    let activity = match begun.elapsed() <= warm_up {
-                        true => Activity::WarmUp,
-                        false => Activity::Samples,
-                    };
-                    let call = Instant::now();
-                    let sample = sampler.sample(iterations);
-                    spent.add(activity, call.elapsed());
-                    called += call.elapsed();
-                    let ns = sample.unwrap_or_else(|error| {
-                        let text = error.to_string();
-                        failure = Some(error);
-                        panic!("{text}")
-                    });
-                    if sampler.code.ran > 0 && interrupt::signal().is_some() {
-                        // The samples of this benchmark are dropped. A routine that times itself
-                        // had measured before Criterion asked.
-                        panic!("interrupted");
-                    }
-                    ns
-                });
-            });
-        });
-        spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
-        if let Err(panic) = outcome {
-            if let Some(error) = failure {
-                return Err(error.into());
-            }
-            if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
-                return Err(panic.into());
-            }
-            // The samples were written before Criterion's analysis failed on them.
-            bench.folder.rescue()?;
-            eprintln!(
-                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
-                bench.id,
-                panic.lines().next().unwrap_or_default()
-            );
-        }
-        let telemetry = watch.map(Watch::finish);
-        match self.inputs(bench, code)? == inputs {
-            true => Ok(telemetry),
-            false => {
-                Err("an iteration changed its inputs, so later ones computed something else".into())
-            }
-        }
-    }
-
-    /// Verifies once more after the last sample: a routine that went wrong under load, or after the first
-    /// run, was not worth timing. `None` where nothing is verified.
-    fn verify_again(
-        &self,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-        ns: &[f64],
-    ) -> Result<Option<Verified>, Missing> {
-        if !self.verifies() {
-            return Ok(None);
-        }
-        caught(|| {
-            self.run_timed(bench, prepared, ns)?;
-            self.compare(&mut prepared.code)
-        })
     }
 
     fn sidecar(&self, bench: &mut Bench<'_>, code: &mut Timed) -> Result<Sidecar, Missing> {

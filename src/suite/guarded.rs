@@ -5,9 +5,10 @@
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
+use crate::suite::benchmark::{Bench, Prepared};
 use crate::suite::missing::{Missing, caught};
+use crate::suite::run::Run;
 use crate::suite::sampler::Timed;
-use crate::suite::state::{Bench, Prepared, Run};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
@@ -72,13 +73,11 @@ impl Run {
 
     /// Checksums of the memory that it reads.
     pub(super) fn inputs(&self, bench: &mut Bench<'_>, code: &Timed) -> Result<Vec<u64>, Missing> {
-        match self.looks(bench) {
-            true => {
-                let checksums = || self.machine.time.checksums(&code.routine.inputs());
-                Ok(bench.spent.on(Activity::Checks, checksums)?)
-            }
-            false => Ok(Vec::new()),
+        if !self.looks(bench) {
+            return Ok(Vec::new());
         }
+        let checksums = || self.machine.time.checksums(&code.routine.inputs());
+        Ok(bench.spent.on(Activity::Checks, checksums)?)
     }
 
     /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger

@@ -3,7 +3,6 @@
 //!
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
-mod account;
 pub(crate) mod arguments;
 mod bench;
 mod benchmark;
@@ -15,19 +14,15 @@ pub(crate) mod host;
 mod instance;
 pub(crate) mod journal;
 pub(crate) mod missing;
-mod pace;
-pub(crate) mod plan;
 pub(crate) mod preflight;
 pub(crate) mod profiles;
 pub(crate) mod progress;
 mod run;
 mod sampler;
 pub(crate) mod sampling_plan;
-mod state;
 pub(crate) mod turns;
 mod verify;
 
 pub use bench::bench;
 pub use crossover_protocol::settings::Profile;
-pub use group::{AnyGroup, Group, Implementation, Sizes};
-pub use plan::{Memory, Planned};
+pub use group::{AnyGroup, Group, Implementation, Memory, Planned, Sizes};

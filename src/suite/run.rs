@@ -1,6 +1,7 @@
 //! A run: settings, command line, machine and results, and the loop over its benchmarks.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use criterion::{Bencher, Criterion, Throughput};
 use crate::device::kernel::{Source, shared};
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::benchmark::{Bench, GroupCache};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
@@ -21,7 +23,6 @@ use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
-use crate::suite::state::{Bench, GroupCache, Run};
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::choose;
@@ -31,6 +32,23 @@ use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
+
+/// The one owner of a run's state, except for Criterion itself.
+pub(super) struct Run {
+    pub(super) settings: Settings,
+    pub(super) arguments: Arguments,
+    pub(super) sampling: SamplingPlan,
+    pub(super) machine: Host,
+    /// Where another process takes turns with this one.
+    pub(super) turns: Option<Turns>,
+    /// What happened so far.
+    pub(super) journal: Journal,
+    pub(super) progress: Progress,
+    pub(super) confirming: Confirming,
+    pub(super) profiles: Profiles,
+    /// Keeps other runs out of the results folder.
+    pub(super) _lock: Option<File>,
+}
 
 impl Run {
     /// Reads the settings and the command line, and checks that results can be kept. Opens no
@@ -161,18 +179,15 @@ impl Run {
         let Ok(device) = self.machine.device() else {
             return;
         };
+        let planned = &self.journal.record.planned;
         let runs = |group: &&AnyGroup| {
-            let mut plan = group.plan(self.settings.profile).into_iter();
-            plan.any(|(size, row)| {
-                row.is_gpu() && self.is_wanted(&group.id_of(row, size).to_string())
-            })
+            let of_gpu = format!("{}/gpu/", group.name);
+            planned.iter().any(|id| id.starts_with(&of_gpu))
         };
-        if self.arguments.mode != Mode::List {
-            let sources = groups.iter().filter(runs).flat_map(AnyGroup::kernels);
-            let sources: HashSet<&Source> = sources.copied().collect();
-            let sources: Vec<&Source> = sources.into_iter().collect();
-            shared::compile_ahead(&sources, device.compute_capability);
-        }
+        let sources = groups.iter().filter(runs).flat_map(AnyGroup::kernels);
+        let sources: HashSet<&Source> = sources.copied().collect();
+        let sources: Vec<&Source> = sources.into_iter().collect();
+        shared::compile_ahead(&sources, device.compute_capability);
     }
 
     /// Whether the filter, and the process that drives this one, select this benchmark.

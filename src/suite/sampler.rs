@@ -1,15 +1,24 @@
 //! An implementation that is set up, and the samples that Criterion asks for.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use criterion::SamplingMode;
+
+use crate::model::record::Activity;
+use crate::model::telemetry::Telemetry;
+use crate::suite::benchmark::{Bench, Prepared};
 use crate::suite::group::{Inputs, Row};
 use crate::suite::host::Host;
-use crate::suite::state::Run;
+use crate::suite::instance::Plots;
+use crate::suite::missing::Missing;
+use crate::suite::run::Run;
+use crate::suite::sampling_plan::Sampling;
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, TimingError};
+use crate::timing::{Clock, TimingError, catch_panic};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::monitor::Watch;
 use crossover_protocol::turns::TurnMessage;
+use crossover_system::interrupt;
 
 /// An implementation, set up at a size.
 pub(super) struct Timed {
@@ -87,20 +96,132 @@ impl Host {
     }
 }
 
+impl Run {
+    /// Makes Criterion sample as planned, unless the command line says otherwise. Returns how long
+    /// Criterion warms up.
+    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) -> Duration {
+        let in_turns = self.turns.is_some();
+        let gave = |option| self.arguments.gave(option);
+        let is_planned = in_turns || !(gave("sample-size") || gave("measurement-time"));
+        let mode = Some(plan.mode).filter(|_| is_planned);
+        plots.sampling_mode(mode.unwrap_or(SamplingMode::Auto));
+        if !gave("sample-size") {
+            plots.sample_size(plan.samples);
+        }
+        if in_turns || !gave("measurement-time") {
+            plots.measurement_time(plan.measurement);
+        }
+        if in_turns || !gave("warm-up-time") {
+            plots.warm_up_time(plan.warm_up);
+        }
+        self.arguments.warm_up(plan.warm_up)
+    }
+
+    /// Has Criterion take the samples, while the device is watched. The inputs must be the same before and
+    /// after.
+    pub(super) fn sample(
+        &self,
+        plots: &mut Plots<'_>,
+        bench: &mut Bench<'_>,
+        prepared: &mut Prepared,
+    ) -> Result<Option<Telemetry>, Missing> {
+        let Prepared {
+            code,
+            sampling: plan,
+        } = prepared;
+        let warm_up = self.configure(plots, plan);
+        let is_timed = plan.is_timed_by_a_clock() && bench.row.is_gpu();
+        let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
+        let monitor = is_watched.then(|| self.machine.monitor()).flatten();
+        // Where the system refuses a thread, missing telemetry is the least problem.
+        let watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
+        let inputs = self.inputs(bench, code)?;
+        let mut sampler = Sampler {
+            run: self,
+            id: bench.id.clone(),
+            code,
+            watch: watch.as_ref(),
+            iterations: None,
+        };
+        let sampled_before = bench.folder.sampled_at();
+        // The threads of what several drive start here too, and would all be kept.
+        let is_kept = bench.row.role.is_driven_by_one_thread();
+        let _core = is_kept.then(|| match &self.turns {
+            Some(turns) => turns.on_one_core(),
+            None if bench.row.is_gpu() => self.machine.opened()?.keep_near(),
+            None => None,
+        });
+        // A panic is the only way out of Criterion's closure: it leaves its error here.
+        let mut failure: Option<TimingError> = None;
+        let (criterion_id, spent) = (bench.criterion_id(), &mut bench.spent);
+        let mut called = Duration::ZERO;
+        let begun = Instant::now();
+        let outcome = catch_panic(|| {
+            plots.bench_function(criterion_id, |b| {
+                b.iter_custom(|iterations| {
+                    // Criterion's own rule, which does not say which of its calls warm up.
+                    let activity = match begun.elapsed() <= warm_up {
+                        true => Activity::WarmUp,
+                        false => Activity::Samples,
+                    };
+                    let call = Instant::now();
+                    let sample = sampler.sample(iterations);
+                    spent.add(activity, call.elapsed());
+                    called += call.elapsed();
+                    let ns = sample.unwrap_or_else(|error| {
+                        let text = error.to_string();
+                        failure = Some(error);
+                        panic!("{text}")
+                    });
+                    if sampler.code.ran > 0 && interrupt::signal().is_some() {
+                        // The samples of this benchmark are dropped. A routine that times itself
+                        // had measured before Criterion asked.
+                        panic!("interrupted");
+                    }
+                    ns
+                });
+            });
+        });
+        spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
+        if let Err(panic) = outcome {
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+            if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
+                return Err(panic.into());
+            }
+            // The samples were written before Criterion's analysis failed on them.
+            bench.folder.rescue()?;
+            eprintln!(
+                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
+                bench.id,
+                panic.lines().next().unwrap_or_default()
+            );
+        }
+        let telemetry = watch.map(Watch::finish);
+        match self.inputs(bench, code)? == inputs {
+            true => Ok(telemetry),
+            false => {
+                Err("an iteration changed its inputs, so later ones computed something else".into())
+            }
+        }
+    }
+}
+
 /// Times an implementation, one sample after the other.
-pub(super) struct Sampler<'a> {
-    pub(super) run: &'a Run,
+struct Sampler<'a> {
+    run: &'a Run,
     /// Id of the benchmark.
-    pub(super) id: String,
-    pub(super) code: &'a mut Timed,
-    pub(super) watch: Option<&'a Watch>,
+    id: String,
+    code: &'a mut Timed,
+    watch: Option<&'a Watch>,
     /// In turns: the iterations of a sample, which the warm-up chooses.
-    pub(super) iterations: Option<u64>,
+    iterations: Option<u64>,
 }
 
 impl Sampler<'_> {
     /// Nanoseconds of all `iterations` together.
-    pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
+    fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
         if let Some(own) = self.code.routine.time(iterations) {
             return Ok(plausible(own?, iterations)?);
         }

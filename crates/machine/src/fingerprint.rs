@@ -43,11 +43,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
 }
 
 fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
-    let (max_sm_clock_mhz, max_memory_clock_mhz) =
-        monitor.map(Monitor::max_clocks_mhz).unwrap_or_default();
-    let (power_limit_w, power_limit_default_w) =
-        monitor.map(Monitor::power_limits_w).unwrap_or_default();
-    GpuInfo {
+    let info = GpuInfo {
         ordinal: device.ordinal,
         name: device.name.clone(),
         uuid: Some(device.uuid.clone()),
@@ -55,19 +51,16 @@ fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
         multiprocessors: device.multiprocessors,
         memory_bytes: device.memory_bytes,
         l2_bytes: Some(device.l2_bytes).filter(|&bytes| bytes > 0),
-        max_sm_clock_mhz,
-        max_memory_clock_mhz,
-        pcie: monitor.and_then(Monitor::max_pcie),
-        pcie_current: monitor.and_then(Monitor::current_pcie),
         driver: nvml::driver_version(),
         cuda: Some(device.cuda),
         nvrtc: libraries::nvrtc_version(),
         cublas: libraries::cublas_version(),
-        power_limit_w,
-        power_limit_default_w,
-        temperature_c: monitor.and_then(Monitor::temperature_c),
-        mig: monitor.and_then(Monitor::mig),
         recorded: recorded::recorded(),
+        ..GpuInfo::default()
+    };
+    match monitor {
+        Some(monitor) => monitor.complete(info),
+        None => info,
     }
 }
 

@@ -93,10 +93,8 @@ impl Background {
 
     /// Whether the used cores matter on so many processors.
     pub fn is_busy(self, processors: usize) -> bool {
-        self.cores
-            >= NEGLIGIBLE_CORES
-                .0
-                .max(NEGLIGIBLE_CORES.1 * processors as f64)
+        let (cores, share) = NEGLIGIBLE_CORES;
+        self.cores >= cores.max(share * processors as f64)
     }
 
     /// The parts that matter, each in a sentence with its remedy.

@@ -8,7 +8,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::{Device, Nvml};
 
 use crate::monitor::{Reading, Source};
-use crossover_results::model::environment::PcieLink;
+use crossover_results::model::environment::{GpuInfo, PcieLink};
 use crossover_results::model::telemetry::DeviceState;
 use crossover_timing::DeviceProperties;
 
@@ -55,49 +55,30 @@ impl Monitor {
         }
     }
 
-    pub(super) fn temperature_c(&self) -> Option<u32> {
-        self.device.temperature(TemperatureSensor::Gpu).ok()
-    }
-
-    /// Highest SM and memory clock, MHz.
-    pub(super) fn max_clocks_mhz(&self) -> (Option<u32>, Option<u32>) {
-        let max = |clock| self.device.max_clock_info(clock).ok();
-        (max(Clock::SM), max(Clock::Memory))
-    }
-
-    /// The fastest link that device and slot agree on.
-    pub(super) fn max_pcie(&self) -> Option<PcieLink> {
-        Some(PcieLink {
-            generation: self.device.max_pcie_link_gen().ok()?,
-            width: self.device.max_pcie_link_width().ok()?,
-        })
-    }
-
-    /// The link at this moment; an idle one falls back to a lower generation.
-    pub(super) fn current_pcie(&self) -> Option<PcieLink> {
-        Some(PcieLink {
-            generation: self.device.current_pcie_link_gen().ok()?,
-            width: self.device.current_pcie_link_width().ok()?,
-        })
-    }
-
-    /// The power limit in force and the one the board ships with, watts.
-    pub(super) fn power_limits_w(&self) -> (Option<f64>, Option<f64>) {
-        (
-            self.device.enforced_power_limit().ok().map(watts),
-            self.device.power_management_limit_default().ok().map(watts),
-        )
+    /// Adds limits, link, temperature and mode of the device to what CUDA says of it.
+    pub(super) fn complete(&self, info: GpuInfo) -> GpuInfo {
+        let device = &self.device;
+        let now = self.read();
+        let generation = device.max_pcie_link_gen().ok();
+        let link = generation.zip(device.max_pcie_link_width().ok());
+        GpuInfo {
+            max_sm_clock_mhz: device.max_clock_info(Clock::SM).ok(),
+            max_memory_clock_mhz: device.max_clock_info(Clock::Memory).ok(),
+            pcie: link.map(|(generation, width)| PcieLink { generation, width }),
+            pcie_current: now.pcie,
+            power_limit_w: device.enforced_power_limit().ok().map(watts),
+            power_limit_default_w: device.power_management_limit_default().ok().map(watts),
+            temperature_c: now.temperature_c,
+            // `None` on a device without this mode.
+            mig: device.mig_mode().ok().map(|mode| mode.current == 1),
+            ..info
+        }
     }
 
     /// Free and total device memory, bytes.
     pub fn memory_bytes(&self) -> Option<(u64, u64)> {
         let memory = self.device.memory_info().ok()?;
         Some((memory.free, memory.total))
-    }
-
-    /// Whether MIG mode is on; `None` on a device without it.
-    pub(super) fn mig(&self) -> Option<bool> {
-        self.device.mig_mode().ok().map(|mode| mode.current == 1)
     }
 
     /// Number of other processes with a compute context on the device. In a container NVML lists
@@ -113,13 +94,15 @@ impl Source for Monitor {
     fn read(&self) -> Reading {
         let device = &self.device;
         let reasons = device.current_throttle_reasons().ok();
+        let generation = device.current_pcie_link_gen().ok();
+        let link = generation.zip(device.current_pcie_link_width().ok());
         Reading {
             sm_clock_mhz: device.clock_info(Clock::SM).ok(),
             memory_clock_mhz: device.clock_info(Clock::Memory).ok(),
             utilisation_percent: device.utilization_rates().ok().map(|share| share.gpu),
             power_w: device.power_usage().ok().map(watts),
-            temperature_c: self.temperature_c(),
-            pcie: self.current_pcie(),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            pcie: link.map(|(generation, width)| PcieLink { generation, width }),
             idle: reasons.is_some_and(|r| r.contains(ThrottleReasons::GPU_IDLE)),
             throttle_reasons: reasons.map(slowing),
         }

@@ -9,7 +9,7 @@ use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::Confirmation;
 use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
-use crate::suite::confirm::{CHOICES, Order, RunResults, Task, TaskResult};
+use crate::suite::confirm::{CHOICES, Medians, Order, RunResults, Task};
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
 use crossover_system::interrupt;
@@ -142,12 +142,16 @@ impl Confirming {
             let _ = choose::add_to(&folder.path().join(CHOICES));
         }
         let mut times = Times::new();
-        let asked = child::ask(&self.order(), &[], |said: TaskResult| match said.medians {
-            Ok(medians) => drop(times.insert((said.group, said.size), medians)),
-            Err(reason) => eprintln!(
-                "note: {} at {} is not confirmed: {reason}",
-                said.group, said.size
-            ),
+        let order = self.order();
+        let mut tasks = order.tasks.iter();
+        let asked = child::ask(&order, &[], |medians: Medians| {
+            let Some(Task { group, size, .. }) = tasks.next() else {
+                return;
+            };
+            match medians {
+                Ok(medians) => drop(times.insert((group.clone(), *size), medians)),
+                Err(reason) => eprintln!("note: {group} at {size} is not confirmed: {reason}"),
+            }
         });
         let took = start.elapsed();
         self.asked += 1;

@@ -2,14 +2,13 @@
 //!
 //! Between its groups and after them a run starts its executable again, several times. Each process
 //! sets up, for each question, the best CPU code and the GPU's at sizes around the crossing and at
-//! the largest, lets them take turns, and prints their medians (`process`, `in_turns`). The run asks
+//! the largest, lets them take turns, and prints their medians (`process`). The run asks
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
 //! (`driver`), starts each (`child`), and keeps what they said in its record. What
 //! follows from it is in
 //! [`analysis::answer::estimate`](crossover_results::analysis::answer::estimate).
 
 pub(super) mod driver;
-pub(super) mod in_turns;
 pub(crate) mod process;
 mod questions;
 
@@ -47,7 +46,7 @@ const CHOICES: &str = "choices.json";
 
 impl child::Order for Order {
     const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
-    type Reply = TaskResult;
+    type Reply = Medians;
 }
 
 /// Implementations that take turns.
@@ -61,11 +60,6 @@ pub(super) struct Task {
     verify: bool,
 }
 
-/// What a process says of each task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct TaskResult {
-    group: String,
-    size: u64,
-    /// Median time of an iteration of each implementation, ns, or why there is none.
-    medians: Result<BTreeMap<String, f64>, String>,
-}
+/// What a process says of each task, in their order: the median time of an iteration of each
+/// implementation, ns, or why there is none.
+type Medians = Result<BTreeMap<String, f64>, String>;

@@ -1,28 +1,42 @@
-//! The child process that answers.
+//! The child process that answers: implementations of one operation take turns in it.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::child::{self, Say};
 use crate::device::kernel::shared;
-use crate::suite::confirm::{CHOICES, Order, TaskResult};
+use crate::suite::confirm::{CHOICES, Medians, Order, Task};
 use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
+use crate::suite::sampler::Timed;
+use crate::suite::verify::passes;
 use crate::timing::catch_panic;
 use crate::workload::choose;
 use crate::workload::routine::RoutineError;
 use crossover_protocol::settings::Settings;
+use crossover_results::statistics::median::median;
 use crossover_words::text::with_causes;
+
+/// A sample takes at least this long, so that occasional work of the host is spread over all of
+/// them.
+const SAMPLE: Duration = Duration::from_millis(2);
+/// Samples of each implementation: few, since processes differ by more than the samples of one.
+const SAMPLES: usize = 5;
+/// Samples of an implementation whose iterations are long.
+const FEWEST_SAMPLES: usize = 3;
+/// An implementation whose samples together take longer than this gets fewer.
+const LONGEST: Duration = Duration::from_millis(150);
+/// What the other sides left in the caches is replaced within a small part of an iteration of this
+/// length, which needs no other one before it.
+const WARMS_ITSELF: Duration = Duration::from_millis(10);
 
 /// Carries out the order of this process; `None` in a process without one.
 pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode> {
     child::answer(|order, say| carry_out(order, &groups(), say))
 }
 
-fn carry_out(
-    order: Order,
-    groups: &[AnyGroup],
-    say: Say<'_, TaskResult>,
-) -> Result<(), RoutineError> {
+fn carry_out(order: Order, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result<(), RoutineError> {
     let machine = Host::new(&Settings::from_env()?);
     let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
     if let (Some(folder), Some(choices)) = (order.shared, &choices) {
@@ -42,11 +56,213 @@ fn carry_out(
         if let Some(choices) = &choices {
             choose::add_to(choices)?;
         }
-        say(TaskResult {
-            group: task.group,
-            size: task.size,
-            medians,
-        })?;
+        say(medians)?;
     }
     Ok(())
+}
+
+/// An implementation that takes turns.
+struct Side {
+    function: String,
+    code: Timed,
+    /// Iterations of a sample.
+    iterations: u64,
+    /// Samples to take.
+    wanted: usize,
+    /// Iterations before each sample, of which the caches are warm.
+    warm_up: u64,
+    /// Nanoseconds of an iteration, by sample.
+    samples: Vec<f64>,
+}
+
+impl AnyGroup {
+    /// Sets up a task's implementations, lets them take turns, and gives the median time of an
+    /// iteration of each, ns.
+    fn medians_in_turns(
+        &self,
+        task: &Task,
+        machine: &Host,
+    ) -> Result<BTreeMap<String, f64>, RoutineError> {
+        let size = task.size;
+        let rows: Vec<_> = (self.rows.iter())
+            .filter(|row| task.functions.contains(&row.function()))
+            .collect();
+        if rows.len() < task.functions.len() {
+            return Err("an implementation is not there".into());
+        }
+        // All of them are set up at once, and need memory together.
+        let on_gpu = rows.iter().filter(|row| row.is_gpu()).count() as u64;
+        let host = (self.operation.host_bytes)(size).saturating_mul(rows.len() as u64);
+        let device =
+            (on_gpu > 0).then(|| (self.operation.device_bytes)(size).saturating_mul(on_gpu));
+        machine.has_room_for(host, device)?;
+        let inputs = (self.operation.inputs)(size);
+        let mut sides = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut side = Side {
+                function: row.function(),
+                code: machine.set_up(row, &inputs)?,
+                iterations: 1,
+                wanted: SAMPLES,
+                warm_up: 0,
+                samples: Vec::new(),
+            };
+            side.prepare(machine, task.verify)?;
+            sides.push(side);
+        }
+        take_turns(&mut sides, machine)?;
+        Ok(sides
+            .into_iter()
+            .filter_map(|side| Some((side.function, median(side.samples)?)))
+            .collect())
+    }
+}
+
+impl Side {
+    /// Runs once from restored state, verifies if `verify`, and chooses how many samples it gets and of how
+    /// many iterations.
+    fn prepare(&mut self, machine: &Host, verify: bool) -> Result<(), RoutineError> {
+        machine.run_once(&mut self.code)?;
+        if verify {
+            let wrong = passes(&mut *self.code.routine, self.code.launches > 0).err();
+            if let Some(error) = wrong {
+                return Err(format!("{}: {}", self.function, with_causes(&*error)).into());
+            }
+        }
+        // Until a measurement is long enough to be trusted.
+        loop {
+            let iterations = self.iterations;
+            let ns = self.measure(machine, iterations)?;
+            self.code.routine.park();
+            let enough = SAMPLE.as_nanos() as f64;
+            if ns >= enough / 2.0 || iterations >= 1 << 30 {
+                let iteration = ns / iterations as f64;
+                self.iterations = (enough / iteration).ceil().max(1.0) as u64;
+                let sample = self.iterations as f64 * iteration;
+                let fit = LONGEST.as_nanos() as f64 / sample;
+                self.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
+                let is_warm_soon = sample >= WARMS_ITSELF.as_nanos() as f64;
+                self.warm_up = match is_warm_soon {
+                    true => 0,
+                    false => self.iterations.div_ceil(8),
+                };
+                if is_warm_soon && self.iterations == iterations {
+                    // It is a sample like those that follow.
+                    self.samples.push(iteration);
+                }
+                return Ok(());
+            }
+            self.iterations *= 4;
+        }
+    }
+
+    /// Times `iterations` from restored state, in nanoseconds.
+    fn measure(&mut self, machine: &Host, iterations: u64) -> Result<f64, RoutineError> {
+        if self.code.launches > 0 {
+            // The CPU may have had a long turn, and the device's clock has come down meanwhile.
+            machine.time.wake()?;
+        }
+        Ok(machine.measure(&mut self.code, iterations)?)
+    }
+}
+
+/// Samples all sides in turn, alternately forwards and backwards through them.
+fn take_turns(sides: &mut [Side], machine: &Host) -> Result<(), RoutineError> {
+    for _ in 0..SAMPLES {
+        for side in sides.iter_mut() {
+            if side.samples.len() == side.wanted {
+                continue;
+            }
+            // The other sides emptied the caches.
+            if side.warm_up > 0 {
+                side.measure(machine, side.warm_up)?;
+            }
+            let ns = side.measure(machine, side.iterations)?;
+            side.code.routine.park();
+            side.samples.push(ns / side.iterations as f64);
+        }
+        sides.reverse();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::model::cost::Cost;
+    use crate::model::verified::Verified;
+    use crate::suite::group::{Group, Implementation, Sizes};
+    use crate::workload::routine::{Routine, Workload};
+
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn new(_: u64) -> Self {
+            Self
+        }
+        fn host_bytes(_: u64) -> u64 {
+            0
+        }
+        fn device_bytes(_: u64) -> u64 {
+            0
+        }
+    }
+
+    /// Right after one run from restored state, and counts how often it was restored.
+    struct Stateful {
+        runs: Option<u32>,
+        restored: Rc<Cell<usize>>,
+    }
+
+    impl Routine for Stateful {
+        fn poison(&mut self) -> Result<(), RoutineError> {
+            Ok(())
+        }
+        fn restore(&mut self) -> Result<(), RoutineError> {
+            self.runs = Some(0);
+            self.restored.set(self.restored.get() + 1);
+            Ok(())
+        }
+        fn run(&mut self) -> Result<(), RoutineError> {
+            *self.runs.as_mut().ok_or("it was never restored")? += 1;
+            std::thread::sleep(SAMPLE);
+            Ok(())
+        }
+        fn check(&mut self) -> Result<Verified, RoutineError> {
+            Ok(Verified {
+                error: f64::from(u8::from(self.runs != Some(1))),
+                bound: 0.0,
+                method: "whether it ran once".to_owned(),
+            })
+        }
+    }
+
+    #[test]
+    fn state_is_restored_before_each_measurement() {
+        let restored = Rc::new(Cell::new(0));
+        let counted = restored.clone();
+        let row = Implementation::cpu("steps", move |_: &Rc<Nothing>| {
+            Ok(Box::new(Stateful {
+                runs: None,
+                restored: counted.clone(),
+            }))
+        });
+        let sizes = Sizes::new([1], [1], [1]);
+        let group = Group::new("stateful", sizes, None, |_| Cost::default()).with(row);
+        let task = Task {
+            group: "stateful".to_owned(),
+            size: 1,
+            functions: ["cpu/steps".to_owned()].into(),
+            verify: true,
+        };
+        let settings = Settings::from_env().unwrap();
+        let medians = AnyGroup::from(group).medians_in_turns(&task, &Host::new(&settings));
+        assert_eq!(medians.unwrap().len(), 1);
+        // Before the verified run, before the first measurement, and before each sample. How many samples
+        // fit depends on the machine.
+        assert!(restored.get() >= 2 + FEWEST_SAMPLES);
+    }
 }

@@ -97,13 +97,8 @@ fn is_consistent(found: &Crossing) {
     let (low, high) = found.speedup_interval;
     assert!(low <= found.speedup && found.speedup <= high, "{found:?}");
     for change in &found.changes {
-        let ends = [
-            found.range.0,
-            change.low,
-            change.size,
-            change.high,
-            found.range.1,
-        ];
+        let (first, last) = found.range;
+        let ends = [first, change.low, change.size, change.high, last];
         assert!(ends.is_sorted(), "{found:?}");
     }
     let holds = match found.answer {
@@ -183,14 +178,9 @@ fn sizes_lie_around_the_crossing_and_at_the_end() {
     assert_eq!(next_sizes(64.0, (64, 64), &[]), [64]);
     // An end that each process saw clearly is measured alone.
     let never = |by: f64| process(&around(f64::INFINITY), 4096.0 * by, 1.0, |_| 0.0);
-    assert_eq!(
-        next_sizes(f64::INFINITY, RANGE, &[never(1.6), never(1.6)]),
-        [4096]
-    );
-    assert_eq!(
-        next_sizes(f64::INFINITY, RANGE, &[never(1.6), never(1.4)]),
-        [3584, 4096]
-    );
+    let after = |by: [f64; 2]| next_sizes(f64::INFINITY, RANGE, &by.map(never));
+    assert_eq!(after([1.6, 1.6]), [4096]);
+    assert_eq!(after([1.6, 1.4]), [3584, 4096]);
 }
 
 #[test]
@@ -201,10 +191,8 @@ fn a_crossing_outside_the_measured_sizes_is_sought_next() {
     // Below them it may be anywhere.
     let below = process(&around(100.0), 30.0, 2.0, |_| 0.0);
     assert_eq!(of(&vec![below.clone(); 5]).answer, Answer::Undecided);
-    assert_eq!(
-        next_sizes(100.0, RANGE, std::slice::from_ref(&below)),
-        around(40.0)
-    );
+    let next = next_sizes(100.0, RANGE, std::slice::from_ref(&below));
+    assert_eq!(next, around(40.0));
     let at = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
     // It is the smallest of three, wherever below the others it lies.
     let found = of(&[at(100.0), at(120.0), below]);
@@ -228,12 +216,9 @@ fn processes_that_disagree_give_no_answer() {
     ] {
         let processes: Vec<_> = crossings.iter().map(|size| at(*size)).collect();
         let found = of(&processes);
-        assert_eq!(
-            (found.answer, found.agree),
-            (answer, agree),
-            "{crossings:?}"
-        );
-        assert_eq!(found.processes, crossings.len());
+        let counts = (found.agree, found.processes);
+        assert_eq!(found.answer, answer, "{crossings:?}");
+        assert_eq!(counts, (agree, crossings.len()), "{crossings:?}");
         if let Some(change) = found.for_good() {
             let near = (10.0..=11.0).contains(&change.size) && found.or_always;
             let same = (change.size - 100.0).abs() < 1e-6 && !found.or_always;
@@ -268,8 +253,6 @@ fn the_interval_is_that_of_two_runs() {
     assert!((half / (2.0493 * sum.sqrt()) - 1.0).abs() < 1e-3, "{half}");
     let quiet = half_width(Spread::known(1e-8, 4.0), std::iter::empty(), 5);
     // With 200.
-    assert!(
-        (quiet / (1.9719 * 0.005_f64.sqrt()) - 1.0).abs() < 1e-3,
-        "{quiet}"
-    );
+    let ratio = quiet / (1.9719 * 0.005_f64.sqrt());
+    assert!((ratio - 1.0).abs() < 1e-3, "{quiet}");
 }

@@ -12,6 +12,7 @@
 //! ID CLOCK NS KEY=VALUE => WORDS           and its share of a limit; `none` without one
 //! unsteady START                           the benchmarks whose ids begin so are unsteady
 //! confirm PERCENT ..                       processes, see `answers::queued`
+//! limit NAME VALUE                         a ceiling, or the number of points of a curve, or `none`
 //! answer WORDS                             the first answer is this, see `answers::words`
 //! beyond GROUP/FUNCTION WORDS              its rate is above a limit, or `none`
 //! pays after CALLS                         the first use of the GPU, for the first answer
@@ -144,7 +145,7 @@ impl Fixture {
         };
         match words[..] {
             [
-                "says" | "omits" | "silent" | "answer" | "beyond" | "pays",
+                "says" | "omits" | "silent" | "limit" | "answer" | "beyond" | "pays",
                 ..,
             ] => {}
             ["run"] => self.runs.push(fresh(self.runs.len())),
@@ -303,6 +304,12 @@ fn check(text: &str) {
                 }
             }
             "silent" => assert!(!ids.iter().any(|id| id.starts_with(rest)), "{ids:?}"),
+            "limit" => {
+                let (name, value) = rest.split_once(' ').unwrap();
+                let curve = || Some(machine.limits.curves.get(name)?.points.len() as f64);
+                let limit = machine.limits.ceiling(name).or_else(curve);
+                assert_eq!(limit, value.parse().ok(), "{name}");
+            }
             "answer" => assert_eq!(answers::words(&machine), rest),
             "beyond" => {
                 let (row, words) = rest.split_once(' ').unwrap();
@@ -332,25 +339,6 @@ fn planted_machines_have_what_is_written_beside_them() {
         let checked = std::panic::catch_unwind(|| check(&text.join("\n")));
         checked.unwrap_or_else(|_| panic!("in the section {titles:#?}"));
     }
-}
-
-/// Of the runs one met a slower hour, and the last measured no limits, as one that takes turns.
-#[test]
-fn the_newest_limits_of_each_device_are_shown() {
-    let limits = Fixture::of(
-        "ceiling gpu_copy 4e12 B/s
-        ceiling cpu_fma_all 1e12 FLOP/s
-        ceiling cpu_memory 1e11 B/s
-        run
-        ceiling cpu_fma_all 0.25e12 FLOP/s
-        curve cpu_read 1048576:1e12
-        run",
-    )
-    .machine()
-    .limits;
-    let ceilings = ["gpu_copy", "cpu_fma_all", "cpu_memory"].map(|name| limits.ceiling(name));
-    assert_eq!(ceilings, [Some(4e12), Some(0.25e12), None]);
-    assert_eq!(limits.curves["cpu_read"].points.len(), 1);
 }
 
 #[test]

@@ -34,13 +34,8 @@ fn both(group: &str, real: &str) -> Vec<String> {
         sections.truncate(1);
     }
     let mut passed = recorded(&StandIn::passing_to(real), group, &sections);
-    let chosen = |sections: &[Section]| -> Vec<_> {
-        sections
-            .iter()
-            .map(|section| section.chosen.clone())
-            .collect()
-    };
-    if chosen(&passed) != chosen(&sections) {
+    let chosen = |section: &Section| section.chosen.clone();
+    if !passed.iter().map(chosen).eq(sections.iter().map(chosen)) {
         // What was calibrated is handed over.
         passed = recorded(&StandIn::passing_to(real), group, &passed);
     }

@@ -167,26 +167,22 @@ struct Ended {
 impl Bench {
     fn new() -> Self {
         let stand_in = StandIn::new();
-        let device = stand_in.small_h200();
-        let (ids, calls) = (BTreeSet::new(), BTreeMap::new());
         let mut bench = Self {
+            device: stand_in.small_h200(),
             stand_in,
-            device,
-            ids,
-            calls,
+            ids: BTreeSet::new(),
+            calls: BTreeMap::new(),
         };
         let calls = bench.stand_in.folder().join("calls");
         let mut command = bench.command(bench.stand_in.folder());
         expect(command.env("RECORDING_DRIVER_CALLS", &calls), 0);
         let text = fs::read_to_string(calls).expect("the driver has written it");
-        bench.calls = (text.lines())
-            .map(|line| {
-                let mut parts = line.split('\t').map(str::to_owned);
-                let mut next = || parts.next().expect("phase, function and count");
-                let (phase, function) = (next(), next());
-                ((phase, function), next().parse().expect("a count"))
-            })
-            .collect();
+        for line in text.lines() {
+            let (called, count) = line.rsplit_once('\t').expect("a count");
+            let (phase, function) = called.split_once('\t').expect("a function");
+            let called = (phase.to_owned(), function.to_owned());
+            bench.calls.insert(called, count.parse().expect("a number"));
+        }
         bench.ids = sound(bench.stand_in.folder());
         assert_eq!(bench.ids.len(), 10, "{:?}", bench.ids);
         bench
@@ -207,10 +203,8 @@ impl Bench {
     fn with(&self, fault: &str) -> Ended {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let results = self.stand_in.folder().join("criterion");
-        let copied = Command::new("cp")
-            .arg("-r")
-            .args([&results, folder.path()])
-            .status();
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("-r").args([&results, folder.path()]).status();
         assert!(copied.is_ok_and(|status| status.success()));
         let mut command = self.command(folder.path());
         let output = command.env("RECORDING_DRIVER_FAULTS", fault).output();
@@ -395,9 +389,7 @@ pub(crate) fn all() {
     let every = std::env::var("FAULTS_EVERY").map_or(1, |every| every.parse().expect("a number"));
     let faults: Vec<String> = faults.into_iter().step_by(every).collect();
     println!("{} faults", faults.len());
-    let wrong: Vec<String> = faults
-        .par_iter()
-        .filter_map(|fault| failing(fault))
-        .collect();
+    let wrong = faults.par_iter().filter_map(|fault| failing(fault));
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

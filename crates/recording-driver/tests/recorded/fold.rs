@@ -75,9 +75,8 @@ impl Line {
         let mut rest = line;
         while let Some(next) = rest.chars().next() {
             let word = words.last_mut().expect("it begins with one");
-            let digits = rest
-                .strip_prefix('-')
-                .filter(|_| word.ends_with([' ', '(']));
+            let may_be_negative = word.ends_with([' ', '(']);
+            let digits = rest.strip_prefix('-').filter(|_| may_be_negative);
             if !digits
                 .unwrap_or(rest)
                 .starts_with(|c: char| c.is_ascii_digit())
@@ -108,10 +107,8 @@ impl Line {
     fn text(&self) -> String {
         let numbers = self.numbers.iter().map(|number| number.text.as_str());
         let words = self.words.iter().map(String::as_str);
-        words
-            .zip(numbers.chain([""]))
-            .flat_map(|(word, number)| [word, number])
-            .collect()
+        let pairs = words.zip(numbers.chain([""]));
+        pairs.flat_map(|(word, number)| [word, number]).collect()
     }
 
     /// Whether this is the line so many steps after the first.

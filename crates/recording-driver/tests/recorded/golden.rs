@@ -52,11 +52,8 @@ pub(crate) fn recorded(stand_in: &StandIn, group: &str, sections: &[Section]) ->
     if !output.status.success() {
         // A call that would corrupt memory has ended it.
         let (mark, lines) = stand_in.phases().pop().expect("it has one");
-        let before = lines
-            .iter()
-            .rev()
-            .nth(1)
-            .map_or("the first line", String::as_str);
+        let before = lines.iter().rev().nth(1);
+        let before = before.map_or("the first line", String::as_str);
         panic!("{mark}, after `{before}`: {}", said(&output));
     }
     let mut recorded: Vec<Section> = Vec::new();
@@ -79,9 +76,8 @@ pub(crate) fn recorded(stand_in: &StandIn, group: &str, sections: &[Section]) ->
             (phase, Some(section)) => match phase.strip_prefix("chosen ") {
                 Some(chosen) => {
                     let (choice, candidate) = chosen.split_once(" = ").expect("a choice");
-                    section
-                        .chosen
-                        .insert(choice.to_owned(), candidate.to_owned());
+                    let chosen = (choice.to_owned(), candidate.to_owned());
+                    section.chosen.extend([chosen]);
                 }
                 None if phase.starts_with("fails with ") => section.failure = phase.to_owned(),
                 None => section.phases.push(Phase {
@@ -197,9 +193,8 @@ pub(crate) fn difference(golden: &str, now: &str) -> Option<String> {
         if was != is {
             let told = |line: Option<&str>| line.map_or("nothing", str::trim).to_owned();
             let (was, is) = (told(was), told(is));
-            return Some(format!(
-                "{section}: a line was\n    {was}\n  and is\n    {is}"
-            ));
+            let text = format!("{section}: a line was\n    {was}\n  and is\n    {is}");
+            return Some(text);
         }
         was?;
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crossover::timing::cudarc::driver::sys;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The names that cudarc looks for first. The real libraries ask for each other by other names.
@@ -110,15 +111,22 @@ impl StandIn {
         for line in text.lines() {
             match line.strip_prefix("== ") {
                 Some(mark) => phases.push((mark.to_owned(), Vec::new())),
-                None => phases
-                    .last_mut()
-                    .expect("it has one")
-                    .1
-                    .push(line.to_owned()),
+                None => phases.last_mut().unwrap().1.push(line.to_owned()),
             }
         }
         phases
     }
+}
+
+/// The samples of a result: how many iterations each has, and how long they take, ns.
+pub(crate) fn samples(result: &Path) -> Vec<(f64, f64)> {
+    let text = std::fs::read(result.join("sample.json")).unwrap();
+    let samples: Value = serde_json::from_slice(&text).unwrap();
+    let numbers = |of: &str| samples[of].as_array().unwrap().clone().into_iter();
+    let pairs = numbers("iters").zip(numbers("times"));
+    pairs
+        .map(|(n, time)| (n.as_f64().unwrap(), time.as_f64().unwrap()))
+        .collect()
 }
 
 /// Runs a command that is to end with `code`, and returns what it said.

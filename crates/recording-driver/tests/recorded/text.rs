@@ -146,10 +146,8 @@ pub(crate) fn sections(text: &str) -> Vec<Section> {
             let name = heading.split(AS).next().unwrap_or(heading);
             sections.push(Section::new(name.to_owned(), chosen.clone()));
         }
-        if let Some((choice, candidate)) = line
-            .strip_prefix(CHOSEN)
-            .and_then(|line| line.split_once(" = "))
-        {
+        let choice = line.strip_prefix(CHOSEN);
+        if let Some((choice, candidate)) = choice.and_then(|line| line.split_once(" = ")) {
             chosen.insert(choice.to_owned(), candidate.to_owned());
             let section = sections.last_mut().expect("a choice is in a section");
             section.chosen.clone_from(&chosen);

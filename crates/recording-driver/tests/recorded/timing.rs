@@ -1,6 +1,7 @@
 //! The timing crate and Criterion: the wrong thing tried, and the sentence seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crossover_timing::{
 };
 use crossover_words::clock_file::stored_clock;
 
-use crate::stand_in::{StandIn, VARIATION, expect, mark};
+use crate::stand_in::{StandIn, VARIATION, expect, mark, samples};
 
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
@@ -189,9 +190,14 @@ fn fails(command: &mut Command, sentence: &str) {
     assert!(said.contains(sentence), "{said}");
 }
 
-fn clock(stand_in: &StandIn, benchmark: &str) -> Option<Clock> {
+/// The folder of a benchmark's result.
+fn result(stand_in: &StandIn, benchmark: &str) -> PathBuf {
     let root = stand_in.folder().join("criterion");
-    stored_clock(&root.join(benchmark).join("new"))
+    root.join(benchmark).join("new")
+}
+
+fn clock(stand_in: &StandIn, benchmark: &str) -> Option<Clock> {
+    stored_clock(&result(stand_in, benchmark))
 }
 
 /// A number of launches that is wrong is said.
@@ -206,8 +212,6 @@ pub(crate) fn launches() {
         assert!(said.contains(&format!("{note} {counted}")), "{said}");
         assert_eq!(said.matches(note).count(), 1, "{said}");
     }
-    let said = well(&stand_in, "plain");
-    assert!(!said.contains("note: a benchmark"), "{said}");
 }
 
 /// Work on another stream and what cannot be captured are errors.
@@ -230,14 +234,10 @@ pub(crate) fn streams() {
     };
     let sentence = "work on another stream is not in the time; enqueue it on CudaTime::stream";
     let said = expect(&mut waiting("hidden"), 0);
-    let found = said
-        .lines()
-        .filter(|line| line.starts_with("true: the device worked for"));
-    assert_eq!(
-        found.filter(|line| line.contains(sentence)).count(),
-        6,
-        "{said}"
-    );
+    let is_found = |line: &&str| line.starts_with("true: the device worked for");
+    let found = said.lines().filter(is_found);
+    let found = found.filter(|line| line.contains(sentence));
+    assert_eq!(found.count(), 6, "{said}");
     assert!(said.contains("ignored true"), "{said}");
     fails(&mut waiting("hidden in iter"), sentence);
     let said = expect(&mut waiting("joined"), 0);
@@ -251,6 +251,7 @@ pub(crate) fn gate() {
     let stand_in = StandIn::new();
     let said = well(&stand_in, "plain");
     assert!(!said.contains("the gate is off"), "{said}");
+    assert!(!said.contains("note: a benchmark"), "{said}");
     assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
     let said = well(&stand_in, "off");
     let instead = "is timed on events, launches included";
@@ -283,21 +284,12 @@ pub(crate) fn stored() {
         ("cold", Some(Clock::EventsCold), 1_386.0..=1_414.0, 0.0),
     ] {
         assert_eq!(self::clock(&stand_in, benchmark), clock, "{benchmark}");
-        let sample = stand_in.folder().join("criterion").join(benchmark);
-        let sample = std::fs::read(sample.join("new/sample.json")).unwrap();
-        let sample: serde_json::Value = serde_json::from_slice(&sample).unwrap();
-        let numbers = |of: &str| sample[of].as_array().unwrap().clone().into_iter();
-        for (n, time) in numbers("iters").zip(numbers("times")) {
-            let (n, time) = (n.as_f64().unwrap(), time.as_f64().unwrap());
+        for (n, time) in samples(&result(&stand_in, benchmark)) {
             // An elapsed time is a float of milliseconds.
-            let (least, most) = (
-                each.start() * n * 0.999_99,
-                each.end() * n * 1.000_01 + more,
-            );
-            assert!(
-                (least..=most).contains(&time),
-                "{benchmark}: {n} in {time} ns"
-            );
+            let least = each.start() * n * 0.999_99;
+            let most = each.end() * n * 1.000_01 + more;
+            let is_near = (least..=most).contains(&time);
+            assert!(is_near, "{benchmark}: {n} in {time} ns");
         }
     }
     assert_eq!(clock(&stand_in, "submit"), Some(Clock::Submit));

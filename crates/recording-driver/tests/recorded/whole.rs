@@ -7,7 +7,7 @@ use crossover_report::report::Options;
 use crossover_results::export::{ExportError, export};
 use serde_json::Value;
 
-use crate::stand_in::{StandIn, expect};
+use crate::stand_in::{StandIn, expect, samples};
 
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
@@ -18,13 +18,6 @@ pub(crate) fn page() {
     let said = expect(bench.args(["--bench", "--quick", "--noplot", rows]), 0);
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
-    let file = |row: &str, name: &str| -> Value {
-        let folder = root.join("nested_sine").join(row).join("1024/new");
-        let file = fs::read(folder.join(name)).unwrap_or_else(|e| {
-            panic!("{}: {e}\n{said}", folder.display());
-        });
-        serde_json::from_slice(&file).expect("JSON")
-    };
     // Of the H200's description, with its variation: a kernel, and a launch before the first.
     for (row, kernels, launch) in [
         ("gpu_fused", 1.0, 2_500.0),
@@ -32,24 +25,18 @@ pub(crate) fn page() {
         ("gpu_graph", 4.0, 2_500.0),
         ("gpu_graph-gated", 4.0, 0.0),
     ] {
-        let sidecar = file(row, "crossover.json");
+        let folder = root.join("nested_sine").join(row).join("1024/new");
+        let file = fs::read(folder.join("crossover.json"));
+        let file = file.unwrap_or_else(|e| panic!("{row}: {e}\n{said}"));
+        let sidecar: Value = serde_json::from_slice(&file).expect("JSON");
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
         // NVML's, which the description has.
         assert_eq!(sidecar["device_state"]["sm_clock_mhz"], 1980, "{row}");
-        let samples = file(row, "sample.json");
-        let numbers = |of: &str| -> Vec<f64> {
-            let list = samples[of].as_array().expect("numbers");
-            list.iter().map(|n| n.as_f64().expect("a number")).collect()
-        };
-        for (iterations, time) in numbers("iters").into_iter().zip(numbers("times")) {
+        for (iterations, time) in samples(&folder) {
             let known = 4_000.0 * kernels * iterations;
-            let low = 0.99 * known;
-            let high = 1.01 * known + launch;
-            assert!(
-                (low..=high).contains(&time),
-                "{row}: {iterations} in {time} ns"
-            );
+            let is_near = (0.99 * known..=1.01 * known + launch).contains(&time);
+            assert!(is_near, "{row}: {iterations} in {time} ns");
         }
     }
     let page = fs::read_to_string(stand_in.folder().join("index.html")).expect("a page");

@@ -18,21 +18,13 @@ use crate::store::whole_file::{FileError, copy};
 /// Name of a result in the folder that it is set aside in.
 const RESULT: &str = "result";
 
-/// An attempt under way.
+/// An attempt under way, by the folders that it may write to.
 #[must_use]
-pub struct Attempt {
-    folders: Vec<KeptFolder>,
-}
+pub struct Attempt(Vec<PathBuf>);
 
 /// A whole result that is set aside while its benchmark is measured again. Dropping it removes it.
 #[must_use]
 pub struct Aside(Vec<(PathBuf, TempDir)>);
-
-/// One folder that the attempt may write to.
-struct KeptFolder {
-    dir: PathBuf,
-    earlier: PathBuf,
-}
 
 impl Attempt {
     /// Puts what lies in `folder` under `new` aside, and keeps a copy of `copied`, a baseline that
@@ -42,27 +34,25 @@ impl Attempt {
     /// The file that the system refuses to move; then everything is as it was.
     pub(crate) fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|e| FileError::io(folder, e))?;
-        let mut this = Self {
-            folders: Vec::new(),
-        };
-        for (name, reads) in [(Some(new), false), (copied, true)] {
-            let Some(name) = name else { continue };
-            let kept = KeptFolder::of(folder.join(name));
-            kept.settle();
-            if let Err(error) = kept.keep(reads) {
+        let mut this = Self(Vec::new());
+        let copied = copied.map(|name| (name, true));
+        for (name, stays) in [(new, false)].into_iter().chain(copied) {
+            let dir = folder.join(name);
+            settle(&dir);
+            if let Err(error) = keep(&dir, stays) {
                 this.undo();
-                return Err(FileError::io(&kept.dir, error));
+                return Err(FileError::io(&dir, error));
             }
-            this.folders.push(kept);
+            this.0.push(dir);
         }
         Ok(this)
     }
 
     /// Ends an attempt that left a whole result: what it replaced is removed.
     pub fn done(self) {
-        for kept in &self.folders {
+        for dir in &self.0 {
             // What cannot be removed now is removed by the next attempt.
-            let _ = fs::remove_dir_all(&kept.earlier);
+            let _ = fs::remove_dir_all(earlier(dir));
         }
     }
 
@@ -72,23 +62,21 @@ impl Attempt {
     /// # Errors
     /// The file that the system refuses to move; then the result is lost.
     pub fn set_aside(self) -> Result<Aside, FileError> {
-        let mut aside = Vec::new();
-        for kept in self.folders.iter().filter(|kept| kept.dir.is_dir()) {
-            let out_of_the_way = temporary_beside(&kept.dir)
-                .and_then(|to| fs::rename(&kept.dir, to.path().join(RESULT)).map(|()| to))
-                .map_err(|e| FileError::io(&kept.dir, e));
-            aside.push((kept.dir.clone(), out_of_the_way));
-        }
+        let aside = |dir: PathBuf| -> Result<(PathBuf, TempDir), FileError> {
+            let to = temporary_beside(&dir)
+                .and_then(|to| fs::rename(&dir, to.path().join(RESULT)).map(|()| to))
+                .map_err(|e| FileError::io(&dir, e))?;
+            Ok((dir, to))
+        };
+        let there = self.0.iter().filter(|dir| dir.is_dir());
+        let all: Vec<_> = there.cloned().map(aside).collect();
         self.undo();
-        let all = aside.into_iter().map(|(dir, to)| Ok((dir, to?)));
-        all.collect::<Result<_, _>>().map(Aside)
+        all.into_iter().collect::<Result<_, _>>().map(Aside)
     }
 
     /// Ends an attempt that failed: restores what was there before.
     pub fn undo(self) {
-        for kept in &self.folders {
-            kept.restore();
-        }
+        self.0.iter().for_each(|dir| restore(dir));
     }
 }
 
@@ -117,50 +105,44 @@ fn temporary_beside(dir: &Path) -> io::Result<TempDir> {
         .tempdir_in(dir.parent().unwrap_or(Path::new(".")))
 }
 
-impl KeptFolder {
-    fn of(dir: PathBuf) -> Self {
-        let earlier = earlier(&dir);
-        Self { dir, earlier }
+/// Ends an attempt that was cut short.
+fn settle(dir: &Path) {
+    let earlier = earlier(dir);
+    if earlier.exists() {
+        match is_whole(dir) {
+            true => drop(fs::remove_dir_all(&earlier)),
+            false => restore(dir),
+        }
     }
+}
 
-    /// Ends an attempt that was cut short.
-    fn settle(&self) {
-        if !self.earlier.exists() {
-            return;
-        }
-        match is_whole(&self.dir) {
-            true => drop(fs::remove_dir_all(&self.earlier)),
-            false => self.restore(),
-        }
+/// Whatever fails here leaves a state that readers understand and the next attempt settles.
+fn restore(dir: &Path) {
+    let earlier = earlier(dir);
+    let _ = fs::remove_dir_all(dir);
+    // An empty folder says that there was nothing.
+    if fs::remove_dir(&earlier).is_err() {
+        let _ = fs::rename(&earlier, dir);
     }
+}
 
-    /// Whatever fails here leaves a state that readers understand and the next attempt settles.
-    fn restore(&self) {
-        let _ = fs::remove_dir_all(&self.dir);
-        // An empty folder says that there was nothing.
-        if fs::remove_dir(&self.earlier).is_err() {
-            let _ = fs::rename(&self.earlier, &self.dir);
+fn keep(dir: &Path, stays: bool) -> io::Result<()> {
+    if !dir.is_dir() {
+        return fs::create_dir(earlier(dir));
+    }
+    if !stays {
+        return fs::rename(dir, earlier(dir));
+    }
+    let making = temporary_beside(dir)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            copy(&entry.path(), &making.path().join(entry.file_name()))
+                .map_err(FileError::into_io)?;
         }
     }
-
-    fn keep(&self, stays: bool) -> io::Result<()> {
-        if !self.dir.is_dir() {
-            return fs::create_dir(&self.earlier);
-        }
-        if !stays {
-            return fs::rename(&self.dir, &self.earlier);
-        }
-        let making = temporary_beside(&self.dir)?;
-        for entry in fs::read_dir(&self.dir)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                copy(&entry.path(), &making.path().join(entry.file_name()))
-                    .map_err(FileError::into_io)?;
-            }
-        }
-        // Whole from the moment it has the name.
-        fs::rename(making.path(), &self.earlier)
-    }
+    // Whole from the moment it has the name.
+    fs::rename(making.path(), earlier(dir))
 }
 
 #[cfg(test)]

@@ -219,19 +219,20 @@ fn between(series: &Series, size: u64, ns: f64) -> Option<Benchmark> {
         series.points.get(above)?,
     );
     let t = (size as f64 / a.size as f64).ln() / (b.size as f64 / a.size as f64).ln();
-    let amount = |a: f64, b: f64| match a > 0.0 && b > 0.0 {
-        true => (a.ln() + t * (b / a).ln()).exp(),
-        false => 0.0,
+    let amount = |of: fn(&Cost) -> Option<f64>| {
+        let (a, b) = (of(&a.cost)?, of(&b.cost)?);
+        Some(match a > 0.0 && b > 0.0 {
+            true => (a.ln() + t * (b / a).ln()).exp(),
+            false => 0.0,
+        })
     };
-    let known = |of: fn(&Cost) -> Option<f64>| Some(amount(of(&a.cost)?, of(&b.cost)?));
-    let way =
-        |of: fn(LinkBytes) -> f64| Some(amount(of(a.cost.link_bytes?), of(b.cost.link_bytes?)));
-    let link_bytes = way(|bytes| bytes.to_device).zip(way(|bytes| bytes.to_host));
+    let to_device = amount(|cost| Some(cost.link_bytes?.to_device));
+    let ways = to_device.zip(amount(|cost| Some(cost.link_bytes?.to_host)));
     let cost = Cost {
-        flop: known(|cost| cost.flop),
-        bytes: known(|cost| cost.bytes),
-        written: known(|cost| cost.written),
-        link_bytes: link_bytes.map(|(to_device, to_host)| LinkBytes { to_device, to_host }),
+        flop: amount(|cost| cost.flop),
+        bytes: amount(|cost| cost.bytes),
+        written: amount(|cost| cost.written),
+        link_bytes: ways.map(|(to_device, to_host)| LinkBytes { to_device, to_host }),
         ..a.cost
     };
     Some(Benchmark {

@@ -6,11 +6,16 @@
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time with the data on the device and the calls queued.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
-use crate::analysis::cold_start;
+use crate::analysis::answer::crossover_answer::{
+    CrossoverAnswer, best_cpu, curve, headlines, of_group,
+};
+use crate::analysis::cold_start::{self, First};
 use crate::model::role::Residency;
+use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 
 /// One size of a table.
@@ -40,46 +45,34 @@ pub struct Reuse {
 
 /// All tables of a machine. `found` are its answers.
 pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
-    let mut tables = Vec::new();
-    for group in &machine.groups {
-        let resident = found.iter().find(|f| {
-            f.group == group.name
-                && f.headline
-                && f.question == Residency::Queued
-                && f.gpu_machine.is_none()
-        });
-        let Some(resident) = resident else { continue };
-        let Some(series) = resident.gpu_series(group) else {
-            continue;
+    let tables = |group: &Arc<Group>| -> Option<Vec<Reuse>> {
+        let mut asked = headlines(of_group(found, &group.name));
+        let resident =
+            asked.find(|f| f.question == Residency::Queued && f.gpu_machine.is_none())?;
+        let series = resident.gpu_series(group)?;
+        let start = cold_start::start(machine, First::of(series));
+        let cold = start.map(|start| start.total_ns());
+        let (device, (cpu, _)) = (curve(series), best_cpu(group));
+        let row = |b: &Benchmark| {
+            let size = b.size as f64;
+            let (c, d) = (cpu.at(size)?.median, device.at(size)?.median);
+            Some(Row {
+                size: b.size,
+                operations: pays((b.median_ns - d).max(0.0), c, d),
+                calls: cold.map(|cold| pays(cold, c, d)),
+            })
         };
-        let first = cold_start::First::of(series);
-        let cold = cold_start::start(machine, first).map(|s| s.total_ns());
-        let device = curve(series);
-        let (cpu, _) = best_cpu(group);
-        for series in group.moving() {
-            let rows: Vec<Row> = series
-                .steady_points()
-                .filter_map(|b| {
-                    let size = b.size as f64;
-                    let (c, d) = (cpu.at(size)?.median, device.at(size)?.median);
-                    Some(Row {
-                        size: b.size,
-                        operations: pays((b.median_ns - d).max(0.0), c, d),
-                        calls: cold.map(|cold| pays(cold, c, d)),
-                    })
-                })
-                .collect();
-            if !rows.is_empty() {
-                tables.push(Reuse {
-                    group: group.name.clone(),
-                    transfer: series.implementation.clone(),
-                    resident: resident.gpu.clone(),
-                    rows,
-                });
-            }
-        }
-    }
-    tables
+        let table = |series: &Series| Reuse {
+            group: group.name.clone(),
+            transfer: series.implementation.clone(),
+            resident: resident.gpu.clone(),
+            rows: series.steady_points().filter_map(row).collect(),
+        };
+        let tables = group.moving().map(table);
+        Some(tables.filter(|table| !table.rows.is_empty()).collect())
+    };
+    let tables = machine.groups.iter().filter_map(tables);
+    tables.flatten().collect()
 }
 
 /// How many times `cpu - gpu` make up for `once`; infinite where the GPU saves nothing.

@@ -6,7 +6,6 @@ mod private;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
@@ -21,61 +20,24 @@ use crate::store::machine::{MachineResults, NOT_REACHED};
 use crate::store::machine_record::{self, EXTENSION, KIND, SCHEMA};
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{self, FileError};
-use crossover_profile::Profile;
 
 /// The record that a report writes beside its page.
 pub const BESIDE_THE_PAGE: &str = "record.json.gz";
 
-/// The results of a machine, of one run or of several that add up, without samples; docs/records.md
-/// describes the fields. Paths, users and serial numbers are left out or replaced by digests.
-#[derive(Debug, Serialize)]
-struct MachineRecord<'a> {
-    /// Tells a record from other files.
-    kind: &'static str,
-    /// Version of this form.
-    schema: u32,
-    /// The GPU's name, else the CPU's.
-    machine: String,
-    /// From the oldest to the newest.
-    runs: Vec<&'a RunRecord>,
-    /// By group, curve and size.
-    benchmarks: Vec<Row<'a>>,
-    profiles: Vec<&'a Profile>,
-    answers: Vec<Value>,
-    findings: &'a [Finding],
-    break_even: &'a [Reuse],
-    /// Results that are not in the record, each with its reason.
-    left_out: Vec<Unreadable>,
+/// A benchmark as it is stored: with the interval in which the median of another process lies with a
+/// probability of 95 %, and the share that it reaches of the limit that bounds it.
+fn row(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Value {
+    let share = limits::share(series, benchmark, machine);
+    let mut row = json!(benchmark);
+    row["another_process_ns"] = json!((benchmark.low_ns(), benchmark.high_ns()));
+    row["limit"] = json!(share.and_then(|share| share.limit));
+    row["limit_share"] = json!(share.and_then(|share| share.fraction()));
+    row
 }
 
-/// One benchmark.
-#[derive(Debug, Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    benchmark: &'a Benchmark,
-    /// The interval in which the median of another process lies with a probability of 95 %; that of
-    /// this process lies in `interval_ns`.
-    another_process_ns: (f64, f64),
-    /// The limit that bounds it.
-    limit: Option<&'static str>,
-    /// The share of that limit that it reaches, at most 1.
-    limit_share: Option<f64>,
-}
-
-impl<'a> Row<'a> {
-    fn of(series: &Series, benchmark: &'a Benchmark, machine: &MachineResults) -> Self {
-        let share = limits::share(series, benchmark, machine);
-        Self {
-            benchmark,
-            another_process_ns: (benchmark.low_ns(), benchmark.high_ns()),
-            limit: share.and_then(|share| share.limit),
-            limit_share: share.and_then(|share| share.fraction()),
-        }
-    }
-}
-
-/// The record of a machine whose results have these answers, findings and break-even tables; `None`
-/// if no result belongs to a run that left a record.
+/// The record of a machine whose results have these answers, findings and break-even tables, without
+/// samples; docs/records.md describes the fields. Paths, users and serial numbers are left out or replaced by
+/// digests. `None` if no result belongs to a run that left a record.
 pub fn record(
     machine: &MachineResults,
     found: &[CrossoverAnswer],
@@ -90,7 +52,7 @@ pub fn record(
     for series in machine.groups.iter().flat_map(|group| &group.series) {
         for benchmark in &series.points {
             match why_not(benchmark, machine) {
-                None => benchmarks.push(Row::of(series, benchmark, machine)),
+                None => benchmarks.push(row(series, benchmark, machine)),
                 Some(reason) => left_out.push(Unreadable::new(&benchmark.id, reason)),
             }
         }
@@ -102,19 +64,19 @@ pub fn record(
     let kept = (machine.runs.iter().rev())
         .filter(|(run, results)| *results > 0 || !run.confirmations.is_empty());
     let runs: Vec<&RunRecord> = kept.map(|(run, _)| &**run).collect();
-    let record = MachineRecord {
-        kind: KIND,
-        schema: SCHEMA,
-        machine: machine.hardware(),
-        benchmarks,
-        profiles: machine.profiles.iter().map(|p| &p.profile).collect(),
-        answers: crossovers(found),
-        findings,
-        break_even,
-        left_out,
-        runs,
-    };
-    let mut value = serde_json::to_value(&record).ok()?;
+    let profiles = machine.profiles.iter().map(|profiled| &profiled.profile);
+    let mut value = json!({
+        "kind": KIND,
+        "schema": SCHEMA,
+        "machine": machine.hardware(),
+        "runs": runs,
+        "benchmarks": benchmarks,
+        "profiles": profiles.collect::<Vec<_>>(),
+        "answers": crossovers(found),
+        "findings": findings,
+        "break_even": break_even,
+        "left_out": left_out,
+    });
     private::remove(&mut value);
     Some(value)
 }

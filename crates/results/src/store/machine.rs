@@ -122,16 +122,10 @@ impl MachineResults {
             .benchmarks
             .retain(|benchmark| run_of(benchmark).is_none());
         // A profile names no run: it belongs to the machine with its GPU.
-        let has_gpu = |run: &RunRecord, name: &String| {
-            run.environment
-                .gpu
-                .as_ref()
-                .is_some_and(|gpu| gpu.name == *name)
-        };
         results.profiles.retain(|profiled| {
-            let of =
-                |runs: &[RunRecord]| runs.iter().any(|run| has_gpu(run, &profiled.profile.gpu));
-            of(&ours) || !of(&theirs)
+            let gpu = Some(&profiled.profile.gpu);
+            let has_it = |run: &RunRecord| run.environment.gpu.as_ref().map(|gpu| &gpu.name) == gpu;
+            ours.iter().any(has_it) || !theirs.iter().any(has_it)
         });
         let mut machine = Self::of(ours, results.benchmarks, name, other);
         machine.profiles = results.profiles.into_iter().map(Arc::new).collect();

@@ -57,20 +57,11 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         gpu(group, Wall).find(of)?.points.last()
     };
     let eager = warm(Launches::OneByOne)?;
-    let graph = (
-        &[GraphCapture, GraphInstantiate][..],
-        "capturing and instantiating a graph",
-    );
-    let fused = (&[KernelCompile][..], "compiling a fused kernel");
-    let (mut finding, mut said) = (
-        Finding::new(&group.name, "warming_up.prepared", String::new()),
-        Vec::new(),
-    );
-    for (launches, (phases, words)) in [(Launches::Graph, graph), (Launches::Fused, fused)] {
-        let phases: Option<Vec<&Benchmark>> = phases.iter().map(|&phase| once(phase)).collect();
-        let (Some(call), Some(phases)) = (warm(launches), phases) else {
-            continue;
-        };
+    let graph = (Launches::Graph, vec![GraphCapture, GraphInstantiate]);
+    let fused = (Launches::Fused, vec![KernelCompile]);
+    let way = |((launches, phases), words): ((Launches, Vec<Phase>), &str)| {
+        let call = warm(launches)?;
+        let phases: Vec<&Benchmark> = phases.into_iter().map(once).collect::<Option<_>>()?;
         let takes: f64 = phases.iter().map(|b| b.median_ns).sum();
         let saves = eager.median_ns - call.median_ns;
         let paid = match saves > 0.0 {
@@ -81,11 +72,17 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
             ),
             false => "is never paid".to_owned(),
         };
-        said.push(format!("{words} takes {} and {paid}", units::time(takes)));
-        finding = finding.rests_on(phases.into_iter().chain([eager, call]));
-    }
-    finding.text = format!("{}.", sentence(&said.join("; ")));
-    (!said.is_empty()).then_some(finding)
+        let text = format!("{words} takes {} and {paid}", units::time(takes));
+        Some((text, [phases, vec![eager, call]].concat()))
+    };
+    let ways = [
+        (graph, "capturing and instantiating a graph"),
+        (fused, "compiling a fused kernel"),
+    ];
+    let (texts, rests): (Vec<_>, Vec<_>) = ways.into_iter().filter_map(way).unzip();
+    let text = format!("{}.", sentence(&texts.join("; ")));
+    let finding = Finding::new(&group.name, "warming_up.prepared", text);
+    (!texts.is_empty()).then(|| finding.rests_on(rests.concat()))
 }
 
 fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {

@@ -3,7 +3,7 @@
 //! to pair. A pair of all benchmarks is complete before the next begins, so those of one benchmark
 //! are spread over the whole time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,7 +44,6 @@ impl<'a> Processes<'a> {
         };
         let named_apart = harnesses.iter().any(has_twins);
         let mut benchmarks: Vec<Benchmark> = Vec::new();
-        let mut known = BTreeMap::new();
         for (side, harnesses) in harnesses.iter().enumerate() {
             for (of, harness) in harnesses.iter().enumerate() {
                 for own in &harness.ids {
@@ -52,7 +51,8 @@ impl<'a> Processes<'a> {
                         true => format!("{}/{own}", harness.executable.name),
                         false => own.clone(),
                     };
-                    let at = *known.entry(id.clone()).or_insert_with(|| {
+                    let known = benchmarks.iter().position(|benchmark| benchmark.id == id);
+                    let at = known.unwrap_or_else(|| {
                         benchmarks.push(Benchmark {
                             id,
                             own: own.clone(),

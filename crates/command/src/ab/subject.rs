@@ -24,6 +24,7 @@ pub(super) struct Side {
 }
 
 /// The code that a side is built from.
+#[derive(Default)]
 struct Source {
     repository: Repository,
     /// `None` for the work tree with its uncommitted changes.
@@ -65,12 +66,7 @@ impl Side {
             source: Some(Source {
                 repository,
                 commit,
-                folder: PathBuf::new(),
-                workspace: None,
-                lock: None,
-                toolchain: None,
-                broken: Vec::new(),
-                unpinned: None,
+                ..Source::default()
             }),
         }
     }

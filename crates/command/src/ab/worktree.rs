@@ -20,7 +20,7 @@ use crossover_system::files::os_string;
 const PREFIX: &str = "crossover-ab-";
 
 /// The repository around the current folder, or one of its submodules.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Repository {
     /// The user's work tree.
     pub(super) top: PathBuf,
@@ -76,19 +76,17 @@ impl Repository {
     }
 
     fn write(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
-        let submodules = match commit {
+        match commit {
             Some(commit) => {
                 self.borrow(commit, dir)?;
                 write_files(git_within(dir, dir).args(["reset", "--quiet", "--hard"]))?;
-                submodules(&mut git_within(dir, dir))?
             }
             None => {
                 self.borrow(&self.commit("HEAD")?, dir)?;
                 self.copy_changes(dir)?;
-                submodules(&mut git_around(&self.top))?
             }
-        };
-        for (path, its_commit) in submodules {
+        }
+        for (path, its_commit) in submodules(dir)? {
             let Some(submodule) = self.submodule(&path)? else {
                 continue;
             };
@@ -200,9 +198,9 @@ impl Repository {
     }
 }
 
-/// The submodules in the index, and the commit of each.
-fn submodules(git: &mut Command) -> anyhow::Result<Vec<(PathBuf, String)>> {
-    let entries = git_output(git.args(["ls-files", "-z", "--stage"]))?;
+/// The submodules in the index of our repository in `dir`, and the commit of each.
+fn submodules(dir: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let entries = git_output(git_within(dir, dir).args(["ls-files", "-z", "--stage"]))?;
     let submodule = |entry: &[u8]| {
         // `mode object stage<tab>path`
         let entry = entry.strip_prefix(b"160000 ")?;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 
 use crossover_system::{interrupt, process};
 use crossover_words::text::visible;
@@ -29,7 +29,11 @@ pub(super) fn interrupted() -> bool {
 /// # Errors
 /// That the user interrupted.
 pub(super) fn check() -> anyhow::Result<()> {
-    ensure!(!interrupted(), INTERRUPTED);
+    if interrupted() {
+        // A second one would end this process before its children.
+        interrupt::catch();
+        bail!(INTERRUPTED);
+    }
     Ok(())
 }
 

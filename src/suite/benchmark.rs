@@ -175,14 +175,8 @@ impl Run {
         if !self.arguments.saves {
             return Ok(());
         }
-        let row = bench.row;
-        bench.spent.on(Activity::Ceilings, || {
-            self.journal.begin(row.is_gpu(), &self.machine)?;
-            if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
-                self.journal.cpu_peak(threads);
-            }
-            Ok(())
-        })
+        let begin = || self.journal.begin(bench.row, &self.machine);
+        bench.spent.on(Activity::Ceilings, begin)
     }
 
     /// Verifies an implementation on the edge cases of its workload, which are never timed, once for all

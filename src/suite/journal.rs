@@ -9,9 +9,9 @@ use std::time::{Instant, SystemTime};
 use crate::machine::ceilings;
 use crate::machine::ceilings::measured::Effort;
 use crate::model::record::{Activity, Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
-use crate::model::role::Threads;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::criterion_lines;
+use crate::suite::group::Row;
 use crate::suite::host::Host;
 use crate::suite::missing::Missing;
 use crate::suite::progress::Spent;
@@ -134,9 +134,9 @@ impl Journal {
         self.keep();
     }
 
-    /// Collects the environment, measures the ceilings that a benchmark on this device
-    /// refers to, and writes the record, each before the first benchmark that needs it.
-    pub(super) fn begin(&mut self, gpu: bool, machine: &Host) -> Result<(), Missing> {
+    /// Collects the environment, measures the ceilings that a row refers to, and writes the record, each
+    /// before the first benchmark that needs it; the peak of a CPU row's threads right before each.
+    pub(super) fn begin(&mut self, row: &Row, machine: &Host) -> Result<(), Missing> {
         if !self.begun {
             self.begun = true;
             self.record.environment = machine.environment().clone();
@@ -154,7 +154,7 @@ impl Journal {
             }
             self.write()?;
         }
-        if gpu && !self.gpu_ceilings {
+        if row.is_gpu() && !self.gpu_ceilings {
             self.gpu_ceilings = true;
             self.say("measuring the GPU's ceilings");
             let (gpu, time) = (machine.gpu()?, &machine.time);
@@ -164,6 +164,10 @@ impl Journal {
             }
             ceilings::gpu::measure(&gpu, time, &mut self.record)?;
             self.write()?;
+        }
+        if let (false, Some(threads), Some(effort)) = (row.is_gpu(), row.role.threads, self.effort)
+        {
+            ceilings::cpu::peak(threads, effort, &mut self.record);
         }
         Ok(())
     }
@@ -225,13 +229,6 @@ impl Journal {
             })
         });
         exceeded.collect()
-    }
-
-    /// Measures the peak of a CPU benchmark's threads right before it.
-    pub(super) fn cpu_peak(&mut self, threads: Threads) {
-        if let Some(effort) = self.effort {
-            ceilings::cpu::peak(threads, effort, &mut self.record);
-        }
     }
 
     /// Checks a result against the limits.

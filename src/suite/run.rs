@@ -11,7 +11,6 @@ use crate::device::kernel::{Source, shared};
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::benchmark::{Bench, GroupCache};
-use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
 use crate::suite::group::AnyGroup;
@@ -339,15 +338,11 @@ impl Run {
         if !self.journal.begun || self.turns.is_some() || over {
             return;
         }
-        let of = RunResults {
-            results: self.journal.results(),
-            references: &self.settings.report_folder().join(MACHINES),
-            run: &self.journal.record.run.clone(),
-            is_whole: self.arguments.filter_text().is_none(),
-        };
-        let before = self.confirming.spent;
-        let keep = |said| self.journal.confirm(said);
-        self.confirming.confirm(when, of, keep);
+        let references = self.settings.report_folder().join(MACHINES);
+        let is_whole = self.arguments.filter_text().is_none();
+        let (confirming, journal) = (&mut self.confirming, &mut self.journal);
+        let before = confirming.spent;
+        confirming.confirm(when, journal, &references, is_whole);
         let to_come = self.confirming.to_come();
         let took = self.confirming.spent - before;
         self.progress.confirmed(took, to_come);

@@ -94,6 +94,20 @@ impl Host {
         outcome?;
         Ok(ns)
     }
+
+    /// Runs twice as many iterations each time until so much time has passed. Returns the nanoseconds of an
+    /// iteration of the last time.
+    pub(super) fn warm_up(&self, code: &mut Timed, time: Duration) -> Result<f64, TimingError> {
+        let start = Instant::now();
+        let mut iterations = 1;
+        loop {
+            let ns = self.measure(code, iterations)? / iterations as f64;
+            if start.elapsed() >= time {
+                return Ok(ns);
+            }
+            iterations *= 2;
+        }
+    }
 }
 
 impl Run {
@@ -241,7 +255,8 @@ impl Sampler<'_> {
     fn turn(&mut self, turns: &Turns) -> Result<f64, TimingError> {
         let ns = match self.iterations {
             None => {
-                let ns = self.warm_up()?;
+                let warm_up = self.run.sampling.warm_up;
+                let ns = self.run.machine.warm_up(self.code, warm_up)?;
                 self.iterations = Some(self.run.sampling.iterations(ns));
                 ns
             }
@@ -256,19 +271,6 @@ impl Sampler<'_> {
         let id = self.id.clone();
         turns.say(&TurnMessage::Sampled { id });
         Ok(ns)
-    }
-
-    /// Nanoseconds of an iteration after the plan's warm-up.
-    fn warm_up(&mut self) -> Result<f64, TimingError> {
-        let start = Instant::now();
-        let mut iterations = 1;
-        loop {
-            let ns = self.measure(iterations)? / iterations as f64;
-            if start.elapsed() >= self.run.sampling.warm_up {
-                return Ok(ns);
-            }
-            iterations *= 2;
-        }
     }
 
     fn measure(&mut self, iterations: u64) -> Result<f64, TimingError> {

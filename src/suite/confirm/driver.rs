@@ -1,6 +1,7 @@
 //! Decides which questions are put to which child process, and when.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -9,7 +10,8 @@ use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::Confirmation;
 use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
-use crate::suite::confirm::{CHOICES, Medians, Order, RunResults, Task};
+use crate::suite::confirm::{CHOICES, Medians, Order, Task};
+use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
 use crossover_system::interrupt;
@@ -70,21 +72,24 @@ impl Confirming {
         }
     }
 
-    /// Asks the processes that are due. `keep` is called after each, with the answers of all of them
-    /// so far.
+    /// Asks the processes that are due about the answers of the results so far, and stores what they say
+    /// after each. `references` is the folder of other machines, whose GPU is asked about where there is
+    /// none here. A run that `is_whole` measures its whole profile: its questions are then about its own
+    /// results, whatever an earlier run left in the folder.
     pub(in crate::suite) fn confirm(
         &mut self,
         when: When,
-        of: RunResults<'_>,
-        mut keep: impl FnMut(Vec<Confirmation>),
+        journal: &mut Journal,
+        references: &Path,
+        is_whole: bool,
     ) {
         let is_time = when == When::AfterGroups || self.since.elapsed() >= APART;
         if self.wanted == 0 || self.failed || !is_time {
             return;
         }
-        self.asking.renew(of);
+        self.asking.renew(journal, references, is_whole);
         while self.find_open(when) && interrupt::signal().is_none() && self.ask_one() {
-            keep(self.said());
+            journal.confirm(self.said());
             if when == When::BetweenGroups {
                 return;
             }

@@ -13,24 +13,11 @@ pub(crate) mod process;
 mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::child;
-use crossover_results::store::stored_results::StoredResults;
-
-/// The results whose answers are put to child processes.
-pub(super) struct RunResults<'a> {
-    /// Those of the run, and what earlier ones left.
-    pub results: StoredResults,
-    /// The folder of other machines, whose GPU is asked about where there is none here.
-    pub references: &'a Path,
-    pub run: &'a str,
-    /// Whether the run measures its whole profile: its questions are then about its own results,
-    /// whatever an earlier run left in the folder.
-    pub is_whole: bool,
-}
 
 /// What a process is to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

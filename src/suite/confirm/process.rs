@@ -129,40 +129,42 @@ impl Side {
                 return Err(format!("{}: {}", self.function, with_causes(&*error)).into());
             }
         }
-        // Until a measurement is long enough to be trusted.
-        loop {
-            let iterations = self.iterations;
-            let ns = self.measure(machine, iterations)?;
-            self.code.routine.park();
-            let enough = SAMPLE.as_nanos() as f64;
-            if ns >= enough / 2.0 || iterations >= 1 << 30 {
-                let iteration = ns / iterations as f64;
-                self.iterations = (enough / iteration).ceil().max(1.0) as u64;
-                let sample = self.iterations as f64 * iteration;
-                let fit = LONGEST.as_nanos() as f64 / sample;
-                self.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
-                let is_warm_soon = sample >= WARMS_ITSELF.as_nanos() as f64;
-                self.warm_up = match is_warm_soon {
-                    true => 0,
-                    false => self.iterations.div_ceil(8),
-                };
-                if is_warm_soon && self.iterations == iterations {
-                    // It is a sample like those that follow.
-                    self.samples.push(iteration);
-                }
-                return Ok(());
-            }
-            self.iterations *= 4;
+        // The last measurement takes at least half of it, which is long enough to be trusted.
+        self.wake(machine)?;
+        let iteration = machine.warm_up(&mut self.code, SAMPLE)?;
+        self.code.routine.park();
+        self.iterations = (SAMPLE.as_nanos() as f64 / iteration).ceil().max(1.0) as u64;
+        let sample = self.iterations as f64 * iteration;
+        let fit = LONGEST.as_nanos() as f64 / sample;
+        self.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
+        if sample < WARMS_ITSELF.as_nanos() as f64 {
+            self.warm_up = self.iterations.div_ceil(8);
+        } else {
+            // One iteration, as in the samples that follow.
+            self.samples.push(iteration);
+        }
+        Ok(())
+    }
+
+    /// Wakes the device: the CPU may have had a long turn, and the device's clock has come down meanwhile.
+    fn wake(&self, machine: &Host) -> Result<(), RoutineError> {
+        match self.code.launches {
+            0 => Ok(()),
+            _ => Ok(machine.time.wake()?),
         }
     }
 
-    /// Times `iterations` from restored state, in nanoseconds.
-    fn measure(&mut self, machine: &Host, iterations: u64) -> Result<f64, RoutineError> {
-        if self.code.launches > 0 {
-            // The CPU may have had a long turn, and the device's clock has come down meanwhile.
-            machine.time.wake()?;
+    /// Takes a sample.
+    fn sample(&mut self, machine: &Host) -> Result<(), RoutineError> {
+        self.wake(machine)?;
+        // The other sides emptied the caches.
+        if self.warm_up > 0 {
+            machine.measure(&mut self.code, self.warm_up)?;
         }
-        Ok(machine.measure(&mut self.code, iterations)?)
+        let ns = machine.measure(&mut self.code, self.iterations)?;
+        self.code.routine.park();
+        self.samples.push(ns / self.iterations as f64);
+        Ok(())
     }
 }
 
@@ -170,16 +172,9 @@ impl Side {
 fn take_turns(sides: &mut [Side], machine: &Host) -> Result<(), RoutineError> {
     for _ in 0..SAMPLES {
         for side in sides.iter_mut() {
-            if side.samples.len() == side.wanted {
-                continue;
+            if side.samples.len() < side.wanted {
+                side.sample(machine)?;
             }
-            // The other sides emptied the caches.
-            if side.warm_up > 0 {
-                side.measure(machine, side.warm_up)?;
-            }
-            let ns = side.measure(machine, side.iterations)?;
-            side.code.routine.park();
-            side.samples.push(ns / side.iterations as f64);
         }
         sides.reverse();
     }

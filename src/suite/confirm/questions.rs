@@ -1,10 +1,11 @@
 //! The questions of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::model::id::{self, Device};
 use crate::model::record::{Confirmation, PairedTimes};
-use crate::suite::confirm::RunResults;
+use crate::suite::journal::Journal;
 use crate::timing::Clock;
 use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crossover_results::analysis::answer::crossover_answer::{
@@ -100,12 +101,14 @@ pub(super) struct OpenQuestions {
 
 impl OpenQuestions {
     /// Takes the results so far, and adds the questions that they newly answer.
-    pub(super) fn renew(&mut self, of: RunResults<'_>) {
+    pub(super) fn renew(&mut self, journal: &Journal, references: &Path, is_whole: bool) {
+        let run = &*journal.record.run;
         // Also what was unsteady: the processes can decide it.
-        let all = MachineResults::of_results(of.results, "this machine", false).with_unsteady();
-        let others = MachineResults::read_machines(of.references).0;
-        self.machine = match of.is_whole {
-            true => all.of_run(of.run),
+        let all =
+            MachineResults::of_results(journal.results(), "this machine", false).with_unsteady();
+        let others = MachineResults::read_machines(references).0;
+        self.machine = match is_whole {
+            true => all.of_run(run),
             false => all.clone(),
         };
         let found = find(&self.machine, &others);
@@ -113,7 +116,7 @@ impl OpenQuestions {
             let mut own = (found.benchmarks.iter())
                 .filter_map(|id| self.machine.benchmarks().find(|b| b.id == *id))
                 .peekable();
-            own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(of.run))
+            own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(run))
         };
         // Where an earlier run used a GPU of this machine, another machine's is not asked about.
         let has_gpu = |found: &CrossoverAnswer| {

@@ -314,19 +314,16 @@ impl MachineResults {
         let Some(run) = self.run.as_ref().filter(|run| run.finished.is_none()) else {
             return Vec::new();
         };
-        let measured: BTreeSet<&str> = self
-            .benchmarks()
+        let own = self.benchmarks();
+        let told: BTreeSet<&String> = own
             .filter(|b| b.run.as_ref() == Some(&run.run))
-            .map(|b| b.id.as_str())
-            .chain(self.problems.iter().map(|problem| problem.what.as_str()))
+            .map(|b| &b.id)
+            .chain(self.problems.iter().map(|problem| &problem.what))
+            .chain(run.failed.iter().map(|failure| &failure.id))
+            .chain(run.skipped.iter().map(|skip| &skip.id))
             .collect();
-        let told = |id: &str| {
-            measured.contains(id)
-                || run.failed.iter().any(|failure| failure.id == id)
-                || run.skipped.iter().any(|skip| skip.id == id)
-        };
-        let planned = run.planned.iter().map(String::as_str);
-        planned.filter(|id| !told(id)).collect()
+        let missing = run.planned.iter().filter(|id| !told.contains(id));
+        missing.map(String::as_str).collect()
     }
 
     /// What failed in the newest run.

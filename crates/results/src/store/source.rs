@@ -76,24 +76,23 @@ impl Source {
         let there = baselines(root);
         let label = visible(label);
         if there.contains(baseline) {
-            Ok(Self {
+            return Ok(Self {
                 root: root.to_owned(),
                 baseline: baseline.to_owned(),
                 label,
-            })
-        } else if there.is_empty() {
-            Err(SourceError(format!(
-                "{label}: no results in {}; run `cargo bench -- --save-baseline NAME` first, or point \
-                 CRITERION_HOME at the results",
-                root.display()
-            )))
-        } else {
-            Err(SourceError(format!(
-                "{label}: no baseline `{baseline}` in {}; there are: {}",
-                root.display(),
-                near(baseline, there)
-            )))
+            });
         }
+        let root = root.display();
+        Err(SourceError(match there.is_empty() {
+            true => format!(
+                "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
+                 CRITERION_HOME at the results"
+            ),
+            false => format!(
+                "{label}: no baseline `{baseline}` in {root}; there are: {}",
+                near(baseline, there)
+            ),
+        }))
     }
 }
 

@@ -430,19 +430,14 @@ impl<'a> Pooled<'a> {
         let (Some(root), Some(wins)) = (self.root, crossing.wins_at_the_largest()) else {
             return crossing;
         };
-        let mut changes = Vec::new();
-        let answer = match root {
-            f64::NEG_INFINITY => Answer::Always,
-            f64::INFINITY => Answer::Never,
+        let (answer, changes) = match root {
+            f64::NEG_INFINITY => (Answer::Always, Vec::new()),
+            f64::INFINITY => (Answer::Never, Vec::new()),
             root => {
                 let reach = of_crossing / self.slope.map_or(1.0, f64::abs) + self.unknown;
                 let within = |log: f64| log.exp().clamp(first, last);
-                changes.push(self.change(
-                    within(root),
-                    (within(root - reach), within(root + reach)),
-                    true,
-                ));
-                Answer::At
+                let ends = (within(root - reach), within(root + reach));
+                (Answer::At, vec![self.change(within(root), ends, true)])
             }
         };
         // Whoever wins from some size on wins at the largest.

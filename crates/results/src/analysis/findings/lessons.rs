@@ -282,7 +282,11 @@ impl Lesson {
         }
         let (slow, fast) = *pairs.first()?;
         let topic = &group.topic;
-        let ratio = Ratio::of(slow, fast);
+        let gain = |(slow, fast): (&Benchmark, &Benchmark)| {
+            let ratio = Ratio::of(slow, fast);
+            let by = by_how_much(ratio.value, Some(ratio.interval));
+            format!("{by} at {}", topic.at(fast.size))
+        };
         let (called, parts) = self.parts;
         let each = parts(slow, fast).filter(|parts| *parts >= 1.0);
         let each = each.map(|parts| (parts, (slow.median_ns - fast.median_ns) / parts));
@@ -294,35 +298,27 @@ impl Lesson {
                 units::time(ns.abs())
             )
         });
-        let other_end = pairs
-            .last()
-            .filter(|_| pairs.len() > 1)
-            .map(|(slow, fast)| {
-                let ratio = Ratio::of(slow, fast);
-                format!(
-                    "; {} at {}",
-                    by_how_much(ratio.value, Some(ratio.interval)),
-                    topic.at(fast.size)
-                )
-            });
+        let other_end = match &pairs[1..] {
+            [.., last] => format!("; {}", gain(*last)),
+            [] => String::new(),
+        };
         let does = self
             .does
             .replace("{work}", &topic.work)
             .replace("{part}", &topic.part);
         let text = format!(
-            "{} is {} at {} (gpu/{} {}, gpu/{} {}{of_each}){}.",
+            "{} is {} (gpu/{} {}, gpu/{} {}{of_each}){other_end}.",
             sentence(&does),
-            by_how_much(ratio.value, Some(ratio.interval)),
-            topic.at(fast.size),
+            gain((slow, fast)),
             fast.implementation,
             units::time(fast.median_ns),
             slow.implementation,
             units::time(slow.median_ns),
-            other_end.unwrap_or_default(),
         );
         let finding = Finding::new(&group.name, self.id, text)
             .rests_on(pairs.iter().flat_map(|(slow, fast)| [*slow, *fast]));
-        Some(finding.gained(self.technique, ratio.value, topic.at(fast.size)))
+        let factor = slow.median_ns / fast.median_ns;
+        Some(finding.gained(self.technique, factor, topic.at(fast.size)))
     }
 
     /// The slow and the fast row at each size that both have, ascending. Of several slow rows one that

@@ -29,8 +29,8 @@ use crate::store::curves::Group;
 
 /// How findings of one kind are made.
 pub enum Kind {
-    /// Each of these for each group, in the order of the groups.
-    Each(&'static [fn(&Context, &Group) -> Option<Finding>]),
+    /// At most one for each group, in the order of the groups.
+    Each(fn(&Context, &Group) -> Option<Finding>),
     /// Of all groups.
     All(fn(&Context) -> Vec<Finding>),
 }
@@ -39,16 +39,17 @@ pub enum Kind {
 pub const TABLE: &[Kind] = &[
     All(crossover_sentence::find),
     All(transfers::share),
-    Each(&[precision::formats]),
+    Each(precision::formats),
     All(submit::find),
     All(lessons::find),
-    Each(&[copies::fixed]),
-    Each(&[loading::find]),
-    Each(&[allocation::held]),
-    Each(&[device_memory::find]),
-    Each(&[timing::find]),
+    Each(copies::fixed),
+    Each(loading::find),
+    Each(allocation::held),
+    Each(device_memory::find),
+    Each(timing::find),
     All(cold_start::find),
-    Each(&[warming_up::calls, warming_up::prepared]),
+    Each(warming_up::calls),
+    Each(warming_up::prepared),
 ];
 
 /// All findings.
@@ -57,8 +58,8 @@ pub fn find(context: &Context) -> Vec<Finding> {
     let make = |kind: &Kind| -> Vec<Finding> {
         match kind {
             All(find) => find(context),
-            Each(kinds) => (groups.iter())
-                .flat_map(|group| kinds.iter().filter_map(move |find| find(context, group)))
+            Each(find) => (groups.iter())
+                .filter_map(|group| find(context, group))
                 .collect(),
         }
     };

@@ -373,6 +373,7 @@ mod tests {
         ];
         assert_eq!(discoveries(&p, 0.05), Some((4, 0.0095)));
         assert_eq!(discoveries(&[0.02, 0.9], 0.01), None);
+        assert_eq!(discoveries(&[0.015], 0.01), None);
         assert_eq!(discoveries(&[], 0.01), None);
     }
 

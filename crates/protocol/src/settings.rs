@@ -250,15 +250,11 @@ mod tests {
             ("CRITERION_HOME", "/tmp/x"),
         ])
         .unwrap();
-        assert_eq!(s.profile, Profile::Full);
-        assert_eq!(s.device, Some(3));
-        assert_eq!(s.gate, GateMode::Off);
-        assert!(!s.monitor);
+        assert_eq!((s.profile, s.device), (Profile::Full, Some(3)));
+        assert_eq!((s.gate, s.monitor), (GateMode::Off, false));
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
-        assert_eq!(
-            settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
-            None
-        );
+        let none = settings(&[("CROSSOVER_DEVICE", "none")]).unwrap();
+        assert_eq!(none.device, None);
     }
 
     #[test]

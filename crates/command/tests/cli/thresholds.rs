@@ -139,11 +139,7 @@ fn two_commands_are_timed_in_turns_until_the_crossing_is_known() {
     assert!(change.high / change.low < 1.44, "{change:?}");
     let log = fs::read_to_string(folder.path().join("log")).unwrap();
     assert!(log.replace('\n', "").starts_with("abbaabba"), "{log}");
-}
-
-#[test]
-fn a_crossing_outside_the_range_and_a_whole_process_are_told() {
-    let folder = tempfile::tempdir().unwrap();
+    // A crossing outside the range is told.
     let (square, b) = ("echo $(($0 * $0)) ns", "echo 10000 ns");
     let said = answers(&folder, &configuration("[8, 64]", square, b));
     let nowhere = "fast wins nowhere, tested size = 8 to 64; 3 processes";

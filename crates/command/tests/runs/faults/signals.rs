@@ -37,12 +37,6 @@ pub(crate) fn closed_pipe() {
     assert_eq!(shown(&root), SOUND);
 }
 
-/// Waits until the second benchmark is being measured, sends the signal, and gives exit code and words.
-pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
-    let words = "Benchmarking sound/cpu/fill/8";
-    interrupted_at(&mut long(root, "0.4", "sound"), words, signal)
-}
-
 /// A run whose benchmarks take so many seconds, long enough to be interrupted. Criterion says when it begins.
 fn long(root: &Path, seconds: &str, filter: &str) -> Command {
     let options = "--bench --verbose --warm-up-time 0.1 --measurement-time";
@@ -89,7 +83,10 @@ pub(crate) fn signals() {
     use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
         let dir = tempfile::tempdir().unwrap();
-        let (ended, said) = interrupted(dir.path(), signal);
+        // While the second benchmark is measured.
+        let words = "Benchmarking sound/cpu/fill/8";
+        let mut run = long(dir.path(), "0.4", "sound");
+        let (ended, said) = interrupted_at(&mut run, words, signal);
         assert_eq!(ended, Some(code), "{said}");
         holds(&said, "interrupted: the results so far are kept");
         assert!(!said.contains("FAILED"), "{said}");

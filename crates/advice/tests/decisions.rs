@@ -53,10 +53,8 @@ fn between_two_sizes_the_truth_lies_in_the_interval() {
         let answer = advice.decide(&product(size));
         let estimate = answer.estimate.unwrap();
         let truth = n.powi(3) / (1000.0 + n.powi(3) / 100.0);
-        assert!(
-            (estimate.low..=estimate.high).contains(&truth),
-            "{size}: {truth} {estimate:?}"
-        );
+        let holds = (estimate.low..=estimate.high).contains(&truth);
+        assert!(holds, "{size}: {truth} {estimate:?}");
         let wrong = if truth > 1.0 { Cpu } else { Gpu };
         assert_ne!(answer.choice, wrong, "{size}");
     }

@@ -119,10 +119,8 @@ mod tests {
 
     #[test]
     fn sizes_between_measured_ones_are_rounded_outwards() {
-        assert_eq!(
-            [181.4, 64.0].map(|size| Unit::Count.from(size)),
-            ["182", "64"]
-        );
+        let rounded = [181.4, 64.0].map(|size| Unit::Count.from(size));
+        assert_eq!(rounded, ["182", "64"]);
         assert_eq!(Unit::Count.range(87.5, 88.3), "87 to 89");
         assert_eq!(Unit::Bytes.range(1.5e6, 2e6), "1.50 MB to 2.00 MB");
         for unit in [Unit::Count, Unit::Powers, Unit::Bytes, Unit::Time] {

@@ -162,12 +162,8 @@ mod tests {
         };
         // 30 % from process to process, where 3 % are assumed.
         let spread = BetweenProcesses::of(&[gated([5e3, 7e3, 5e3, 7e3, 9e3])]);
-        let short = Class::of(
-            Device::Gpu,
-            Residency::Queued,
-            Some(Clock::EventsGated),
-            5e3,
-        );
+        let clock = Some(Clock::EventsGated);
+        let short = Class::of(Device::Gpu, Residency::Queued, clock, 5e3);
         // Three sizes with logarithms around their mean, six degrees of freedom; 24 are assumed.
         let squares: f64 = [5e3_f64, 7e3, 9e3]
             .map(|ns| (ns / 315e9_f64.cbrt()).ln().powi(2))
@@ -186,11 +182,8 @@ mod tests {
             ..measured([5e3; 5])
         };
         let spread = BetweenProcesses::of(&[of_another]).0;
-        assert!(
-            spread
-                .keys()
-                .all(|class| matches!(class, Class::Cpu { .. }))
-        );
+        let is_cpu = |class: &Class| matches!(class, Class::Cpu { .. });
+        assert!(spread.keys().all(is_cpu));
         let absurd = BetweenProcesses::of(&[measured([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
         assert!(absurd.0.values().all(|deviation| deviation.is_finite()));
     }

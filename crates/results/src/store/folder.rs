@@ -181,9 +181,6 @@ mod tests {
         assert_eq!(read_sidecar(dir.path()).unwrap(), Some(sidecar));
         std::fs::write(&sample, "{ }").unwrap();
         let error = read_sidecar(dir.path()).unwrap_err();
-        assert!(
-            error.reason().starts_with("belongs to other samples"),
-            "{error}"
-        );
+        assert!(error.reason().starts_with("belongs to other samples"));
     }
 }

@@ -34,7 +34,7 @@ use crate::analysis::{limits, reuse, telemetry};
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 use crate::model::role::Role;
-use crate::model::{Energy, LinkBytes, Sidecar, Telemetry};
+use crate::model::{Energy, LinkBytes, Sidecar};
 use crate::model::{TelemetryEvent, TelemetryEventKind};
 use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
@@ -50,11 +50,9 @@ pub(crate) const NEWEST: &str =
 /// The folder of the committed records.
 pub(crate) fn machines() -> PathBuf {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
-    assert!(
-        PathBuf::from(root).is_dir(),
-        "only a checkout has the records"
-    );
-    root.into()
+    let root = PathBuf::from(root);
+    assert!(root.is_dir(), "only a checkout has the records");
+    root
 }
 
 /// The text of a file of this folder; `CROSSOVER_GOLDEN=write` makes `text` that text.
@@ -342,31 +340,19 @@ fn planted_machines_have_what_is_written_beside_them() {
 }
 
 #[test]
-fn throttling_that_no_driver_reports_is_unknown() {
+fn throttling_and_energy_may_be_unknown() {
     let mut fixture = Fixture::new();
-    let benchmark = fixture.plant("matmul/gpu/cublas/8192", Clock::EventsGated, 5e6);
-    for (throttling_unknown, known) in [(false, Some(false)), (true, None)] {
-        benchmark.telemetry = Some(Telemetry {
-            throttling_unknown,
-            ..Telemetry::default()
-        });
-        assert_eq!(telemetry::throttled(benchmark), known);
-    }
-}
-
-#[test]
-fn the_energy_of_queued_launches_is_unknown() {
-    let energy = |clock| {
-        let mut fixture = Fixture::new();
+    for (clock, throttling_unknown, throttled, energy) in [
+        (Clock::EventsGated, false, Some(false), Some(1.5)),
+        (Clock::Submit, true, None, None),
+    ] {
         let benchmark = fixture.plant("matmul/gpu/cublas/8192", clock, 5e6);
         add(benchmark, "iterations", 100.0);
         add(benchmark, "joules", 1.5);
-        telemetry::energy_j(benchmark)
-    };
-    assert_eq!(
-        [Clock::EventsGated, Clock::Submit].map(energy),
-        [Some(1.5), None]
-    );
+        benchmark.telemetry.as_mut().unwrap().throttling_unknown = throttling_unknown;
+        assert_eq!(telemetry::throttled(benchmark), throttled);
+        assert_eq!(telemetry::energy_j(benchmark), energy);
+    }
 }
 
 #[test]

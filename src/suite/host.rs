@@ -24,7 +24,6 @@ pub(super) struct Host {
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
     lost: RefCell<Option<String>>,
     monitor: OnceCell<Option<Arc<Monitor>>>,
-    environment: OnceCell<Environment>,
     host_bytes: OnceCell<u64>,
 }
 
@@ -37,7 +36,6 @@ impl Host {
             opened: OnceCell::new(),
             lost: RefCell::default(),
             monitor: OnceCell::new(),
-            environment: OnceCell::new(),
             host_bytes: OnceCell::new(),
         }
     }
@@ -127,19 +125,17 @@ impl Host {
             .as_ref()
     }
 
-    /// The fingerprint of the machine, collected when first asked for.
-    pub(super) fn environment(&self) -> &Environment {
-        self.environment.get_or_init(|| {
-            let partners = u32::from(self.settings.turns.is_some());
-            let (commit, dirty) = commit::of_what_is_measured();
-            let package = commit::measured();
-            Environment {
-                package: package.map(|it| format!("{} {}", it.name, it.version)),
-                commit,
-                dirty,
-                ..fingerprint::collect(self.device(), partners)
-            }
-        })
+    /// Collects the fingerprint of the machine.
+    pub(super) fn environment(&self) -> Environment {
+        let partners = u32::from(self.settings.turns.is_some());
+        let (commit, dirty) = commit::of_what_is_measured();
+        let package = commit::measured();
+        Environment {
+            package: package.map(|it| format!("{} {}", it.name, it.version)),
+            commit,
+            dirty,
+            ..fingerprint::collect(self.device(), partners)
+        }
     }
 
     /// Whether a benchmark that needs these bytes fits.

@@ -139,7 +139,7 @@ impl Journal {
     pub(super) fn begin(&mut self, row: &Row, machine: &Host) -> Result<(), Missing> {
         if !self.begun {
             self.begun = true;
-            self.record.environment = machine.environment().clone();
+            self.record.environment = machine.environment();
             if let Some(load) = self.load {
                 load.wait();
             }
@@ -152,7 +152,7 @@ impl Journal {
                 self.say("measuring the CPU's ceilings");
                 ceilings::cpu::measure(effort, &mut self.record);
             }
-            self.write()?;
+            runs::write(&self.record, &self.results)?;
         }
         if row.is_gpu() && !self.gpu_ceilings {
             self.gpu_ceilings = true;
@@ -163,7 +163,7 @@ impl Journal {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
             ceilings::gpu::measure(&gpu, time, &mut self.record)?;
-            self.write()?;
+            runs::write(&self.record, &self.results)?;
         }
         if let (false, Some(threads), Some(effort)) = (row.is_gpu(), row.role.threads, self.effort)
         {
@@ -273,10 +273,6 @@ impl Journal {
         }
     }
 
-    fn write(&self) -> Result<(), Missing> {
-        Ok(runs::write(&self.record, &self.results)?)
-    }
-
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
         if !self.begun {
@@ -340,16 +336,12 @@ impl Journal {
                 return ExitCode::from(2);
             }
         }
-        if matches!(self.mode, Mode::Bench | Mode::Profile) {
-            let by_profile = self.by_profile;
-            if by_profile > 0 {
-                eprintln!(
-                    "left out sizes of {}: they are not in profile {}; \
-                     CROSSOVER_PROFILE=full runs them",
-                    units::counted(by_profile, "implementation"),
-                    self.record.profile
-                );
-            }
+        if matches!(self.mode, Mode::Bench | Mode::Profile) && self.by_profile > 0 {
+            eprintln!(
+                "left out sizes of {}: they are not in profile {}; CROSSOVER_PROFILE=full runs them",
+                units::counted(self.by_profile, "implementation"),
+                self.record.profile
+            );
         }
         if let Some(signal) = interrupt::signal() {
             eprintln!(

@@ -148,13 +148,13 @@ impl Run {
         let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
         let monitor = is_watched.then(|| self.machine.monitor()).flatten();
         // Where the system refuses a thread, missing telemetry is the least problem.
-        let watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
+        let mut watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
         let inputs = self.inputs(bench, code)?;
         let mut sampler = Sampler {
             run: self,
             id: bench.id.clone(),
             code,
-            watch: watch.as_ref(),
+            watch: watch.as_mut(),
             iterations: None,
         };
         let sampled_before = bench.folder.sampled_at();
@@ -228,7 +228,7 @@ struct Sampler<'a> {
     /// Id of the benchmark.
     id: String,
     code: &'a mut Timed,
-    watch: Option<&'a Watch>,
+    watch: Option<&'a mut Watch>,
     /// In turns: the iterations of a sample, which the warm-up chooses.
     iterations: Option<u64>,
 }
@@ -245,7 +245,7 @@ impl Sampler<'_> {
             // Criterion's count comes from a clock that ran on while the other side had its turn.
             Some(turns) => self.turn(turns)? * iterations as f64,
         };
-        if let Some(watch) = self.watch {
+        if let Some(watch) = &mut self.watch {
             watch.sampled(self.code.ran);
         }
         Ok(ns)

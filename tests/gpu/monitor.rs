@@ -76,7 +76,7 @@ fn compare(
             };
             let ns = time.measure(clock, iterations, 1, || routine.run())?;
             states[state].push(ns / iterations as f64);
-            if let Some(watch) = watch {
+            if let Some(mut watch) = watch {
                 watch.sampled(iterations);
                 let telemetry = watch.finish();
                 assert!(

@@ -6,7 +6,6 @@
 //! so more readings would be of little use. PCIe throughput is left out, because NVML measures it over
 //! 20 ms per call. `tests/gpu/monitor.rs` compares a kernel's time with and without readings.
 
-use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -29,12 +28,8 @@ pub struct Watch {
     start: Instant,
     stop: Sender<()>,
     thread: JoinHandle<Recorder>,
-    progress: RefCell<Progress>,
-}
-
-/// What the benchmark has done so far.
-struct Progress {
     energy_before: Option<f64>,
+    /// What the benchmark has run so far.
     iterations: u64,
     /// End of the last sample.
     sampled_until: Duration,
@@ -66,54 +61,43 @@ impl Watch {
             start,
             stop,
             thread,
-            progress: RefCell::new(Progress {
-                energy_before,
-                iterations: 0,
-                sampled_until: Duration::ZERO,
-                read_at: Duration::ZERO,
-                energy: None,
-            }),
+            energy_before,
+            iterations: 0,
+            sampled_until: Duration::ZERO,
+            read_at: Duration::ZERO,
+            energy: None,
         })
     }
 
     /// Notes that a sample of `iterations` has just ended and the device is idle. Call it outside
     /// the timed window.
-    pub fn sampled(&self, iterations: u64) {
-        let mut progress = self.progress.borrow_mut();
+    pub fn sampled(&mut self, iterations: u64) {
         let now = self.start.elapsed();
-        progress.iterations += iterations;
-        progress.sampled_until = now;
-        let Some(before) = progress.energy_before else {
+        self.iterations += iterations;
+        self.sampled_until = now;
+        let Some(before) = self.energy_before else {
             return;
         };
-        if now >= SHORTEST_ENERGY && now - progress.read_at >= ENERGY_INTERVAL {
-            progress.read_at = now;
+        if now >= SHORTEST_ENERGY && now - self.read_at >= ENERGY_INTERVAL {
+            self.read_at = now;
+            let joules = self.source.energy_j().map(|joules| joules - before);
             // A counter that went back was reset when the driver was reloaded, so it is useless.
-            progress.energy = self
-                .source
-                .energy_j()
-                .map(|joules| joules - before)
-                .filter(|joules| *joules > 0.0)
-                .map(|joules| Energy {
-                    joules,
-                    seconds: now.as_secs_f64(),
-                    iterations: progress.iterations,
-                });
+            let joules = joules.filter(|joules| *joules > 0.0);
+            self.energy = joules.map(|joules| Energy {
+                joules,
+                seconds: now.as_secs_f64(),
+                iterations: self.iterations,
+            });
         }
     }
 
     /// Stops reading. Returns the telemetry up to the end of the last sample.
     pub fn finish(self) -> Telemetry {
-        let Progress {
-            sampled_until,
-            energy,
-            ..
-        } = self.progress.into_inner();
         drop(self.stop);
         // Of a thread that panicked there are no readings.
         let recorder = self.thread.join().unwrap_or_default();
-        let mut telemetry = recorder.telemetry(sampled_until);
-        telemetry.energy = energy;
+        let mut telemetry = recorder.telemetry(self.sampled_until);
+        telemetry.energy = self.energy;
         telemetry
     }
 }
@@ -149,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_watch_looks_at_once_and_leaves_out_what_is_not_reported() {
-        let watch = Watch::start(Arc::new(Fake::default())).unwrap();
+        let mut watch = Watch::start(Arc::new(Fake::default())).unwrap();
         watch.sampled(5);
         let telemetry = watch.finish();
         assert_eq!(telemetry.time_ms.len(), telemetry.sm_clock_mhz.len());
@@ -165,12 +149,12 @@ mod tests {
             counts: true,
             ..Fake::default()
         };
-        let watch = Watch::start(Arc::new(fake)).unwrap();
+        let mut watch = Watch::start(Arc::new(fake)).unwrap();
         watch.sampled(3);
-        assert_eq!(watch.progress.borrow().energy, None, "too early to tell");
+        assert_eq!(watch.energy, None, "too early to tell");
         std::thread::sleep(SHORTEST_ENERGY);
         watch.sampled(2);
-        let energy = watch.progress.borrow().energy.unwrap();
+        let energy = watch.energy.unwrap();
         assert_eq!((energy.joules, energy.iterations), (10.0, 5));
         assert_eq!(energy.per_iteration(), 2.0);
         assert!(energy.seconds >= SHORTEST_ENERGY.as_secs_f64());

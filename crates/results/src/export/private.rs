@@ -35,16 +35,16 @@ fn without_uuids(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = UUIDS.iter().filter_map(|kind| rest.find(kind)).min() {
         let from = &rest[at..];
-        let id = &from[UUIDS[0].len()..];
         let is_of_one = |c: &char| c.is_ascii_hexdigit() || *c == '-';
-        let characters = id.chars().take(UUID_CHARACTERS).take_while(is_of_one);
-        let end = UUIDS[0].len() + characters.count();
+        let id = from[UUIDS[0].len()..].chars().take(UUID_CHARACTERS);
+        let length = id.take_while(is_of_one).count();
+        let (uuid, after) = from.split_at(UUIDS[0].len() + length);
         out += &rest[..at];
-        match end < UUIDS[0].len() + FEWEST_OF_A_UUID {
-            true => out += &from[..end],
-            false => out += &board(&from[..end]),
-        }
-        rest = &from[end..];
+        out += &match length < FEWEST_OF_A_UUID {
+            true => uuid.to_owned(),
+            false => board(uuid),
+        };
+        rest = after;
     }
     out + rest
 }

@@ -1,5 +1,7 @@
 //! What the processes of a run measured for a question, and the sizes at which the next one measures.
 
+use std::collections::BTreeSet;
+
 use crate::analysis::answer::estimate::{
     Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, centre, estimates, half_width,
 };
@@ -129,14 +131,11 @@ fn is_clear(near: f64, range: (u64, u64), processes: &[Vec<Gap>]) -> bool {
 /// kept, and the ends of the range.
 fn quarters((first, last): (u64, u64)) -> Vec<u64> {
     let powers = (0..63).map(|e| 1u64 << e).take_while(|p| *p <= last);
-    let mut grid: Vec<u64> = powers
-        .flat_map(|power| (4..8).map(move |quarters| (power, quarters)))
-        .filter(|(power, quarters)| (power * quarters).is_multiple_of(4))
-        .map(|(power, quarters)| power / 4 * quarters + power % 4 * quarters / 4)
+    let inside = powers
+        .flat_map(|power| (4..8).map(move |quarters| u128::from(power) * quarters))
+        .filter(|fourfold| fourfold.is_multiple_of(4))
+        .map(|fourfold| (fourfold / 4) as u64)
         .chain([first, last])
-        .filter(|size| (first..=last).contains(size))
-        .collect();
-    grid.sort_unstable();
-    grid.dedup();
-    grid
+        .filter(|size| (first..=last).contains(size));
+    BTreeSet::from_iter(inside).into_iter().collect()
 }

@@ -306,6 +306,13 @@ fn work_that_was_never_measured_has_a_range() {
     let moved = advice().moved(&slow, Residency::Pinned).unwrap();
     assert!(moved.choice == Cpu && moved.cannot_win(), "{moved:?}");
     assert!(moved.uses.best > 1.0 && moved.uses.typical.is_infinite());
+    let memory = Work {
+        flop: 0.0,
+        bytes: 1e9,
+        ..work
+    };
+    let moved = advice().moved(&memory, Residency::Pinned).unwrap();
+    near(moved.cpu.best, 20_000_050.0);
     let negative = Work { flop: -1.0, ..work };
     assert_eq!(advice().moved(&negative, Residency::Pinned), None);
     let mut no_links = thresholds();

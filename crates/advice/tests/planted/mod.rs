@@ -55,7 +55,14 @@ pub(crate) fn product() -> Operation {
 
 /// 1 TFLOP/s and 100 GB/s on sixteen cores, 100 TFLOP/s and 4 TB/s on the GPU, 50 GB/s between.
 pub(crate) fn limits() -> Limits {
-    let bandwidth = |rate| vec![Bandwidth { bytes: 1e6, rate }];
+    // Half of it for a gigabyte.
+    let bandwidth = |rate| {
+        let of = |(bytes, share)| Bandwidth {
+            bytes,
+            rate: share * rate,
+        };
+        [(1e6, 1.0), (1e9, 0.5)].map(of).into()
+    };
     let one_way = OneWay {
         latency_ns: 5000.0,
         rate: 5e10,

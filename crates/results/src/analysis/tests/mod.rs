@@ -340,6 +340,15 @@ fn planted_machines_have_what_is_written_beside_them() {
 }
 
 #[test]
+fn a_run_replaces_results_of_before() {
+    let mut own = RECORD.benchmarks[0].clone();
+    own.median_ns = 1.0;
+    let all = RECORD.with_run(&fresh(0), &[(own.id.clone(), own)].into());
+    assert_eq!(all.benchmarks.len(), RECORD.benchmarks.len());
+    assert_eq!(all.benchmarks.last().unwrap().median_ns, 1.0);
+}
+
+#[test]
 fn throttling_and_energy_may_be_unknown() {
     let mut fixture = Fixture::new();
     for (clock, throttling_unknown, throttled, energy) in [

@@ -12,16 +12,17 @@ use crossover::workload::simple::{compare, on_cpu};
 use crossover::workload::{Routine, RoutineError, Workload};
 
 pub(crate) fn groups() -> Vec<AnyGroup> {
-    let sizes = || Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
+    let of_sound = Sizes::new([4, 8, 32], [4, 8, 16], [4]);
+    let of_faulty = Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
     let flop = |n| Cost {
         flop: Some(n as f64),
         ..Cost::default()
     };
-    let sound = Group::new("sound", sizes(), Rate::flop(|n| n), flop)
+    let sound = Group::new("sound", of_sound, Rate::flop(|n| n), flop)
         .with(Implementation::cpu("fill", with(Fault::None)))
         .with(never("none"))
         .with(never("neither"));
-    let faulty = Group::new("faulty", sizes(), None, |_| Cost::default())
+    let faulty = Group::new("faulty", of_faulty, None, |_| Cost::default())
         .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
             panic!("no set-up")
         }))

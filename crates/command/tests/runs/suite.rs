@@ -44,12 +44,12 @@ fn lacks(said: &str, all: &[&str]) {
 
 fn criterion_prints_what_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    let asked = ["--bench", "--verbose", "sound/cpu/fill/16"];
+    let asked = ["--bench", "--verbose", "sound/cpu/fill/32"];
     let said = expect(&mut bench(dir.path(), &asked), 0, "time:   [");
-    holds(&said, "Benchmarking sound/cpu/fill/16");
+    holds(&said, "Benchmarking sound/cpu/fill/32");
     holds(&said, "med. abs. dev.");
-    let quiet = ["--bench", "-q", "sound/cpu/fill/16"];
-    let said = expect(&mut bench(dir.path(), &quiet), 0, "sound/cpu/fill/16: ");
+    let quiet = ["--bench", "-q", "sound/cpu/fill/32"];
+    let said = expect(&mut bench(dir.path(), &quiet), 0, "sound/cpu/fill/32: ");
     lacks(
         &said,
         &["measuring the", "confirming", "[1/", "Benchmarking"],
@@ -60,17 +60,17 @@ fn criterion_prints_what_is_asked_for() {
 fn a_run_leaves_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let options = ["--bench", "sound/cpu/fill/(8|16)$"];
+    let options = ["--bench", "sound/cpu/fill/(8|32)$"];
     let output = plotted(root, &options).output().unwrap();
-    let said = ended(&output, 0, "] sound/cpu/fill/16: ");
+    let said = ended(&output, 0, "] sound/cpu/fill/32: ");
     lacks(&said, &["Benchmarking", "time:   [", "ns/iter"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let last = printed.trim_end().lines().next_back().unwrap();
     assert!(last.starts_with("report: "), "{last}");
     for file in [
-        "sound/cpu_fill/16/new/benchmark.json",
-        "sound/cpu_fill/16/new/estimates.json",
-        "sound/cpu_fill/16/new/tukey.json",
+        "sound/cpu_fill/32/new/benchmark.json",
+        "sound/cpu_fill/32/new/estimates.json",
+        "sound/cpu_fill/32/new/tukey.json",
         // Criterion's page, what plotters drew, and the report.
         "report/index.html",
         "sound/report/lines.svg",
@@ -78,10 +78,10 @@ fn a_run_leaves_its_files() {
     ] {
         assert!(root.join(file).is_file(), "no {file}");
     }
-    let sidecar = sidecar(&root.join("sound/cpu_fill/16/new"));
-    assert_eq!(sidecar.id, "sound/cpu/fill/16");
+    let sidecar = sidecar(&root.join("sound/cpu_fill/32/new"));
+    assert_eq!(sidecar.id, "sound/cpu/fill/32");
     assert_eq!(sidecar.clock, Clock::Wall);
-    assert_eq!(sidecar.cost.flop, Some(16.0));
+    assert_eq!(sidecar.cost.flop, Some(32.0));
     assert!(sidecar.verified.expect("verified").passed());
     let [record] = &records_in(root)[..] else {
         panic!("one record");
@@ -223,8 +223,8 @@ fn a_left_out_benchmark_takes_no_time() {
     assert_eq!(fs::read_dir(root).unwrap().count(), 0);
     let options = ["--bench", "sound/cpu/fill/4$"];
     let said = expect(&mut bench(root, &options), 0, "made inputs of 4");
-    lacks(&said, &["made inputs of 16"]);
-    assert!(!root.join("sound/cpu_fill/16").exists());
+    lacks(&said, &["made inputs of 8"]);
+    assert!(!root.join("sound/cpu_fill/8").exists());
 }
 
 fn test_mode_verifies_and_writes_nothing() {
@@ -238,7 +238,7 @@ fn test_mode_verifies_and_writes_nothing() {
 fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
     let dir = tempfile::tempdir().unwrap();
     for (filter, seconds, code, words) in [
-        ("sound/cpu/fill/16$", "1", 0, "nothing ran on a GPU"),
+        ("sound/cpu/fill/32$", "1", 0, "nothing ran on a GPU"),
         // A benchmark that is profiled is verified first, too.
         ("faulty/cpu/wrong/16$", "1", 1, "wrong result"),
         ("sound", "0.5", 2, "give 1 second or more"),

@@ -199,7 +199,7 @@ pub(crate) fn records() {
     fs::write(&sidecar, value.to_string()).unwrap();
     fs::write(dir.path().join("outside.json"), "{}").unwrap();
     expect(&mut crossover(&root, &["report"]), 0, "");
-    let exported = "3 benchmarks of 1 run";
+    let exported = "2 benchmarks of 1 run";
     let said = expect(&mut crossover(&root, &["export", to]), 0, exported);
     assert!(said.contains("left out"), "{said}");
     let inside = |path: &PathBuf| path.starts_with(&destination);

@@ -118,9 +118,4 @@ pub(crate) fn shown(root: &Path) -> Vec<String> {
     ids
 }
 
-pub(crate) const SOUND: [&str; 4] = [
-    "sound/cpu/fill/16",
-    "sound/cpu/fill/32",
-    "sound/cpu/fill/4",
-    "sound/cpu/fill/8",
-];
+pub(crate) const SOUND: [&str; 3] = ["sound/cpu/fill/32", "sound/cpu/fill/4", "sound/cpu/fill/8"];

@@ -58,25 +58,7 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
-    if let Some(code) = ab::record() {
-        return code;
-    }
-    crossover_system::output::end_with_the_reader();
-    crossover_system::end_where_output_fails(2);
-    let arguments = Arguments::parse();
-    for remark in unknown_variables() {
-        eprintln!("note: {remark}");
-    }
-    let outcome = match arguments.command {
-        Command::Ab(arguments) => ab::run(&arguments),
-        Command::Advise(arguments) => advise::run(&arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
-        Command::Env(arguments) => env::run(&arguments),
-        Command::Export(arguments) => export::run(&arguments),
-        Command::Profile(arguments) => profile::run(&arguments),
-        Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
-        Command::Thresholds(arguments) => thresholds::run(&arguments),
-    };
+    let outcome = ab::record().unwrap_or_else(subcommand);
     outcome.unwrap_or_else(|error| {
         let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
             true => format!("{error:?}"),
@@ -85,4 +67,23 @@ pub fn run() -> ExitCode {
         eprintln!("crossover: {}", visible_lines(&text));
         ExitCode::from(2)
     })
+}
+
+fn subcommand() -> anyhow::Result<ExitCode> {
+    crossover_system::output::end_with_the_reader();
+    crossover_system::end_where_output_fails(2);
+    let arguments = Arguments::parse();
+    for remark in unknown_variables() {
+        eprintln!("note: {remark}");
+    }
+    match arguments.command {
+        Command::Ab(arguments) => ab::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Env(arguments) => env::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
+        Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Thresholds(arguments) => thresholds::run(&arguments),
+    }
 }

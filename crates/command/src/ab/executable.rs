@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -38,22 +38,16 @@ const BUILT: &str = "CROSSOVER_AB_BUILT";
 const RECORD: &str = "record";
 
 /// Where cargo starts this command in place of an executable: writes down how it would have started that.
-pub(crate) fn record() -> Option<ExitCode> {
+pub(crate) fn record() -> Option<anyhow::Result<ExitCode>> {
     let file = std::env::var_os(BUILT)?;
     let mut arguments = std::env::args_os().skip(1);
     let program = (arguments.next()? == RECORD).then(|| arguments.next())??;
-    let written = std::env::current_dir().and_then(|folder| {
-        let executable = Executable::recorded(program, folder.into());
+    let written = Executable::recorded(program).and_then(|executable| {
         let mut file = File::options().append(true).open(&file)?;
         file.write_all(&serde_json::to_vec(&executable)?)
     });
-    Some(match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("crossover: {}: {error}", file.display());
-            ExitCode::FAILURE
-        }
-    })
+    let written = written.with_context(|| file.display().to_string());
+    Some(written.map(|()| ExitCode::SUCCESS))
 }
 
 /// Builds the bench executables of `folder` in the work tree `tree` with `cargo bench`, and returns those that it would
@@ -112,17 +106,17 @@ fn target(program: &Path) -> String {
 }
 
 impl Executable {
-    /// One that cargo would start in this folder and in our environment.
-    fn recorded(program: OsString, folder: OsString) -> Self {
+    /// One that cargo would start in our folder and environment.
+    fn recorded(program: OsString) -> io::Result<Self> {
         let package = std::env::var("CARGO_PKG_NAME").map(|name| name + "/");
-        Self {
+        Ok(Self {
             name: package.unwrap_or_default() + &target(Path::new(&program)),
             program,
             started: Some(Started {
-                folder,
+                folder: std::env::current_dir()?.into(),
                 environment: std::env::vars_os().filter(|it| it.0 != BUILT).collect(),
             }),
-        }
+        })
     }
 
     /// The executable `run` of a bundle.

@@ -21,7 +21,9 @@ use crossover_words::units;
 /// A way of running both sides.
 pub(super) trait Sampling {
     /// Whether each process runs one benchmark, for a moment.
-    fn is_brief(&self) -> bool;
+    fn is_brief(&self) -> bool {
+        false
+    }
 
     /// Runs a pair of processes, or one pair for each benchmark. Adds a baseline to each side of the
     /// outcome, and returns the seconds that the benchmarks took.

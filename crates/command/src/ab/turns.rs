@@ -78,10 +78,6 @@ impl<'a> Turns<'a> {
 }
 
 impl Sampling for Turns<'_> {
-    fn is_brief(&self) -> bool {
-        false
-    }
-
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
         let choices = self.choices_of(pair.number);
         let told = [0, 1].map(|side: usize| Instructions {

@@ -28,7 +28,6 @@ use crate::workload::choose;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
-use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
 
@@ -86,7 +85,7 @@ impl Run {
             machine,
             journal: Journal::new(&settings, &arguments),
             progress: Progress::new(arguments.is_quiet(), Hidden::start()),
-            confirming: Confirming::new(settings.processes, arguments.is_quiet()),
+            confirming: Confirming::new(&settings, &arguments),
             profiles: Profiles::default(),
             settings,
             arguments,
@@ -308,11 +307,7 @@ impl Run {
             Missing::Failed { text, context_lost } => {
                 self.journal.fail(&id, self.machine.explain(text));
                 // A context that does not answer is lost, whatever the error's name.
-                let dead = || {
-                    let opened = self.machine.opened();
-                    opened.is_some_and(|gpu| gpu.synchronize().is_err())
-                };
-                if context_lost || is_gpu && dead() {
+                if context_lost || is_gpu && self.machine.wait().is_err() {
                     self.machine.lose_gpu(&id);
                 }
             }
@@ -338,14 +333,8 @@ impl Run {
         if !self.journal.begun || self.turns.is_some() || over {
             return;
         }
-        let references = self.settings.report_folder().join(MACHINES);
-        let is_whole = self.arguments.filter_text().is_none();
-        let (confirming, journal) = (&mut self.confirming, &mut self.journal);
-        let before = confirming.spent;
-        confirming.confirm(when, journal, &references, is_whole);
-        let to_come = self.confirming.to_come();
-        let took = self.confirming.spent - before;
-        self.progress.confirmed(took, to_come);
+        let took = self.confirming.confirm(when, &mut self.journal);
+        self.progress.confirmed(took, self.confirming.to_come());
         self.journal.spent.add(Activity::Confirming, took);
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which questions are put to which child process, and when.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -9,11 +9,14 @@ use tempfile::TempDir;
 use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::Confirmation;
+use crate::suite::arguments::Arguments;
 use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
 use crate::suite::confirm::{CHOICES, Medians, Order, Task};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
+use crossover_protocol::settings::Settings;
+use crossover_results::store::machine_record::MACHINES;
 use crossover_system::interrupt;
 use crossover_words::units;
 
@@ -37,24 +40,28 @@ pub(in crate::suite) enum When {
 /// What a run has asked so far.
 pub(in crate::suite) struct Confirming {
     asking: OpenQuestions,
-    /// Processes that each question is put to.
+    /// Processes that each question is put to; none once one has failed, since others would fail too.
     wanted: usize,
+    /// The folder of other machines, whose GPU is asked about where there is none here.
+    references: PathBuf,
+    /// Whether the run measures its whole profile: its questions are then about its own results,
+    /// whatever an earlier run left in the folder.
+    is_whole: bool,
     /// Where they and the run share compiled kernels and choices; `None` where there is no such folder.
     shared: Option<TempDir>,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
-    pub(in crate::suite) spent: Duration,
+    spent: Duration,
     slowest: Duration,
-    /// A process failed: no other is started, since it would fail too.
-    failed: bool,
     /// What goes well is not said.
     is_quiet: bool,
 }
 
 impl Confirming {
-    /// Each question is to be put to so many processes.
-    pub(in crate::suite) fn new(wanted: usize, is_quiet: bool) -> Self {
+    /// Nothing is asked yet.
+    pub(in crate::suite) fn new(settings: &Settings, arguments: &Arguments) -> Self {
+        let wanted = settings.processes;
         let shared = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
         if let Some(folder) = &shared {
             shared::share_in(folder.path().into());
@@ -62,38 +69,33 @@ impl Confirming {
         Self {
             asking: OpenQuestions::default(),
             wanted,
+            references: settings.report_folder().join(MACHINES),
+            is_whole: arguments.filter_text().is_none(),
             shared,
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
-            failed: false,
-            is_quiet,
+            is_quiet: arguments.is_quiet(),
         }
     }
 
     /// Asks the processes that are due about the answers of the results so far, and stores what they say
-    /// after each. `references` is the folder of other machines, whose GPU is asked about where there is
-    /// none here. A run that `is_whole` measures its whole profile: its questions are then about its own
-    /// results, whatever an earlier run left in the folder.
-    pub(in crate::suite) fn confirm(
-        &mut self,
-        when: When,
-        journal: &mut Journal,
-        references: &Path,
-        is_whole: bool,
-    ) {
+    /// after each. Returns how long that took.
+    pub(in crate::suite) fn confirm(&mut self, when: When, journal: &mut Journal) -> Duration {
+        let before = self.spent;
         let is_time = when == When::AfterGroups || self.since.elapsed() >= APART;
-        if self.wanted == 0 || self.failed || !is_time {
-            return;
+        if self.wanted == 0 || !is_time {
+            return Duration::ZERO;
         }
-        self.asking.renew(journal, references, is_whole);
+        (self.asking).renew(journal, &self.references, self.is_whole);
         while self.find_open(when) && interrupt::signal().is_none() && self.ask_one() {
             journal.confirm(self.said());
             if when == When::BetweenGroups {
-                return;
+                break;
             }
         }
+        self.spent - before
     }
 
     /// Marks the questions to put to the next process: those that were put to fewer than wanted, or else,
@@ -167,8 +169,7 @@ impl Confirming {
             if interrupt::signal().is_none() {
                 eprintln!("note: child process {} did not answer: {error}", self.asked);
             }
-            // The next would fail too.
-            self.failed = true;
+            self.wanted = 0;
             return false;
         }
         let OpenQuestions { machine, questions } = &mut self.asking;

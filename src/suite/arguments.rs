@@ -1,5 +1,5 @@
-//! What Criterion keeps private of its command line and the suite has to know: the mode, the
-//! filter and where results go.
+//! The parts of Criterion's command line that the suite needs and Criterion keeps private: the mode,
+//! the filter and the place of results.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use criterion::BenchmarkFilter;
 use regex::Regex;
 
-/// What a run does.
+/// The mode of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Measures.
@@ -58,11 +58,10 @@ const FLAGS: [(&str, Option<char>); 13] = [
     ("include-ignored", None),
 ];
 
-/// The command line as the suite sees it. Criterion parses it too, and is the one that
-/// rejects what it does not know.
+/// The command line for the suite. Criterion parses it too, and rejects unknown options.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
-    /// What to do.
+    /// The mode.
     pub mode: Mode,
     /// Folder beside `new/` that Criterion copies results to: the named baseline, `base`
     /// without one, `None` when nothing is copied.
@@ -142,13 +141,13 @@ impl Arguments {
         }
     }
 
-    /// Whether only what matters is to be printed.
+    /// Whether to print only results and problems.
     pub(super) fn is_quiet(&self) -> bool {
         self.given.get_flag("quiet")
     }
 
-    /// Whether nobody asked for what Criterion prints: not in so many words, and not by having it
-    /// compare results, or keep none.
+    /// Whether to hide Criterion's lines: the user neither chose their format nor has it compare with a
+    /// baseline or save nothing.
     pub(super) fn hides_criterion(&self) -> bool {
         let asks = ["output-format", "baseline", "baseline-lenient"];
         self.saves
@@ -192,7 +191,7 @@ fn filter(matches: &ArgMatches) -> BenchmarkFilter {
     match matches.get_one::<String>("FILTER") {
         None => BenchmarkFilter::AcceptAll,
         Some(text) if matches.get_flag("exact") => BenchmarkFilter::Exact(text.clone()),
-        // A wrong one ends the run before it starts.
+        // An invalid one ends the run before it starts.
         Some(text) => Regex::new(text).map_or(BenchmarkFilter::RejectAll, BenchmarkFilter::Regex),
     }
 }

@@ -56,8 +56,8 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
     crossover_system::end_where_output_fails(1);
     if let Err(error) = complete_command_line() {
         eprintln!(
-            "error: this executable cannot be started again with Criterion's options spelled out: \
-             {error}; --quiet and --verbose need no such start"
+            "error: this executable could not restart itself to hide Criterion's lines: {error}; \
+             with --quiet or --verbose it need not"
         );
         return ExitCode::from(2);
     }
@@ -89,7 +89,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
     let (results, out) = (&*run.settings.results, run.settings.report_folder());
     // In turns, `ab` reports.
     if is_measured && run.turns.is_none() {
-        // Results are on disk already: what fails here loses nothing.
+        // Results are already on disk: a failure here loses nothing.
         match write::of_results(run.journal.results(), results, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {

@@ -28,13 +28,13 @@ use crossover_results::store::folder::BenchmarkFolder;
 use crossover_system::interrupt;
 use crossover_words::units;
 
-/// A benchmark that is about to be run, and what is known of it so far.
+/// A benchmark that is about to run, with its state so far.
 pub(super) struct Bench<'a> {
     pub(super) id: String,
     pub(super) group: &'a AnyGroup,
     pub(super) row: &'a Row,
     pub(super) size: u64,
-    /// What those before it in the group left.
+    /// The cache of earlier benchmarks of the group.
     pub(super) cache: &'a mut GroupCache,
     pub(super) folder: BenchmarkFolder,
     /// When it was begun; `None` in turns with another process, whose work is no background load.
@@ -57,12 +57,12 @@ pub(super) struct Prepared {
     pub(super) sampling: Sampling,
 }
 
-/// What the benchmarks of a group leave for those that follow.
+/// The cache of a group's benchmarks for later ones.
 #[derive(Default)]
 pub(super) struct GroupCache {
     pub(super) pace: Pace,
     pub(super) edge_cases: OnceCell<Option<Inputs>>,
-    /// Implementations that are right on the edge cases. Their set-up is the same at each size.
+    /// Implementations that passed the edge cases, whose set-up is the same at each size.
     pub(super) right_on_edge_cases: BTreeSet<String>,
     /// The inputs of a size, for all implementations.
     pub(super) inputs: OfLastSize,
@@ -70,7 +70,7 @@ pub(super) struct GroupCache {
     pub(super) other_values: OfLastSize,
 }
 
-/// Inputs of the size that was last asked for.
+/// Inputs of the last used size.
 #[derive(Default)]
 pub(super) struct OfLastSize(Option<(u64, Inputs)>);
 
@@ -141,7 +141,7 @@ impl Run {
 
     /// Leaves a benchmark out for which there is not enough memory.
     fn check_memory(&self, bench: &Bench<'_>) -> Result<(), LeftOut> {
-        // In turns, both sides have their memory at once.
+        // In turns, both sides have memory at the same time.
         let sides = 1 + u64::from(self.turns.is_some());
         let operation = &bench.group.operation;
         let device = (bench.row.is_gpu()).then(|| sides * (operation.device_bytes)(bench.size));
@@ -162,8 +162,8 @@ impl Run {
         match expected.filter(|expected| *expected > limit) {
             None => Ok(()),
             Some(expected) => Err(LeftOut(format!(
-                "one iteration would take about {}, more than the {} that a benchmark may; a faster machine \
-                 runs it, and so does a filter that selects this size alone",
+                "one iteration would take about {}, but this profile allows {}; a filter that \
+                 selects only this size runs it",
                 units::time(expected.as_nanos() as f64),
                 units::time(limit.as_nanos() as f64)
             ))),
@@ -238,8 +238,8 @@ impl Run {
             let iteration = start.elapsed();
             let pace = &mut bench.cache.pace;
             pace.note(bench.row.function(), bench.size, iteration);
-            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
-            // takes both for one if it calls no second time.
+            // Behind a gate the warm-up's first call runs its one iteration twice, which Criterion
+            // counts as one if it makes no second call.
             let is_doubled =
                 code.clock == Clock::EventsGated && 2 * iteration > self.sampling.warm_up;
             let seen = if is_doubled { 2 * iteration } else { iteration };
@@ -257,8 +257,8 @@ impl Run {
         Ok(plan)
     }
 
-    /// Says to the process that drives this one that the benchmark is set up. Leaves it out of profiles if
-    /// it has no part that one could record.
+    /// Tells the driving process that the benchmark is set up. Leaves it out of profiles if it has no
+    /// part that could be recorded.
     fn announce_ready(&self, bench: &Bench<'_>, prepared: &Prepared) -> Result<(), LeftOut> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
         if is_profiled && !prepared.sampling.is_timed_by_a_clock() {
@@ -283,7 +283,7 @@ impl Run {
         if !self.arguments.saves {
             return self.sample_and_store(plots, bench, prepared).map(drop);
         }
-        // Doubts from before the samples remain when they are taken again.
+        // Doubts from before the samples remain valid for new samples.
         let known = bench.doubts.len();
         let mut first: Option<(Aside, Option<Benchmark>)> = None;
         loop {
@@ -330,8 +330,8 @@ impl Run {
         }
     }
 
-    /// Samples and verifies a benchmark, and writes its result with its sidecar. Returns what is unsteady
-    /// about it.
+    /// Samples and verifies a benchmark, and writes its result with its sidecar. Returns why it is
+    /// unsteady.
     fn sample_and_store(
         &mut self,
         plots: &mut Plots<'_>,
@@ -350,8 +350,8 @@ impl Run {
             })?,
             false => None,
         };
-        // In turns the spread between processes counts, and a routine that times itself would only repeat
-        // what it has measured.
+        // In turns the spread between processes counts. A routine that times itself would only return
+        // the same times again.
         let is_judged = self.turns.is_none() && prepared.sampling.is_timed_by_a_clock();
         let unsteady = is_judged.then(|| unsteady(ns.clone(), bench.row.clock));
         for doubt in &bench.doubts {
@@ -401,7 +401,7 @@ impl Run {
         if !bench.disturbed.is_empty() {
             let disturbed: Vec<&str> = bench.disturbed.iter().map(String::as_str).collect();
             notes.push(format!(
-                "chosen while other work kept processors busy, so another process chooses again: {}",
+                "calibrated under background load, so another process calibrates again: {}",
                 disturbed.join(", ")
             ));
         }
@@ -428,7 +428,7 @@ impl Run {
         (self.turns.as_ref()).is_none_or(|turns| turns.told().verify)
     }
 
-    /// Compares what it has computed with the reference. `None` where no device has computed it.
+    /// Compares the output with the reference. `None` if no device has computed it.
     fn compare(&self, code: &mut Timed) -> Result<Option<Verified>, Missing> {
         let verified = code.routine.check()?;
         let on_gpu = code.launches > 0;

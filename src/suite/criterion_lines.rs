@@ -1,10 +1,10 @@
-//! Criterion's own lines, which are printed where they are asked for: with `--verbose`, where it is to
-//! compare with a baseline or to keep nothing, and where its format is chosen.
+//! Criterion's own lines, which are printed only with `--verbose`, when it compares with a baseline or
+//! saves nothing, and when their format is chosen.
 //!
-//! Criterion has no option for silence. Its format `bencher` is the nearest: one line for each benchmark
-//! on standard output, and on standard error nothing but its errors and warnings. So a run in which
-//! nobody asked for its lines is started with that format, and these lines are taken out of standard
-//! output. Whatever else is printed there, such as the errors that Criterion prints, is passed on.
+//! Criterion has no quiet mode. Its format `bencher` comes closest: one line for each benchmark on
+//! standard output, and only errors and warnings on standard error. So a run that hides its lines is
+//! started with that format, and these lines are removed from standard output. Everything else, such as
+//! Criterion's errors, is passed on.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,9 +21,9 @@ use crossover_system::process;
 const ADDED: &str = "CROSSOVER_ADDED_FORMAT";
 const FORMAT: &str = "--output-format=bencher";
 
-/// Criterion reads the command line itself. Where that has to be another one, this process becomes one
-/// with it: Criterion has no short form of `--quiet`, and writes lines that nobody asked for. Returns
-/// where nothing is to be changed, or why it cannot be.
+/// Criterion reads the command line itself. If it needs another one, this process restarts itself with
+/// it: Criterion has no short form of `--quiet`, and its lines may be hidden. Returns if nothing
+/// changes, or with an error.
 pub(super) fn complete_command_line() -> io::Result<()> {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     let long = |argument: &OsString| match argument == "-q" {
@@ -66,7 +66,7 @@ pub(super) struct Hidden {
 }
 
 impl Hidden {
-    /// `None` where Criterion's lines are shown, or cannot be told apart.
+    /// `None` if Criterion's lines are shown, or cannot be distinguished.
     pub(super) fn start() -> Option<Self> {
         is_added().then(Self::filter)?.ok()
     }
@@ -84,7 +84,7 @@ impl Hidden {
         Ok(Self { out, ended })
     }
 
-    /// Prints a line. What cannot be written is found out by what is printed at the end of the run.
+    /// Prints a line. A write error is detected at the end of the run.
     pub(super) fn print(&mut self, line: &str) {
         let _ = writeln!(self.out, "{line}");
     }
@@ -92,7 +92,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        /// A process that was started here may hold the pipe open for longer.
+        /// A child process may hold the pipe open for longer.
         const PATIENCE: Duration = Duration::from_secs(1);
         let _ = io::stdout().flush();
         let _ = print_to(&self.out);
@@ -100,7 +100,7 @@ impl Drop for Hidden {
     }
 }
 
-/// Copies lines, to the end also where nothing can be written any more: whoever prints must not wait.
+/// Copies lines until the end, even if they cannot be written, so that no writer blocks.
 fn pass_on(from: PipeReader, mut to: File) {
     for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
         if let Some(rest) = without_criterion(&String::from_utf8_lossy(&line)) {
@@ -109,7 +109,7 @@ fn pass_on(from: PipeReader, mut to: File) {
     }
 }
 
-/// A line without what Criterion writes in its format; `None` where nothing is left.
+/// A line without Criterion's text in its format; `None` if nothing is left.
 fn without_criterion(line: &str) -> Option<&str> {
     let begun = line.strip_prefix("test ");
     let rest = begun.and_then(|begun| Some(begun.split_once(" ... ")?.1));

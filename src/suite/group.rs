@@ -25,8 +25,7 @@ type MakeGpu = Box<dyn Fn(&Rc<Gpu>, &Inputs) -> Made>;
 type Visit<'a> = &'a mut dyn FnMut(&[u8]);
 type CostOf = Rc<dyn Fn(u64) -> Cost>;
 
-/// The sizes of each profile. They depend on nothing but the profile, so that two runs have
-/// the same ids.
+/// The sizes of each profile. They depend only on the profile, so that two runs have the same ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes {
     quick: Vec<u64>,
@@ -119,8 +118,8 @@ impl Sizes {
     }
 }
 
-/// One implementation of a group's operation: a row of its table. What no method changes is f32 on
-/// all cores of the CPU, or f32 in device memory on the GPU with its calls queued.
+/// One implementation of a group's operation: a row of its table. The defaults are f32 on all cores of
+/// the CPU, or f32 in device memory on the GPU with queued calls.
 pub struct Implementation<W> {
     row: Row,
     operation: PhantomData<W>,
@@ -236,7 +235,7 @@ impl<W: 'static> Implementation<W> {
         self
     }
 
-    /// Declares what it measures, where that is not an operation on data.
+    /// Declares what it measures, if that is no operation on data.
     pub fn does(mut self, does: Measures) -> Self {
         self.row.role.does = does;
         self
@@ -328,8 +327,8 @@ pub struct AnyGroup {
     pub(super) operation: Operation,
 }
 
-/// What a group needs of its [`Workload`], without its type: the suite is compiled once, and not
-/// once for each operation.
+/// The parts of a [`Workload`] that a group needs, without its type, so that the suite is compiled once
+/// instead of once per operation.
 pub(super) struct Operation {
     pub(super) inputs: fn(u64) -> Inputs,
     pub(super) edge_cases: fn() -> Option<Inputs>,
@@ -383,15 +382,14 @@ impl<W: Workload> Group<W> {
         }
     }
 
-    /// Sets the heading and, in a sentence, what the group asks. The page and the list in the
-    /// README show both.
+    /// Sets the heading and the question, a sentence. The page and the list in the README show both.
     pub fn about(mut self, title: &str, question: &str) -> Self {
         self.group.topic.title = title.to_owned();
         self.group.topic.question = question.to_owned();
         self
     }
 
-    /// Says what the sizes count: their symbol, the label of their axis, their unit.
+    /// Sets the meaning of the sizes: their symbol, the label of their axis, their unit.
     pub fn axis(mut self, symbol: &str, label: &str, unit: Unit) -> Self {
         self.group.topic.symbol = symbol.to_owned();
         self.group.topic.axis = label.to_owned();
@@ -399,8 +397,8 @@ impl<W: Workload> Group<W> {
         self
     }
 
-    /// Sets the words for what an iteration does, inside a sentence (`the chain`), and for one of
-    /// the things that it is made of (`kernel`).
+    /// Sets the words for the work of an iteration, inside a sentence (`the chain`), and for one of its
+    /// parts (`kernel`).
     pub fn words(mut self, work: &str, part: &str) -> Self {
         self.group.topic.work = work.to_owned();
         self.group.topic.part = part.to_owned();
@@ -456,7 +454,7 @@ impl AnyGroup {
         self.name
     }
 
-    /// What the group says of itself.
+    /// The group's title, question and axis.
     pub fn topic(&self) -> &GroupInfo {
         &self.topic
     }
@@ -509,7 +507,7 @@ impl AnyGroup {
             .collect()
     }
 
-    /// What a row at a size is called.
+    /// The id of a row at a size.
     pub(super) fn id_of(&self, row: &Row, size: u64) -> Id {
         Id::new(self.name, &row.function(), size)
     }
@@ -518,8 +516,8 @@ impl AnyGroup {
         row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
-    /// What runs in this profile: each size with each row that has it, by size, so that inputs are made
-    /// once per size, and then in the order of the table.
+    /// The benchmarks of this profile: by size, so that inputs are made once per size, and then in the
+    /// order of the table.
     pub(super) fn plan(&self, profile: Profile) -> Vec<(u64, &Row)> {
         let of_row = |row| {
             let sizes: BTreeSet<u64> = self.sizes_of(row).of(profile).iter().copied().collect();

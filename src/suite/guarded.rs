@@ -1,6 +1,6 @@
-//! What is looked at in a GPU benchmark beside its result, outside of the timed windows: whether the
-//! device is idle behind them, whether inputs stay as they are, and whether an iteration that must
-//! compute takes as long as the others.
+//! Checks of GPU benchmarks besides their results, outside the timed windows: whether the device is
+//! idle after them, whether inputs stay the same, and whether an iteration that must compute takes as
+//! long as the others.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::recorded;
 use crossover_results::statistics::median::median;
 
-/// Times of fewer nanoseconds more than another, or of fewer times that, are no reason for doubt: the
-/// cache is cold, and the host may be taken off its core.
+/// Times that exceed another by less than this factor, or by fewer nanoseconds, are no reason for
+/// doubt: the cache may be cold, and the host may be taken off its core.
 const LONGER: (f64, f64) = (3.0, 100_000.0);
 
 /// The code of a benchmark, which is set up anew for other values.
@@ -64,7 +64,7 @@ impl Guarded for Anew<'_> {
 }
 
 impl Run {
-    /// Whether a benchmark is looked at: of one on the GPU whose result is kept. Rows that show wrong
+    /// Whether a benchmark is checked: one on the GPU whose result is stored. Rows that show wrong
     /// clocks are wrong on purpose.
     pub(super) fn looks(&self, bench: &Bench<'_>) -> bool {
         let is_meant = bench.group.topic.truth.is_none() && bench.row.clock != Clock::Submit;
@@ -80,8 +80,8 @@ impl Run {
         Ok(bench.spent.on(Activity::Checks, checksums)?)
     }
 
-    /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger
-    /// sizes need no second set of memory.
+    /// At the smallest size of a row, runs it on inputs with other values. Larger sizes are not
+    /// checked, which would need a second set of memory.
     pub(super) fn guard_on_other_values(
         &self,
         bench: &mut Bench<'_>,
@@ -89,7 +89,7 @@ impl Run {
     ) -> Result<(), Missing> {
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
-        // A routine that does not say what it writes keeps state of the process, such as a memory pool.
+        // A routine without declared outputs keeps state of the process, such as a memory pool.
         let writes = !prepared.code.routine.outputs().is_empty();
         let is_guarded = self.looks(bench) && is_smallest && writes;
         let Some(iteration) = prepared.sampling.iteration.filter(|_| is_guarded) else {
@@ -127,7 +127,7 @@ impl Run {
             if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
                 return Err(format!("{proof}; it is not timed").into());
             }
-            // How far equal iterations differ is judged by the samples.
+            // The spread of equal iterations is judged by the samples.
             doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
             if doubts.is_empty() || recorded::recorded() {
                 break;
@@ -167,7 +167,7 @@ impl Run {
     }
 }
 
-/// Keeps doubts; none that rest on times which no device took.
+/// Keeps doubts, except those about times that no device took.
 fn doubt(bench: &mut Bench<'_>, doubts: impl IntoIterator<Item = Doubt>) {
     if !recorded::recorded() {
         bench.doubts.extend(doubts);

@@ -40,7 +40,7 @@ impl Host {
         }
     }
 
-    /// What the driver says of the device; creates no context.
+    /// The driver's properties of the device; creates no context.
     pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
         self.probed.get_or_init(|| self.settings.probe()).as_ref()
     }
@@ -96,8 +96,8 @@ impl Host {
         )
     }
 
-    /// Whether the device's absence is a failure: it was asked for by its index, or it is there, or
-    /// its driver is, and does not start. The absence of any GPU is not.
+    /// Whether the device's absence is a failure: it was selected by its index, or the device or its
+    /// driver exists but does not work. The absence of any GPU is no failure.
     pub(super) fn device_failed(&self) -> bool {
         use crate::timing::Absence as Timing;
         if matches!(self.opened.get(), Some(Err(_))) {

@@ -1,4 +1,4 @@
-//! The record of a run, and what it prints of benchmarks that were left out or failed.
+//! The record of a run, and the lines about benchmarks that were left out or failed.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use crossover_words::units;
 pub(super) struct Journal {
     pub(super) record: RunRecord,
     results: PathBuf,
-    /// What earlier runs left, as it was when this one began.
+    /// The results of earlier runs, as they were when this run began.
     earlier: StoredResults,
     /// What this run has measured, by id, for its questions and its report.
     pub(super) own: BTreeMap<String, Benchmark>,
@@ -68,7 +68,8 @@ const BY_FAR: f64 = 1.5;
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let started = SystemTime::now();
-        // The other side of a comparison stands still while this one measures, and counts.
+        // The other side of a comparison stands still while this one measures, so it is no background
+        // load.
         let load = settings.turns.is_none().then(Load::now).flatten();
         Self {
             record: RunRecord {
@@ -93,15 +94,15 @@ impl Journal {
         }
     }
 
-    /// Notes what the profile leaves out. These are too many lines to print: they are in the record,
-    /// and the end of the run says how many.
+    /// Records a size that the profile leaves out. These would be too many lines to print: they are in
+    /// the record, and the end of the run prints their number.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
         self.by_profile += 1;
         self.record.skipped.push(Skip { id, reason });
     }
 
-    /// Notes what cannot run here. The first of each reason is printed at once, the others are
-    /// counted at the end of the run.
+    /// Records a benchmark that cannot run here. The first of each reason is printed at once, the
+    /// others are counted at the end of the run.
     pub(super) fn skip(&mut self, id: String, reason: String) {
         let with_reason = self.skipped.entry(reason.clone()).or_default();
         *with_reason += 1;
@@ -258,14 +259,14 @@ impl Journal {
         above.iter().map(sentence).collect()
     }
 
-    /// Says what is being done.
+    /// Prints the current activity.
     fn say(&self, what: &str) {
         if !self.is_quiet {
             eprintln!("{what}");
         }
     }
 
-    /// Keeps what child processes have answered so far.
+    /// Records the answers of child processes so far.
     pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
         self.record.confirmations = said;
         if let Err(error) = runs::write(&self.record, &self.results) {
@@ -318,8 +319,7 @@ impl Journal {
         true
     }
 
-    /// Prints what was left out and what failed, and for a filter that matches nothing an id that it
-    /// may have meant. Returns the exit code.
+    /// Prints skips and failures, and for a filter without a match a similar id. Returns the exit code.
     pub(super) fn close(&self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
             for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
@@ -385,7 +385,7 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
-/// That these results exceed a limit.
+/// Says that these results exceed a limit.
 fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     let is = if ids.len() == 1 { "is" } else { "are" };
     format!(
@@ -394,7 +394,7 @@ fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     )
 }
 
-/// The first few of many, as text.
+/// The first few ids, and the number of the others.
 fn some(ids: &[impl Borrow<str>]) -> String {
     match ids {
         [first, second, third, _, ..] => {

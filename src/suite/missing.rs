@@ -47,7 +47,7 @@ impl<E: Into<RoutineError>> From<E> for Missing {
     }
 }
 
-/// Runs what belongs to one benchmark: a panic is that benchmark's failure and not the run's end.
+/// Runs the work of one benchmark: a panic fails the benchmark, not the run.
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {
     catch_panic(work)?
 }

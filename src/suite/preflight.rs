@@ -1,5 +1,5 @@
-//! What is checked before anything runs, so that nothing is measured and then lost: options that
-//! Criterion would panic at, the names of baselines, the results folder, another run in it.
+//! Checks before anything runs, so that no measurement is lost: options at which Criterion would panic,
+//! the names of baselines, the results folder, and other runs in it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -1,4 +1,4 @@
-//! What became of the benchmarks that were run under `--profile-time`.
+//! The profiles of benchmarks that ran with `--profile-time`, and the reasons for missing ones.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! How far a run is: a line for each benchmark, with its time and the time that is left.
+//! Progress: a line for each benchmark, with its time and the remaining time.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crossover_words::units;
 /// Number of benchmarks after which the time left is estimated from them.
 const ENOUGH: usize = 3;
 
-/// Counts benchmarks, and says where the run is.
+/// Counts benchmarks, and prints the progress.
 #[derive(Default)]
 pub(super) struct Progress {
     total: usize,
@@ -20,7 +20,7 @@ pub(super) struct Progress {
     start: Option<Instant>,
     /// Time that went to child processes and not to benchmarks.
     confirming: Duration,
-    /// What these still need, as far as it is known.
+    /// Their expected remaining time.
     to_confirm: Duration,
     is_quiet: bool,
     /// Criterion's lines, where they are kept out of standard output: then each benchmark has a line
@@ -51,7 +51,7 @@ impl Progress {
         self.begun += 1;
     }
 
-    /// Says what a benchmark took.
+    /// Prints the time of a benchmark.
     pub(super) fn measured(&mut self, id: &str, result: &Benchmark) {
         let unsteady = result.unsteady.as_ref().map_or("", |_| ", unsteady");
         let said = format!("{id}: {}{unsteady}", units::time(result.median_ns));
@@ -70,7 +70,7 @@ impl Progress {
         self.to_confirm = to_come;
     }
 
-    /// Ends the lines of benchmarks: what is printed from here on goes to standard output itself.
+    /// Ends the lines of benchmarks: later output goes to standard output itself.
     pub(super) fn end(&mut self) {
         self.criterion = None;
     }
@@ -109,7 +109,7 @@ impl Spent {
         }
     }
 
-    /// Runs it, and adds its time.
+    /// Runs `work`, and adds its time.
     pub(super) fn on<T>(&mut self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let value = work();
@@ -117,13 +117,13 @@ impl Spent {
         value
     }
 
-    /// The rest of what was begun then is set-up.
+    /// Adds the remaining time since `begun` as set-up.
     pub(super) fn set_up_since(&mut self, begun: Instant) {
         let known = self.0.values().sum();
         self.add(Activity::SetUp, begun.elapsed().saturating_sub(known));
     }
 
-    /// Adds that of a benchmark.
+    /// Adds the time of a benchmark.
     pub(super) fn include(&mut self, of: Self) {
         of.0.into_iter()
             .for_each(|(activity, took)| self.add(activity, took));

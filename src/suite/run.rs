@@ -137,9 +137,8 @@ impl Run {
         is_measured
     }
 
-    /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
-    /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
-    /// 0.
+    /// Prints skips and failures. The exit code is 1 if a benchmark or the device failed, 2 if nothing
+    /// was selected, 128 plus the signal's number if one ended the run, else 0.
     pub(super) fn close(&self, groups: &[AnyGroup]) -> ExitCode {
         let filter = self.arguments.filter_text();
         let meant = filter.and_then(|filter| {
@@ -229,7 +228,7 @@ impl Run {
     fn benchmark(&mut self, plots: &mut Plots<'_>, mut bench: Bench<'_>) {
         let lists = self.arguments.mode == Mode::List;
         let is_selected = self.arguments.selects(&bench.id);
-        // What another process measures, Criterion need not keep in its plots.
+        // Criterion need not keep another process's benchmarks in its plots.
         let is_of_another = is_selected && !self.is_wanted(&bench.id);
         if interrupt::signal().is_some() || is_of_another {
             return;
@@ -258,7 +257,7 @@ impl Run {
             true => self.load(plots, &bench),
             false => self.measure(plots, &mut bench),
         };
-        // The next benchmark is not to blame for what this one's routine could not give back.
+        // Errors of this benchmark's destructors must not be attributed to the next one.
         let measured = measured.and(self.check_device());
         bench.spent.set_up_since(begun);
         self.journal.spent.include(std::mem::take(&mut bench.spent));
@@ -273,7 +272,7 @@ impl Run {
                 self.profiles.add(id, is_gpu, folder, profiled_before);
             }
             Ok(()) => {}
-            // What fails after a signal, such as a child process that got it too, fails by it.
+            // After a signal any failure is due to it, such as that of a child process that got it too.
             Err(_) if interrupt::signal().is_some() => {}
             Err(missing) => self.note(bench.id, is_gpu, missing),
         }
@@ -306,7 +305,7 @@ impl Run {
             }
             Missing::Failed { text, context_lost } => {
                 self.journal.fail(&id, self.machine.explain(text));
-                // A context that does not answer is lost, whatever the error's name.
+                // A context that does not respond is lost, whatever the error's name.
                 if context_lost || is_gpu && self.machine.wait().is_err() {
                     self.machine.lose_gpu(&id);
                 }
@@ -327,7 +326,7 @@ impl Run {
         })?)
     }
 
-    /// Puts the questions that the results so far answer to child processes.
+    /// Confirms the answers of the results so far in child processes.
     fn confirm(&mut self, when: When) {
         let over = self.journal.no_room.is_some() || interrupt::signal().is_some();
         if !self.journal.begun || self.turns.is_some() || over {

@@ -52,9 +52,9 @@ impl Host {
         })
     }
 
-    /// Poisons the output, runs once from restored state and waits. This is done also where nothing
-    /// is verified: what a routine sets up in its first run must not be timed, and in every process
-    /// the threads that poison are the first to touch the output's memory.
+    /// Poisons the output, runs once from restored state and waits. This happens even if nothing is
+    /// verified: set-up in a routine's first run must not be timed, and in every process the poisoning
+    /// threads must be the first to touch the output's memory.
     pub(super) fn run_once(&self, code: &mut Timed) -> Result<(), RoutineError> {
         code.routine.restore()?;
         code.routine.poison()?;
@@ -74,7 +74,7 @@ impl Host {
     pub(super) fn measure(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
         code.routine.restore()?;
         if code.launches > 0 {
-            // Else the sample would contain it.
+            // Otherwise the sample would contain it.
             self.wait()?;
         }
         let (clock, launches) = (code.clock, code.launches);
@@ -147,7 +147,7 @@ impl Run {
         let is_timed = plan.is_timed_by_a_clock() && bench.row.is_gpu();
         let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
         let monitor = is_watched.then(|| self.machine.monitor()).flatten();
-        // Where the system refuses a thread, missing telemetry is the least problem.
+        // If the system refuses a thread, missing telemetry is the least problem.
         let mut watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
         let inputs = self.inputs(bench, code)?;
         let mut sampler = Sampler {
@@ -158,14 +158,15 @@ impl Run {
             iterations: None,
         };
         let sampled_before = bench.folder.sampled_at();
-        // The threads of what several drive start here too, and would all be kept.
+        // Threads of a routine that several threads drive start here too, and would all be kept on one
+        // core.
         let is_kept = bench.row.role.is_driven_by_one_thread();
         let _core = is_kept.then(|| match &self.turns {
             Some(turns) => turns.on_one_core(),
             None if bench.row.is_gpu() => self.machine.opened()?.keep_near(),
             None => None,
         });
-        // A panic is the only way out of Criterion's closure: it leaves its error here.
+        // Only a panic can leave Criterion's closure; the error is kept here.
         let mut failure: Option<TimingError> = None;
         let (criterion_id, spent) = (bench.criterion_id(), &mut bench.spent);
         let mut called = Duration::ZERO;
@@ -173,7 +174,7 @@ impl Run {
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| {
-                    // Criterion's own rule, which does not say which of its calls warm up.
+                    // Criterion's own rule: it does not tell which of its calls warm up.
                     let activity = match begun.elapsed() <= warm_up {
                         true => Activity::WarmUp,
                         false => Activity::Samples,
@@ -188,8 +189,8 @@ impl Run {
                         panic!("{text}")
                     });
                     if sampler.code.ran > 0 && interrupt::signal().is_some() {
-                        // The samples of this benchmark are dropped. A routine that times itself
-                        // had measured before Criterion asked.
+                        // The samples of this benchmark are dropped. A routine that times itself has
+                        // already measured.
                         panic!("interrupted");
                     }
                     ns

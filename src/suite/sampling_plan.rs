@@ -12,8 +12,8 @@ use crossover_protocol::settings::Profile;
 /// How long and how often a benchmark is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SamplingPlan {
-    /// Criterion doubles its iterations until so much time has gone by, so the warm-up takes half as much
-    /// again. The routine has run before, to be verified and for the plan.
+    /// Criterion doubles its iterations until this much time has passed, so the warm-up takes half as
+    /// much again. The routine has already run, to be verified and planned.
     pub(super) warm_up: Duration,
     pub(super) measurement: Duration,
     pub(super) samples: usize,
@@ -71,8 +71,8 @@ impl SamplingPlan {
         }
     }
 
-    /// The longest iteration of an implementation that is measured. What the GPU is compared with may
-    /// take ten times as long as others: without it there is no answer at a size.
+    /// The longest iteration of an implementation that is measured. The CPU code of answers may take
+    /// ten times as long as other code, because without it a size has no answer.
     pub(super) fn longest_iteration_of(&self, role: &Role) -> Option<Duration> {
         let is_compared = role.threads == Some(Threads::All) && role.launches.is_none();
         let factor = if is_compared && role.answers { 10 } else { 1 };
@@ -161,9 +161,9 @@ impl Pace {
     /// How long an iteration at `size` takes by the one at the size `before`; `None` where that was not
     /// run, as when a filter selects one size.
     ///
-    /// Time is taken to grow as fast as the work. An iteration that is mostly launches grows more slowly,
-    /// so only the next smaller size tells enough: by a product of order 24, which takes a GPU 6 µs, one of
-    /// order 16384 would take 1,900 s, and it takes 0.17.
+    /// Time is assumed to grow as fast as the work. An iteration of mostly launches grows more slowly,
+    /// so only the next smaller size is a good guide: from a product of order 24, which takes a GPU 6
+    /// µs, one of order 16384 would be expected to take 1,900 s, but takes 0.17.
     pub(super) fn expect(
         &mut self,
         function: &str,
@@ -180,7 +180,8 @@ impl Pace {
     }
 }
 
-/// What an iteration's time is taken to grow with: the larger of its operations and its bytes.
+/// The work with which an iteration's time is assumed to grow: the larger of its operations and its
+/// bytes.
 fn work(cost: &Cost, size: u64) -> f64 {
     let known = [cost.flop, cost.bytes].into_iter().flatten();
     known.fold(size as f64, f64::max)

@@ -1,11 +1,8 @@
-//! Taking turns with another process, so that both meet the same host: `crossover ab` starts two
+//! Taking turns with another process, so that both meet the same load: `crossover ab` starts two
 //! revisions together and lets one run at a time.
 //!
-//! The process connects to the socket that `CROSSOVER_TURNS` names and says ([`TurnMessage`]), a line of
-//! JSON each, what it could run, and then wherever it can stand still: before the first sample of
-//! a benchmark, after each sample, and at its end. It goes on when it is answered ([`TurnReply`], a
-//! line of JSON too). Whatever it does between, such as analysis and the next set-up, the other
-//! side stands still for.
+//! The protocol is in [`crossover_protocol::turns`]. While this process analyses or sets up, the other
+//! one stands still.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +11,7 @@ use std::path::Path;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 use crossover_system::{OnCores, channel, interrupt};
 
-/// A process's link to whoever drives it.
+/// A process's link to the command that drives it.
 pub(super) struct Turns {
     link: RefCell<BufReader<channel::Stream>>,
     told: Instructions,
@@ -43,7 +40,7 @@ impl Turns {
         OnCores::new(&[self.told.core?])
     }
 
-    /// Says what it could run, and waits to be told how.
+    /// Sends the benchmarks that it could run, and waits for instructions.
     pub(super) fn announce(&mut self, ids: Vec<String>) {
         let protocol = PROTOCOL;
         match self.ask(&TurnMessage::Plan { protocol, ids }) {
@@ -57,14 +54,14 @@ impl Turns {
         &self.told
     }
 
-    /// Says it and waits for the turn. Ends the run where nobody answers.
+    /// Sends a message and waits for the turn. Ends the run if there is no reply.
     pub(super) fn say(&self, said: &TurnMessage) {
         if self.ask(said) != Some(TurnReply::Go) {
             interrupt::end();
         }
     }
 
-    /// Says it and reads the answer; `None` where there is none, or none that is understood.
+    /// Sends a message and reads the reply; `None` without a valid reply.
     fn ask(&self, said: &TurnMessage) -> Option<TurnReply> {
         let mut link = self.link.borrow_mut();
         let line = serde_json::to_string(said).ok()? + "\n";

@@ -70,8 +70,8 @@ impl AnyGroup {
     /// `begin` with the name of each phase: `set-up`, `first run` (which poisons), `iteration`,
     /// `verification` and `drop`. For tests that look at what each of them asks of the driver.
     ///
-    /// What it would calibrate it takes from `choices`, by name, where that candidate exists. Returns
-    /// the choices that it asked for: handed over again, nothing is calibrated.
+    /// Takes calibrated choices from `choices`, by name, if their candidates exist. Returns the needed
+    /// choices: with them, nothing is calibrated.
     ///
     /// # Errors
     /// An implementation that fails or does not exist. A wrong result is none.
@@ -212,7 +212,7 @@ fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
     Ok(unsafe { spin.launch(gpu.stream()) }?)
 }
 
-/// Compares with float64 what the CPU, or the GPU, has computed.
+/// Compares the output of the CPU or the GPU with float64.
 ///
 /// # Errors
 /// An output that cannot be read, and a wrong one.

@@ -97,15 +97,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those of this machine, and the names of its groups; without a GPU here, those of its CPU and a
-/// reference machine's GPU.
+/// The thresholds of this machine, and the names of its groups; without a GPU here, those of its CPU
+/// and a reference machine's GPU.
 fn of_the_results() -> anyhow::Result<(Advice, Vec<String>)> {
     let settings = Settings::from_env()?;
     let out = settings.report_folder();
     let report = report::read(&settings.results, out, &Options::default())?;
-    let thresholds = thresholds(&report).context(
-        "the results answer no question: an operation needs rows on the CPU and on a GPU",
-    )?;
+    let thresholds = thresholds(&report)
+        .context("the results have no answers: measure an operation on the CPU and on a GPU")?;
     let groups = report.machine.groups.iter().map(|group| group.name.clone());
     Ok((Advice::new(thresholds)?, groups.collect()))
 }

@@ -1,4 +1,4 @@
-//! `crossover env`: the machine, and what disturbs a measurement.
+//! `crossover env`: the machine, and disturbances of measurements.
 
 use std::io::Write;
 use std::path::Path;

@@ -61,7 +61,7 @@ fn export_thresholds(settings: &Settings, file: &Path) -> anyhow::Result<()> {
         &Options::default(),
     )?;
     let Some(thresholds) = thresholds::thresholds(&report) else {
-        bail!("the results answer no question: an operation needs rows on the CPU and on a GPU");
+        bail!("the results have no answers: measure an operation on the CPU and on a GPU");
     };
     thresholds::write(&thresholds, file)?;
     println!("thresholds: {}", visible(&file.to_string_lossy()));

@@ -66,7 +66,7 @@ impl VerdictArgs {
         })
     }
 
-    /// Prints the comparison and says how the command ends.
+    /// Prints the comparison and returns the exit code.
     pub(crate) fn show(&self, comparison: &Comparison) -> anyhow::Result<ExitCode> {
         if let Some(path) = &self.html {
             write(path, &comparison.page())?;

@@ -11,10 +11,10 @@ use crate::median::Location;
 use crate::rows::{self, Row};
 use crossover_results::store::baseline::Baseline;
 
-/// What to compare, and from what size on a change counts.
+/// The options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Only benchmarks whose id matches. The others still teach the drift.
+    /// Only benchmarks whose id matches. The others still contribute to the drift.
     pub filter: Option<Regex>,
     /// Smallest change worth a verdict, as a fraction.
     pub threshold: f64,
@@ -23,7 +23,7 @@ pub struct Options {
     pub screened: usize,
     /// Both sides ran here, in turns, so that no record has to say on what machine.
     pub on_one_machine: bool,
-    /// What is taken from the samples of each run.
+    /// The statistic of the samples of each run.
     pub location: Location,
     /// Benchmarks whose process failed, and how.
     pub failed: BTreeMap<String, String>,
@@ -94,13 +94,13 @@ pub struct Comparison {
     pub unknown: Vec<String>,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<Row>,
-    /// What was learnt of each class.
+    /// The drift of each class.
     pub drifts: Vec<Drift>,
     /// Differences between the two sides that can cause a change by themselves, and doubts.
     pub warnings: Vec<String>,
     /// The commits.
     pub notes: Vec<String>,
-    /// What could not be read.
+    /// Files that could not be read.
     pub problems: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// Those that make it fail.
+    /// The verdicts that make it fail.
     pub(super) fn verdicts(self) -> &'static [Verdict] {
         match self {
             FailOn::Slower => &[Verdict::Slower],
@@ -216,7 +216,7 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 }
 
 impl Comparison {
-    /// Of sides with equal code, of which nothing was run.
+    /// The comparison of sides with equal code, of which nothing was run.
     pub fn of_equal([base, new]: [Vec<String>; 2], options: &Options) -> Self {
         let options = Options {
             on_one_machine: true,
@@ -257,7 +257,7 @@ impl Comparison {
     /// 0 clean, 1 where a run failed or a verdict that `fail_on` names was given, 2 where no
     /// benchmark could be compared.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
-        // No change is worth a verdict where a side computes wrongly.
+        // No verdict counts if a side computes wrongly.
         if !self.failures.is_empty() || self.count(Verdict::Failed) > 0 {
             return 1;
         }

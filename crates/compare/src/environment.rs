@@ -1,4 +1,4 @@
-//! What differs between the machines, the software and the code of two sides.
+//! Differences between the machines, the software and the code of two sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crossover_results::store::baseline::Baseline;
 pub(super) struct Remarks {
     /// Differences that can cause a change by themselves.
     pub(super) warnings: Vec<String>,
-    /// Commits and what else is expected to differ.
+    /// Commits and other expected differences.
     pub(super) notes: Vec<String>,
     /// Sides whose machine is unknown.
     pub(super) unknown: Vec<String>,
-    /// What two known machines differ in.
+    /// The differences of two known machines.
     pub(super) other_machine: Option<String>,
 }
 

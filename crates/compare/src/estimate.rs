@@ -16,9 +16,9 @@ const FOUND: f64 = 0.95;
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     pub(super) pairs: usize,
-    /// By what is learnt of its class.
+    /// By the drift of its class.
     modelled: Distribution,
-    /// By its own pairs alone, where there are enough of them.
+    /// By its own pairs alone, if there are enough.
     own: Option<Distribution>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Estimate {
 #[derive(Clone, Debug)]
 struct Distribution {
     centre: f64,
-    /// The class may have done anything of this alike.
+    /// The change that the class may have in common.
     common: f64,
     parts: Vec<Scaled>,
     /// Degrees of freedom that another pair adds.
@@ -102,7 +102,7 @@ impl Estimate {
         std::iter::once(&self.modelled).chain(&self.own)
     }
 
-    /// Each way of two gets half of the error, so that the better one may be chosen.
+    /// Each of two methods gets half of the error, so that the better one may be chosen.
     fn share(&self) -> f64 {
         1.0 / self.ways().count() as f64
     }
@@ -112,8 +112,8 @@ impl Estimate {
         self.modelled.centre
     }
 
-    /// The change that is shown at least, by the way that speaks for one most: a process that was
-    /// far off can turn the sign of the mean.
+    /// The least change shown, by the method with the strongest evidence: one process far off can turn
+    /// the sign of the mean.
     pub(super) fn change(&self) -> f64 {
         self.speaks_most().change()
     }
@@ -140,8 +140,8 @@ impl Estimate {
         (least.fold(1.0, f64::min) / self.share()).min(1.0)
     }
 
-    /// Centre of the way that speaks for a change most, and the ends of its interval that misses
-    /// with this probability.
+    /// Centre of the method with the strongest evidence for a change, and the ends of its interval that
+    /// misses with this probability.
     pub(super) fn interval_of_change(&self, error: f64) -> [f64; 3] {
         self.speaks_most().interval(error * self.share())
     }
@@ -156,8 +156,8 @@ impl Estimate {
             .expect("there is always one way")
     }
 
-    /// Standard deviation of one pair's change, by the way that knows the change best: pairs that are
-    /// far off widen the mean, and not the trimmed mean.
+    /// Standard deviation of one pair's change, by the more certain method: pairs far off widen the
+    /// mean, and not the trimmed mean.
     pub(super) fn deviation(&self) -> f64 {
         let errors = self.ways().map(Distribution::error);
         errors.fold(f64::INFINITY, f64::min) * (self.pairs as f64).sqrt()
@@ -174,9 +174,9 @@ impl Estimate {
     }
 }
 
-/// Variance of one pair's change that some of a benchmark's pairs show alone; 0 where these are all
-/// `of` them. A pair far off weighs less the more others there are, but not in the mean of the few
-/// that an early analysis saw it among: that is no better known than these few say.
+/// Variance of one pair's change that only some of a benchmark's pairs show; 0 if these are all `of`
+/// them. A pair far off weighs less the more others there are, but not in the mean of the few that an
+/// early analysis saw, which is known no better than these few show.
 fn shown_by_some(changes: &[f64], of: usize) -> f64 {
     let (k, mean) = (
         changes.len(),
@@ -230,7 +230,7 @@ impl Distribution {
         let parts = self.parts.iter().map(|part| Scaled {
             weight: part.weight,
             error: part.error * (now / pairs.max(1.0)).sqrt(),
-            // Each pair tells more of what its kind differ by.
+            // Each pair adds degrees of freedom.
             freedom: (part.freedom + self.per_pair * (pairs - now)).max(1.0),
         });
         Self {
@@ -241,13 +241,13 @@ impl Distribution {
         }
     }
 
-    /// What is left of the change nearest to zero, whatever the class did alike.
+    /// The end of the change nearest to zero, whatever the class has in common.
     fn change(&self) -> f64 {
         let (low, high) = (self.common.min(0.0), self.common.max(0.0));
         (self.centre - high).max(0.0) + (self.centre - low).min(0.0)
     }
 
-    /// The size of the change that is left farthest from zero.
+    /// The size of the end farthest from zero.
     fn largest(&self) -> f64 {
         self.centre.abs().max((self.centre - self.common).abs())
     }

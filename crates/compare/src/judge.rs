@@ -19,21 +19,20 @@ pub(crate) const SAME_ERROR: f64 = 0.025;
 pub(crate) const THRESHOLD: f64 = 0.01;
 
 /// Why benchmarks of a small class are not called from one pair of runs.
-pub(crate) const TOO_FEW: &str = "fewer than four benchmarks of its class over one pair of runs: nothing \
-     tells what two runs of the same code differ by";
+pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
+ the difference between two runs of the same code is unknown";
 
-/// What is said of one benchmark.
+/// The judgement of one benchmark.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
-    /// What the ratio is taken from.
+    /// The estimate of the ratio.
     pub(super) estimate: Estimate,
     /// Error of the interval.
     pub(super) error: f64,
     /// Pairs in all that were run to test it.
     pub(super) confirmed: usize,
-    /// What the resolution is of: all pairs, to be asked with this error and of so many pairs.
-    /// `None` where no change is called.
+    /// The estimate, error and number of pairs of the resolution. `None` if no change can be called.
     resolving: Option<(Estimate, f64, usize)>,
     /// Number of further pairs of processes that would decide it, as far as is known now; infinite
     /// where none would.
@@ -57,11 +56,11 @@ pub struct Drift {
     pub doubt: Option<String>,
 }
 
-/// Judges all benchmarks of a comparison together: those of a class share what they tell of it,
-/// and the error is that of all together.
+/// Judges all benchmarks of a comparison together: benchmarks of a class share their evidence, and the
+/// error rate is that of all together.
 ///
-/// `tested` says which cases are asked about; the others only teach (a filter must not make the
-/// drift any less known).
+/// `tested` selects the cases to judge; the others only contribute to the drift (a filter must not
+/// weaken its estimate).
 pub(super) fn judge(
     cases: &[Case],
     tested: &[bool],
@@ -149,15 +148,15 @@ pub(super) fn judge(
     (judged, drifts)
 }
 
-/// One pair of runs cannot tell a change in code that most benchmarks share from a machine that ran
-/// at another speed. Where they moved together by more than the threshold, that is said.
+/// One pair of runs cannot distinguish a change in shared code from another speed of the machine. Says
+/// so if most benchmarks moved together by more than the threshold.
 fn doubt(cases: &[&Case], model: &DriftModel, edge: f64) -> Option<String> {
     let together = model.centre.abs() > edge.max(model.deviation());
     together.then(|| {
         format!(
-            "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot tell a change \
-             in shared code from a machine that ran at another speed, so only what stands out from \
-             the others is called",
+            "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot distinguish \
+             a change in shared code from another speed of the machine, so only benchmarks that \
+             stand out from the others get a verdict",
             cases.len(),
             100.0 * model.centre.exp_m1(),
         )
@@ -173,9 +172,9 @@ struct Seen {
     reason: Option<&'static str>,
 }
 
-/// What speaks for a change.
+/// The evidence for a change.
 struct Change {
-    /// By the interim analysis that speaks for it most.
+    /// By the interim analysis with the strongest evidence.
     estimate: Estimate,
     /// Probability of this much or more where nothing changed; every analysis is paid for.
     if_unchanged: f64,

@@ -1,4 +1,4 @@
-//! What two processes differ by when they run the same code, learnt from a comparison itself.
+//! The spread between two processes of the same code, learnt from the comparison itself.
 //!
 //! The change seen in pair `j` of processes of benchmark `i` is taken to be
 //!
@@ -24,15 +24,15 @@ pub(super) const ENOUGH_BENCHMARKS: usize = 4;
 /// Times that the common and the own part are fitted in turn.
 const FITS: usize = 4;
 
-/// What is known of one class.
+/// The drift of one class.
 #[derive(Clone, Debug)]
 pub(super) struct DriftModel {
     pub(super) hypotheses: Vec<Hypothesis>,
-    /// What the benchmarks do alike, with two pairs or more.
+    /// The part that the benchmarks have in common, with two pairs or more.
     pub(super) common: Spread,
-    /// What they may have done alike in one pair.
+    /// The part that they may have in common in one pair.
     pub(super) centre: f64,
-    /// What each benchmark shows of its own, in the order of the cases.
+    /// The evidence of each benchmark's own part, in the order of the cases.
     pub(super) own: Vec<Option<Evidence>>,
     /// Share of the class that is not the benchmark itself; 0 where the class tells nothing.
     pub(super) others: f64,
@@ -97,8 +97,8 @@ impl DriftModel {
     }
 }
 
-/// What one pair of runs shows of a class, and the centre of its changes: the median, and then the
-/// median of those that are not [`LARGE`], which a share of true changes does not move.
+/// The drift of a class by one pair of runs, and the centre of its changes: the median, then the median
+/// of those that are not [`LARGE`], which a share of true changes does not move.
 fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
     let seen: Vec<(f64, f64)> = (cases.iter())
         .map(|case| (case.mean_change(), case.pair_noise()))
@@ -127,8 +127,8 @@ fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
     (around(centre), centre)
 }
 
-/// What the benchmarks did alike in each round, `None` where too few took part, and the sum of
-/// the squares of what each did on its own.
+/// The common part of each round, `None` if too few benchmarks took part, and the sum of the squares of
+/// each benchmark's own part.
 fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
     let mut common: Vec<Option<f64>> = vec![None; rounds];
     let mut means: Vec<f64> = cases.iter().map(|case| case.mean_change()).collect();

@@ -11,7 +11,7 @@ use crossover_results::statistics::median::{median, median_of_sorted};
 /// Fewest samples from which the spread of a median can be told.
 pub(crate) const FEWEST_SAMPLES: usize = 5;
 
-/// What is taken from the samples of a run.
+/// The statistic of a run's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Location {
     /// Their median.
@@ -24,7 +24,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// The time that is taken from these, nanoseconds; `None` without any.
+    /// This statistic of samples in nanoseconds; `None` without any.
     pub(crate) fn of(self, ns: &[f64]) -> Option<f64> {
         match self {
             Location::Median => median(ns.iter().copied()),
@@ -45,8 +45,8 @@ pub(crate) struct Median {
 }
 
 impl Median {
-    /// What this location takes from the samples. Of the fastest one, only other processes tell the
-    /// variance.
+    /// This statistic of the samples. The variance of the fastest one is known only from other
+    /// processes.
     pub(crate) fn at(location: Location, ns: &[f64]) -> Option<Self> {
         let median = Self::of(ns)?;
         Some(match location {

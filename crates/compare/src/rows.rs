@@ -73,7 +73,7 @@ impl Pair {
 /// One benchmark, measured on both sides on the same clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
-    /// What it drifts with.
+    /// Its class.
     pub class: Class,
     /// At least one pair.
     pub pairs: Vec<Pair>,
@@ -130,7 +130,7 @@ pub struct Row {
     pub(crate) base_ns: Option<f64>,
     /// The same of the time now.
     pub(crate) new_ns: Option<f64>,
-    /// What it drifts with, where the two can be compared.
+    /// Its class, if the two sides can be compared.
     pub class: Option<Class>,
     /// Ratio and interval, where the two can be compared.
     pub(crate) judgement: Option<Judgement>,
@@ -140,7 +140,7 @@ pub struct Row {
     pub(crate) new_samples: Vec<usize>,
     /// Why there is no verdict, or why a benchmark is gone.
     pub reason: Option<String>,
-    /// What disturbed it: throttling, another SM clock.
+    /// Disturbances: throttling, another SM clock.
     pub marks: Vec<String>,
 }
 
@@ -162,12 +162,12 @@ impl Row {
     }
 }
 
-/// What the two sides of a pair of runs hold of a benchmark.
+/// The two results of a benchmark in a pair of runs.
 struct Sides<'a> {
     round: usize,
     base: Option<&'a Sampled>,
     new: Option<&'a Sampled>,
-    /// What calibrations chose differently, where both were asked.
+    /// Choices that differ, if both sides made them.
     unlike: Option<String>,
 }
 
@@ -284,7 +284,7 @@ fn row(
                 });
                 Err(None)
             }
-            // A clock that ticks more slowly than the benchmark runs shows the same for different code.
+            // A clock coarser than the benchmark shows the same time for different code.
             (Some(base), Some(new), 1) if base == new => Err(Some(BELOW_RESOLUTION.to_owned())),
             _ => case(id, &pairs, &clocks, row.clock, options).map_err(Some),
         }
@@ -296,7 +296,7 @@ fn row(
 
 /// The value that all samples of these runs have; `None` where they differ, or are too few.
 fn constant(runs: &[&Sampled]) -> Option<f64> {
-    /// What the division by the iterations may round.
+    /// The rounding error of dividing by the iterations.
     const ROUNDING: f64 = 1e-12;
     let first = *runs.first()?.ns.first()?;
     let is_first = |ns: &f64| (ns / first - 1.0).abs() <= ROUNDING;
@@ -344,7 +344,7 @@ fn case(
     for (round, (before, after)) in (pairs.iter()).filter_map(|p| Some((p.round, p.both()?))) {
         // In `ab` each process wrote its own.
         if before.ns == after.ns && !options.on_one_machine {
-            return Err("both sides hold the same samples: one measurement, saved twice".into());
+            return Err("both sides have the same samples: one measurement, saved twice".into());
         }
         let median = |side: &Sampled| Median::at(options.location, &side.ns);
         let (Some(base), Some(new)) = (median(before), median(after)) else {
@@ -365,8 +365,8 @@ fn case(
     })
 }
 
-/// Leaves the pairs whose sides chose alike, if there are any: where a calibration chose differently on
-/// the two sides, they ran different code of a revision. Says what was chosen differently.
+/// Keeps the pairs whose sides made the same choices, if there are any: with different choices they ran
+/// different code of a revision. Returns the differences.
 fn without_unlike(pairs: &mut Vec<Sides<'_>>) -> Option<String> {
     let all = pairs.iter().filter_map(Sides::both).count();
     let unlike: Vec<&String> = (pairs.iter()).filter_map(|p| p.unlike.as_ref()).collect();
@@ -381,7 +381,7 @@ fn without_unlike(pairs: &mut Vec<Sides<'_>>) -> Option<String> {
     ))
 }
 
-/// Of the median run, since one may be far off.
+/// The median run's, because one run may be far off.
 fn centre<'a>(runs: impl Iterator<Item = &'a Sampled>, options: &Options) -> Option<f64> {
     median(runs.filter_map(|run| options.location.of(&run.ns)))
 }

@@ -42,7 +42,7 @@ pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::New,
 ];
 
-/// An interval with ends further apart than this factor tells nothing.
+/// An interval wider than this factor is useless.
 const TOO_WIDE: f64 = 1.5;
 
 /// A resolution beyond this has no figure.
@@ -77,7 +77,7 @@ fn runs(samples: &[usize]) -> String {
     }
 }
 
-/// The verdict with what disturbed it: a throttled benchmark is never just `slower`.
+/// The verdict with its disturbances: a throttled benchmark is never just `slower`.
 pub(super) fn verdict(row: &Row) -> String {
     let mut text = row.verdict.name().to_owned();
     if let (Verdict::Unsure, None, Some(judgement)) = (row.verdict, &row.reason, &row.judgement) {
@@ -145,7 +145,7 @@ fn bare(value: f64) -> String {
     }
 }
 
-/// What would decide it.
+/// How many more pairs would decide it.
 fn more_pairs(judgement: &Judgement) -> String {
     /// More than anybody runs.
     const TOO_MANY: f64 = 1000.0;
@@ -160,8 +160,8 @@ impl Comparison {
     /// `2 slower, 1 faster, 40 same`.
     pub fn summary(&self) -> String {
         if self.equal {
-            return "equal executables on both sides, and no other file differs that they could \
-                    read: nothing was run (--run-equal runs it)"
+            return "both sides have equal executables, and equal files that they could read: \
+             nothing was run (--run-equal runs them)"
                 .to_owned();
         }
         let counts: Vec<String> = VERDICTS
@@ -176,11 +176,11 @@ impl Comparison {
         }
     }
 
-    /// What the verdicts promise.
+    /// The error rates of the verdicts.
     pub fn promise(&self) -> String {
         format!(
-            "change of the {2}; in the long run {0} of the verdicts 'slower' and 'faster' are \
-             false, and where nothing changed the probability of any such verdict is {0}; changes \
+            "change of the {2}; on average at most {0} of the verdicts 'slower' and 'faster' are \
+             false, and if nothing changed, the probability of any such verdict is {0}; changes \
              under {1} get no verdict",
             percent_fine(CHANGE_ERROR),
             percent_fine(self.options.threshold),
@@ -191,7 +191,7 @@ impl Comparison {
         )
     }
 
-    /// What changed, or is there on one side only.
+    /// Rows that changed, or exist on one side only.
     fn loud(&self) -> Vec<&Row> {
         self.of(&[
             Verdict::Failed,
@@ -250,7 +250,7 @@ impl Comparison {
     /// The change that is found in the typical benchmark of a class with 95 % probability, as a
     /// fraction.
     pub(super) fn resolution(&self, class: &Class) -> Option<f64> {
-        // What was not run to the end may have changed by more than its resolution would be.
+        // A benchmark that was not run to the end may have changed by more than its resolution.
         let is_complete = |row: &&Row| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
             self.options.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
@@ -262,7 +262,7 @@ impl Comparison {
         median(resolutions).filter(|resolution| resolution.is_finite())
     }
 
-    /// A line for each class: the change that is found there, and what processes differ by.
+    /// A line for each class: the change that is found there, and the spread of its processes.
     pub(crate) fn class_lines(&self) -> Vec<String> {
         let line = |drift: &Drift| {
             let finds = match self.resolution(&drift.class) {
@@ -308,7 +308,7 @@ impl Comparison {
         .collect()
     }
 
-    /// What stored results can show, before anything is said of them.
+    /// The smallest change that stored results can show.
     fn finds(&self) -> Option<String> {
         let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
@@ -321,12 +321,12 @@ impl Comparison {
         ))
     }
 
-    /// What a reader of verdicts on executables that differ must know.
+    /// The note on verdicts between different executables.
     fn layout(&self) -> Option<&'static str> {
         let changed = self.count(Verdict::Slower) + self.count(Verdict::Faster);
         (self.options.on_one_machine && changed > 0).then_some(
-            "a change can move other code: a few percent in a benchmark that does not call what you \
-             changed may be layout",
+            "a change can move other code in memory: a few percent in a benchmark that does not \
+             call the changed code may be layout",
         )
     }
 
@@ -403,11 +403,11 @@ impl Comparison {
     }
 }
 
-/// By how much two processes of the same code differ, as a standard deviation.
+/// The spread between two processes of the same code, as a standard deviation.
 fn differ(deviation: f64) -> String {
     match deviation.is_finite() {
         true => format!("processes differ by {}", percent_fine(deviation)),
-        false => "nothing tells by how much processes differ".to_owned(),
+        false => "the difference between processes is unknown".to_owned(),
     }
 }
 
@@ -501,7 +501,7 @@ mod tests {
         assert_eq!(runs(&[30, 30]), "2×30");
         assert_eq!(runs(&[12, 10, 12]), "3×10…12");
         assert_eq!(differ(0.003), "processes differ by 0.3 %");
-        assert!(differ(f64::INFINITY).starts_with("nothing tells"));
+        assert!(differ(f64::INFINITY).ends_with("unknown"));
     }
 
     #[test]

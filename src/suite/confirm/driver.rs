@@ -1,4 +1,4 @@
-//! Decides which questions are put to which child process, and when.
+//! Decides which child process answers which questions, and when.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ use crossover_results::store::machine_record::MACHINES;
 use crossover_system::interrupt;
 use crossover_words::units;
 
-/// Time between two processes during the groups: those that follow each other at once meet the
-/// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
+/// Time between two processes during the groups. On a shared host, processes in quick succession meet
+/// the same neighbours, whose memory traffic changes within minutes.
 const APART: Duration = Duration::from_secs(40);
-/// No more processes than wanted are asked once this much time has gone into them.
+/// After this much time in processes, no more than the wanted number are started.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
 
-/// When processes are asked.
+/// When to start processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::suite) enum When {
     /// Between two groups: one process, if the last ended [`APART`] ago.
@@ -37,7 +37,7 @@ pub(in crate::suite) enum When {
     AfterGroups,
 }
 
-/// What a run has asked so far.
+/// The questions of a run and its processes so far.
 pub(in crate::suite) struct Confirming {
     asking: OpenQuestions,
     /// Processes that each question is put to; none once one has failed, since others would fail too.
@@ -54,7 +54,7 @@ pub(in crate::suite) struct Confirming {
     asked: usize,
     spent: Duration,
     slowest: Duration,
-    /// What goes well is not said.
+    /// Whether to print only problems.
     is_quiet: bool,
 }
 
@@ -116,8 +116,7 @@ impl Confirming {
         questions.iter().any(|question| question.is_open)
     }
 
-    /// What the processes that are still wanted will take, by those so far: nothing as long as none of
-    /// them has ended.
+    /// Expected time of the remaining processes, from those so far; zero until one has ended.
     pub(in crate::suite) fn to_come(&self) -> Duration {
         let questions = self.asking.questions.iter();
         let wanted =
@@ -125,12 +124,12 @@ impl Confirming {
         self.each() * wanted.max().unwrap_or(0) as u32
     }
 
-    /// What a process takes.
+    /// Time of a process.
     fn each(&self) -> Duration {
         self.spent / self.asked.max(1) as u32
     }
 
-    /// Puts the open questions to one process; false where it fails.
+    /// Has one process answer the open questions; false if it fails.
     fn ask_one(&mut self) -> bool {
         let start = Instant::now();
         if !self.is_quiet {
@@ -145,7 +144,7 @@ impl Confirming {
             );
         }
         if let Some(folder) = &self.shared {
-            // Without them, the child calibrates anew.
+            // Without these choices, the child calibrates again.
             let _ = choose::add_to(&folder.path().join(CHOICES));
         }
         let mut times = Times::new();
@@ -182,7 +181,7 @@ impl Confirming {
         true
     }
 
-    /// What the next process is to measure for the open questions.
+    /// The measurements of the next process for the open questions.
     fn order(&self) -> Order {
         let mut tasks: Vec<Task> = Vec::new();
         for question in self.asking.open() {
@@ -195,7 +194,7 @@ impl Confirming {
                 if question.gpu_times.is_none() {
                     functions.insert(format!("gpu/{}", question.asked.gpu));
                 }
-                // The reference of a large size takes seconds, and the run has verified there.
+                // The reference of a large size takes seconds, and the run has already verified there.
                 let verify =
                     question.put == 0 && !self.asking.has_verified(group, size, &functions);
                 let same = |task: &&mut Task| task.group == *group && task.size == size;

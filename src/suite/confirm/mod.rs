@@ -1,11 +1,10 @@
-//! The answers of a run put to processes of their own: one process is not the machine.
+//! Confirms the answers of a run in further processes, because processes of the same code differ.
 //!
-//! Between its groups and after them a run starts its executable again, several times. Each process
-//! sets up, for each question, the best CPU code and the GPU's at sizes around the crossing and at
-//! the largest, lets them take turns, and prints their medians (`process`). The run asks
-//! around where the processes so far saw the crossing (`questions`), decides how many to ask
-//! (`driver`), starts each (`child`), and keeps what they said in its record. What
-//! follows from it is in
+//! Between its groups and after them, a run starts its executable again several times. Each process
+//! sets up, for each question, the best CPU code and the GPU code at sizes around the crossing and at
+//! the largest size, lets them take turns, and prints their medians (`process`, `in_turns`). The run
+//! measures around the crossing of the processes so far (`questions`), decides how many to start
+//! (`driver`), and stores their times in its record. The estimates are made in
 //! [`analysis::answer::estimate`](crossover_results::analysis::answer::estimate).
 
 pub(super) mod driver;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child;
 
-/// What a process is to measure.
+/// The measurements of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     /// The folder in which the processes of the run share compiled kernels and a file of calibrated

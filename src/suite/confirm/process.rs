@@ -18,17 +18,17 @@ use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
 use crossover_words::text::with_causes;
 
-/// A sample takes at least this long, so that occasional work of the host is spread over all of
-/// them.
+/// A sample takes at least this long, so that occasional work of the host affects all implementations
+/// alike.
 const SAMPLE: Duration = Duration::from_millis(2);
-/// Samples of each implementation: few, since processes differ by more than the samples of one.
+/// Samples of each implementation: few, because processes differ by more than the samples of one.
 const SAMPLES: usize = 5;
 /// Samples of an implementation whose iterations are long.
 const FEWEST_SAMPLES: usize = 3;
 /// An implementation whose samples together take longer than this gets fewer.
 const LONGEST: Duration = Duration::from_millis(150);
-/// What the other sides left in the caches is replaced within a small part of an iteration of this
-/// length, which needs no other one before it.
+/// An iteration of this length soon replaces the other sides' data in the caches, so it needs no
+/// warm-up.
 const WARMS_ITSELF: Duration = Duration::from_millis(10);
 
 /// Carries out the order of this process; `None` in a process without one.
@@ -51,7 +51,7 @@ fn carry_out(order: Order, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result
         });
         let text = |error: RoutineError| with_causes(&*error);
         let medians = measured.and_then(|medians| medians.map_err(text));
-        // The next process is not to take over what was chosen while other work ran.
+        // The next process must not use choices that were made under background load.
         choose::forget_disturbed([]);
         if let Some(choices) = &choices {
             choose::add_to(choices)?;
@@ -69,7 +69,7 @@ struct Side {
     iterations: u64,
     /// Samples to take.
     wanted: usize,
-    /// Iterations before each sample, of which the caches are warm.
+    /// Iterations before each sample, to warm the caches.
     warm_up: u64,
     /// Nanoseconds of an iteration, by sample.
     samples: Vec<f64>,
@@ -90,7 +90,7 @@ impl AnyGroup {
         if rows.len() < task.functions.len() {
             return Err("an implementation is not there".into());
         }
-        // All of them are set up at once, and need memory together.
+        // All of them are set up at the same time, and need memory together.
         let on_gpu = rows.iter().filter(|row| row.is_gpu()).count() as u64;
         let host = (self.operation.host_bytes)(size).saturating_mul(rows.len() as u64);
         let device =

@@ -16,16 +16,14 @@ use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 
-/// An interval that is no wider than this is of use: as a factor in size, and in speedup. Where it is
-/// wider, more processes than wanted are asked.
+/// An interval no wider than this is useful, as a factor in size and in speedup. If it is wider, more
+/// processes than wanted are started.
 const USEFUL: (f64, f64) = (1.5, 1.6);
-/// So many processes are enough where the interval is of use already. In records of an H200
-/// and an H100, 239 and 164 of 240 answers of another run lie in the intervals then, 240 and 167 without
-/// this rule.
+/// So many processes suffice if the interval is already useful. In records of an H200 and an H100, 239
+/// and 164 of 240 answers of another run then lie in the intervals, and 240 and 167 without this rule.
 const ENOUGH: usize = 4;
-/// Processes that a question is put to where the GPU's times are those of another machine. They
-/// cannot be measured again here, so more processes would tell more of this CPU than of the answer;
-/// the interval of the median is that of so few.
+/// Processes for a question if the GPU's times are another machine's. These cannot be measured again
+/// here, so more processes would tell more about this CPU, but not about the answer.
 const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 
 /// Median times by group, size and implementation.
@@ -35,25 +33,25 @@ pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 pub(super) struct Question {
     /// The question with the answers of the processes so far.
     pub(super) asked: Confirmation,
-    /// Number of processes that it was put to, including those that could not answer.
+    /// Number of processes that tried to answer it.
     pub(super) put: usize,
     /// Whether it is put to the next process.
     pub(super) is_open: bool,
-    /// Where the run itself puts the crossing.
+    /// The crossing by the run's own results.
     near: f64,
-    /// Whether its interval is too wide to be of use.
+    /// Whether its interval is too wide to be useful.
     pub(super) is_wide: bool,
     /// The GPU's times, where they are another machine's.
     pub(super) gpu_times: Option<Curve>,
 }
 
 impl Question {
-    /// The sizes to ask the next process about.
+    /// The sizes for the next process.
     pub(super) fn sizes(&self) -> Vec<u64> {
         next_sizes(self.near, self.asked.range, &self.asked.processes)
     }
 
-    /// How many processes it is put to, of so many at most.
+    /// How many processes should answer it, at most `most`.
     pub(super) fn wanted(&self, most: usize) -> usize {
         match &self.gpu_times {
             Some(_) => most.min(OF_ANOTHER_GPU),
@@ -103,7 +101,7 @@ impl OpenQuestions {
     /// Takes the results so far, and adds the questions that they newly answer.
     pub(super) fn renew(&mut self, journal: &Journal, references: &Path, is_whole: bool) {
         let run = &*journal.record.run;
-        // Also what was unsteady: the processes can decide it.
+        // Unsteady results too: the processes can decide them.
         let all =
             MachineResults::of_results(journal.results(), "this machine", false).with_unsteady();
         let others = MachineResults::read_machines(references).0;
@@ -118,7 +116,7 @@ impl OpenQuestions {
                 .peekable();
             own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(run))
         };
-        // Where an earlier run used a GPU of this machine, another machine's is not asked about.
+        // If an earlier run used a GPU of this machine, no other machine's GPU is compared.
         let has_gpu = |found: &CrossoverAnswer| {
             let group = all.group(&found.group);
             group.is_some_and(|group| group.on(Device::Gpu).next().is_some())
@@ -172,10 +170,10 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
             Some(curve(series))
         }
     };
-    // Also where it is not decided.
+    // Also if it is undecided.
     let change = found.crossing.changes.last().filter(|c| c.to_b);
     let near = match (found.crossing.answer, change) {
-        // There is more than one crossing, so only the speedup is asked about.
+        // With more than one crossing, only the speedup is measured again.
         (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,
         (Answer::Undecided, None) if found.crossing.speedup >= 1.0 => 0.0,
@@ -202,13 +200,13 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
     })
 }
 
-/// Marks the questions whose interval is too wide to be of use.
+/// Marks the questions whose interval is too wide to be useful.
 pub(super) fn mark_wide(questions: &mut [Question]) {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
     for (answer, question) in of_confirmations(&asked).into_iter().zip(questions) {
-        // A question that no process could answer is not asked again, and more processes would
-        // not tell more of another machine's GPU.
+        // A question that no process could answer is not tried again, and more processes would not tell
+        // more about another machine's GPU.
         question.is_wide = !question.asked.processes.is_empty()
             && question.gpu_times.is_none()
             && answer.is_none_or(|answer| {

@@ -18,7 +18,7 @@ pub(super) const GLANCE: Duration = Duration::from_millis(50);
 /// How long an interrupted child may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is said where the user interrupted.
+/// The message after an interrupt.
 pub(super) const INTERRUPTED: &str = "interrupted: worktrees are removed, finished runs are kept";
 
 /// Whether the user interrupted.
@@ -47,7 +47,7 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     process.wait(None)?.context("there is no limit")
 }
 
-/// What a process left that ran to its end.
+/// The output of a process that ran to its end.
 pub(super) struct Output {
     /// `None` where it took longer than it may, and was ended.
     pub(super) status: Option<ExitStatus>,
@@ -71,7 +71,7 @@ impl Output {
             "" => &self.stdout,
             _ => &self.stderr,
         };
-        /// A panic says its place and its message.
+        /// A panic prints its place and its message.
         const LINES: usize = 2;
         let lines: Vec<&str> = (printed.lines())
             .filter(|line| !is_progress(line) && !line.starts_with("note: "))
@@ -92,7 +92,7 @@ impl Output {
 /// # Errors
 /// As [`run`].
 pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<Output> {
-    // Files, since nobody reads a pipe while it runs.
+    // Files, because nobody reads a pipe while it runs.
     let [mut out, mut err] = [tempfile::tempfile()?, tempfile::tempfile()?];
     let command = command.stderr(err.try_clone()?);
     let status = Process::start(command, out.try_clone()?.into())?.wait(Some(limit))?;
@@ -132,7 +132,7 @@ impl Process {
             .with_context(|| format!("{} could not be started", command.get_program().display()))?;
         let until_end = process::until_end(&child);
         let (tell, ended) = channel();
-        // A thread that sleeps until then: asking time and again would take time from what is measured.
+        // A thread that sleeps until then, because polling would take time from the measurement.
         std::thread::spawn(move || {
             until_end();
             let _ = tell.send(());
@@ -172,8 +172,7 @@ impl Process {
         let is_running = self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
         check()?;
         if !is_running && self.status.is_none() {
-            // What it started and left behind ends too, before another process could get the number of
-            // its group.
+            // Its remaining children end too, before another process could get the number of its group.
             self.status = Some(process::kill(&mut self.child)?);
         }
         Ok(self.status)

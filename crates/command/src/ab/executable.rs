@@ -37,7 +37,8 @@ const BUILT: &str = "CROSSOVER_AB_BUILT";
 /// The first argument where cargo starts this command in place of an executable.
 const RECORD: &str = "record";
 
-/// Where cargo starts this command in place of an executable: writes down how it would have started that.
+/// If cargo starts this command instead of an executable, records how it would have started the
+/// executable.
 pub(crate) fn record() -> Option<anyhow::Result<ExitCode>> {
     let file = std::env::var_os(BUILT)?;
     let mut arguments = std::env::args_os().skip(1);
@@ -128,8 +129,7 @@ impl Executable {
         }
     }
 
-    /// Whether the other side's is the same file byte by byte. Of a bundle nobody knows what else it
-    /// starts.
+    /// Whether the other side's executable has the same bytes. (A bundle may start other files.)
     pub(super) fn equals(&self, other: &Self) -> bool {
         let read = |one: &Self| fs::read(&one.program).ok();
         self.started.is_some() && self.name == other.name && read(self) == read(other)
@@ -142,9 +142,10 @@ impl Executable {
             .is_some_and(|(of, _)| of == package)
     }
 
-    /// Lets its file, or those beside the `run` of a bundle, be read into other pages of memory. As long as
-    /// a file is cached they stay the same, and from some of them all its processes are slower: by 1.6 %
-    /// than those of an equal executable (docs/comparing.md). What cannot leave the cache keeps its pages.
+    /// Makes its file, or those beside the `run` of a bundle, be read into other pages of memory. A
+    /// cached file keeps its pages, and with some pages all its processes are slower: by 1.6 % than
+    /// those of an equal executable (docs/comparing.md). Files that cannot leave the cache keep their
+    /// pages.
     pub(super) fn read_anew(&self) {
         let program = Path::new(&self.program);
         let beside = (self.started.is_none())
@@ -169,8 +170,8 @@ impl Executable {
                 .env_clear()
                 .envs(started.environment.iter().cloned()),
         };
-        // A comparison has no use for telemetry, whose thread would run in the other side's turn,
-        // nor for answers, which a run puts to child processes.
+        // A comparison needs no telemetry, whose thread would run in the other side's turn, and no
+        // answers, for which a run starts child processes.
         command
             .env("CROSSOVER_MONITOR", "off")
             .env("CROSSOVER_PROCESSES", "0")
@@ -193,10 +194,10 @@ impl Executable {
     }
 }
 
-/// As much environment as to move the stack of a process by up to a page. Where it begins depends on the
-/// length of the environment and of the executable's path, and some code is slower from some places
-/// (Mytkowicz and others 2009): without address space layout randomization an iteration over the powerset
-/// in itertools varied by 2.6 %. Two sides whose paths differ in length would then differ for good.
+/// Environment to move the stack of a process by up to a page. Its start depends on the length of the
+/// environment and of the executable's path, and some code is slower from some places (Mytkowicz and
+/// others 2009): without address space layout randomization an iteration over the powerset in itertools
+/// varied by 2.6 %. Otherwise two sides whose paths differ in length would always differ.
 fn padding() -> String {
     const PAGE: u64 = 4096;
     let drawn = RandomState::new().hash_one(()) % PAGE;

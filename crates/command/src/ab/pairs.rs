@@ -1,4 +1,4 @@
-//! The pairs of processes of a comparison, and what became of them.
+//! The pairs of processes of a comparison, and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -33,7 +33,7 @@ pub(super) trait Sampling {
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64>;
 }
 
-/// What is to be run.
+/// The benchmarks of a pair, and their limits.
 pub(super) struct Pair<'a> {
     /// From 1.
     pub(super) number: u32,
@@ -136,7 +136,7 @@ pub(super) fn judge(
 impl Pairs<'_> {
     /// The number of the pairs that run everything.
     fn first(&self) -> u32 {
-        // So many tell what short processes differ by, also where some are far off.
+        // So many show the spread of short processes, even if some are far off.
         let usual = if self.sampling.is_brief() { 8 } else { 2 };
         self.args.pairs.unwrap_or(usual)
     }
@@ -185,7 +185,7 @@ impl Pairs<'_> {
         fit
     }
 
-    /// Runs what is not decided, in new processes, as long as there is time.
+    /// Runs the undecided benchmarks in new processes, as long as there is time.
     fn confirm(&mut self, options: &Options) -> anyhow::Result<Comparison> {
         let mut decided = BTreeSet::new();
         loop {
@@ -262,7 +262,7 @@ impl Pairs<'_> {
                 baseline.label.clone_from(label);
             }
         }
-        // A side may have none of what is asked for later.
+        // Later a side may have none of the benchmarks.
         if number == 1 && !self.outcome.compares() {
             self.outcome.over = true;
             if self.outcome.failures.is_empty() {
@@ -335,11 +335,11 @@ struct Open<'a> {
     seconds: f64,
 }
 
-/// The benchmarks that can all be decided in the time that is left, as many as can be, when a pair of
-/// processes takes `start` seconds to start and end. Each is run until it is decided; the hopeless
-/// ones take no time from the others.
+/// As many benchmarks as can be decided in the remaining time, if a pair of processes takes `start`
+/// seconds to start and end. Each is run until it is decided; hopeless ones take no time from the
+/// others.
 fn worth_it<'a>(mut open: Vec<Open<'a>>, start: f64, seconds_left: f64) -> Vec<&'a str> {
-    // Benchmarks that one pair decides share its start, so what counts is what each needs of its own.
+    // The benchmarks of a pair share its start, so the time of its own that each needs counts.
     let needs = |open: &Open<'_>| open.pairs * (open.seconds + start / 10.0);
     open.sort_by(|a, b| needs(a).total_cmp(&needs(b)));
     let (mut seconds, mut most) = (0.0, 0.0_f64);

@@ -133,7 +133,7 @@ pub(super) fn choose<'a>(
     Ok(Box::new(processes))
 }
 
-/// What an executable turned out to be.
+/// The kind of an executable.
 enum Kind {
     /// It takes turns with another process, in our version of the protocol.
     TakesTurns,
@@ -168,12 +168,11 @@ fn pattern(id: &str) -> String {
     format!("^{}$", regex::escape(id))
 }
 
-/// What a process is asked for: each option and its value. Criterion takes
-/// no fewer samples than ten, and its resamples are for intervals, which nobody reads. Samples of a
-/// few milliseconds fit between two interruptions on a busy machine, which longer ones do not: of
-/// one code's processes beside seven busy ones on two cores the fastest samples differed by 1.0 to
-/// 1.2 %, where samples were four times as long by 1.6 to 2.5 %, and eight times as long by 30 to 54 %
-/// (docs/comparing.md).
+/// Criterion's options for a process, each with its value. Ten samples are the fewest that Criterion
+/// takes, and its resamples are for intervals that nobody reads. On a busy machine samples of a few
+/// milliseconds fit between two interruptions: beside seven busy processes on two cores, the fastest
+/// samples of one code's processes differed by 1.0 to 1.2 %; with samples four times as long by 1.6 to
+/// 2.5 %, and eight times as long by 30 to 54 % (docs/comparing.md).
 const OPTIONS: [&str; 5] = [
     "--noplot",
     "--nresamples 100",
@@ -185,7 +184,7 @@ const OPTIONS: [&str; 5] = [
 /// A filter that selects no benchmark.
 const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
 
-/// Starts the executable to learn what it is. With `offers_turns` it may also take turns.
+/// Starts the executable to find its kind. With `offers_turns` it may also take turns.
 ///
 /// # Errors
 /// An interrupt; that it cannot list its benchmarks, or knows no option of Criterion's.
@@ -283,7 +282,7 @@ fn probe(
     Ok(Kind::RunsAlone(Some(harness), remark))
 }
 
-/// Why nothing is listed, unless this is the harness of unit tests, which counts what it lists.
+/// Why nothing is listed, unless this is the harness of unit tests, which prints the number of tests.
 fn why_empty(name: &str, listed: &Output, user: &BenchArgs) -> Option<String> {
     let counts = |line: &str| line.contains(" test") && line.trim_end().ends_with(" benchmarks");
     if listed.stdout.lines().any(counts) {

@@ -109,7 +109,7 @@ impl<'a> Processes<'a> {
             let start = Instant::now();
             let tested = self.run_on(0, &self.benchmarks[at], &home, Some("--test"), pair.limit)?;
             let seconds = start.elapsed().as_secs_f64();
-            // One that fails here is told by the pair.
+            // If it fails here, the pair reports it.
             if tested.is_some_and(|output| output.succeeded()) && seconds > LONG {
                 self.benchmarks[at].slow = ITERATIONS * seconds;
             }
@@ -135,7 +135,7 @@ impl<'a> Processes<'a> {
         };
         // Folders of its own: Criterion stores ids that differ in some characters in one.
         let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
-        // Nothing counts that was measured against a process without a result.
+        // A time counts only if the other process has a result too.
         let mut left = Vec::new();
         for side in order {
             let ran = self.run_on(side, benchmark, &homes[side], None, pair.limit)?;
@@ -210,7 +210,7 @@ impl Sampling for Processes<'_> {
     }
 }
 
-/// What a process left of its benchmark `own` in `home`; what else there is to know goes to `side`.
+/// The result of the benchmark `own` that a process wrote to `home`; records and problems go to `side`.
 ///
 /// # Errors
 /// How it failed.
@@ -231,8 +231,8 @@ fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Resul
     }
 }
 
-/// Removes Criterion's copies of the newest result, which hundreds of pairs would fill a disk with.
-/// What cannot be removed does no harm.
+/// Removes Criterion's copies of the newest result, because hundreds of pairs would fill a disk. Copies
+/// that cannot be removed do no harm.
 fn forget_copies(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

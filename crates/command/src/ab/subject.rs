@@ -1,4 +1,4 @@
-//! The sides of a comparison: named by the user, copied, built, and how they differ beside their code.
+//! The sides of a comparison: named by the user, copied, built, and their differences besides the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::EXE_EXTENSION;
@@ -103,7 +103,7 @@ impl Side {
         })?;
         let error = commit.and_then(Result::err).context("git knows it")?;
         Err(error.context(if dir.is_dir() {
-            format!("{name}: a folder without an executable `run`, so no bundle; nor a revision")
+            format!("{name}: neither a revision nor a bundle: the folder has no executable `run`")
         } else if name == "HEAD" {
             "nothing to compare with: make a first commit (`git commit --no-verify`, if a hook runs \
              this)"

@@ -21,15 +21,15 @@ use crossover_system::{channel, usable_cores};
 pub(super) struct Turns<'a> {
     bench_args: &'a [String],
     executables: [Vec<Executable>; 2],
-    /// What each side verified in the first pair.
+    /// The benchmarks that each side verified in the first pair.
     verified: [Option<BTreeSet<String>>; 2],
-    /// What the calibrations of each side chose.
+    /// The calibrated choices of each side.
     choices: [BTreeMap<String, String>; 2],
 }
 
 impl<'a> Turns<'a> {
-    /// Of executables that were built where `copies` has one work tree at a time; both run at once, each
-    /// in its own.
+    /// For executables built at the path that `copies` gives to one work tree at a time. Both run at
+    /// the same time, each in its own work tree.
     ///
     /// # Errors
     /// That the work trees cannot be moved.
@@ -53,9 +53,9 @@ impl<'a> Turns<'a> {
         })
     }
 
-    /// The choices that both sides of a pair run with, so that they differ by their code alone:
-    /// those of the one side and of the other in turns, two pairs each. What only the other side
-    /// chose comes from there, and a candidate that a side does not have it does not take.
+    /// The choices of both sides of a pair, so that only their code differs: alternately those of one
+    /// side and of the other, two pairs each. Choices that only the other side made are taken from
+    /// there, and a side ignores candidates that it lacks.
     fn choices_of(&self, pair: u32) -> BTreeMap<String, String> {
         let first = (pair / 2 % 2) as usize;
         let mut choices = self.choices[1 - first].clone();
@@ -63,15 +63,15 @@ impl<'a> Turns<'a> {
         choices
     }
 
-    /// What calibrations chose differently on the two sides.
+    /// The choices that differ between the two sides.
     fn different_choices(&self) -> impl Iterator<Item = String> {
         let [old, new] = &self.choices;
         let both = (old.iter()).filter_map(|(name, old)| Some((name, old, new.get(name)?)));
         both.filter(|(_, old, new)| old != new)
             .map(|(name, old, new)| {
                 format!(
-                    "{name}: base chose {old}, new {new} in the first pair; later ones run both sides \
-                     with the same of the two, where both have it"
+                    "{name}: base chose {old}, new {new} in the first pair; each later pair runs \
+                     both sides with one of the two, if both have it"
                 )
             })
     }
@@ -82,8 +82,8 @@ impl Sampling for Turns<'_> {
         let choices = self.choices_of(pair.number);
         let told = [0, 1].map(|side: usize| Instructions {
             core: core(pair.number),
-            // What computed rightly once does so in the other processes of its executable; what
-            // did not, or was not reached, must not be timed unverified.
+            // A benchmark that was verified once need not be verified in other processes of its
+            // executable; one that failed or was not reached must not be timed unverified.
             only: pair.only.cloned().or_else(|| self.verified[side].clone()),
             verify: pair.number == 1,
             choices: choices.clone(),
@@ -124,7 +124,7 @@ impl Sampling for Turns<'_> {
             };
             outcome.over |= ran.status.is_none();
             let how = format!("{} {how}", pair.run(side));
-            // What the other side alone has is neither gone nor new.
+            // Benchmarks that only the other side has are neither gone nor new.
             let verified = self.verified[side]
                 .iter()
                 .flatten()
@@ -157,8 +157,8 @@ pub(super) fn are_taken_by(executable: &Executable, limit: Duration) -> anyhow::
     Ok(side.at == At::Start)
 }
 
-/// The core that both sides of a pair of processes share: another one for each pair, far from the
-/// last one, since cores differ by what else the host has them do.
+/// The core that both sides of a pair share: another one for each pair, far from the last one, because
+/// the host's other work differs by core.
 fn core(pair: u32) -> Option<usize> {
     const GOLDEN_RATIO: f64 = 0.618_033_988_75;
     let cores = usable_cores();
@@ -186,7 +186,8 @@ fn take(
             (At::Ended, At::Ended) => break,
             (At::Ended, _) => b.go_on()?,
             (_, At::Ended) => a.go_on()?,
-            // Whose context is made first, and so lies first in memory, changes from pair to pair.
+            // Which side makes its context first, and so has it first in memory, alternates from pair
+            // to pair.
             (At::Start, At::Start) if b_first => b.go_on()?,
             (At::Start, _) => a.go_on()?,
             (_, At::Start) => b.go_on()?,
@@ -197,13 +198,13 @@ fn take(
                     false => (&mut a, &mut b),
                 };
                 first.go_on()?;
-                // Who samples more goes on alone.
+                // The side with more samples continues alone.
                 if second.at == At::Benchmark(id) {
                     second.go_on()?;
                 }
                 turn_of_b = !turn_of_b;
             }
-            // The other will never come to this one, or has it at another place.
+            // The other side will never reach this benchmark, or has it at another place.
             (At::Benchmark(x), At::Benchmark(y)) => match b.comes_to(x) && !a.comes_to(y) {
                 true => b.go_on()?,
                 false => a.go_on()?,
@@ -223,13 +224,13 @@ enum At {
 }
 
 struct Side {
-    /// Those to come.
+    /// The remaining executables.
     commands: std::vec::IntoIter<Command>,
     listener: channel::Listener,
-    /// Dropped before the process, which so learns that nobody drives it any more.
+    /// Dropped before the process, which then learns that nobody drives it any more.
     link: Option<BufReader<channel::Stream>>,
     process: Option<Process>,
-    /// What it runs after where it is.
+    /// The benchmarks after the current one.
     ahead: Vec<String>,
     at: At,
     /// Of the first executable that failed, or of the last one; `None` where it hung and was ended.
@@ -238,9 +239,9 @@ struct Side {
     choices: BTreeMap<String, String>,
     /// How long it ran for each benchmark.
     seconds: BTreeMap<String, f64>,
-    /// How it is to run; `None` where it is only asked whether it takes turns.
+    /// Its instructions; `None` if it is only tested whether it takes turns.
     told: Option<Instructions>,
-    /// What a turn may take.
+    /// The time limit of a turn.
     limit: Duration,
 }
 
@@ -328,7 +329,7 @@ impl Side {
         };
         self.tell(&reply)?;
         self.hear()?;
-        // What led up to where it is now, such as its set-up.
+        // Includes the work before its current point, such as set-up.
         if let At::Benchmark(id) = &self.at {
             *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
         }
@@ -338,7 +339,7 @@ impl Side {
     fn tell(&mut self, told: &TurnReply) -> anyhow::Result<()> {
         let line = serde_json::to_string(told)? + "\n";
         let link = self.link.as_mut().context("it has ended")?;
-        // Where this fails it has died, which is heard next.
+        // If this fails the process has died, which the next read detects.
         let _ = link.get_mut().write_all(line.as_bytes());
         Ok(())
     }

@@ -26,7 +26,7 @@ pub(super) struct Repository {
     pub(super) top: PathBuf,
     /// The user's current folder, relative to `top`.
     pub(super) prefix: PathBuf,
-    /// What all its worktrees share: objects, refs, settings.
+    /// The parts that all its worktrees share: objects, refs, settings.
     common: PathBuf,
 }
 
@@ -174,7 +174,7 @@ impl Repository {
             Some(1) => eprintln!("note: what git could not read above is as in HEAD"),
             _ => bail!("git could not read the work tree ({status}); its message is above"),
         }
-        // What a sparse checkout leaves out.
+        // Files that a sparse checkout leaves out.
         put(b"S ")?;
         write_files(git_within(dir, dir).args(["checkout-index", "--all"]))
     }
@@ -233,7 +233,7 @@ fn quoted(path: &Path) -> Vec<u8> {
 /// Both sides are built, and short processes run, at one path, where one copy lies at a time: the path
 /// goes into the names of symbols, and so into the order of functions.
 pub(super) struct Copies {
-    /// Without links, as a process sees where it is.
+    /// Without symbolic links, as a process sees its own path.
     path: PathBuf,
     /// Which copy lies at the path where both are built and run.
     here: Cell<Option<usize>>,
@@ -263,7 +263,7 @@ impl Copies {
             let earlier = PathBuf::from(os_string(&earlier));
             let name = earlier.file_name().unwrap_or_default();
             if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-                // Mostly it is gone already. One of another user stays, and does no harm.
+                // Usually it is already gone. One of another user stays, and does no harm.
                 let _ = fs::remove_dir_all(&earlier);
             }
         }
@@ -383,7 +383,7 @@ fn git_around(dir: &Path) -> Command {
         .args(["-c", "core.fsmonitor=false"])
         .arg("-C")
         .arg(dir)
-        // What it says is read.
+        // Its messages are parsed.
         .env("LC_ALL", "C")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
@@ -413,10 +413,10 @@ fn write_files(git: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What it prints.
+/// Its output.
 ///
 /// # Errors
-/// What it says of its failure, as one sentence.
+/// git's message, as one sentence.
 fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let out = command.output().context("git could not be started")?;
     if !out.status.success() {

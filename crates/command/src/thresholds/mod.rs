@@ -129,7 +129,7 @@ fn at_the_largest_size(place: &Place) -> String {
     )
 }
 
-/// What limits the answer.
+/// The reservation about an answer.
 fn reservation(place: &Place) -> &'static str {
     match place.crossing.kind {
         _ if place.crossing.processes < FEWEST_PROCESSES => {

@@ -98,10 +98,10 @@ fn in_turns(operation: &Operation, end: Instant) -> anyhow::Result<Vec<Time>> {
         let (mut samples, mut round) = (Vec::new(), Vec::new());
         for size in sizes {
             if Instant::now() >= end {
-                // Of a round that is not complete nothing counts.
+                // An incomplete round does not count.
                 return Ok(times);
             }
-            // A B B A: what drifts during two pairs meets both sides alike.
+            // A B B A: drift during two pairs affects both sides alike.
             let mut order = [(Side::A, &operation.a), (Side::B, &operation.b)];
             if pairs % 2 == 1 {
                 order.reverse();
@@ -132,7 +132,7 @@ fn in_turns(operation: &Operation, end: Instant) -> anyhow::Result<Vec<Time>> {
     }
 }
 
-/// Whether more rounds would say nothing new.
+/// Whether more rounds would add nothing.
 fn is_known(times: &[Time]) -> bool {
     let answers = of_times(times);
     let Some(crossing) = answers.first().and_then(|answer| answer.crossing.as_ref()) else {

@@ -1,5 +1,5 @@
-//! What a process pays before its first result: the sum of the phases that were measured, whichever
-//! group has them.
+//! The cost of a process before its first result: the sum of the measured phases, in whichever group
+//! they are.
 
 use crate::model::role::{Library, Measures, Phase};
 use crate::store::curves::{Benchmark, Series};
@@ -16,7 +16,7 @@ pub enum First {
 }
 
 impl First {
-    /// What an implementation needs: its library, or a kernel.
+    /// The first result that an implementation needs: by its library, or a kernel.
     pub fn of(series: &Series) -> Self {
         match series.role.library {
             Some(Library::Cublas) => First::Product,
@@ -30,7 +30,7 @@ impl First {
 pub struct Start<'a> {
     /// The longest first.
     pub phases: Vec<&'a Benchmark>,
-    /// The last phase once more in a process that is warm, where it was measured.
+    /// The last phase in a warm process, if measured.
     pub warm: Option<&'a Benchmark>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
     }
 }
 
-/// What happens in a phase, inside a sentence.
+/// Words for a phase, inside a sentence.
 pub fn words(benchmark: &Benchmark) -> &str {
     match phase_of(benchmark) {
         Some(Phase::DriverInit) => "the driver's start",

@@ -55,10 +55,10 @@ use crate::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 use crossover_words::units;
 
-/// What a limit is of.
+/// The resource that a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Giving the GPU its kernels.
+    /// Launching kernels.
     Launch,
     /// Moving data between host and device.
     Link,
@@ -92,10 +92,10 @@ impl Kind {
     }
 }
 
-/// How a benchmark stands to a limit.
+/// A benchmark's share of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// What the limit is of.
+    /// The resource.
     pub kind: Kind,
     /// The limit in words; `None` where the L2 cache serves part of the data, of which no limit is known.
     pub limit: Option<&'static str>,
@@ -128,10 +128,10 @@ impl Share {
     }
 }
 
-/// How far noise may carry a rate above its limit.
+/// Noise may raise a rate above its limit by this factor.
 pub const NOISE: f64 = 1.03;
 
-/// How far above a peak a rate must be to be one of another format.
+/// A rate above a peak by this factor must be of another format.
 const OTHER_FORMAT: f64 = 1.2;
 
 /// From this many times the L2 cache on, what it may keep from one pass over the data to the next
@@ -172,7 +172,7 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -
     nearest(series, benchmark, machine.limits_of(benchmark)?)
 }
 
-/// The limit of a run that the only point of a curve exceeds.
+/// The limit that the only point of a curve exceeds.
 pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
     let share = nearest(series, series.points.last()?, limits)?;
     (share.limit.is_some() && share.fraction().is_none()).then_some(share)
@@ -249,7 +249,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) ->
         return None;
     }
     let each = match benchmark.clock? {
-        // Behind a gate, the constant of each kernel is all that is left of a launch.
+        // Behind a gate, only the constant of each kernel is left of a launch.
         Clock::EventsGated | Clock::EventsCold => "empty_kernel",
         _ => "launch_latency",
     };
@@ -291,8 +291,8 @@ fn operations(series: &Series, benchmark: &Benchmark) -> Option<f64> {
     Some(f64::from(products) * rate(benchmark, benchmark.cost.flop)?)
 }
 
-/// That the only point of a curve computes faster than NVIDIA's documents allow at the highest clock,
-/// in a sentence: then it does less than it declares.
+/// A sentence if the only point of a curve is faster than NVIDIA's documents allow at the highest
+/// clock: then it does less work than it declares.
 pub fn impossible(series: &Series, limits: &Limits) -> Option<String> {
     if series.device != Device::Gpu || !series.measures_work() {
         return None;
@@ -321,7 +321,7 @@ pub fn peak(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64>
     of_table(role, clock_mhz, limits).or_else(measured)
 }
 
-/// That of NVIDIA's documents. cuBLAS takes tensor cores in float64 where they are faster.
+/// The peak of NVIDIA's documents. cuBLAS uses tensor cores in float64 if they are faster.
 fn of_table(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
     let gpu = limits.gpu.as_ref()?;
     let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;

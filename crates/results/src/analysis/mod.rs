@@ -1,4 +1,4 @@
-//! What follows from results, and nothing else: pure functions that open no file and no device.
+//! Conclusions from results: pure functions that open no file and no device.
 
 pub mod answer;
 pub mod cold_start;

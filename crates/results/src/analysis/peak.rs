@@ -1,4 +1,4 @@
-//! What arithmetic a multiprocessor does per clock, by architecture and number format.
+//! The arithmetic of a multiprocessor per clock, by architecture and number format.
 //!
 //! A peak is multiprocessors times this times the SM clock. The f32 rows are the FP32 cores of a
 //! multiprocessor in NVIDIA's CUDA C++ Programming Guide ([compute capabilities][cc], the same
@@ -60,8 +60,8 @@ pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<
     Some(f64::from(flop))
 }
 
-/// By how much tensor cores compute faster in float64 than the FP64 cores do: 1 where there are none that
-/// compute in it, or none that are faster.
+/// The speedup of tensor cores over the FP64 cores in float64; 1 if there are none for it, or none that
+/// are faster.
 pub fn f64_on_tensor_cores(compute_capability: (u32, u32)) -> f64 {
     match compute_capability {
         (8, 0) | (9, 0) => 2.0,

@@ -27,7 +27,7 @@ impl Work {
         let cost = &series.points.get(index)?.cost;
         positive(match self {
             Work::Flop => cost.flop?,
-            // What crosses the link is what bounds end-to-end work.
+            // The link bounds end-to-end work.
             Work::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes)?,
         })
     }

@@ -7,7 +7,7 @@ use crate::store::curves::Benchmark;
 pub struct Ratio {
     /// Time of the first over that of the second.
     pub value: f64,
-    /// Where another run lies with a probability of 95 %.
+    /// The interval of another run, with a probability of 95 %.
     pub interval: (f64, f64),
 }
 
@@ -18,7 +18,7 @@ impl Ratio {
         Self::with(over.median_ns / under.median_ns, &[over, under])
     }
 
-    /// A value that rests on these times.
+    /// A value computed from these times.
     pub fn with(value: f64, times: &[&Benchmark]) -> Self {
         let half_width = |by: fn(&Benchmark) -> f64| {
             let all = times.iter().map(|b| by(b).ln());

@@ -1,5 +1,4 @@
-//! What the telemetry of a benchmark says: what slowed the GPU, and how much energy an iteration
-//! took.
+//! What slowed the GPU during a benchmark, and the energy of an iteration, by its telemetry.
 
 use crate::model::environment::Environment;
 use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};
@@ -8,16 +7,16 @@ use crate::statistics::positive;
 use crate::store::curves::Benchmark;
 use crossover_words::units;
 
-/// Share of the time between two readings of the energy counter that iterations must fill for
-/// its joules to be theirs. What else runs then, such as the launch before a gate closes, and
-/// an idle device's draw between samples would be counted as theirs.
+/// Iterations must fill this share of the time between two readings of the energy counter. Otherwise
+/// other work, such as the launch before a gate closes, and the idle device between samples would be
+/// counted.
 const FILLED: f64 = 0.9;
 
 /// The reasons of throttling that are a limit of power: the driver's, and the board's own.
 const POWER: [&str; 2] = ["power cap", "hardware power brake"];
 
-/// What held the clock down while a benchmark ran: the reasons of throttling, and whether the
-/// clock fell. Empty where nothing did, and without telemetry.
+/// Why the clock was low while a benchmark ran: the reasons of throttling, and whether it fell. Empty
+/// if it was not, and without telemetry.
 pub fn slowed(benchmark: &Benchmark) -> Vec<&str> {
     use TelemetryEventKind::{ClockFell, ThrottlingSetIn};
     let of = |kind| events(benchmark).filter(move |e| e.kind == kind);
@@ -39,7 +38,7 @@ pub fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let told = (benchmark.telemetry.as_ref()).filter(|seen| !seen.throttling_unknown);
     let set_in = |e: &TelemetryEvent| e.kind == TelemetryEventKind::ThrottlingSetIn;
     let meanwhile = told.map(|seen| seen.events.iter().any(set_in));
-    // What is known is more than `None`, and true more than false.
+    // `Some` is greater than `None`, and true greater than false.
     after.max(meanwhile)
 }
 
@@ -93,7 +92,7 @@ pub fn sm_clock_mhz(benchmark: &Benchmark) -> Option<f64> {
     median(known.map(f64::from))
 }
 
-/// What happened while a benchmark ran, by time.
+/// The events during a benchmark, by time.
 pub fn events(benchmark: &Benchmark) -> impl Iterator<Item = &TelemetryEvent> {
     benchmark
         .telemetry

@@ -1,4 +1,4 @@
-//! How far an answer may be trusted.
+//! How sure an answer is.
 //!
 //! An answer is firm if at least three processes answered and agree, another run would find the same
 //! side ahead at the largest size, the interval of the crossing is narrower than a factor of two, and
@@ -15,18 +15,18 @@ use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
 use crossover_words::units;
 
-/// A crossing whose interval is this wide, as a factor, is rough.
+/// A crossing is rough if its interval is this wide, as a factor.
 const ROUGH: f64 = 2.0;
 
-/// What an answer rests on.
+/// The evidence for an answer.
 #[derive(Clone, Debug)]
 pub struct Trust {
     own: Crossing,
-    /// Names of the runs that it rests on.
+    /// Names of its runs.
     pub runs: Vec<String>,
     /// The answers of other runs of the machine, by the name of the run.
     pub other_runs: Vec<(String, Crossing)>,
-    /// What held the GPU's clock down meanwhile.
+    /// Why the GPU's clock was low meanwhile.
     slowed: BTreeSet<String>,
     /// The GPU's highest clock over its clock at the largest size; infinite where either is unknown.
     highest_clock: f64,
@@ -44,7 +44,7 @@ pub enum Grade {
 }
 
 impl Trust {
-    /// That of an estimate by itself.
+    /// The trust in an estimate alone.
     pub fn of_estimate(own: &Crossing) -> Self {
         Self {
             own: own.clone(),
@@ -58,7 +58,7 @@ impl Trust {
     /// The reasons for doubt, each in a few words.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        // Where they have no joint answer, no process disagrees with it.
+        // Without a joint answer no process disagrees with it.
         let others = match self.own.agree {
             0 => 0,
             agree => self.own.processes - agree,
@@ -102,8 +102,8 @@ impl Trust {
     }
 }
 
-/// What `found` rests on: results of `ours`, the machine of its CPU code, and of `theirs`, that of
-/// its GPU code. `of_runs` has the answers of each run of `ours`.
+/// The evidence for `found`: results of `ours`, the machine of its CPU code, and of `theirs`, the
+/// machine of its GPU code. `of_runs` has the answers of each run of `ours`.
 pub fn of(
     found: &CrossoverAnswer,
     ours: &MachineResults,

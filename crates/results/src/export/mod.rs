@@ -1,5 +1,5 @@
-//! The record of a machine: one file with all that a report needs to draw it, and for other
-//! programs what follows from its results. Samples, Criterion's pages and history are not in it.
+//! The record of a machine: one file with all that a report draws and, for other programs, the
+//! conclusions from its results. It has no samples, Criterion pages or history.
 
 mod private;
 
@@ -144,9 +144,10 @@ pub enum ExportError {
     /// No report has written a record.
     #[error("there is no {}: run `cargo bench`, or `crossover report` where there are results", .0.display())]
     NoRecord(PathBuf),
-    /// Results of a device that executed nothing are nobody's reference.
+    /// Results of the recording driver are no reference.
     #[error(
-        "run {0} was recorded, not measured: a driver that executes nothing stood in for the GPU's; remove its results and run `cargo bench` on a GPU"
+        "run {0} comes from the recording driver of the tests, which executes no kernel; remove \
+         its results and run `cargo bench` on a GPU"
     )]
     Recorded(String),
     /// The record could not be read or written.
@@ -188,7 +189,7 @@ pub fn export(folder: &Path, destination: &Path) -> Result<Written, ExportError>
 /// `20261122T225357Z--61e1f4603b1c.json.gz`: the names of a machine's records are in the order of
 /// their runs.
 fn file_name(started: &str, environment: &Environment) -> String {
-    // As long as those of a sound record, so that those of a damaged one are names of files too.
+    // As long as in a sound record, so that a damaged record also gives names of files.
     let plain = |text: &str, most: usize| -> String {
         let plain = text.chars().filter(char::is_ascii_alphanumeric);
         plain.take(most).collect()

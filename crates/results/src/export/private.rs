@@ -1,5 +1,5 @@
-//! What a record must not tell of whoever measured: where files lie, and with that the user's name,
-//! and the serial numbers of boards.
+//! Removes private data from a record: folders, which contain the user's name, and serial numbers of
+//! boards.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -7,13 +7,13 @@ use sha2::{Digest, Sha256};
 /// How the UUIDs of a whole GPU and of a slice of one begin.
 const UUIDS: [&str; 2] = ["GPU-", "MIG-"];
 
-/// Characters of a UUID behind that: `01234567-89ab-cdef-0123-456789abcdef`.
+/// Further characters of a UUID: `01234567-89ab-cdef-0123-456789abcdef`.
 const UUID_CHARACTERS: usize = 36;
 
-/// Fewer of them are a word, such as `GPU-bad`.
+/// Fewer characters are a word, such as `GPU-bad`.
 const FEWEST_OF_A_UUID: usize = 8;
 
-/// In place of folders.
+/// Replaces folders.
 const LEFT_OUT: &str = "…";
 
 /// A path with fewer parts than this may end in the name of a user.

@@ -1,16 +1,15 @@
-//! What one iteration costs.
+//! The cost of one iteration.
 
 use serde::{Deserialize, Serialize};
 
-/// What one iteration of a benchmark costs. `None` is unknown or not meaningful, and never means
-/// zero.
+/// The cost of one iteration of a benchmark. `None` means unknown or not meaningful, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Floating-point operations (a fused multiply-add counts as two).
     pub flop: Option<f64>,
-    /// Fewest bytes that must move through the memory the implementation works from.
+    /// Lower bound on the bytes that move through the memory that the implementation works from.
     pub bytes: Option<f64>,
-    /// Those of `bytes` that are written; the others are read.
+    /// The part of `bytes` that is written; the rest is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<f64>,
     /// Bytes that must cross the link between host and device.

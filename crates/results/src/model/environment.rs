@@ -28,8 +28,8 @@ pub struct Environment {
     pub gpu: Option<GpuInfo>,
     /// Why there is no GPU, in a sentence.
     pub gpu_absent: Option<String>,
-    /// What disturbs measurements here: other processes on the GPU, a CPU quota, a
-    /// power-saving governor, each a sentence with its remedy.
+    /// Disturbances of measurements here: other processes on the GPU, a CPU quota, a power-saving
+    /// governor, each a sentence with its remedy.
     pub disturbances: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Environment {
         }
     }
 
-    /// What files and folders of this machine are called: `nvidia-h200--intel-xeon-processor`.
+    /// The name of this machine's files and folders: `nvidia-h200--intel-xeon-processor`.
     pub fn slug(&self) -> String {
         let gpu = (self.gpu.as_ref()).map_or("no GPU", |gpu| &gpu.name);
         format!("{}--{}", slug(gpu), slug(&self.cpu.model))
@@ -79,8 +79,7 @@ impl Environment {
     }
 }
 
-/// A product's name in lower-case letters, digits and hyphens, without what tells that it is a
-/// registered name.
+/// A product's name in lower-case letters, digits and hyphens, without trademark signs.
 fn slug(name: &str) -> String {
     let name = name.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -157,8 +156,8 @@ pub struct GpuInfo {
     pub temperature_c: Option<u32>,
     /// Whether MIG mode is on; `None` on a device without it.
     pub mig: Option<bool>,
-    /// Whether a driver that records calls and executes nothing stood in for the device's own, as in
-    /// tests: then no time on the device is a measurement, and no output was verified.
+    /// Whether the recording driver of the tests replaced the device's own: then no device time is a
+    /// measurement, and no output was verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
 }

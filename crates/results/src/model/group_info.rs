@@ -1,5 +1,5 @@
-//! What a group says of itself: its heading, its question, what its sizes count, and the words
-//! for its work.
+//! A group's own description: its heading, its question, the meaning of its sizes, and the words for
+//! its work.
 
 use crossover_words::units::{binary, bytes, count, power, size, time};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub struct GroupInfo {
     pub group: String,
     /// Heading.
     pub title: String,
-    /// What it asks, in a sentence.
+    /// Its question, a sentence.
     pub question: String,
     /// Symbol of the size, such as `N`.
     pub symbol: String,
@@ -27,13 +27,13 @@ pub struct GroupInfo {
     pub work: String,
     /// The word for one of the things that the work is made of: `kernel`.
     pub part: String,
-    /// Where each row times the same work on another clock: what the times are compared with.
+    /// The true time, if each row times the same work on another clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<Truth>,
 }
 
 impl GroupInfo {
-    /// A group that says nothing but its name.
+    /// A group with only a name.
     pub fn of(group: &str) -> Self {
         Self {
             group: group.to_owned(),
@@ -51,7 +51,7 @@ impl GroupInfo {
     }
 }
 
-/// What the size in an id counts.
+/// The unit of the size in an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -67,7 +67,7 @@ pub enum Unit {
     Time,
 }
 
-/// What a clock's time is compared with.
+/// The true time that a clock's time is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {

@@ -1,4 +1,4 @@
-//! What a benchmark is called: `<group>/<cpu|gpu>/<implementation>/<size>`.
+//! The id of a benchmark: `<group>/<cpu|gpu>/<implementation>/<size>`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub fn device(id: &str) -> Option<Device> {
     Device::of(id.split('/').nth(1)?)
 }
 
-/// What one benchmark is called, in this suite's form.
+/// The id of one benchmark, in this suite's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Id {
     /// The operation.

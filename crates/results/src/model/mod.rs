@@ -1,6 +1,5 @@
-//! Plain data: what a benchmark is called, what it costs, its role, how it was verified, on which
-//! machine, and the form of the files that the suite writes beside Criterion's. Nothing here reads
-//! a file, opens a device or prints.
+//! Plain data: ids, costs, roles, verification and machines of benchmarks, and the form of the files
+//! that the suite writes beside Criterion's. Nothing here reads a file, opens a device or prints.
 //!
 //! A group of your own uses [`Cost`], [`Verified`], [`Unit`] and the words for its rows ([`Residency`],
 //! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that

@@ -1,4 +1,4 @@
-//! What lies beside Criterion's files: the sidecar of a result and the record of a run.
+//! The files beside Criterion's: the sidecar of a result and the record of a run.
 //!
 //! Criterion's files carry no clock, no cost and no machine. After each benchmark the suite
 //! writes a [`Sidecar`] next to `estimates.json`, and per run one [`RunRecord`].
@@ -19,7 +19,7 @@ use crossover_words::Clock;
 /// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
 pub const SCHEMA: u32 = 1;
 
-/// What the suite knows about one result and Criterion does not: `crossover.json`.
+/// What the suite adds to Criterion's files of one result: `crossover.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sidecar {
     /// [`SCHEMA`] of the writer.
@@ -42,13 +42,13 @@ pub struct Sidecar {
     /// State of the GPU; `None` on the CPU, without NVML, and where the routine recorded its own
     /// telemetry.
     pub device_state: Option<DeviceState>,
-    /// What NVML saw while it was sampled; `None` on the CPU, without NVML, and with
+    /// The readings of NVML while it was sampled; `None` on the CPU, without NVML, and with
     /// `CROSSOVER_MONITOR=off`, unless the routine recorded its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Telemetry>,
-    /// What is unsteady about the samples, in words, where they were taken twice and unsteady both
-    /// times: they lie in two modes, or the interval of their median is wide. No answer and no
-    /// finding rests on such a result.
+    /// Why the samples are unsteady, in words, if they were taken twice and unsteady both times: they
+    /// have two modes, or the interval of their median is wide. No answer and no finding uses such a
+    /// result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<String>,
     /// Figures beside the time, by name:
@@ -74,8 +74,7 @@ pub struct Sidecar {
     /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// What calibrations chose for it, by the name of the choice. Results with different choices
-    /// are results of different code.
+    /// Its calibrated choices by name. Results with different choices are results of different code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks for the reader, such as the number of threads chosen.
@@ -146,8 +145,8 @@ pub struct Ceiling {
     pub method: String,
 }
 
-/// One question of a group as several child processes answered it, in each of which the best CPU
-/// code and the GPU's took turns.
+/// One question of a group with the answers of several child processes, in each of which the best CPU
+/// code and the GPU code took turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Confirmation {
     /// Name of the group.
@@ -166,7 +165,7 @@ pub struct Confirmation {
     pub gpu_run: Option<String>,
     /// The smallest and the largest size that were measured on both.
     pub range: (u64, u64),
-    /// What each process measured, by size, ascending. The speedup is that at the largest size.
+    /// The times of each process, by ascending size. The speedup is that at the largest size.
     pub processes: Vec<Vec<PairedTimes>>,
 }
 
@@ -222,19 +221,19 @@ pub struct RunRecord {
     pub groups: Vec<GroupInfo>,
     /// Measured ceilings by name (`gpu_fma`, `h2d_pinned`, …).
     pub ceilings: BTreeMap<String, Ceiling>,
-    /// What child processes answered to the questions of the groups; empty where there were none.
+    /// The answers of child processes to the questions of the groups; empty if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmations: Vec<Confirmation>,
-    /// Ids of what the run is to measure, from its first benchmark to its end. In a run without an
-    /// end, a benchmark among them without a result of this run, and neither skipped nor failed,
-    /// was not reached. Empty in a finished run.
+    /// Ids of the planned benchmarks, from the first benchmark to the end of the run. In a run without
+    /// an end, planned benchmarks that have no result of this run and were neither skipped nor failed
+    /// were not reached. Empty in a finished run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<String>,
     /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,
     /// `cpu_write`, `cpu_copy`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, BandwidthCurve>,
-    /// Where the time of the run went, in seconds; empty in a run without an end.
+    /// Seconds of the run by activity; empty in a run without an end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub activities: BTreeMap<Activity, f64>,
     /// What was left out.
@@ -243,7 +242,7 @@ pub struct RunRecord {
     pub failed: Vec<Failure>,
 }
 
-/// What a run spends time on.
+/// The activities of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
@@ -251,7 +250,7 @@ pub enum Activity {
     Ceilings,
     /// Inputs, routines, their verification before and after the samples, the files of the results.
     SetUp,
-    /// Checks of what a GPU benchmark does beside its result.
+    /// Checks of GPU benchmarks besides their results.
     Checks,
     /// Criterion's warm-up.
     WarmUp,
@@ -259,7 +258,7 @@ pub enum Activity {
     Samples,
     /// Criterion's analysis and plots.
     Analysis,
-    /// Child processes that answers are put to.
+    /// Child processes that confirm answers.
     Confirming,
 }
 

@@ -1,5 +1,4 @@
-//! The role of an implementation: what it measures and how, so that whoever reads results need not
-//! know its name.
+//! The role of an implementation: what it measures and how, so that readers of results need no names.
 //!
 //! Two implementations whose roles differ in one thing alone show what that thing gains: a graph
 //! against launching one by one, pinned host memory against ordinary. Findings are made of such
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crossover_advice::thresholds::Residency;
 
-/// What one implementation does, and how.
+/// What one implementation does and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
     /// Where the data of an iteration start and end.
@@ -90,7 +89,7 @@ pub enum Launches {
     Synchronised,
     /// Each by itself; the host reads a value back after each, and so waits for it.
     ReadBack,
-    /// Some are computed on the CPU instead, which downloads the data and uploads the result.
+    /// Some run on the CPU instead, which downloads the data and uploads the result.
     PartlyOnCpu,
     /// All of them as one CUDA graph, which is replayed.
     Graph,
@@ -178,7 +177,7 @@ pub enum Measures {
     /// Feeding batches to a consumer on the device, which this many threads prefetch; 0 where
     /// gathering, copying and consuming take place one after the other.
     Loads(u32),
-    /// What happens once in a process, measured in child processes.
+    /// An event that happens once per process, measured in child processes.
     Starts(Phase),
 }
 
@@ -243,10 +242,10 @@ pub enum Phase {
     FirstGemm,
     /// Another product, awaited.
     WarmGemm,
-    /// The first call of the group's own work, where all it needs was made before.
+    /// The first call of the group's own work, after everything that it needs was prepared.
     FirstCall,
-    /// The call of the group's own work whose number, from 1, is the size, where all it needs was made
-    /// before the first.
+    /// The call of the group's own work whose number, from 1, is the size, after everything that it
+    /// needs was prepared.
     EachCall,
     /// Compiling and loading a kernel, in a process in which NVRTC has compiled another.
     KernelCompile,

@@ -1,11 +1,11 @@
-//! What NVML saw of the device while a benchmark ran.
+//! The readings of NVML during a benchmark.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::environment::PcieLink;
 
-/// What NVML saw while a GPU benchmark was warmed up and sampled, at ten readings per second,
-/// thinned to at most [`Telemetry::MOST_POINTS`].
+/// The readings of NVML during warm-up and samples of a GPU benchmark, ten per second, thinned to at
+/// most [`Telemetry::MOST_POINTS`].
 ///
 /// A series has an entry for each of `time_ms`, or is empty where the device does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,8 +30,7 @@ pub struct Telemetry {
     /// none, and at most [`Telemetry::MOST_EVENTS`] are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TelemetryEvent>,
-    /// Whether the driver told at no reading why the device slows its clock: then missing events say
-    /// nothing.
+    /// Whether no reading had the reasons of throttling: then missing events mean nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub throttling_unknown: bool,
     /// Energy that the device took; `None` where it has no counter, and where the samples took less

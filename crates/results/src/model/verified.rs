@@ -1,9 +1,9 @@
-//! How far a result may be from float64, and how far it is.
+//! The error of a result against float64, and its bound.
 
 use crossover_words::units;
 use serde::{Deserialize, Serialize};
 
-/// How far an implementation was from the float64 reference, and how far it may be.
+/// The error of an implementation against the float64 reference, and its bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verified {
     /// The measured error, in the metric that `method` names.

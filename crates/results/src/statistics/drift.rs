@@ -25,7 +25,7 @@ pub struct Hypothesis {
     pub weight: f64,
 }
 
-/// What one benchmark tells of its class.
+/// The evidence of one benchmark about its class.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
     /// Mean square of what its changes differ by where nothing changed.
@@ -39,10 +39,10 @@ pub struct Evidence {
 /// Degrees of freedom that are tried.
 const FREEDOMS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// The shares of changed benchmarks that are tried are the multiples of this, from none.
+/// The tried shares of changed benchmarks are multiples of this, from zero.
 const SHARE: f64 = 0.05;
 
-/// The largest of them is this multiple. Where more changed, the class shows the changes and not
+/// The largest tried multiple. If more benchmarks changed, the class would show the changes instead of
 /// the drift.
 const SHARES: i32 = 6;
 
@@ -50,23 +50,20 @@ const SHARES: i32 = 6;
 /// large beside the drift: else the two could swap their roles.
 pub const LARGE: f64 = 4.7;
 
-/// The deviations that are tried lie this far apart, as logarithms, around that of the median
-/// benchmark.
+/// The distance of tried deviations, as logarithms, around that of the median benchmark.
 const STEP: f64 = 0.2;
 
 /// Number of them on either side.
 const STEPS: i32 = 20;
 
-/// How much a benchmark's evidence counts, as a power of its likelihood, where there are several
-/// pairs. Neighbouring sizes of one kernel drift together, so that a class tells less than its
-/// number of benchmarks.
+/// The weight of a benchmark's evidence, as a power of its likelihood, if there are several pairs.
+/// Neighbouring sizes of one kernel drift together, so a class has less evidence than benchmarks.
 const INDEPENDENT: f64 = 0.5;
 
 /// Values of less weight than this are dropped.
 const NEGLIGIBLE: f64 = 1e-7;
 
-/// Squares are not taken to be smaller than this: times on a coarse clock can agree to the last
-/// digit.
+/// Lower bound on squares, because times on a coarse clock can agree to the last digit.
 const LEAST_SQUARE: f64 = 1e-14;
 
 /// From squares that no true change touches: how the pairs of processes of a benchmark disagree.
@@ -148,7 +145,7 @@ fn learn(
     all
 }
 
-/// Where nothing tells of a class, anything may be drift.
+/// Without evidence about a class, anything may be drift.
 const UNKNOWN: Hypothesis = Hypothesis {
     variance: f64::INFINITY,
     freedom: 1.0,

@@ -1,6 +1,6 @@
-//! What several parts compute alike: medians, and by how much two processes of the same code
-//! differ. That is one idea everywhere: benchmarks of a class are taken to differ from process to
-//! process by a variance of the class, which a benchmark's own processes moderate.
+//! Shared statistics: medians, and the spread between processes of the same code. Benchmarks of a class
+//! are assumed to vary between processes by a variance of the class, which moderates that of a
+//! benchmark's own processes.
 
 pub mod drift;
 pub mod median;

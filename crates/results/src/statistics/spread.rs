@@ -1,11 +1,10 @@
-//! How far values lie apart, and how much is known of it.
+//! The spread of values, with its degrees of freedom.
 //!
-//! A handful of processes says little of how much the next one differs, so what they show is
-//! pooled with what is known of their class, which counts for some degrees of freedom: the
-//! moderated variance of Smyth, "Linear models and empirical Bayes methods for assessing
-//! differential expression in microarray experiments", Statistical Applications in Genetics and
-//! Molecular Biology 3 (2004). Code whose time has two modes keeps its wide interval, and does not
-//! widen those of the others.
+//! A few processes say little about how much the next one differs, so their spread is pooled with that
+//! of their class, which counts for some degrees of freedom: the moderated variance of Smyth, "Linear
+//! models and empirical Bayes methods for assessing differential expression in microarray experiments",
+//! Statistical Applications in Genetics and Molecular Biology 3 (2004). Code whose time has two modes
+//! keeps its wide interval, and does not widen those of the others.
 
 /// A benchmark that takes less than this per launch, in nanoseconds, drifts more than longer ones:
 /// fixed costs (the place of a buffer, the alignment of a loop, the timing of a launch in the
@@ -66,7 +65,7 @@ impl Spread {
 /// all are certain.
 pub fn freedom_of_sum(parts: &[(f64, f64)]) -> f64 {
     let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    // In shares, since the square of a large variance overflows.
+    // In shares, because the square of a large variance overflows.
     let doubt = parts
         .iter()
         .map(|(variance, freedom)| (variance / sum).powi(2) / freedom);

@@ -1,5 +1,5 @@
-//! Whether the samples of a benchmark are those of one time. If they lie in two modes, their median
-//! is a time that the benchmark rarely takes.
+//! Whether the samples of a benchmark are unsteady. If they have two modes, their median is a time that
+//! the benchmark rarely takes.
 
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crossover_words::{Clock, units};
@@ -20,7 +20,7 @@ const WIDE: f64 = 0.1;
 /// this factor.
 const WIDE_OF_SUBMIT: f64 = 4.0;
 
-/// What is unsteady about samples (ns per iteration), in words; `None` where they are steady.
+/// Why samples (ns per iteration) are unsteady, in words; `None` if they are steady.
 pub fn unsteady(mut ns: Vec<f64>, clock: Clock) -> Option<String> {
     if ns.len() < FEWEST_SAMPLES {
         return None;

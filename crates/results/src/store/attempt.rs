@@ -2,8 +2,8 @@
 //! a kill, a full disk. Until it has left a whole result, the one that it replaces lies beside
 //! it in `.earlier-<baseline>/`, an empty folder where there was none.
 //!
-//! While that folder is there, `<baseline>/` counts only if it is whole, else what was kept does:
-//! a reader never sees half an attempt, and a failed one never takes a result away.
+//! While that folder exists, `<baseline>/` counts only if it is whole; otherwise the kept result
+//! counts. So a reader never sees half an attempt, and a failed attempt never removes a result.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub struct Attempt(Vec<PathBuf>);
 pub struct Aside(Vec<(PathBuf, TempDir)>);
 
 impl Attempt {
-    /// Puts what lies in `folder` under `new` aside, and keeps a copy of `copied`, a baseline that
+    /// Sets the result in `folder` under `new` aside, and keeps a copy of `copied`, a baseline that
     /// Criterion reads before it replaces it. An attempt that was cut short is undone first.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Attempt {
     /// Ends an attempt that left a whole result: what it replaced is removed.
     pub fn done(self) {
         for dir in &self.0 {
-            // What cannot be removed now is removed by the next attempt.
+            // If this fails, the next attempt removes it.
             let _ = fs::remove_dir_all(earlier(dir));
         }
     }
@@ -120,7 +120,7 @@ fn settle(dir: &Path) {
 fn restore(dir: &Path) {
     let earlier = earlier(dir);
     let _ = fs::remove_dir_all(dir);
-    // An empty folder says that there was nothing.
+    // An empty folder means that there was no result.
     if fs::remove_dir(&earlier).is_err() {
         let _ = fs::rename(&earlier, dir);
     }

@@ -1,9 +1,9 @@
 //! The one reader of results: Criterion's files of one baseline, and our sidecar beside them.
 //!
-//! Criterion's files are not a declared interface: unknown fields are ignored, ids come from
-//! `benchmark.json` and never from folder names (which Criterion shortens), times come from the
-//! samples alone (what Criterion estimated from them is for Criterion's own comparisons), and what
-//! cannot be read is named while the rest is read.
+//! Criterion's files are no declared interface: unknown fields are ignored, ids come from
+//! `benchmark.json` and never from folder names (which Criterion shortens), and times come from the
+//! samples alone (Criterion's estimates are for its own comparisons). Unreadable files are named, and
+//! the rest is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,9 +34,9 @@ const MAX_DEPTH: usize = 8;
 pub struct Sampled {
     /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
     pub ns: Vec<f64>,
-    /// What lies beside it; `None` if it is missing or belongs to other samples.
+    /// Its sidecar; `None` if it is missing or belongs to other samples.
     pub sidecar: Option<Sidecar>,
-    /// The clock, where a file beside it says so.
+    /// The clock, if a file beside it names it.
     pub clock: Option<Clock>,
 }
 
@@ -100,7 +100,7 @@ impl Baseline {
         for entry in walk(root) {
             let entry = match entry {
                 Ok(entry) => entry,
-                // A circular link leads only to what is read anyway.
+                // A circular link leads only to folders that are read anyway.
                 Err(error) if error.loop_ancestor().is_some() => continue,
                 Err(error) => {
                     if root.exists() {
@@ -136,7 +136,7 @@ impl Baseline {
     ) -> Result<(), Unreadable> {
         if let Some(first) = self.folders.get(&id) {
             let reason = format!(
-                "has the id {id} of {}, which is read; delete one of the two",
+                "has the same id, {id}, as {}, which is used; delete one of the two",
                 root.join(first).display()
             );
             return Err(Unreadable::new(root.join(folder).display(), reason));
@@ -189,8 +189,8 @@ fn id_of(dir: &Path) -> Result<String, Unreadable> {
     let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
     let parts = [Some(file.group_id), file.function_id, file.value_str];
     let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
-    // Ids are compared, filtered by and printed as they stand, so none is taken that would act
-    // on a terminal.
+    // Ids are compared, filtered and printed unchanged, so ids that would act on a terminal are
+    // refused.
     if !is_plain(&id) {
         let reason = format!(
             "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
@@ -201,7 +201,7 @@ fn id_of(dir: &Path) -> Result<String, Unreadable> {
     Ok(id)
 }
 
-/// The samples with what lies beside them. A sidecar that cannot be read is named in `problems`.
+/// The samples with their sidecar. A sidecar that cannot be read is named in `problems`.
 fn sampled(dir: &Path, id: &str, problems: &mut Vec<Unreadable>) -> Result<Sampled, Unreadable> {
     let ns = samples(&dir.join(SAMPLE))?;
     let sidecar = sidecar(dir, id).unwrap_or_else(|mut problem| {
@@ -211,7 +211,7 @@ fn sampled(dir: &Path, id: &str, problems: &mut Vec<Unreadable>) -> Result<Sampl
     });
     let clock = match &sidecar {
         Some(sidecar) => Some(sidecar.clock),
-        // Another Criterion project's, on this clock.
+        // A result of another Criterion project, with its clock.
         None => stored_clock(dir),
     };
     Ok(Sampled { ns, sidecar, clock })

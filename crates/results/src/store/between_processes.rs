@@ -1,10 +1,9 @@
 //! The spread between processes of the same code: more than the samples of one process show.
 //!
-//! A confidence interval from the samples of one process says where the median of that process
-//! lies. The next process has its memory elsewhere, other threads beside it, another launch
-//! constant. So an interval that is shown contains the spread between processes as well: as the
-//! run's own processes showed it where they answered questions of the same class, else what those of
-//! the committed machines showed.
+//! A confidence interval from the samples of one process covers only the median of that process. The
+//! next process has its memory elsewhere, other threads beside it, another launch constant. So shown
+//! intervals include the spread between processes: measured by the run's own processes if they answered
+//! questions of the same class, otherwise by those of the committed machines.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +71,7 @@ impl Class {
 pub(super) struct BetweenProcesses(BTreeMap<Class, f64>);
 
 impl BetweenProcesses {
-    /// The spread by what processes answered.
+    /// The spread by the processes' times.
     pub(super) fn of(confirmations: &[Confirmation]) -> Self {
         let known = pooled(confirmations).into_iter().map(|(class, spread)| {
             let assumed = Spread::known(class.assumed().powi(2), ASSUMED_FREEDOM);
@@ -99,7 +98,7 @@ impl BetweenProcesses {
     }
 }
 
-/// What processes showed of each class.
+/// The spread of each class, by the processes' times.
 fn pooled(confirmations: &[Confirmation]) -> BTreeMap<Class, Spread> {
     /// Group, implementation, size, and whether it is the GPU's.
     type Benchmark<'a> = (&'a str, &'a str, u64, bool);

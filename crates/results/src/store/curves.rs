@@ -1,4 +1,4 @@
-//! What the report computes on: benchmarks, gathered into curves and groups.
+//! Benchmarks, gathered into curves and groups.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,8 +43,8 @@ pub struct Benchmark {
     pub(crate) between_processes: f64,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
-    /// What is unsteady about its samples, in words. Such a result is shown, and no answer and no
-    /// finding rests on it.
+    /// Why its samples are unsteady, in words. Such a result is shown, but no answer and no finding
+    /// uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<String>,
     /// Number of samples.
@@ -55,7 +55,7 @@ pub struct Benchmark {
     pub role: Role,
     /// The check against float64.
     pub verified: Option<Verified>,
-    /// Why the GPU's clock was held down right after the samples; `None` where it was not read.
+    /// Why the GPU's clock was low right after the samples; `None` if it was not read.
     pub throttle_reasons: Option<Vec<String>>,
     /// What NVML saw while it was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ impl Benchmark {
         })
     }
 
-    /// What is wrong with one that was read as it was stored, in words.
+    /// The flaw of a stored result, in words.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let sound = |n: f64| positive(n).is_some();
         let function = id::function_of(self.device, &self.implementation);
@@ -220,8 +220,8 @@ impl Series {
         self.clock.map_or("unknown", Clock::name)
     }
 
-    /// Whether its times may take part in a speedup. A GPU time on an unknown clock may be
-    /// queueing alone, so it does not; CPU code has no such trap.
+    /// Whether a speedup may use its times. A GPU time on an unknown clock may be queueing alone, so it
+    /// may not; CPU code has no such trap.
     pub fn measures_work(&self) -> bool {
         match self.clock {
             Some(clock) => clock.measures_work(),
@@ -267,7 +267,7 @@ impl Series {
 pub struct Group {
     /// First part of the ids.
     pub name: String,
-    /// What it says of itself.
+    /// Its description.
     pub topic: GroupInfo,
     /// Its place among the groups: those of the newest run first.
     pub place: (usize, usize),
@@ -297,8 +297,7 @@ impl Group {
         all.filter(|s| !s.role.data.on_device())
     }
 
-    /// The group with all points taken to be steady, for those that several processes measured
-    /// again.
+    /// The group with all points treated as steady, for processes that measure them again.
     pub fn with_unsteady(&self) -> Self {
         let mut all = self.clone();
         for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
@@ -344,7 +343,7 @@ pub fn gather(
         let series: Vec<Series> = curves.into_values().map(Series::of).collect();
         let (place, mut topic) = topic(&name);
         let sizes = series.iter().flat_map(|s| &s.points).map(|b| b.size);
-        // One way of writing in a group: 8,192 does not stand beside 2^14.
+        // One notation in a group: not 8,192 beside 2^14.
         if topic.unit == Unit::Count && sizes.max() >= Some(LARGE) {
             topic.unit = Unit::Powers;
         }

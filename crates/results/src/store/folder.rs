@@ -1,4 +1,4 @@
-//! Where Criterion puts the files of a benchmark, and what the suite adds to them.
+//! The folder of a benchmark with Criterion's files and the suite's.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ pub struct MachineResults {
     pub groups: Vec<Arc<Group>>,
     /// Where the time of benchmarks goes, in order of their folders.
     pub profiles: Vec<Arc<Profiled>>,
-    /// What was left out while reading.
+    /// Files and results left out while reading.
     pub problems: Vec<Unreadable>,
 }
 
@@ -64,7 +64,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of a run.
+    /// The limits of a run.
     pub fn of(run: &RunRecord) -> Self {
         Self {
             ceilings: run.ceilings.clone(),
@@ -117,7 +117,7 @@ impl MachineResults {
         let others: BTreeSet<String> = (results.benchmarks.iter().filter_map(run_of))
             .map(|run| board(&run.environment))
             .collect();
-        // A result of an unknown run is taken to be this machine's.
+        // A result of an unknown run counts as this machine's.
         results
             .benchmarks
             .retain(|benchmark| run_of(benchmark).is_none());
@@ -253,7 +253,7 @@ impl MachineResults {
         (machines, problems)
     }
 
-    /// What child processes answered, by run, the newest first.
+    /// The answers of child processes by run, the newest first.
     pub fn confirmations(&self) -> impl Iterator<Item = (&str, &[Confirmation])> {
         let asked = self
             .runs
@@ -273,8 +273,7 @@ impl MachineResults {
         self.groups.iter().flat_map(|group| group.benchmarks())
     }
 
-    /// The machine with all results taken to be steady, for those that several processes measure
-    /// again.
+    /// The machine with all results treated as steady, for processes that measure them again.
     pub fn with_unsteady(mut self) -> Self {
         for group in &mut self.groups {
             *group = Arc::new(group.with_unsteady());
@@ -304,12 +303,12 @@ impl MachineResults {
         }
     }
 
-    /// What the newest run skipped.
+    /// The benchmarks that the newest run skipped.
     pub fn skipped(&self) -> &[Skip] {
         self.run.as_ref().map_or(&[], |r| &r.skipped)
     }
 
-    /// What the newest run planned and did not reach, where it has no end.
+    /// The benchmarks that the newest run planned and did not reach, if it has no end.
     pub fn not_reached(&self) -> Vec<&str> {
         let Some(run) = self.run.as_ref().filter(|run| run.finished.is_none()) else {
             return Vec::new();
@@ -326,13 +325,12 @@ impl MachineResults {
         missing.map(String::as_str).collect()
     }
 
-    /// What failed in the newest run.
+    /// The failures of the newest run.
     pub fn failed(&self) -> &[Failure] {
         self.run.as_ref().map_or(&[], |r| &r.failed)
     }
 
-    /// What the run of a benchmark measured of the machine's limits; `None` without a record of
-    /// that run.
+    /// The limits that the run of a benchmark measured; `None` without a record of that run.
     pub(crate) fn limits_of(&self, benchmark: &Benchmark) -> Option<&Limits> {
         self.limits_by_run.get(benchmark.run.as_ref()?)
     }

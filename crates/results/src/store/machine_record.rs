@@ -1,7 +1,7 @@
-//! The record of a machine: one file with all that a page, a comparison of machines or a program
-//! wants of its results, without samples. It is JSON, packed by gzip, whose checksum tells a torn
-//! file. [`export`](crate::export) says what is in it; what follows from the results, such as the
-//! answers, is computed anew from them and not taken from the file.
+//! The record of a machine: one file with the results for pages, comparisons of machines and programs,
+//! without samples. It is JSON, packed by gzip, whose checksum detects a truncated file.
+//! [`export`](crate::export) describes its content. Conclusions such as answers are computed anew, not
+//! read from the file.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -35,7 +35,7 @@ pub const EXTENSION: &str = ".json.gz";
 /// Upper bound on the bytes of a record once it is unpacked. The largest so far has 2 MB.
 const LARGEST: u64 = 32 << 20;
 
-/// What is read of the file of a record.
+/// The parts of a record that are read.
 #[derive(Deserialize)]
 struct RecordFile {
     runs: Vec<RunRecord>,
@@ -90,7 +90,7 @@ pub fn read(path: &Path) -> Result<StoredResults, FileError> {
     let mut ids = BTreeSet::new();
     for benchmark in record.benchmarks {
         let is_new = ids.insert(benchmark.id.clone());
-        let again = (!is_new).then_some("is there twice; the first alone counts");
+        let again = (!is_new).then_some("is there twice; only the first counts");
         match benchmark.flaw().or(again) {
             Some(reason) => (contents.problems).push(Unreadable::new(&benchmark.id, reason)),
             None => contents.add(benchmark),

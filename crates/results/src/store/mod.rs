@@ -1,5 +1,5 @@
-//! What is on disk: the one reader and the one writer of Criterion's files, our sidecars and
-//! the records of runs.
+//! The files on disk: the one reader and the one writer of Criterion's files, our sidecars and the
+//! records of runs.
 
 pub mod attempt;
 pub mod baseline;

@@ -1,5 +1,4 @@
-//! Profiles of benchmarks: where the time goes, as a recorder of the device left it beside the
-//! results.
+//! Profiles of benchmarks, which the recorder wrote beside the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +16,11 @@ const LARGEST: u64 = 32 << 20;
 /// A benchmark with a profile in its folder. It may have no result.
 #[derive(Clone, Debug)]
 pub struct Profiled {
-    /// What it is of.
+    /// Its benchmark.
     pub id: Id,
     /// Its folder; empty where a record of a machine holds it.
     pub dir: PathBuf,
-    /// What was recorded.
+    /// The recorded profile.
     pub profile: Profile,
 }
 
@@ -83,7 +82,7 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
             Ok(profiled) => match profiles.iter().find(|first| first.id == profiled.id) {
                 Some(first) => {
                     let reason = format!(
-                        "is of {}, as {} is, which is read; delete one of the two",
+                        "is a profile of {}, as {} is, which is used; delete one of the two",
                         profiled.id,
                         path(&first.dir).display()
                     );

@@ -49,7 +49,7 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
             Err(error) => problems.push(error.into()),
         }
     }
-    // A clock that was ahead must not make its run the newest for good.
+    // A clock that was ahead must not make its run the newest forever.
     let now = moment(SystemTime::now());
     let age = |run: &RunRecord| (run.started <= now, run.started.clone(), run.run.clone());
     runs.sort_by_cached_key(age);

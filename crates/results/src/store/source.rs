@@ -1,4 +1,4 @@
-//! What a user may name as one side of a comparison: a baseline, or a folder of results.
+//! One side of a comparison as a user names it: a baseline, or a folder of results.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What could not be read, in the form that the report, the comparison and the export print.
+//! Files and results that could not be read, in the form that the report, the comparison and the export
+//! print.
 
 use std::fmt;
 

@@ -135,8 +135,8 @@ pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
 
-/// Removes what was being written under `root` when a process was killed or the disk was full,
-/// with the empty files among Criterion's pages and in its record of the change.
+/// Removes unfinished files under `root` of a process that was killed or had a full disk, and the empty
+/// files among Criterion's pages and in its record of the change.
 pub fn sweep(root: &Path) {
     let mut walk = walkdir::WalkDir::new(root).into_iter();
     while let Some(entry) = walk.next() {

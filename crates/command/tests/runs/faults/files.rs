@@ -147,7 +147,7 @@ pub(crate) fn busy_host() {
     let others = &sidecar["extra"]["processors_busy_with_other_work"];
     assert!(others.as_f64() >= Some(0.2), "{others}");
     let notes = &sidecar["notes"];
-    let marked = "chosen while other work kept processors busy, so another process chooses again: ";
+    let marked = "calibrated under background load, so another process calibrates again: ";
     assert!(notes.to_string().contains(marked), "{notes}");
 }
 

@@ -1,4 +1,5 @@
-//! What the processes of a run measured for a question, and the sizes at which the next one measures.
+//! The times that the processes of a run measured for a question, and the sizes at which the next
+//! process measures.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::statistics::median::median;
 use crate::statistics::positive;
 use crate::statistics::spread::Spread;
 
-/// Where one side is this many times faster at an end of the range in each process so far, another
+/// If one side was this many times faster at an end of the range in each process so far, the next
 /// process will not see a crossing there.
 const CLEARLY: f64 = 1.5;
 
@@ -34,7 +35,8 @@ pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>>
     estimates(&confirmations.iter().map(samples).collect::<Vec<_>>())
 }
 
-/// Leaves out the processes that did not measure the largest size of any: it is where the speedup is.
+/// Leaves out the processes that did not measure the largest of all sizes, at which the speedup is
+/// taken.
 pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
     let ends = processes.iter().filter_map(|gaps| gaps.last());
     let largest = ends.map(|gap| gap.size).fold(0.0, f64::max);
@@ -79,7 +81,7 @@ fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
     let gap = |pair: &PairedTimes| {
         Some(Gap {
             size: positive(pair.size as f64)?,
-            // Each by itself: what a file holds may overflow as a ratio.
+            // Logarithms one by one, because the ratio of a damaged file's values may overflow.
             log: positive(pair.gpu_ns)?.ln() - positive(pair.cpu_ns)?.ln(),
             half_width: 0.0,
             measured: true,
@@ -90,11 +92,11 @@ fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
     (ascending && !gaps.is_empty()).then_some(gaps)
 }
 
-/// The sizes to ask the next process about: `ON_EITHER_SIDE` of the median crossing of the
-/// processes so far, else of `near`, on the grid of quarters between the powers of two, inside
-/// `range`; then the largest. Without a crossing those at the end of the range where one would be
-/// next, or the end alone where it is clear: `near` below the range where the GPU always wins, above
-/// where it never does. With a NaN only the largest: there is no one crossing.
+/// The sizes for the next process: `ON_EITHER_SIDE` of the median crossing of the processes so far (or
+/// else of `near`), on the grid of quarters between the powers of two, inside `range`; then the largest
+/// size. Without a crossing, `near` is below the range if the GPU always wins, and above if it never
+/// does; then the sizes at that end of the range, or only the end if it is clear. With a NaN only the
+/// largest size: there is more than one crossing.
 pub fn next_sizes(near: f64, range: (u64, u64), processes: &[Vec<PairedTimes>]) -> Vec<u64> {
     let processes = sound(processes);
     let near = centre(&processes, (range.0 as f64, range.1 as f64)).unwrap_or(near);

@@ -12,8 +12,8 @@
 //!
 //! Where the run put the question to several processes, their answer counts (`confirm`).
 //!
-//! No answer rests on unsteady results: the curves leave them out, and where one of them may be the
-//! fastest CPU code at a size, no slower code takes its place there.
+//! No answer uses unsteady results. The curves leave them out; if one of them may be the fastest CPU
+//! code at a size, no slower code takes its place there.
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
@@ -40,7 +40,7 @@ use crate::store::machine::MachineResults;
 pub struct CrossoverAnswer {
     /// The group.
     pub group: String,
-    /// What the group says of itself.
+    /// The group's title, question and axis.
     pub topic: GroupInfo,
     /// The best CPU implementation where the winner changes, or at the largest size.
     pub cpu: String,
@@ -58,11 +58,11 @@ pub struct CrossoverAnswer {
     pub gpu_machine: Option<String>,
     /// The estimate, of one process or of several.
     pub crossing: Crossing,
-    /// What each of those processes measured; empty where one process answers.
+    /// The times of each process; empty if only one process answered.
     pub processes: Vec<Vec<PairedTimes>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
     pub capped: Option<Capped>,
-    /// Ids that the answer rests on: both curves around each change and at the largest size.
+    /// Ids of the results behind the answer: both curves around each change and at the largest size.
     pub benchmarks: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl CrossoverAnswer {
     /// Takes over the estimate of several processes.
     fn confirm(&mut self, asked: &Confirmation, estimate: &Crossing) {
         let own = std::mem::replace(&mut self.crossing, estimate.clone());
-        // The processes were not asked about each of its changes.
+        // The processes did not measure at each of its changes.
         let wins = estimate.wins_at_the_largest();
         if own.answer == Answer::CrossesBack && wins == Some(own.for_good().is_some()) {
             (self.crossing.answer, self.crossing.changes) = (own.answer, own.changes);
@@ -78,7 +78,7 @@ impl CrossoverAnswer {
         self.processes.clone_from(&asked.processes);
     }
 
-    /// Whether this GPU curve is the one that it is about.
+    /// Whether the answer is about this GPU curve.
     pub fn is_of(&self, series: &Series) -> bool {
         series.implementation == self.gpu && series.clock_name() == self.clock
     }
@@ -134,7 +134,7 @@ pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
         if unsteady.any(|b| b.unsteady.is_some() && b.low_ns() < point.median) {
             continue;
         }
-        // One that has ended at a smaller size was too slow to go on; one that only has no point
+        // A curve that ended at a smaller size was too slow to continue; a curve that only has no point
         // here might have won.
         let rivals_ran = curves.iter().all(|(_, c)| !c.covers(here) || c.has(here));
         let measured = point.measured && rivals_ran;
@@ -182,7 +182,7 @@ pub fn find(machine: &MachineResults, others: &[MachineResults]) -> Vec<Crossove
     machine.groups.par_iter().flat_map_iter(of_group).collect()
 }
 
-/// The runs that the GPU's results are of.
+/// The runs of the GPU's results.
 fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
     let points = found.gpu_series(group).into_iter().flat_map(|s| &s.points);
     points.map(|b| b.run.clone()).collect()
@@ -191,8 +191,7 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run, by group.
 fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
-    // Of a pair both results, as far as they are there. Between two sizes of the CPU's code its curve is
-    // interpolated there.
+    // Both results of a pair, if they exist. Between two sizes the CPU's curve is interpolated.
     let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
         let group = machine.group(&asked.group).into_iter();
         let series = group
@@ -206,10 +205,10 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
     let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
     for answer in of_runs(machine) {
         let (run, asked) = (answer.run, answer.asked);
-        // It and the earlier ones: the newest run is the first.
+        // This run and the earlier ones: the newest run is the first.
         let names = machine.runs.iter().map(|(record, _)| &record.run);
         let until_it: Vec<&String> = names.skip_while(|name| *name != run).collect();
-        // Where a later run measured any of it again, the answer is that of older code.
+        // If a later run measured any of it again, the answer is about older code.
         let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
         let mut pairs = asked.processes.iter().flatten();
         let is_there = |pair: &PairedTimes| {
@@ -228,7 +227,7 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
     confirmed
 }
 
-/// What the processes of a run say to one of its questions.
+/// The answer of a run's processes to one of its questions.
 #[derive(Debug)]
 pub struct RunAnswer<'a> {
     pub(super) run: &'a str,
@@ -250,7 +249,7 @@ pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
     all
 }
 
-/// What the processes of other runs say to the same question, with the run of each.
+/// The answers of other runs' processes to the same question, each with its run.
 pub(crate) fn of_other_runs(
     of_runs: &[RunAnswer],
     found: &CrossoverAnswer,
@@ -274,7 +273,7 @@ fn compare(
     confirmed: &[RunAnswer],
 ) -> Vec<CrossoverAnswer> {
     let mut found = of_rows(ours, theirs);
-    // The processes decide also what was unsteady.
+    // The processes also decide results that were unsteady.
     let all_ours = LazyCell::new(|| ours.with_unsteady());
     let all_theirs = LazyCell::new(|| theirs.with_unsteady());
     let names = LazyCell::new(|| best_cpu(&all_ours).1);
@@ -291,7 +290,7 @@ fn compare(
         };
         let mut at = found.iter().position(is_asked);
         if at.is_none() && answer.is_some() {
-            // All results that the answer would rest on were unsteady in the run's own process.
+            // All results behind the answer were unsteady in the run's own process.
             let all = of_rows(&all_ours, &all_theirs);
             found.extend(all.into_iter().find(is_asked));
             at = found.iter().position(is_asked);
@@ -300,7 +299,7 @@ fn compare(
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
                 found[i].confirm(asked, answer);
-                // The processes' sizes may be others than those of all runs.
+                // The processes may have measured at other sizes than the runs.
                 if let Some(gpu) = found[i].gpu_series(&all_theirs) {
                     let crossing = &found[i].crossing;
                     found[i].benchmarks = rests_on(&all_ours, gpu, &names, crossing);
@@ -396,8 +395,8 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
     points[near].iter().map(|b| b.id.clone()).collect()
 }
 
-/// Which of these answers, all of one group and GPU, answers the question: of those that win
-/// from about the smallest size on, the fastest at the largest.
+/// Of these answers, all of one group and GPU, the one for the question: of those that win from about
+/// the smallest size on, the fastest at the largest.
 pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize> {
     let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) => f.crossing.range.0,
@@ -415,7 +414,7 @@ pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize>
     best(true).or_else(|| best(false))
 }
 
-/// The place of that one, by where each wins from and its speedup.
+/// Its index, by where each answer begins to win and by its speedup.
 fn first_and_fastest(answers: &[(f64, f64)]) -> Option<usize> {
     /// Crossovers within this factor of each other count as equal.
     const ALIKE: f64 = 1.1;

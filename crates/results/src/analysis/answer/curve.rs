@@ -3,8 +3,8 @@
 use crate::analysis::answer::estimate::Gap;
 use crate::statistics::positive;
 
-/// Differences below this share decide nothing: two benchmarks of one run drift against each other
-/// by more than the confidence intervals of either show.
+/// Differences below this share decide nothing, because two benchmarks of one run drift by more than
+/// the confidence intervals of either show.
 const MINIMUM_EFFECT: f64 = 0.02;
 
 /// One size of a curve. Times in ns, `0 < low <= median <= high`.
@@ -28,7 +28,7 @@ pub struct Point {
 pub struct Curve(Vec<Point>);
 
 impl Curve {
-    /// Sorts the points and drops what is not a positive finite number, and doubled sizes.
+    /// Sorts the points, and drops points that are not positive finite numbers and repeated sizes.
     pub fn new(points: impl IntoIterator<Item = Point>) -> Self {
         let numbers = |p: &Point| [p.size, p.median, p.low, p.high];
         let sound = |p: &Point| numbers(p).into_iter().all(|n| positive(n).is_some());

@@ -6,10 +6,10 @@
 //! whose signs enclose it. The estimate is the median over the processes. Its interval contains the
 //! estimate of another run with a probability of 95 %.
 //!
-//! Two estimates differ by the spread between processes and by how the machine changes between two
-//! runs, which no single run can tell and is assumed. The spread of the processes is moderated
-//! ([`Spread`]) by that of the other questions about data in the same place. One process shows no
-//! spread: its interval is that of its benchmarks.
+//! Two estimates differ by the spread between processes and by changes of the machine between two runs,
+//! which no single run shows and which are assumed. The spread of the processes is moderated
+//! ([`Spread`]) by that of other questions about data in the same place. One process shows no spread:
+//! its interval is that of its benchmarks.
 
 use std::f64::consts::LN_2;
 
@@ -28,12 +28,12 @@ const COVERAGE: f64 = 0.95;
 /// five, π/2 in the limit.
 const MEDIAN_OVER_MEAN: f64 = 1.45;
 
-/// How far runs a few minutes apart are assumed to differ beside the spread between their
-/// processes, at least: the standard deviation of the logarithm of the ratio.
+/// The assumed difference between runs a few minutes apart, besides the spread between their processes,
+/// is at least this: the standard deviation of the logarithm of the ratio.
 const ASSUMED_OF_A_RUN: f64 = 0.05;
-/// The same as a share of the standard deviation of the processes. What makes processes differ, such
-/// as other work on the host, also comes and goes for longer than a run takes, and meets the
-/// calibrations whose choices all processes of a run share.
+/// The same as a share of the processes' standard deviation. Causes of the spread, such as other work
+/// on the host, also change over times longer than a run, and affect the calibrations that all
+/// processes of a run share.
 const RUN_OVER_PROCESSES: f64 = 0.5;
 
 /// Fewer processes have no median and no spread.
@@ -140,7 +140,7 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// The only size that both sides cover, where there are no more.
+    /// The size, if both sides have only one in common.
     pub fn only_size(&self) -> Option<f64> {
         (self.range.0 == self.range.1).then_some(self.range.0)
     }
@@ -217,7 +217,7 @@ impl Root {
     fn of(gaps: &[Gap], range: (f64, f64)) -> Option<Self> {
         let (first, largest) = (gaps.first()?, gaps.last()?);
         if largest.log >= 0.0 {
-            // Nothing beyond is known where the range goes on.
+            // If the range continues, nothing is known beyond.
             return (largest.size >= range.1).then_some(Self::at(f64::INFINITY, None));
         }
         let Some(lost) = last_lost(gaps) else {
@@ -240,8 +240,8 @@ impl Root {
             let root = root.clamp(near[0].log_size(), near[near.len() - 1].log_size());
             return Some(Self::at(root, Some(slope)));
         }
-        // On the whole b does not gain with the size: the crossing lies between the last size that b
-        // lost and the next.
+        // Overall b does not gain with the size: the crossing lies between the last size that b lost
+        // and the next one.
         let (root, slope) = line(&gaps[lost..lost + 2]);
         let root = root.clamp(gaps[lost].log_size(), gaps[lost + 1].log_size());
         Some(Self::at(root, Some(slope).filter(|slope| *slope < 0.0)))
@@ -261,9 +261,9 @@ fn last_lost(gaps: &[Gap]) -> Option<usize> {
     open.map(|at| from + at).or(decided)
 }
 
-/// The gaps that make the line: of a long curve those on either side of the last lost size. The
-/// largest size is there for the speedup. It is part of the line where it lies beside the others,
-/// and where all others are lost.
+/// The gaps of the line: of a long curve those on either side of the last lost size. The largest size
+/// was measured for the speedup. It is part of the line if it is next to the others, or if all others
+/// are lost.
 fn near(gaps: &[Gap], lost: usize) -> &[Gap] {
     let (last, before) = gaps.split_last().expect("there are gaps");
     let is_far = before.last().is_some_and(|gap| last.size > 1.5 * gap.size);
@@ -297,7 +297,7 @@ fn line(gaps: &[Gap]) -> (f64, f64) {
 /// The median root, where the next process should measure.
 pub(super) fn centre(processes: &[Vec<Gap>], range: (f64, f64)) -> Option<f64> {
     let roots = processes.iter().filter_map(|gaps| Root::of(gaps, range));
-    // One that lies below the measured sizes: further down next time.
+    // A root below the measured sizes: measure lower the next time.
     let roots = roots.map(|root| root.exact().unwrap_or(root.high - LN_2));
     let mut sorted: Vec<f64> = roots.collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -314,11 +314,11 @@ pub(super) fn centre(processes: &[Vec<Gap>], range: (f64, f64)) -> Option<f64> {
 struct Pooled<'a> {
     asked: &'a Samples,
     roots: Vec<Root>,
-    /// Of them those at a size, where the sizes around it were measured.
+    /// The roots that are known, because the sizes around them were measured.
     exact: Vec<f64>,
     /// Logarithm of the size of the median crossing; infinite where b is faster always or never.
     root: Option<f64>,
-    /// How far on either side of it the bounds leave it unknown.
+    /// By how much the bounds leave it uncertain on either side.
     unknown: f64,
     slope: Option<f64>,
     speedup: f64,
@@ -371,7 +371,7 @@ impl<'a> Pooled<'a> {
         };
         let slope = median(roots.iter().filter_map(|root| root.slope));
         let [of_speedups, of_crossings] = match &processes[..] {
-            // Of one process the benchmarks' own spread is known.
+            // A single process has only the spread of its benchmarks.
             [gaps] => {
                 let of = |gaps: &[Gap]| {
                     let mean =
@@ -440,7 +440,7 @@ impl<'a> Pooled<'a> {
                 (Answer::At, vec![self.change(within(root), ends, true)])
             }
         };
-        // Whoever wins from some size on wins at the largest.
+        // A side that wins from some size on also wins at the largest.
         if wins == (answer != Answer::Never) {
             (crossing.answer, crossing.changes) = (answer, changes);
         }
@@ -505,16 +505,15 @@ impl<'a> Pooled<'a> {
     }
 }
 
-/// The median of the roots, and how far on either side of it they leave it unknown. Where the two in
-/// the middle are a crossing and none, it is the crossing; `None` where one is always and the other
-/// never, and where there are too few.
+/// The median of the roots, and its uncertainty on either side. If the two in the middle are a crossing
+/// and none, it is the crossing; `None` if one is always and the other never, or if there are too few.
 fn middle(roots: &[Root]) -> Option<(f64, f64)> {
     if roots.len() < FEWEST_PROCESSES {
         return None;
     }
     let median_of = |end: fn(&Root) -> f64| {
         let mut ends: Vec<f64> = roots.iter().map(end).collect();
-        // What is not known may be the smallest.
+        // An unknown root may be the smallest.
         ends.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
         middle_of_sorted(&ends)
     };

@@ -1,8 +1,7 @@
-//! From which size on the GPU wins. `crossover_answer` begins here: it chooses the curves to compare and
-//! puts the answer together. `estimate` is the engine: it makes one estimate of the curves of one process
-//! (`curve`) or of the times of several (`confirmations`). `time_table` makes answers of any two programs'
-//! times. `speedup_curve` is the speedup along the sizes,
-//! and `answer_in_words` the answer in words.
+//! From which size on the GPU wins. `crossover_answer` chooses the curves to compare and makes the
+//! answer. `estimate` estimates a crossing from the curves of one process (`curve`) or the times of
+//! several (`confirmations`). `time_table` makes answers from any two programs' times. `speedup_curve`
+//! has the speedup along the sizes, `answer_in_words` the words, and `row` the stored form.
 
 pub mod answer_in_words;
 pub mod confirmations;

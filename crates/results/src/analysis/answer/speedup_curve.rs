@@ -1,4 +1,4 @@
-//! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
+//! The speedup along the sizes: the curve of which an answer is a point.
 
 use crate::analysis::answer::confirmations::by_size;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, best_cpu, curve};
@@ -13,7 +13,7 @@ pub struct Speedup {
     pub size: f64,
     /// The time of the best CPU code over the GPU's.
     pub ratio: f64,
-    /// Lower end of the interval in which another process, or another run of several, would put it.
+    /// Lower end of its interval for another process (of several processes: for another run).
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -33,7 +33,7 @@ impl Speedup {
         }
     }
 
-    /// At the largest size that of the answer, whose interval knows the spread of similar questions too.
+    /// At the largest size the interval of the answer, which includes the spread of similar questions.
     pub(super) fn with_answer(self, answer: &Crossing) -> Self {
         if answer.largest != self.size {
             return self;
@@ -51,8 +51,8 @@ impl Speedup {
 /// The speedup of an answer at each size that its CPU code, of `ours`, and its GPU code both
 /// cover.
 ///
-/// Where processes of their own measured, around the crossing and at the largest size, their
-/// median stands in place of the run's own time: the curve passes through the answer.
+/// If several processes measured, around the crossing and at the largest size, their median replaces
+/// the run's own time, so the curve passes through the answer.
 pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup> {
     let (best, _) = best_cpu(ours);
     let confirmed = by_size(&found.processes);

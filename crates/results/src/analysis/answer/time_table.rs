@@ -9,7 +9,7 @@ use crate::analysis::answer::speedup_curve::Speedup;
 use crate::model::role::Residency;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
 
-/// Which of the two programs a time is of. The answer is from which size on b is faster than a.
+/// The program that a time belongs to. The answer is from which size on b is faster than a.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The first, such as the CPU.
@@ -54,13 +54,13 @@ pub struct TableAnswer {
 /// The samples of both sides in ns, by size.
 type BySize = BTreeMap<u64, [Vec<f64>; 2]>;
 
-/// The answers, by operation and place. Processes that are fewer than three count as one.
+/// The answers, by operation and place. Fewer than three processes count as one.
 pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut questions: BTreeMap<(&str, Residency), BTreeMap<Option<&str>, BySize>> =
         BTreeMap::new();
     for time in times {
         let question = questions.entry((&time.operation, time.place)).or_default();
-        // All of them together are under no name.
+        // The entry `None` has all samples together.
         for process in [None, Some(&*time.process)] {
             let sizes = question.entry(process).or_default();
             sizes.entry(time.size).or_default()[time.side as usize].push(time.ns);
@@ -125,7 +125,7 @@ fn curves(sizes: BySize) -> [Curve; 2] {
             let Some(median) = median_of_sorted(&samples) else {
                 continue;
             };
-            // The ends of fewer than six samples stand in for their interval.
+            // With fewer than six samples, the smallest and largest replace the interval.
             let ends = (samples[0], samples[samples.len() - 1]);
             let (low, high) = interval_of_sorted(&samples).unwrap_or(ends);
             points.push(Point {

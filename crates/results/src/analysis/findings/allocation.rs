@@ -1,4 +1,4 @@
-//! What memory pools hold.
+//! The memory that pools keep.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::model::role::{Allocator, Measures};
@@ -18,7 +18,7 @@ const POOLS: [(Allocator, &str); 2] = [
     (Allocator::MallocAsyncKept, "a pool told to keep its memory"),
 ];
 
-/// Moments at which a pool was asked what it holds: their names in a result's figures, and their words.
+/// Moments at which a pool was queried: their names in a result's figures, and their words.
 const MOMENTS: [(&str, &str); 3] = [
     ("allocated", "while the allocation lives"),
     ("released", "after its release and a synchronisation"),
@@ -28,7 +28,7 @@ const MOMENTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What of a pool's memory is in use and what it holds, before and after a release.
+/// The used and the reserved memory of a pool, before and after a release.
 pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
     let (mut rows, mut rests) = (Vec::new(), Vec::new());
     let kept = curve(group, Allocator::MallocAsyncKept)?;

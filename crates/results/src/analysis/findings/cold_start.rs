@@ -1,4 +1,4 @@
-//! What the first call of a fresh process costs, and where it goes.
+//! The cost of the first call of a new process, and its parts.
 
 use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding};

@@ -1,4 +1,4 @@
-//! What a copy between host and device costs however small it is.
+//! The fixed cost of a copy between host and device.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
 use crate::analysis::findings::lessons::plain;
@@ -7,7 +7,7 @@ use crate::store::curves::{Group, Series};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
 
-/// Above this the link's rate, not the fixed cost, makes the time.
+/// Above this size the link's rate, not the fixed cost, determines the time.
 const SMALL: u64 = 1 << 16;
 
 /// The time at the smallest size: there the bytes themselves take next to none.

@@ -1,4 +1,4 @@
-//! What a network keeps in device memory.
+//! The device memory of a network.
 
 use crate::analysis::findings::finding::{Context, Finding, sentence};
 use crate::model::id::Device;
@@ -6,7 +6,7 @@ use crate::model::role::Format;
 use crate::store::curves::{Benchmark, Group};
 use crossover_words::units;
 
-/// What it is kept for: keys of a result's figures.
+/// Purposes of the memory: keys of a result's figures.
 const KEPT: [&str; 3] = ["parameters_bytes", "activations_bytes", "workspace_bytes"];
 const PEAK: &str = "peak_bytes";
 
@@ -44,7 +44,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
 }
 
-/// The result that says what it keeps and keeps the least, of data on the device.
+/// The result with the least memory of those that report it, with data on the device.
 fn leanest(group: &Group, format: Format, size: u64) -> Option<&Benchmark> {
     group
         .on(Device::Gpu)

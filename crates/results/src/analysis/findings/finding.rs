@@ -1,4 +1,4 @@
-//! One finding, what it is made from, and the words and lookups that several kinds share.
+//! One finding, its input, and the words and lookups that several kinds share.
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
@@ -11,8 +11,7 @@ use crossover_words::Clock;
 /// One sentence and what it rests on.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Finding {
-    /// Stable name of what is said, `transfers.matmul`. Two groups may say the same thing, each
-    /// of itself: the name and the group together are unique.
+    /// Stable name of the statement, `transfers.matmul`. Name and group together are unique.
     pub id: String,
     /// The group that it is about.
     pub group: String,
@@ -20,21 +19,21 @@ pub struct Finding {
     pub text: String,
     /// Ids of the benchmarks.
     pub benchmarks: Vec<String>,
-    /// What a technique gained, where it is about one.
+    /// The gain of a technique, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// What the sentence lists, as a table.
+    /// The figures as a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<Rows>,
-    /// Whether a page with the answers and with how often data must be used says it already.
+    /// Whether the answers and the break-even table of a page already have it.
     #[serde(skip)]
     pub in_a_table: bool,
 }
 
-/// What one technique gained in one group.
+/// The gain of one technique in one group.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Gain {
-    /// What was done.
+    /// The technique.
     pub technique: Technique,
     /// Time without it over time with it.
     pub factor: f64,
@@ -45,7 +44,7 @@ pub struct Gain {
 /// A small table in place of a list.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Rows {
-    /// What it shows, a sentence.
+    /// Its caption, a sentence.
     pub caption: String,
     /// Its columns: the first names the row, the others are figures.
     pub head: Vec<String>,
@@ -55,7 +54,7 @@ pub struct Rows {
     pub notes: Vec<String>,
 }
 
-/// What a finding is made from.
+/// The input of findings.
 pub struct Context<'a> {
     /// The machine that the report is about.
     pub machine: &'a MachineResults,

@@ -1,5 +1,5 @@
-//! Lessons: what two rows of a group show whose roles differ in one thing. [`LESSONS`] has a row for
-//! each. A lesson looks for roles, never for names, so any group with such rows has it.
+//! Lessons: comparisons of two rows of a group whose roles differ in one thing. [`LESSONS`] has a row
+//! for each. A lesson selects by roles, never by names, so it holds for any group with such rows.
 
 use crate::analysis::answer::answer_in_words::by_how_much;
 use crate::analysis::findings::finding::{Context, Finding, fastest, gpu, sentence};
@@ -15,7 +15,7 @@ use End::{Largest, Smallest};
 /// The size whose ratio is the lesson.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// There the work hides nothing, and launches dominate.
+    /// At the smallest size launches dominate, because no work hides them.
     Smallest,
     Largest,
 }
@@ -25,14 +25,14 @@ type Parts = fn(&Benchmark, &Benchmark) -> Option<f64>;
 
 /// One lesson.
 struct Lesson {
-    /// Of the finding; `{}` is the group.
+    /// Id of the finding; `{}` is the group.
     id: &'static str,
     /// The first of these clocks that has both rows counts.
     clocks: &'static [Clock],
     slow: fn(&Role) -> bool,
     /// Of several such rows the fastest at each size counts.
     fast: fn(&Role) -> bool,
-    /// Makes equal what the rows may differ in.
+    /// Makes equal the parts in which the rows may differ.
     blank: fn(&mut Role),
     at: End,
     /// What the fast row does. `{work}` and `{part}` are the group's words.
@@ -46,8 +46,8 @@ fn launches(benchmark: &Benchmark) -> Option<f64> {
     benchmark.cost.launches.map(f64::from)
 }
 
-/// All launches. Where the graph's kernels are fused from more, no launch can be told from what
-/// fusing saves.
+/// All launches. `None` if the graph's kernels are fused, because the gains of both cannot be
+/// separated.
 fn replayed(slow: &Benchmark, fast: &Benchmark) -> Option<f64> {
     let is_fused = |slow: &f64| launches(fast).is_some_and(|fast| 1.0 < fast && fast < *slow);
     launches(slow).filter(|slow| !is_fused(slow))
@@ -89,8 +89,8 @@ fn in_sequence(role: &Role) -> bool {
     computes && !role.data.on_device() && one_by_one(role) && role.pieces == 1
 }
 
-/// What most lessons have in common: on the host's clock, at the smallest size, rows that differ in how they
-/// are launched.
+/// The defaults of most lessons: on the host's clock, at the smallest size, rows that differ in their
+/// launches.
 const PAIR: Lesson = Lesson {
     id: "",
     clocks: &[Wall],
@@ -126,7 +126,7 @@ const LESSONS: &[Lesson] = &[
     },
     Lesson {
         id: "graph.{}",
-        // On a clock that has the launches in it: behind a gate they cost nothing.
+        // On a clock that includes launches: behind a gate they cost nothing.
         clocks: &[Wall, Events],
         fast: |role| role.launches == Some(Launches::Graph),
         does: "replaying {work} as one graph",
@@ -136,7 +136,7 @@ const LESSONS: &[Lesson] = &[
     },
     Lesson {
         id: "synchronising.{}",
-        // Where data come from the host, copies wait as well.
+        // With data from the host, copies wait as well.
         slow: |role| role.launches == Some(Launches::Synchronised) && role.data.on_device(),
         does: "not synchronising after each {part} of {work}",
         parts: ("waits", waits),
@@ -274,7 +274,7 @@ impl Lesson {
             .iter()
             .find_map(|clock| self.pairs(group, *clock))?;
         if self.id == "fusing.traffic" && pairs.len() < 2 {
-            // One size alone says nothing about small against large.
+            // One size cannot show small against large.
             return None;
         }
         if self.at == Largest {

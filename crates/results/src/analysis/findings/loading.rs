@@ -1,4 +1,5 @@
-//! What pinning, prefetching and more threads bring to a loader, and how much of the time a kernel ran.
+//! The gains of a loader by pinning, prefetching and more threads, and the share of time in which a
+//! kernel ran.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
 use crate::analysis::findings::technique::Technique;
@@ -17,7 +18,7 @@ fn threads(role: &Role) -> Option<u32> {
     }
 }
 
-/// What a loader has beside the plainest one.
+/// The techniques of a loader.
 fn words(threads: u32) -> String {
     match threads {
         0 => "a pinned buffer".to_owned(),
@@ -64,7 +65,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     );
     let head = format!("how it loads | {unit} | gain | a kernel runs");
     let rows = [row(first, plain)].into_iter().chain(rows).collect();
-    // What the threads bring beyond the pinned buffer that they fill.
+    // The gain of the threads beyond the pinned buffer that they fill.
     let (alone, threaded): (Vec<_>, Vec<_>) = others.iter().partition(|(threads, _)| *threads == 0);
     let alone = alone.first().map_or(plain, |(_, b)| b);
     let fastest = threaded

@@ -1,8 +1,8 @@
 //! Findings: sentences, and the benchmarks they rest on.
 //!
-//! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. It looks for roles,
-//! never for names, so it is made for every group that has the rows for it. What is said of two rows
-//! that differ in one thing is a row of the table in `lessons.rs`; each other kind has a file of its own.
+//! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. Findings select by
+//! roles, never by names, so they hold for every group with such rows. A comparison of two rows that
+//! differ in one thing is a row of the table in `lessons.rs`; each other kind has its own file.
 
 mod allocation;
 mod capped;

@@ -1,4 +1,4 @@
-//! What lower precision buys and costs: time, error and energy by number format.
+//! The gain and cost of lower precision: time, error and energy by number format.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::findings::technique::Technique;

@@ -1,4 +1,4 @@
-//! By how much a host clock that does not wait for the device is wrong.
+//! The error of a host clock that does not wait for the device.
 
 use crate::analysis::findings::finding::{Context, Finding, fastest, gpu, resident};
 use crate::store::curves::{Benchmark, Group, Series};
@@ -7,7 +7,7 @@ use crossover_words::units;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     let groups = context.machine.groups.iter();
-    // Where the truth is known a finding of its own compares all clocks.
+    // If the true time is known, another finding compares all clocks.
     groups
         .filter(|group| group.topic.truth.is_none())
         .flat_map(|group| gpu(group, Clock::Submit).filter_map(|series| of(group, series)))

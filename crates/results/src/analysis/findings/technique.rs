@@ -63,7 +63,7 @@ impl Technique {
         }
     }
 
-    /// What it is compared with.
+    /// The alternative that it is compared with.
     pub fn against(self) -> &'static str {
         match self {
             Technique::MoveToGpu => {
@@ -83,8 +83,8 @@ impl Technique {
     }
 }
 
-/// What each technique gained, by group, the largest factor first. A technique of which nothing
-/// is known is absent.
+/// The gains of each technique, by group, the largest factor first. Techniques without a gain are
+/// absent.
 pub fn gains(findings: &[Finding]) -> Vec<(Technique, Vec<(&Finding, &Gain)>)> {
     let of = |technique: Technique| {
         let mut all: Vec<(&Finding, &Gain)> =
@@ -92,7 +92,7 @@ pub fn gains(findings: &[Finding]) -> Vec<(Technique, Vec<(&Finding, &Gain)>)> {
                 .filter(|(_, gain)| gain.technique == technique)
                 .collect();
         all.sort_by(|a, b| b.1.factor.total_cmp(&a.1.factor));
-        // One per group: where a technique was tried in several ways, the best of them.
+        // One per group: if a technique was tried in several ways, the best of them.
         let mut seen: Vec<&str> = Vec::new();
         all.retain(|(finding, _)| {
             let is_new = !seen.contains(&finding.group.as_str());

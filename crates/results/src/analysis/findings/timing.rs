@@ -1,4 +1,4 @@
-//! By how much each way of timing is wrong, and where.
+//! The error of each way of timing, and at which durations.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::role::{Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::units;
 
-/// An error that a reader may live with.
+/// An acceptable error.
 const FAIR: f64 = 0.05;
 
 /// In a group whose rows time the same work on different clocks: a row per way of timing, with what it

@@ -1,5 +1,5 @@
-//! After how many calls a new process is warm, and after how many it is paid to prepare them: to compile,
-//! to capture and instantiate a graph.
+//! After how many calls a new process is warm, and after how many its preparations (compiling,
+//! capturing and instantiating a graph) have paid off.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::model::role::{Launches, Measures, Phase};

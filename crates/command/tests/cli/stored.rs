@@ -59,10 +59,6 @@ struct Report {
 }
 
 impl Report {
-    fn of_folder(results: &Path) -> Self {
-        Self::of(results, &[])
-    }
-
     fn of_record(record: &Path) -> Self {
         let record = record.to_str().expect("a path in UTF-8");
         Self::of(Path::new("/none"), &["--with", record])
@@ -99,7 +95,7 @@ fn near(value: &Value, expected: f64) {
 
 #[test]
 fn a_report_answers_from_stored_results() {
-    let report = Report::of_folder(&stored());
+    let report = Report::of(&stored(), &[]);
     assert!(report.table.contains("6 benchmarks, 0 failed"));
     let thresholds = report.thresholds();
     assert_eq!(thresholds["machine"]["gpu"], "NVIDIA H200");
@@ -137,21 +133,14 @@ fn a_report_answers_from_stored_results() {
             near(&point["gpu_ns"], gpu);
         }
     }
+    // So does the record that it wrote.
+    let record = report.folder.path().join("record.json.gz");
+    let of_record = Report::of_record(&record).thresholds();
+    assert_eq!(of_record["operations"], thresholds["operations"]);
+    the_program_in_the_documentation_reads_a_curve(&record);
 }
 
-#[test]
-fn the_record_of_a_run_gives_the_same_answers() {
-    let of_folder = Report::of_folder(&stored());
-    let of_record = Report::of_record(&of_folder.folder.path().join("record.json.gz"));
-    assert_eq!(
-        of_folder.thresholds()["operations"],
-        of_record.thresholds()["operations"]
-    );
-}
-
-#[test]
-fn the_program_in_the_documentation_reads_a_curve() {
-    let report = Report::of_folder(&stored());
+fn the_program_in_the_documentation_reads_a_curve(record: &Path) {
     let documentation = include_str!("../../../../docs/records.md");
     let program = documentation.split("```python\n").nth(1);
     let (program, _) = program
@@ -161,29 +150,20 @@ fn the_program_in_the_documentation_reads_a_curve() {
     python
         .arg("-c")
         .arg(program)
-        .arg(report.folder.path().join("record.json.gz"))
+        .arg(record)
         .arg("matmul_batched/gpu/cublas-eager");
     let Ok(output) = python.output() else {
         println!("skipped: there is no python3 here");
         return;
     };
-    let table = report.read("results.csv");
-    let mut lines = table
-        .lines()
-        .map(|line| line.split(',').collect::<Vec<_>>());
-    let head = lines.next().expect("a header");
-    let column = |name: &str| head.iter().position(|other| *other == name).expect(name);
-    let (implementation, size, median) = (
-        column("implementation"),
-        column("size"),
-        column("median_ns"),
-    );
-    let of_curve = lines.filter(|row| row[implementation] == "gpu/cublas-eager");
-    let expected: String = of_curve
-        .map(|row| format!("{} {}\n", row[size], row[median]))
-        .collect();
-    assert_eq!(printed(&output), expected);
-    assert_eq!(expected.lines().count(), 2, "{expected}");
+    let said = printed(&output);
+    let points = Vec::from_iter(said.lines().filter_map(|line| line.split_once(' ')));
+    let [(small, fast), (large, slow)] = points[..] else {
+        panic!("{said}")
+    };
+    assert_eq!([small, large], ["64", "256"]);
+    near(&json(fast), 7738.0);
+    near(&json(slow), 49_730.0);
 }
 
 /// Names without a meaning, in another order than the old ones.

@@ -43,7 +43,7 @@ pub(super) enum NoProfile {
         /// The library's version, such as `13.0`.
         version: String,
     },
-    /// The driver lets only the administrator profile.
+    /// The driver allows only administrators to profile.
     #[error(
         "the driver allows only administrators to profile; run as root, or load the nvidia module with \
          NVreg_RestrictProfilingToAdminUsers=0"

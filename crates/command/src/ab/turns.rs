@@ -399,6 +399,8 @@ mod tests {
 
     const SIDE: &str = "ab::turns::tests::side";
     const LONG: Duration = Duration::from_secs(60);
+    /// In place of ids: it connects to nobody.
+    const HANGS: &str = "hangs";
 
     /// A side that runs `ids` in two executables and writes down what it does.
     fn commands(log: &Path, ids: [&str; 2]) -> Vec<Command> {
@@ -436,6 +438,10 @@ mod tests {
                 .unwrap();
             log.write_all(format!("{text}\n").as_bytes()).unwrap();
         };
+        let ids = std::env::var("SIDE_IDS").unwrap();
+        if ids == HANGS {
+            std::thread::sleep(LONG);
+        }
         let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
         let mut link = BufReader::new(channel::connect(Path::new(&socket)).unwrap());
         let mut say = |said: &TurnMessage| -> TurnReply {
@@ -445,7 +451,6 @@ mod tests {
             link.read_line(&mut answer).unwrap();
             serde_json::from_str(&answer).unwrap()
         };
-        let ids = std::env::var("SIDE_IDS").unwrap();
         let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
         let protocol = PROTOCOL;
         let TurnReply::Run(told) = say(&TurnMessage::Plan {
@@ -479,5 +484,41 @@ mod tests {
             assert_eq!(side.choices["how"], "as before");
         }
         assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
+    }
+
+    #[test]
+    fn a_side_that_never_connects_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let commands = || commands(&log, [HANGS, "x"]);
+        let told = || Instructions::default();
+        let limit = Duration::from_millis(100);
+        let sides = take([commands(), commands()], [told(), told()], false, limit).unwrap();
+        for side in sides {
+            assert!(side.at == At::Ended && side.status.is_none());
+        }
+        assert!(!log.exists());
+    }
+
+    #[test]
+    fn both_sides_get_the_choices_of_one_side_for_two_pairs_and_then_of_the_other() {
+        let choices = |all: &[(&str, &str)]| {
+            let all = all.iter();
+            all.map(|(name, chosen)| ((*name).to_owned(), (*chosen).to_owned()))
+                .collect()
+        };
+        let turns = Turns {
+            bench_args: &[],
+            executables: [Vec::new(), Vec::new()],
+            verified: [None, None],
+            choices: [
+                choices(&[("tile", "8"), ("only old", "x")]),
+                choices(&[("tile", "16"), ("only new", "y")]),
+            ],
+        };
+        for (pair, tile) in [(2, "16"), (3, "16"), (4, "8"), (5, "8"), (6, "16")] {
+            let all = [("tile", tile), ("only old", "x"), ("only new", "y")];
+            assert_eq!(turns.choices_of(pair), choices(&all), "pair {pair}");
+        }
     }
 }

@@ -128,7 +128,7 @@ pub struct Row {
     /// Before, nanoseconds, or without a clock a number whose unit is unknown: of the median run, and where there is a judgement as far from that
     /// of the other side as its ratio says.
     pub(crate) base_ns: Option<f64>,
-    /// The same of the time now.
+    /// The same for the new side.
     pub(crate) new_ns: Option<f64>,
     /// Its class, if the two sides can be compared.
     pub class: Option<Class>,

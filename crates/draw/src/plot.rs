@@ -56,7 +56,7 @@ pub struct Limit {
     pub paint: Paint,
 }
 
-/// What the vertical axis shows.
+/// The quantity of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Nanoseconds.

@@ -15,7 +15,7 @@ pub enum Absence {
         compute_capability.0, compute_capability.1, oldest.0, oldest.1
     )]
     DeviceLacks {
-        /// What it lacks, for example `FP8 tensor cores`.
+        /// The missing feature, for example `FP8 tensor cores`.
         what: &'static str,
         /// Oldest compute capability that has it: major, minor.
         oldest: (u32, u32),
@@ -35,7 +35,7 @@ pub enum Absence {
     NoLibrary {
         /// The library, such as `NVRTC` or `cuBLAS`.
         library: &'static str,
-        /// What to do about it, as the end of a sentence.
+        /// The remedy, as the end of a sentence.
         remedy: &'static str,
     },
     /// A library does not take this size.

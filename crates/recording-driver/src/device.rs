@@ -12,7 +12,8 @@ pub const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 
 macro_rules! description {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// What the stand-ins say of a device, and how long its work takes by the virtual clock.
+        /// The properties of a device that the stand-ins report, and the time of its work on the
+        /// virtual clock.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Description {
             $($(#[$doc])* pub $field: $type,)*

@@ -126,7 +126,7 @@ impl Report {
         found.gpu_series(self.gpu().group(&found.group)?)
     }
 
-    /// What the group of that name states about itself.
+    /// The title, question and axis of a group.
     pub fn topic(&self, name: &str) -> GroupInfo {
         let known = self.group(name);
         known.map_or_else(|| GroupInfo::of(name), |group| group.topic.clone())

@@ -20,7 +20,7 @@ use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
 use crossover_words::units;
 
-/// What was written, for the terminal.
+/// The written files and their summary, for the terminal.
 #[derive(Debug)]
 pub struct Written {
     /// The page.

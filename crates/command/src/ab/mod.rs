@@ -90,7 +90,7 @@ pub(crate) struct Args {
     bench_args: Vec<String>,
 }
 
-/// What `cargo bench` is given too, the same on both sides.
+/// Options that `cargo bench` also has, the same on both sides.
 const BUILD: &str = "Build (revisions only)";
 
 impl Args {
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // From here on an interrupt only sets a flag, so that worktrees are removed on the way out.
     crossover_system::interrupt::catch();
     match ab(args) {
-        // Whatever failed then, the interrupt is why.
+        // After an interrupt, any failure is due to it.
         Err(_) if child::interrupted() => {
             eprintln!("{}", child::INTERRUPTED);
             Ok(ExitCode::from(130))

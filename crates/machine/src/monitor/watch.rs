@@ -94,7 +94,7 @@ impl Watch {
     /// Stops reading. Returns the telemetry up to the end of the last sample.
     pub fn finish(self) -> Telemetry {
         drop(self.stop);
-        // Of a thread that panicked there are no readings.
+        // A thread that panicked has no readings.
         let recorder = self.thread.join().unwrap_or_default();
         let mut telemetry = recorder.telemetry(self.sampled_until);
         telemetry.energy = self.energy;

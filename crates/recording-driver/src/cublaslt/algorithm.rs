@@ -63,7 +63,7 @@ impl Algorithm {
     /// Bytes of workspace for a result of `elements`: partial sums in f32.
     pub(super) fn workspace(&self, elements: u64) -> u64 {
         match self.data[3] {
-            // What a real algorithm needs, the real library checks.
+            // The real library checks the needs of real algorithms.
             _ if real::passes() => 0,
             1 => 0,
             parts => parts * elements * 4,

@@ -18,7 +18,7 @@ pub(crate) struct Description {
     pub(super) bias: u64,
 }
 
-/// What is done to a product before it is stored; cublasLtEpilogue_t.
+/// The epilogue of a product; cublasLtEpilogue_t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Epilogue {
     Nothing,

@@ -20,7 +20,7 @@ pub(crate) struct HeuristicResult {
     reserved: [c_int; 4],
 }
 
-/// What the handles of a product say.
+/// The description behind the handles of a product.
 pub(super) struct Described {
     pub(super) description: Description,
     /// Of a, b, c and d.

@@ -22,7 +22,7 @@ pub(super) struct Texts {
 pub(super) static TEXTS: LazyLock<Texts> =
     LazyLock::new(|| serde_json::from_str(include_str!("claims.json")).expect("claims are sound"));
 
-/// What a reader asks, and the claims about it.
+/// A reader's question, and the claims about it.
 #[derive(Deserialize)]
 pub(crate) struct Question {
     pub(crate) question: String,

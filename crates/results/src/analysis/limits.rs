@@ -158,7 +158,8 @@ pub fn with_launches(
     all.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
-/// What limits `series` at a size where it takes `ns`. Between measured sizes the cost is interpolated.
+/// The limit of `series` at a size where it takes `ns`. Between measured sizes the cost is
+/// interpolated.
 pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Option<Share> {
     match series.at(size) {
         Some(benchmark) => with_launches(series, benchmark, machine),

@@ -4,7 +4,7 @@
 use crossover_words::units::{binary, bytes, count, power, size, time};
 use serde::{Deserialize, Serialize};
 
-/// What a group is about, stored with the run so that a report has it without the group.
+/// The description of a group, stored with the run so that a report needs no group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupInfo {
     /// The group's name, the first part of its ids.

@@ -236,9 +236,9 @@ pub struct RunRecord {
     /// Seconds of the run by activity; empty in a run without an end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub activities: BTreeMap<Activity, f64>,
-    /// What was left out.
+    /// Skipped benchmarks and implementations.
     pub skipped: Vec<Skip>,
-    /// What failed.
+    /// Failed benchmarks.
     pub failed: Vec<Failure>,
 }
 

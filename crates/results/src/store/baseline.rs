@@ -49,7 +49,7 @@ pub struct Baseline {
     pub results: BTreeMap<String, Sampled>,
     /// The runs that its sidecars name.
     pub runs: BTreeMap<String, RunRecord>,
-    /// What could not be read.
+    /// Files that could not be read.
     pub problems: Vec<Unreadable>,
     /// Folders (under the root, without the baseline's name) whose results could not be read.
     broken_folders: BTreeSet<PathBuf>,
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use crate::store::planted::plant;
 
-    /// Of another Criterion project's result there is no sidecar, and the file that its clock left.
+    /// A result of another Criterion project has no sidecar, but the file of its clock.
     #[test]
     fn the_clock_of_a_result_without_a_sidecar_is_the_one_beside_its_samples() {
         let root = tempfile::tempdir().unwrap();

@@ -57,13 +57,13 @@ pub struct Benchmark {
     pub verified: Option<Verified>,
     /// Why the GPU's clock was low right after the samples; `None` if it was not read.
     pub throttle_reasons: Option<Vec<String>>,
-    /// What NVML saw while it was sampled.
+    /// The readings of NVML while it was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
     /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// What calibrations chose for it, by the name of the choice.
+    /// Its calibrated choices, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks of the suite.
@@ -291,7 +291,7 @@ impl Group {
         self.on(device).filter(|s| s.answers())
     }
 
-    /// Those on the GPU that move their data from host memory and back.
+    /// The curves on the GPU that move their data from host memory and back.
     pub(crate) fn moving(&self) -> impl Iterator<Item = &Series> {
         let all = self.answering(Device::Gpu);
         all.filter(|s| !s.role.data.on_device())

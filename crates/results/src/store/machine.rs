@@ -347,7 +347,7 @@ impl MachineResults {
     }
 }
 
-/// What is in a folder, by name.
+/// The entries of a folder, by name.
 fn paths_in(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -355,7 +355,7 @@ fn paths_in(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a group says of itself, and its place, by the newest run that has the group.
+/// The description of a group and its place, by the newest run that has the group.
 fn topic(group: &str, runs: &[(Arc<RunRecord>, usize)]) -> ((usize, usize), GroupInfo) {
     let known = |(age, (run, _)): (usize, &(Arc<RunRecord>, usize))| {
         let place = run.groups.iter().position(|topic| topic.group == group)?;

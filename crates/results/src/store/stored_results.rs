@@ -24,9 +24,9 @@ pub struct StoredResults {
     pub benchmarks: Vec<Benchmark>,
     /// Where the time of benchmarks goes.
     pub profiles: Vec<Profiled>,
-    /// What could not be read.
+    /// Files that could not be read.
     pub problems: Vec<Unreadable>,
-    /// What a record lacks of the results that it was made of.
+    /// Results that a record lacks.
     pub left_out: Vec<Unreadable>,
 }
 
@@ -60,7 +60,7 @@ impl StoredResults {
         all.runs.push(run.clone());
         all.benchmarks.retain(|b| !own.contains_key(&b.id));
         all.benchmarks.extend(own.values().cloned());
-        // What could not be read of an earlier result has been replaced.
+        // Unreadable files of an earlier result have been replaced.
         let is_replaced = |problem: &Unreadable| {
             own.values()
                 .any(|b| problem.what == b.id || Path::new(&problem.what).starts_with(&b.dir))

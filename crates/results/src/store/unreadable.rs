@@ -24,7 +24,7 @@ impl fmt::Display for Unreadable {
 }
 
 impl Unreadable {
-    /// What could not be read, and why.
+    /// A file or result that could not be read, and why.
     pub fn new(what: impl ToString, reason: impl ToString) -> Self {
         Self {
             what: visible(&what.to_string()),

@@ -69,7 +69,7 @@ fn where_it_wins(f: &CrossoverAnswer) -> String {
     }
 }
 
-/// What some of the processes found instead of a crossing.
+/// The results of processes without a crossing.
 fn or(crossing: &Crossing) -> &'static str {
     match (crossing.or_always, crossing.or_never) {
         (true, true) => ", always or never",

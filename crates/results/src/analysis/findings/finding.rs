@@ -76,7 +76,7 @@ impl Finding {
         }
     }
 
-    /// What a technique gained; nothing where the factor is no number.
+    /// Adds the gain of a technique, unless the factor is no number.
     pub(super) fn gained(
         mut self,
         technique: impl Into<Option<Technique>>,

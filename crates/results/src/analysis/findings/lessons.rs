@@ -37,7 +37,7 @@ struct Lesson {
     at: End,
     /// What the fast row does. `{work}` and `{part}` are the group's words.
     does: &'static str,
-    /// What the parts are called, and how many of them there are.
+    /// The word for the parts, and their number.
     parts: (&'static str, Parts),
     technique: Option<Technique>,
 }

@@ -1,4 +1,4 @@
-//! What a person may do to be faster, and what the findings have that it gained.
+//! Techniques that make code faster, and their gains by the findings.
 
 use crate::analysis::findings::finding::{Finding, Gain};
 

@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first one ends the run after the current sample, a second one of the
-//! same kind ends the process. On Windows, Ctrl-C and Ctrl-Break count as SIGINT.
+//! same kind ends the process, unless signals are held. On Windows, Ctrl-C and Ctrl-Break count as SIGINT.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -19,9 +19,14 @@ pub fn end() {
     let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// Records signals from now on.
+/// Records signals from now on, the first one of each kind.
 pub fn catch() {
-    crate::platform::catch_signals();
+    crate::platform::catch_signals(true);
+}
+
+/// Records signals from now on, and holds them: none of them ends the process, which must clean up.
+pub fn hold() {
+    crate::platform::catch_signals(false);
 }
 
 /// Called by a handler: stores to an atomic, which a handler may.

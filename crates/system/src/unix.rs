@@ -2,16 +2,15 @@
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Records each of the signals once; a second one ends the process.
-pub(crate) fn catch_signals() {
-    let once = SigAction::new(
-        SigHandler::Handler(crate::interrupt::note),
-        SaFlags::SA_RESETHAND | SaFlags::SA_RESTART,
-        SigSet::empty(),
-    );
+/// Records each of the signals, or only `once`: a second one then ends the process.
+pub(crate) fn catch_signals(once: bool) {
+    let mut flags = SaFlags::SA_RESTART;
+    flags.set(SaFlags::SA_RESETHAND, once);
+    let handler = SigHandler::Handler(crate::interrupt::note);
+    let action = SigAction::new(handler, flags, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler stores to an atomic, which a handler may.
-        let _ = unsafe { sigaction(signal, &once) };
+        let _ = unsafe { sigaction(signal, &action) };
     }
 }
 

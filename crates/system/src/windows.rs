@@ -7,12 +7,14 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, GetCurrentThread, GetProcessAffinityMask, SetThreadAffinityMask,
 };
 
-/// Records the first Ctrl-C or Ctrl-Break; a second one ends the process.
-pub(crate) fn catch_signals() {
+/// Records each Ctrl-C or Ctrl-Break, or only `once`: a second one then ends the process.
+pub(crate) fn catch_signals(once: bool) {
     const SIGINT: i32 = 2;
+    static ONCE: AtomicBool = AtomicBool::new(false);
     static IS_NOTED: AtomicBool = AtomicBool::new(false);
+    ONCE.store(once, Ordering::SeqCst);
     unsafe extern "system" fn handle(_event: u32) -> i32 {
-        if IS_NOTED.swap(true, Ordering::SeqCst) {
+        if IS_NOTED.swap(true, Ordering::SeqCst) && ONCE.load(Ordering::SeqCst) {
             // Not handled: the system's own handler ends the process.
             return 0;
         }

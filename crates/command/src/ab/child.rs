@@ -30,8 +30,6 @@ pub(super) fn interrupted() -> bool {
 /// That the user interrupted.
 pub(super) fn check() -> anyhow::Result<()> {
     if interrupted() {
-        // A second one would end this process before its children.
-        interrupt::catch();
         bail!(INTERRUPTED);
     }
     Ok(())

@@ -120,8 +120,8 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    // From here on an interrupt only sets a flag, so that worktrees are removed on the way out.
-    crossover_system::interrupt::catch();
+    // From here on interrupts only set a flag, so that worktrees are removed on the way out.
+    crossover_system::interrupt::hold();
     match ab(args) {
         // After an interrupt, any failure is due to it.
         Err(_) if child::interrupted() => {

@@ -19,9 +19,9 @@ struct Fate(&'static str, &'static str);
 
 const SUCCEEDS: Fate = Fate("exit 0", "0\n");
 const FAILS: Fate = Fate("exit 1", "2\n");
-/// A child of the build would outlive both, and heeds no interrupt; so the user interrupts again.
+/// A child of the build would outlive both, and heeds no interrupt; so the user interrupts again and again.
 const INTERRUPTED: Fate = Fate(
-    "trap '' INT; sleep 600 & echo $! > $made/left; kill -INT $PPID; sleep 0.5; kill -INT $PPID; wait; sleep 600",
+    "trap '' INT; sleep 600 & echo $! > $made/left; for again in 1 2 3; do kill -INT $PPID; sleep 0.3; done; wait; sleep 600",
     "130\n",
 );
 const KILLED: Fate = Fate("kill -KILL $PPID; exit 0", "137\n");

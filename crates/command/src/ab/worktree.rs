@@ -26,6 +26,8 @@ pub(super) struct Repository {
     pub(super) top: PathBuf,
     /// The user's current folder, relative to `top`.
     pub(super) prefix: PathBuf,
+    /// The index and HEAD of this worktree.
+    git_dir: PathBuf,
     /// The parts that all its worktrees share: objects, refs, settings.
     common: PathBuf,
 }
@@ -42,6 +44,7 @@ impl Repository {
         Ok(Self {
             top: path("--show-toplevel")?.into(),
             prefix: path("--show-prefix")?.into(),
+            git_dir: path("--git-dir")?.into(),
             common: path("--git-common-dir")?.into(),
         })
     }
@@ -76,17 +79,19 @@ impl Repository {
     }
 
     fn write(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
-        match commit {
+        let submodules = match commit {
             Some(commit) => {
                 self.borrow(commit, dir)?;
                 write_files(git_within(dir, dir).args(["reset", "--quiet", "--hard"]))?;
+                submodules(&mut git_within(dir, dir))?
             }
             None => {
                 self.borrow(&self.commit("HEAD")?, dir)?;
                 self.copy_changes(dir)?;
+                submodules(&mut git_around(&self.top))?
             }
-        }
-        for (path, its_commit) in submodules(dir)? {
+        };
+        for (path, its_commit) in submodules {
             let Some(submodule) = self.submodule(&path)? else {
                 continue;
             };
@@ -148,20 +153,30 @@ impl Repository {
 
     /// Writes the files of the user's work tree to `dir`, which borrows from this repository.
     fn copy_changes(&self, dir: &Path) -> anyhow::Result<()> {
-        // Without the times in the user's index, by which git may take a changed file for unchanged.
-        let index = ["ls-files", "-z", "-t", "--stage"];
-        let index = git_output(git_around(&self.top).args(index))?;
-        let chosen = dir.join(".git").join("chosen");
-        let put = |tag: &[u8]| {
-            let entries = index.split_inclusive(|byte| *byte == 0);
-            let entries = entries.filter(|entry| entry.starts_with(tag));
-            let entries: Vec<&[u8]> = entries.map(|entry| &entry[2..]).collect();
-            fs::write(&chosen, entries.concat())?;
-            let mut put = git_within(dir, &self.top);
-            put.args(["update-index", "-z", "--index-info"]);
-            git_output(put.stdin(File::open(&chosen)?))
-        };
-        put(b"")?;
+        // The user's index tells which files are unchanged, and which a sparse checkout leaves out.
+        for entry in fs::read_dir(&self.git_dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == "index" || name.as_encoded_bytes().starts_with(b"sharedindex.") {
+                let copy = dir.join(".git").join(name);
+                fs::copy(entry.path(), &copy)?;
+                // git reads the files that changed in the second in which the index was written.
+                let written = entry.metadata()?.modified()?;
+                File::options()
+                    .write(true)
+                    .open(copy)?
+                    .set_modified(written)?;
+            }
+        }
+        // What the user has git take for unchanged may differ.
+        let paths = dir.join(".git").join("paths");
+        fs::write(
+            &paths,
+            git_output(git_around(&self.top).args(["ls-files", "-z"]))?,
+        )?;
+        let mut mark = git_within(dir, &self.top);
+        mark.args(["update-index", "--no-assume-unchanged", "-z", "--stdin"]);
+        git_output(mark.stdin(File::open(paths)?))?;
         let mut add = git_within(dir, &self.top);
         // Line ends that git would refuse to commit are copied too.
         add.args(["-c", "core.compression=0", "-c", "core.safecrlf=false"])
@@ -174,9 +189,8 @@ impl Repository {
             Some(1) => eprintln!("note: what git could not read above is as in HEAD"),
             _ => bail!("git could not read the work tree ({status}); its message is above"),
         }
-        // Files that a sparse checkout leaves out.
-        put(b"S ")?;
-        write_files(git_within(dir, dir).args(["checkout-index", "--all"]))
+        let all = ["checkout-index", "--all", "--ignore-skip-worktree-bits"];
+        write_files(git_within(dir, dir).args(all))
     }
 
     /// The submodule at `path`, if it is checked out.
@@ -198,9 +212,9 @@ impl Repository {
     }
 }
 
-/// The submodules in the index of our repository in `dir`, and the commit of each.
-fn submodules(dir: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
-    let entries = git_output(git_within(dir, dir).args(["ls-files", "-z", "--stage"]))?;
+/// The submodules in the index, and the commit of each.
+fn submodules(git: &mut Command) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let entries = git_output(git.args(["ls-files", "-z", "--stage"]))?;
     let submodule = |entry: &[u8]| {
         // `mode object stage<tab>path`
         let entry = entry.strip_prefix(b"160000 ")?;

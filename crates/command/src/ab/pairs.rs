@@ -318,10 +318,13 @@ pub(super) fn left_in(home: &Path) -> Baseline {
 /// # Errors
 /// That nothing can be written there.
 pub(super) fn check_room(folder: &Path) -> anyhow::Result<()> {
-    try_to_write(folder).with_context(|| {
-        let folder = folder.display();
-        format!("{folder}: make room there, or choose another folder with --results")
-    })
+    try_to_write(folder).with_context(|| no_room(folder))
+}
+
+/// The advice where nothing can be written to the folder of the results, or to one within it.
+pub(super) fn no_room(results: &Path) -> String {
+    let results = results.display();
+    format!("{results}: make room there, or choose another folder with --results")
 }
 
 /// A benchmark that is not decided.

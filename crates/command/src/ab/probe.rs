@@ -234,6 +234,7 @@ fn probe(
         .map(|option| option.split(' ').map(str::to_owned).collect())
         .filter(|option: &Vec<String>| !user.gave(&option[0]))
         .collect();
+    let gave_all = wanted.is_empty();
     let mut options = wanted.concat();
     if !probe.list(&options)?.succeeded() {
         options.clear();
@@ -243,7 +244,7 @@ fn probe(
             }
         }
     }
-    let knows_one = !options.is_empty();
+    let knows_one = gave_all || !options.is_empty();
     options.extend(given);
 
     let (mut ids, mut selects_plain) = (Vec::new(), false);
@@ -256,7 +257,11 @@ fn probe(
         }
         match probe.name(&options, line)? {
             Some(id) => ids.push(id),
-            None if is_plain => break,
+            None if is_plain => {
+                // Others with a plain name would be left out without a word.
+                ids.clear();
+                break;
+            }
             None => ignored.push(line.clone()),
         }
         selects_plain |= is_plain;

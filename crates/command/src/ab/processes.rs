@@ -9,11 +9,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
-use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, left_in};
+use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
 use crate::ab::probe::Harness;
 use crate::ab::worktree::Copies;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
+use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
 
 /// The benchmarks of both sides.
@@ -185,7 +186,16 @@ impl Sampling for Processes<'_> {
                     seconds += took;
                 }
                 Err(how) => {
-                    pair.homes.iter().try_for_each(|home| check_room(home))?;
+                    let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
+                    if let Some(why) = full {
+                        // What this pair has measured so far counts.
+                        let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
+                        let failure =
+                            format!("no more pairs were run: {}: {why}", no_room(results));
+                        outcome.failures.push(failure);
+                        outcome.over = true;
+                        break;
+                    }
                     let failure = format!("{id} of {how}; it is not run again");
                     outcome.failures.push(failure);
                     outcome.failed.insert(id.clone(), how);

@@ -70,8 +70,8 @@ impl<'a> Turns<'a> {
         both.filter(|(_, old, new)| old != new)
             .map(|(name, old, new)| {
                 format!(
-                    "{name}: base chose {old}, new {new} in the first pair; each later pair runs \
-                     both sides with one of the two, if both have it"
+                    "{name}: base chose {old}, new {new} in the first pair; later pairs, if any, \
+                     run both sides with one of the two, if both have it"
                 )
             })
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::compare::{compared, row, verdict};
 use crate::full_disk;
 use crate::printed::{ended, holds, text};
 use crate::repositories::{
-    BOTH, Bundles, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git,
+    BOTH, Bundles, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git, repository,
 };
 
 /// The one results folder of a run of the command.
@@ -104,6 +104,17 @@ fn benchmarks_that_cannot_be_compared_are_named() {
             "exit 0",
             "knows no option of Criterion's",
         ),
+        // A name that is used twice is selected, a plain one is not.
+        (
+            r#"for last; do :; done
+case $last in
+  '^a$') echo a: bench;;
+  '^'*|crossover*) ;;
+  *) printf '%s: bench\n' a 'a #2' b;;
+esac"#,
+            "exit 0",
+            "selects none of them",
+        ),
     ] {
         let bundles = Bundles::new(&BOTH, &BOTH, "");
         executable(&bundles.dir().join("old/run"), old);
@@ -122,7 +133,7 @@ fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
     executable(&top.join("a/run"), "exit 0");
     for (sides, says) in [
         ("nowhere", "neither a bundle folder nor a revision"),
-        ("empty", "without an executable `run`"),
+        ("empty", "the folder has no executable `run`"),
         ("a", "name the second one too"),
     ] {
         ended(&project.ab(sides).output().unwrap(), 2, says);
@@ -256,13 +267,13 @@ fn nothing_counts_that_a_failed_process_left() {
 /// for the comparison.
 #[test]
 fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
-    let no_result = r#"case $CRITERION_HOME in *b2/*) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
+    let no_result = r#"case $CRITERION_HOME in *b2/1) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
     let no_pair = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
     for (fills, pairs, processes, says) in [
         (
             no_result,
-            1,
-            6,
+            2,
+            7,
             &[
                 "no more pairs were run",
                 "choose another folder with --results",
@@ -294,6 +305,15 @@ fn equal_executables_are_not_run() {
         let output = project.ab(&format!("{ONE_PAIR} {option}")).output();
         compared(&output.unwrap(), 0)
     };
+    // Unchanged since it was committed, though git would now change its line end; and a repository that is
+    // not part of this one.
+    project.write("lines", "one\r\n");
+    let earlier = SystemTime::now() - Duration::from_secs(60);
+    let lines = fs::File::options().append(true).open(project.path("lines"));
+    lines.unwrap().set_modified(earlier).unwrap();
+    commit(project.top(), "second");
+    project.write(".git/info/attributes", "lines text\n");
+    repository(&project.path("nested"));
     project.write("README.md", "new\n");
     assert_eq!(ab("")["exit_code"], 0);
     assert!(!project.ran().exists());
@@ -340,7 +360,11 @@ fn another_toolchain_and_a_lock_file_that_is_ignored_are_named() {
 fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
     let both = [("sum", 20.0), ("sums", 20.0)];
     let bundles = Bundles::new(&both, &both, "");
-    let json = bundles.compared("--pairs 1 --budget 0 -- --exact sum", 0);
+    // With all the options that `ab` would give.
+    let options =
+        "--noplot --nresamples 1000 --sample-size 20 --warm-up-time 0.1 --measurement-time 0.2";
+    let exact = format!("--pairs 1 --budget 0 -- {options} --exact sum");
+    let json = bundles.compared(&exact, 0);
     assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1);
     let said = ended(&bundles.ab("-- --quick"), 2, "--quick");
     assert!(!said.contains("pair 1"), "{said}");

@@ -94,6 +94,10 @@ mod profile {
         let bin = dir.path().join("bin");
         executable(&bin.join("bench"), TELLS);
         fs::copy(env!("CARGO_BIN_EXE_crossover"), bin.join("crossover")).unwrap();
+        // Without the launcher it is no bundle.
+        let mut alone = Command::new(bin.join("crossover"));
+        alone.args(["profile", "a"]).current_dir(dir.path());
+        expect(&mut alone, 2, "there is no Cargo.toml");
         let launcher = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/launcher");
         fs::copy(launcher, dir.path().join("run")).unwrap();
         let mut command = Command::new(dir.path().join("run"));

@@ -520,5 +520,10 @@ mod tests {
             let all = [("tile", tile), ("only old", "x"), ("only new", "y")];
             assert_eq!(turns.choices_of(pair), choices(&all), "pair {pair}");
         }
+        // There may be no later pair.
+        let said: Vec<String> = turns.different_choices().collect();
+        let says =
+            "tile: base chose 8, new 16 in the first pair; later pairs, if any, run both sides";
+        assert!(said.len() == 1 && said[0].starts_with(says), "{said:?}");
     }
 }

@@ -312,7 +312,7 @@ fn equal_executables_are_not_run() {
     let lines = fs::File::options().append(true).open(project.path("lines"));
     lines.unwrap().set_modified(earlier).unwrap();
     commit(project.top(), "second");
-    project.write(".git/info/attributes", "lines text\n");
+    project.write(".git/info/attributes", "/lines text\n");
     repository(&project.path("nested"));
     project.write("README.md", "new\n");
     assert_eq!(ab("")["exit_code"], 0);

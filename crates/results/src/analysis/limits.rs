@@ -170,19 +170,24 @@ pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Opti
 /// The share of the nearest limit that `benchmark` of `series` reaches; `None` where its cost or the limit
 /// is unknown, or its clock does not measure the work.
 pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
-    nearest(series, benchmark, machine.limits_of(benchmark)?)
+    nearest(series, benchmark, |b| machine.limits_of(b))
 }
 
 /// The limit that the only point of a curve exceeds.
 pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
-    let share = nearest(series, series.points.last()?, limits)?;
+    let share = nearest(series, series.points.last()?, |_| Some(limits))?;
     (share.limit.is_some() && share.fraction().is_none()).then_some(share)
 }
 
-fn nearest(series: &Series, benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
+fn nearest<'a>(
+    series: &Series,
+    benchmark: &Benchmark,
+    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
+) -> Option<Share> {
     if !series.measures_work() {
         return None;
     }
+    let limits = limits_of(benchmark)?;
     let flop = |limit, name| {
         // A vector holds half as many float64, and the ceiling is of f32.
         let lanes = match series.role.format {
@@ -194,7 +199,7 @@ fn nearest(series: &Series, benchmark: &Benchmark, limits: &Limits) -> Option<Sh
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
-            arithmetic(series, benchmark, limits),
+            arithmetic(series, benchmark, limits_of),
             gpu_memory(benchmark, limits),
         ],
         (Device::Gpu, true) => [over_the_link(benchmark, limits), None],
@@ -265,10 +270,15 @@ fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
     Some(benchmark.rate(positive(amount?)?))
 }
 
-/// The share of the peak of its format, unless a point of the curve is far above it.
-fn arithmetic(series: &Series, benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
+/// The share of the peak of its format, unless a point of the curve is far above the peak that its own
+/// run measured.
+fn arithmetic<'a>(
+    series: &Series,
+    benchmark: &Benchmark,
+    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
+) -> Option<Share> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak(&series.role, sm_clock_mhz(b), limits)?;
+        let peak = peak(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
         Some(operations(series, b)? / peak)
     };
     let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);

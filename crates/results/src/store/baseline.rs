@@ -51,7 +51,7 @@ pub struct Baseline {
     pub runs: BTreeMap<String, RunRecord>,
     /// Files that could not be read.
     pub problems: Vec<Unreadable>,
-    /// Folders (under the root, without the baseline's name) whose results could not be read.
+    /// Folders (under the root, without the baseline's name) whose ids could not be read.
     broken_folders: BTreeSet<PathBuf>,
     /// The folder of each id, also where its samples could not be read.
     folders: BTreeMap<String, PathBuf>,
@@ -86,10 +86,14 @@ impl Baseline {
         for (dir, id) in dirs.iter().zip(ids) {
             let folder = dir.parent().unwrap_or(dir);
             let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
-            if let Err(problem) = id.and_then(|id| this.add(root, &folder, dir, id)) {
-                this.problems.push(problem);
-                this.broken_folders.insert(folder);
-            }
+            let added = match id {
+                Ok(id) => this.add(root, &folder, dir, id),
+                Err(problem) => {
+                    this.broken_folders.insert(folder);
+                    Err(problem)
+                }
+            };
+            this.problems.extend(added.err());
         }
         this
     }
@@ -161,8 +165,8 @@ impl Baseline {
     /// Whether the benchmark is there but could not be read, so that it is neither new nor
     /// gone. `other` knows the folder of an id that this side may have lost.
     pub fn is_broken(&self, id: &str, other: &Baseline) -> bool {
-        let folders = [self, other].map(|side| side.folders.get(id));
-        (folders.into_iter().flatten()).any(|folder| self.broken_folders.contains(folder))
+        self.folders.contains_key(id) && !self.results.contains_key(id)
+            || (other.folders.get(id)).is_some_and(|folder| self.broken_folders.contains(folder))
     }
 
     /// Why a benchmark has no result, if a run says so.
@@ -335,5 +339,27 @@ mod tests {
         fs::write(dir.join("crossover-clock.json"), clock).unwrap();
         assert_eq!(read([5.0, 6.0]), Some(Clock::Events));
         assert_eq!(read([5.0, 7.0]), None, "the clock of other samples");
+    }
+
+    #[test]
+    fn a_folder_of_a_known_id_holds_no_other_one() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let read = |root: &tempfile::TempDir, id, time| {
+            plant(
+                &root.path().join("a/cpu_b/1/new"),
+                id,
+                &[1.0],
+                &[time],
+                None,
+            );
+            Baseline::without_runs(root.path(), "new")
+        };
+        let (here, there) = (
+            read(&here, "a/cpu/b/1", -1.0),
+            read(&there, "a/cpu/c/1", 1.0),
+        );
+        assert_eq!((here.problems.len(), there.problems.len()), (1, 0));
+        assert!(here.is_broken("a/cpu/b/1", &there));
+        assert!(!here.is_broken("a/cpu/c/1", &there));
     }
 }

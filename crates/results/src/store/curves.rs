@@ -249,10 +249,13 @@ impl Series {
         self.points.iter().filter(|b| b.unsteady.is_none())
     }
 
-    /// The curve of some of its points; `None` where it has none of them.
+    /// The curve of some of its points, with the role of the whole curve; `None` where it has none of them.
     fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
         let points: Vec<Benchmark> = self.points.iter().filter(|b| keep(b)).cloned().collect();
-        (!points.is_empty()).then(|| Self::of(points))
+        (!points.is_empty()).then(|| Self {
+            role: self.role.clone(),
+            ..Self::of(points)
+        })
     }
 
     /// Whether bytes cross the link between host and device.
@@ -390,6 +393,25 @@ mod tests {
         assert_eq!(benchmark.flaw(), None);
         benchmark.interval_ns = Some((101.0, 120.0));
         assert!(benchmark.flaw().is_some());
+    }
+
+    #[test]
+    fn a_part_of_a_curve_has_the_role_of_the_newest_result() {
+        let mut points = [1, 2].map(|run| {
+            let id = format!("a/cpu/b/{run}");
+            let mut sidecar = Sidecar::of(&id, Clock::Wall);
+            sidecar.run = format!("run {run}");
+            sidecar.role.answers = run == 2;
+            let sampled = Sampled {
+                ns: vec![1.0],
+                clock: Some(Clock::Wall),
+                sidecar: Some(sidecar),
+            };
+            Benchmark::of(&id, PathBuf::new(), &sampled).unwrap()
+        });
+        points.reverse();
+        let first = Series::of(points.into()).only(&|b| b.size == 1).unwrap();
+        assert_eq!((first.points.len(), first.role.answers), (1, true));
     }
 
     #[test]

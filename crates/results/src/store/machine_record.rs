@@ -89,12 +89,14 @@ pub fn read(path: &Path) -> Result<StoredResults, FileError> {
     };
     let mut ids = BTreeSet::new();
     for benchmark in record.benchmarks {
-        let is_new = ids.insert(benchmark.id.clone());
-        let again = (!is_new).then_some("is there twice; only the first counts");
+        let is_known = ids.contains(&benchmark.id);
+        let again = is_known.then_some("is there twice; only the first counts");
         match benchmark.flaw().or(again) {
             Some(reason) => (contents.problems).push(Unreadable::new(&benchmark.id, reason)),
             None => contents.add(benchmark),
         }
+        // A result that was refused does not count as the first.
+        ids.extend(contents.benchmarks.last().map(|b| b.id.clone()));
     }
     for profile in record.profiles {
         match Profiled::of(profile, Path::new(""), path) {
@@ -122,4 +124,39 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
         return Err(damaged);
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::baseline::Sampled;
+
+    #[test]
+    fn a_sound_result_counts_behind_a_refused_one_of_its_id() {
+        let sampled = Sampled {
+            ns: vec![1.0],
+            sidecar: None,
+            clock: None,
+        };
+        let sound = Benchmark::of("a/cpu/b/1", "".into(), &sampled).unwrap();
+        let refused = Benchmark {
+            median_ns: -1.0,
+            ..sound.clone()
+        };
+        let record = json!({
+            "kind": KIND,
+            "schema": SCHEMA,
+            "runs": [],
+            "benchmarks": [refused, sound, sound],
+            "profiles": [],
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json.gz");
+        write(&path, &record).unwrap();
+        let read = read(&path).unwrap();
+        assert_eq!((read.benchmarks.len(), read.problems.len()), (1, 2));
+        assert!(read.problems[1].reason.contains("twice"));
+    }
 }

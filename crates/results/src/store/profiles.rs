@@ -114,6 +114,7 @@ mod tests {
         let replaced = |from: &'static str, to: &'static str| {
             move |path: &Path| fs::write(path, fs::read_to_string(path).unwrap().replace(from, to))
         };
+        let torn = |path: &Path| fs::write(path, "{\"schema\": 1,");
         let larger = |path: &Path| {
             let file = fs::File::options().write(true).open(path)?;
             file.set_len(LARGEST + 1)
@@ -128,7 +129,7 @@ mod tests {
             fs::copy(path, other.join(PROFILE_FILE)).map(drop)
         };
         type Change<'a> = &'a dyn Fn(&Path) -> std::io::Result<()>;
-        let changes: [(Change, usize, &str); 5] = [
+        let changes: [(Change, usize, &str); 6] = [
             (&|_| Ok(()), 1, ""),
             (&twice, 1, "delete one of the two"),
             (
@@ -136,6 +137,7 @@ mod tests {
                 0,
                 "schema 2 is newer than 1",
             ),
+            (&torn, 0, "EOF"),
             (&replaced(ID, "a sort"), 0, "is of a sort, which is not"),
             (&larger, 0, "is larger than 32 MiB"),
         ];

@@ -167,7 +167,7 @@ impl Fixture {
                     Some(BandwidthPoint { bytes, rate })
                 };
                 let curve = BandwidthCurve {
-                    points: points.iter().filter_map(|p| point(p)).collect(),
+                    points: points.iter().map(|p| point(p)).collect::<Option<_>>()?,
                     method: String::new(),
                 };
                 self.run().curves.insert(name.into(), curve);
@@ -183,8 +183,9 @@ impl Fixture {
                     .for_each(|b| b.unsteady = Some("two modes".into()));
             }
             ["confirm", ref percent @ ..] => {
-                let percent = percent.iter().filter_map(|text| number(text)).collect();
-                self.run().confirmations.push(answers::queued(percent));
+                let percent = percent.iter().map(|text| number(text));
+                let asked = answers::queued(percent.collect::<Option<_>>()?);
+                self.run().confirmations.push(asked);
             }
             [row, clock, ref points @ ..] if points[0].contains(':') => {
                 for point in points {

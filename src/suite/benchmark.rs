@@ -286,8 +286,23 @@ impl Run {
         // Doubts from before the samples remain valid for new samples.
         let known = bench.doubts.len();
         let mut first: Option<(Aside, Option<Benchmark>)> = None;
+        // After a signal an unsteady result is better than none.
+        let fall_back = |bench: &mut Bench<'_>, first: Option<(Aside, Option<Benchmark>)>| {
+            bench.result = None;
+            if let Some((aside, result)) = first.filter(|_| interrupt::signal().is_some()) {
+                aside.put_back()?;
+                bench.result = result;
+            }
+            Ok::<(), Missing>(())
+        };
         loop {
-            let attempt = bench.folder.begin(self.arguments.baseline.as_deref())?;
+            let attempt = match bench.folder.begin(self.arguments.baseline.as_deref()) {
+                Ok(attempt) => attempt,
+                Err(error) => {
+                    fall_back(bench, first)?;
+                    return Err(error.into());
+                }
+            };
             let outcome = match first {
                 None => self.sample_and_store(plots, bench, prepared),
                 Some(_) => {
@@ -305,12 +320,7 @@ impl Run {
             match (outcome, first) {
                 (Err(error), first) => {
                     attempt.undo();
-                    bench.result = None;
-                    // After a signal an unsteady result is better than none.
-                    if let Some((aside, result)) = first.filter(|_| is_over) {
-                        aside.put_back()?;
-                        bench.result = result;
-                    }
+                    fall_back(bench, first)?;
                     return Err(error);
                 }
                 (Ok(Some(why)), None) if !is_over => {

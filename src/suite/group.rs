@@ -604,6 +604,7 @@ mod tests {
         assert_eq!(sizes.of(Profile::Full).last(), Some(&4096));
         assert_eq!(sizes.all().len(), 13);
     }
+
     #[test]
     fn a_size_that_does_not_fit_is_named() {
         assert_eq!(does_not_fit("host", 80, 100), None);

@@ -281,8 +281,8 @@ impl Journal {
         }
         let begun = Instant::now();
         // A run that a signal ended has no end in its record, as one that was killed.
-        let is_over = interrupt::signal().is_none();
-        let is_whole = is_over && self.no_room.is_none();
+        let reached_end = interrupt::signal().is_none();
+        let is_whole = reached_end && self.no_room.is_none();
         if let Some(effort) = self.effort.filter(|_| is_whole) {
             self.look_around();
             let mut found = Vec::new();
@@ -306,7 +306,7 @@ impl Journal {
         self.spent.add(Activity::Ceilings, begun.elapsed());
         self.say(&format!("time: {}", self.spent.in_words()));
         self.record.activities = self.spent.seconds();
-        self.record.finished = is_over.then(|| runs::moment(SystemTime::now()));
+        self.record.finished = reached_end.then(|| runs::moment(SystemTime::now()));
         if is_whole {
             self.record.planned.clear();
         }

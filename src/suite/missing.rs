@@ -1,5 +1,7 @@
 //! Why a benchmark has no result: skipped, or failed.
 
+use std::any::Any;
+
 use crate::device::kernel::CompileError;
 use crate::timing::{CudaError, TimingError, catch_panic};
 use crate::workload::routine::RoutineError;
@@ -23,8 +25,13 @@ pub(super) enum Missing {
 #[error("{0}")]
 pub(super) struct LeftOut(pub(super) String);
 
-impl<E: Into<RoutineError>> From<E> for Missing {
+impl<E: Into<RoutineError> + 'static> From<E> for Missing {
     fn from(error: E) -> Self {
+        // A file of the suite. One of a routine, whose error is boxed, may lie on another disk.
+        let file: Option<&FileError> = (&error as &dyn Any).downcast_ref();
+        if let Some(file) = file.filter(|file| file.is_no_room()) {
+            return Missing::NoRoom(file.to_string());
+        }
         let error = error.into();
         let absent = error.is::<LeftOut>()
             || error.is::<Absence>()
@@ -35,9 +42,6 @@ impl<E: Into<RoutineError>> From<E> for Missing {
             );
         if absent {
             return Missing::Skipped(error.to_string());
-        }
-        if error.downcast_ref().is_some_and(FileError::is_no_room) {
-            return Missing::NoRoom(error.to_string());
         }
         let of_clock = error.downcast_ref().is_some_and(TimingError::is_sticky);
         Missing::Failed {
@@ -54,6 +58,9 @@ pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, 
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
+
     use super::*;
     use crate::device::kernel::Source;
 
@@ -73,5 +80,13 @@ mod tests {
             reason,
             "new.cu needs compute capability 9.0 and the device has 8.6: a newer one runs it"
         );
+    }
+
+    #[test]
+    fn only_a_full_disk_of_the_suite_ends_the_run() {
+        let full = || FileError::io(Path::new("file"), ErrorKind::StorageFull);
+        assert!(matches!(full().into(), Missing::NoRoom(_)));
+        let of_a_routine: RoutineError = full().into();
+        assert!(matches!(of_a_routine.into(), Missing::Failed { .. }));
     }
 }

@@ -172,6 +172,7 @@ mod tests {
         assert_eq!(line(180, 360, 0, 0), "[181/181] a/cpu/b/1, about 2 s left");
         assert_eq!(line(200, 400, 0, 0), "[201/201] a/cpu/b/1, about 2 s left");
     }
+
     #[test]
     fn each_second_is_counted_once() {
         let begun = Instant::now();

@@ -95,15 +95,20 @@ impl Host {
         Ok(ns)
     }
 
-    /// Runs twice as many iterations each time until so much time has passed. Returns the nanoseconds of an
-    /// iteration of the last time.
-    pub(super) fn warm_up(&self, code: &mut Timed, time: Duration) -> Result<f64, TimingError> {
+    /// Runs twice as many iterations each time until so much time has passed, and the last time took at least
+    /// `last` on its clock. Returns the nanoseconds of an iteration of the last time.
+    pub(super) fn warm_up(
+        &self,
+        code: &mut Timed,
+        time: Duration,
+        last: Duration,
+    ) -> Result<f64, TimingError> {
         let start = Instant::now();
         let mut iterations = 1;
         loop {
-            let ns = self.measure(code, iterations)? / iterations as f64;
-            if start.elapsed() >= time {
-                return Ok(ns);
+            let ns = self.measure(code, iterations)?;
+            if start.elapsed() >= time && ns >= last.as_nanos() as f64 {
+                return Ok(ns / iterations as f64);
             }
             iterations *= 2;
         }
@@ -257,7 +262,10 @@ impl Sampler<'_> {
         let ns = match self.iterations {
             None => {
                 let warm_up = self.run.sampling.warm_up;
-                let ns = self.run.machine.warm_up(self.code, warm_up)?;
+                let ns = self
+                    .run
+                    .machine
+                    .warm_up(self.code, warm_up, Duration::ZERO)?;
                 self.iterations = Some(self.run.sampling.iterations(ns));
                 ns
             }

@@ -230,6 +230,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn time_grows_with_work_from_the_size_before() {
         let cost = |n: u64| Cost {

@@ -26,12 +26,15 @@ pub(crate) fn measure(
 ) -> Result<(), TimingError> {
     // Free memory, because other processes may use some.
     let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
-    launches(gpu, time, record)?;
-    kernels::measure(gpu, time, free, record)?;
+    // If one of them fails, the record has none of them.
+    let mut measured = record.clone();
+    launches(gpu, time, &mut measured)?;
+    kernels::measure(gpu, time, free, &mut measured)?;
     let bytes = LINK_BYTES.min(free / 8);
     if bytes >= FEWEST_LINK_BYTES {
-        link(gpu, time, bytes, record)?;
+        link(gpu, time, bytes, &mut measured)?;
     }
+    *record = measured;
     Ok(())
 }
 

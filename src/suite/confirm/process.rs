@@ -129,9 +129,9 @@ impl Side {
                 return Err(format!("{}: {}", self.function, with_causes(&*error)).into());
             }
         }
-        // The last measurement takes at least half of it, which is long enough to be trusted.
+        // Half a sample is long enough to be trusted.
         self.wake(machine)?;
-        let iteration = machine.warm_up(&mut self.code, SAMPLE)?;
+        let iteration = machine.warm_up(&mut self.code, SAMPLE, SAMPLE / 2)?;
         self.code.routine.park();
         self.iterations = (SAMPLE.as_nanos() as f64 / iteration).ceil().max(1.0) as u64;
         let sample = self.iterations as f64 * iteration;
@@ -219,11 +219,11 @@ mod tests {
         fn restore(&mut self) -> Result<(), RoutineError> {
             self.runs = Some(0);
             self.restored.set(self.restored.get() + 1);
+            std::thread::sleep(SAMPLE);
             Ok(())
         }
         fn run(&mut self) -> Result<(), RoutineError> {
             *self.runs.as_mut().ok_or("it was never restored")? += 1;
-            std::thread::sleep(SAMPLE);
             Ok(())
         }
         fn check(&mut self) -> Result<Verified, RoutineError> {
@@ -254,10 +254,18 @@ mod tests {
             verify: true,
         };
         let settings = Settings::from_env().unwrap();
-        let medians = AnyGroup::from(group).medians_in_turns(&task, &Host::new(&settings));
+        let (group, host) = (AnyGroup::from(group), Host::new(&settings));
+        let medians = group.medians_in_turns(&task, &host);
         assert_eq!(medians.unwrap().len(), 1);
         // Before the verified run, before the first measurement, and before each sample. How many samples
         // fit depends on the machine.
         assert!(restored.get() >= 2 + FEWEST_SAMPLES);
+
+        // The restoring takes as long as a sample, and is no part of one.
+        let inputs = (group.operation.inputs)(1);
+        let mut code = host.set_up(&group.rows[0], &inputs).unwrap();
+        let iteration = host.warm_up(&mut code, SAMPLE, SAMPLE / 2).unwrap();
+        let last = code.ran.div_ceil(2) as f64;
+        assert!(iteration * last >= 0.4 * SAMPLE.as_nanos() as f64);
     }
 }

@@ -42,13 +42,18 @@ fn env_lists_the_machine_with_or_without_a_gpu() {
     assert!(bad.starts_with("crossover: CROSSOVER_DEVICE"), "{bad}");
 }
 
-/// The GPU is switched off; all else is collected.
+/// With the GPU switched off, all else is collected.
 #[test]
 fn env_as_json_is_what_results_store() {
     let mut env = crossover(&["env", "--json"]);
-    let output = env.env("CROSSOVER_DEVICE", "none").output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let environment: Environment = serde_json::from_slice(&output.stdout).unwrap();
+    let told = |env: &mut Command| -> Environment {
+        let output = env.output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let here = told(&mut env);
+    assert!(here.gpu.is_some() != here.gpu_absent.is_some());
+    let environment = told(env.env("CROSSOVER_DEVICE", "none"));
     assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
     assert_eq!(environment.gpu, None);
     let reason = environment.gpu_absent.expect("a reason");

@@ -60,10 +60,12 @@ fn criterion_prints_what_is_asked_for() {
 fn a_run_leaves_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
-    let options = ["--bench", "sound/cpu/fill/(8|32)$"];
+    let options = ["--bench", "sound/cpu/fill/(8|16|32)$"];
     let output = plotted(root, &options).output().unwrap();
     let said = ended(&output, 0, "] sound/cpu/fill/32: ");
     lacks(&said, &["Benchmarking", "time:   [", "ns/iter"]);
+    holds(&said, "made inputs of 8");
+    lacks(&said, &["made inputs of 16"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let last = printed.trim_end().lines().next_back().unwrap();
     assert!(last.starts_with("report: "), "{last}");

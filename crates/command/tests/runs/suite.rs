@@ -271,7 +271,7 @@ fn a_saved_baseline_compares_with_a_later_one() {
         assert!(row["ratio"].is_f64(), "{row}");
         // Two benchmarks over one pair of runs tell nothing of how two runs differ.
         let reason = row["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("fewer than four benchmarks"), "{row}");
+        assert!(reason.contains("fewer than four benchmarks"), "{row}");
     }
     critcmp(dir.path(), &ids);
 }

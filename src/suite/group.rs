@@ -538,7 +538,7 @@ pub struct Planned {
     pub size: u64,
     /// The clock that it is timed on where the gate works.
     pub clock: Clock,
-    /// What its implementation does, and how.
+    /// The work of its implementation, and the way that it is done.
     pub role: Role,
     /// Cost of one iteration.
     pub cost: Cost,

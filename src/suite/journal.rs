@@ -26,14 +26,14 @@ use crossover_system::interrupt;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
 
-/// What happened so far in a run.
+/// The events of a run so far.
 #[derive(Default)]
 pub(super) struct Journal {
     pub(super) record: RunRecord,
     results: PathBuf,
     /// The results of earlier runs, as they were when this run began.
     earlier: StoredResults,
-    /// What this run has measured, by id, for its questions and its report.
+    /// The results of this run, by id, for its questions and its report.
     pub(super) own: BTreeMap<String, Benchmark>,
     mode: Mode,
     pub(super) spent: Spent,
@@ -54,7 +54,7 @@ pub(super) struct Journal {
     pub(super) no_room: Option<usize>,
     /// Whether GPU benchmarks were selected, and the device that was asked for does not work.
     pub(super) device_failed: bool,
-    /// What goes well is not said.
+    /// Only problems are printed, and no progress.
     is_quiet: bool,
     /// When the load was last read; `None` where the system does not tell.
     load: Option<Load>,

@@ -39,7 +39,7 @@ pub(super) struct Run {
     pub(super) machine: Host,
     /// Where another process takes turns with this one.
     pub(super) turns: Option<Turns>,
-    /// What happened so far.
+    /// The events so far.
     pub(super) journal: Journal,
     pub(super) progress: Progress,
     pub(super) confirming: Confirming,

@@ -21,7 +21,7 @@ impl Turns {
     /// Connects to the socket.
     ///
     /// # Errors
-    /// What the system says, with the remedy.
+    /// The system's error, with the remedy.
     pub(super) fn connect(socket: &Path) -> Result<Self, String> {
         let link = channel::connect(socket).map_err(|error| {
             format!(

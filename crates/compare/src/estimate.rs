@@ -368,7 +368,7 @@ mod tests {
             Estimate::of(&case, &model, 0, |_| true).unwrap()
         };
         assert!(of(7).own.is_none() && of(8).own.is_some());
-        // What is foretold of more pairs is what they then tell, either way.
+        // The prediction for more pairs is the estimate that they then give.
         let [four, eight, sixteen] = [4, 8, 16].map(of);
         let freedom = |way: &Distribution| way.parts[0].freedom;
         assert_eq!(

@@ -203,7 +203,7 @@ impl Memory {
     /// The memory that a kernel uses from `address` on.
     ///
     /// # Errors
-    /// What the kernel would do, such as writing beyond the end of an allocation.
+    /// The mistake that the kernel would make, such as writing beyond the end of an allocation.
     pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Region, Fault> {
         let name = self.name_of(address);
         let Some(allocation) = self.holding(address) else {

@@ -45,7 +45,7 @@ fn copied(state: &mut State, to: Side, from: Side, stream: u64) {
     state.copy(to, from, (8, 1), Some(stream)).unwrap();
 }
 
-/// What the device's memory holds, once the host has waited.
+/// The content of the device's memory, once the host has waited.
 fn read(state: &mut State, from: u64, stream: u64) -> [u8; 8] {
     let mut back = [0u8; 8];
     let to = Side::host(back.as_mut_ptr() as u64);

@@ -64,7 +64,7 @@ pub fn address_space_left() -> Option<u64> {
 /// Takes a file out of the page cache.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn forget_cached(file: &File) -> io::Result<()> {
     // Only pages that are on the disk can be dropped.
     file.sync_all()?;

@@ -38,7 +38,7 @@ pub mod process {
     /// Ends a child in a group of its own at once, with its children, and returns its status.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn kill(child: &mut Child) -> io::Result<ExitStatus> {
         signal_group(child, Signal::SIGKILL);
         child.wait()
@@ -80,7 +80,7 @@ pub(crate) mod channel {
     /// Waits for connections at this path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn bind(path: &Path) -> io::Result<Listener> {
         Listener::bind(path)
     }
@@ -88,7 +88,7 @@ pub(crate) mod channel {
     /// Connects to the process that waits at this path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn connect(path: &Path) -> io::Result<Stream> {
         Stream::connect(path)
     }
@@ -113,7 +113,7 @@ pub mod files {
     /// Makes a symbolic link at `link`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn symlink(target: &Path, link: &Path) -> io::Result<()> {
         std::os::unix::fs::symlink(target, link)
     }
@@ -146,7 +146,7 @@ pub mod output {
     /// Standard output as a file that keeps its present target.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn stdout() -> io::Result<File> {
         Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
     }
@@ -154,7 +154,7 @@ pub mod output {
     /// Redirects standard output to `to`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn print_to(to: &impl AsFd) -> io::Result<()> {
         let (to, stdout) = (to.as_fd().as_raw_fd(), io::stdout().as_raw_fd());
         // SAFETY: both are open; Rust's own handle of the stream knows nothing but its number.

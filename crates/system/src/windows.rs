@@ -87,7 +87,7 @@ pub mod process {
     /// Ends a child at once, with its children, and returns its status.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn kill(child: &mut Child) -> io::Result<ExitStatus> {
         let tree = Command::new("taskkill")
             .args(["/F", "/T", "/PID", &child.id().to_string()])
@@ -136,7 +136,7 @@ pub mod files {
     /// Makes a symbolic link at `link`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn symlink(target: &Path, link: &Path) -> io::Result<()> {
         match target.is_dir() {
             true => std::os::windows::fs::symlink_dir(target, link),
@@ -172,7 +172,7 @@ pub mod output {
     /// Standard output as a file that keeps its present target.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn stdout() -> io::Result<File> {
         Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
     }
@@ -180,7 +180,7 @@ pub mod output {
     /// Redirects standard output to `to`, which must stay open meanwhile.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn print_to(to: &impl AsHandle) -> io::Result<()> {
         // Rust asks for the handle at each write.
         let handle = to.as_handle().try_clone_to_owned()?;
@@ -216,7 +216,7 @@ pub(crate) mod channel {
         /// As [`TcpListener::set_nonblocking`].
         ///
         /// # Errors
-        /// What the system says.
+        /// The system's error.
         pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
             self.listener.set_nonblocking(nonblocking)
         }
@@ -224,7 +224,7 @@ pub(crate) mod channel {
         /// The next connection that knows the token.
         ///
         /// # Errors
-        /// What the system says.
+        /// The system's error.
         pub fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
             loop {
                 let (mut stream, from) = self.listener.accept()?;
@@ -241,7 +241,7 @@ pub(crate) mod channel {
     /// Waits for connections, and writes its port and a token to a file at this path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn bind(path: &Path) -> io::Result<Listener> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         // Each state is random.
@@ -255,7 +255,7 @@ pub(crate) mod channel {
     /// Connects to the process that waits at this path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn connect(path: &Path) -> io::Result<Stream> {
         let text = fs::read_to_string(path)?;
         let named = text.split_once(' ').ok_or(io::ErrorKind::InvalidData)?;

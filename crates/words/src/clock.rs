@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a measured time means. Every result carries its clock, because two times taken on
+/// The meaning of a measured time. Every result carries its clock, because two times taken on
 /// different clocks answer different questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

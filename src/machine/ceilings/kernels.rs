@@ -174,7 +174,7 @@ fn sizes(largest: usize) -> impl Iterator<Item = usize> {
         .take_while(move |bytes| *bytes <= largest)
 }
 
-/// What a kernel moves: its arguments.
+/// The arguments of a kernel: how much it moves.
 struct Work {
     /// Vectors of the working set, less one.
     mask: u32,

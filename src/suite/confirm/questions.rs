@@ -60,7 +60,7 @@ impl Question {
         }
     }
 
-    /// What one process answers; `None` where a time is missing.
+    /// The answer of one process; `None` if a time is missing.
     pub(super) fn paired_times(
         &self,
         machine: &MachineResults,

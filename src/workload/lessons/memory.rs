@@ -17,7 +17,7 @@ use crate::model::{Allocator, Cost, Verified};
 use crate::timing::CudaError;
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
-/// What the last word of each allocation is set to.
+/// The value of the last word of each allocation.
 const WORD: u32 = 0x5EED_CAFE;
 
 /// A number of bytes to allocate; no inputs.

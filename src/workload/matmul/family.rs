@@ -9,7 +9,7 @@ use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::routine::Workload;
 
-/// What a size means in a group of products.
+/// The meaning of a size in a group of products.
 pub trait Family: 'static {
     /// The lengths of the product, or of the batch of products.
     fn shape(size: u64) -> Shape;

@@ -11,7 +11,7 @@ use crossover_arithmetic::error::worse;
 /// Up to this many multiply-adds every element is compared.
 const FULL_UP_TO: usize = 256 * 256 * 256;
 
-/// What a product is compared with.
+/// The values that a product is compared with.
 pub(super) enum Reference<T: Number = f32> {
     /// Every element of A B.
     Full {

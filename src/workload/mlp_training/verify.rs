@@ -54,7 +54,7 @@ use crate::workload::network::{Format, Part, largest, reference::InFloat64, rms}
 use crossover_arithmetic::adamw::State;
 use crossover_arithmetic::error::{self, largest_relative, relative, worse};
 
-/// What a step computes, in float64, from the same inputs and parameters.
+/// The results of a step in float64, from the same inputs and parameters.
 pub(super) struct Reference {
     pub(super) inputs: Array2<f64>,
     /// The pre-activations.
@@ -235,7 +235,7 @@ const LOGITS_BOUND: f64 = 12.0;
 /// Of the update, in units of f32's rounding.
 const UPDATE_BOUND: f64 = 8.0;
 
-/// What a step left.
+/// The outputs of a step.
 pub(super) struct Outputs<'a> {
     pub(super) hidden: &'a [f32],
     pub(super) logits: &'a [f32],

@@ -20,7 +20,7 @@ pub trait Sine: Number {
     const SOURCES: &'static [&'static Source];
     /// The kernel that fuses the four passes.
     const FUSED: Kernel;
-    /// What outputs hold before a run: no sine, and no NaN, which some results are.
+    /// The content of outputs before a run: no sine, and no NaN, which some results are.
     const POISON: Self;
     /// Whether [`nested`](Self::nested) can store past the caches.
     const STREAMS: bool;

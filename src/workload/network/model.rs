@@ -57,7 +57,7 @@ pub(crate) struct Linear {
     pub(crate) spare: Option<usize>,
 }
 
-/// What a layer computes, and where its parameters lie.
+/// The operation of a layer, and where its parameters lie.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// The row of each token in this table.

@@ -40,7 +40,7 @@ impl child::Order for Order {
     type Reply = Report;
 }
 
-/// What one process measured.
+/// The times of one process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Nanoseconds by phase, without phases whose library is absent.

@@ -188,7 +188,7 @@ impl Sampling for Processes<'_> {
                 Err(how) => {
                     let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
                     if let Some(why) = full {
-                        // What this pair has measured so far counts.
+                        // The results of this pair so far count.
                         let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
                         let failure =
                             format!("no more pairs were run: {}: {why}", no_room(results));

@@ -168,7 +168,7 @@ impl Repository {
                     .set_modified(written)?;
             }
         }
-        // What the user has git take for unchanged may differ.
+        // Files that the user has git take for unchanged may differ.
         let paths = dir.join(".git").join("paths");
         fs::write(
             &paths,
@@ -336,7 +336,7 @@ impl Copies {
     /// empty folder.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn bring(&self, side: Option<usize>) -> io::Result<()> {
         if self.here.get() == side {
             return Ok(());

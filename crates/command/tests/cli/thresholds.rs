@@ -35,7 +35,7 @@ fn configuration(sizes: &str, a: &str, b: &str) -> String {
     )
 }
 
-/// What the command prints about a table or a configuration, and ends with this code.
+/// The output of the command for a table or a configuration; it must end with this code.
 fn thresholds(folder: &TempDir, input: &str, code: i32, words: &str) -> String {
     fs::write(folder.path().join("input"), input).unwrap();
     let named: &[&str] = match input.starts_with("sides") {

@@ -1,4 +1,4 @@
-//! What a process printed, and how it ended.
+//! The output of a process, and how it ended.
 
 use std::process::{Command, Output};
 

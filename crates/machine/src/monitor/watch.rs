@@ -29,7 +29,7 @@ pub struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<Recorder>,
     energy_before: Option<f64>,
-    /// What the benchmark has run so far.
+    /// Number of iterations that have run so far.
     iterations: u64,
     /// End of the last sample.
     sampled_until: Duration,

@@ -23,7 +23,7 @@ const END: &str = "<!-- backtest:end -->\n";
 /// Groups whose work is a network: amounts say little about dozens of unlike layers.
 const NETWORKS: [&str; 2] = ["mlp_training", "transformer"];
 
-/// What predictions came to.
+/// The outcome of predictions.
 #[derive(Clone, Default)]
 struct Tally {
     right: usize,
@@ -46,7 +46,7 @@ impl Tally {
         }
     }
 
-    /// What was predicted for a measured size.
+    /// The prediction for a measured size.
     fn hold(&mut self, answer: &Answer, point: &Point) {
         self.add(answer.choice, point.choice());
         if let Some(estimate) = answer.estimate {

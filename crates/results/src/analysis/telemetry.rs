@@ -1,4 +1,4 @@
-//! What slowed the GPU during a benchmark, and the energy of an iteration, by its telemetry.
+//! Reasons why the GPU was slow during a benchmark, and the energy of an iteration, by its telemetry.
 
 use crate::model::environment::Environment;
 use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};

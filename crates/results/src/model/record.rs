@@ -19,7 +19,7 @@ use crossover_words::Clock;
 /// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
 pub const SCHEMA: u32 = 1;
 
-/// What the suite adds to Criterion's files of one result: `crossover.json`.
+/// The suite's addition to Criterion's files of one result: `crossover.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sidecar {
     /// [`SCHEMA`] of the writer.
@@ -33,7 +33,7 @@ pub struct Sidecar {
     pub clock: Clock,
     /// Cost of one iteration.
     pub cost: Cost,
-    /// What the implementation does, and how.
+    /// The work of the implementation, and the way that it is done.
     pub role: Role,
     /// Result of the check against float64; `None` where nothing is computed, where
     /// `crossover ab` had an earlier process of the same executable verify, and where the device was

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crossover_advice::thresholds::Residency;
 
-/// What one implementation does and how.
+/// The work of one implementation, and the way that it is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
     /// Where the data of an iteration start and end.

@@ -51,7 +51,7 @@ impl Telemetry {
 pub struct TelemetryEvent {
     /// Milliseconds since the warm-up began.
     pub time_ms: u32,
-    /// What happened.
+    /// Kind of the event.
     pub kind: TelemetryEventKind,
     /// The reasons of the throttling, or the clocks before and after.
     pub detail: String,

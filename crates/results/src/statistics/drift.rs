@@ -184,7 +184,7 @@ struct MeanSquare {
     /// Of the class.
     freedom: f64,
     ln_seen: f64,
-    /// What the scale does not change.
+    /// The part that does not depend on the scale.
     constant: f64,
 }
 

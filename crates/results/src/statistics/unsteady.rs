@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(modes, words);
     }
 
-    /// What lies between two modes is held against how far the samples of each lie apart.
+    /// The distance of two modes is compared with the spread of the samples within each.
     #[test]
     fn modes_lie_further_apart_than_their_samples() {
         let judged = |log: &dyn Fn(u32) -> f64| {

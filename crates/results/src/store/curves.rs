@@ -51,7 +51,7 @@ pub struct Benchmark {
     pub samples: Option<usize>,
     /// Cost of one iteration.
     pub cost: Cost,
-    /// What its implementation does, and how.
+    /// The work of its implementation, and the way that it is done.
     pub role: Role,
     /// The check against float64.
     pub verified: Option<Verified>,
@@ -179,7 +179,7 @@ pub struct Series {
     pub implementation: String,
     /// The clock of each of its points.
     pub clock: Option<Clock>,
-    /// What it does, and how.
+    /// Its work, and the way that it is done.
     pub role: Role,
     /// At least one, sizes ascending and distinct.
     pub points: Vec<Benchmark>,

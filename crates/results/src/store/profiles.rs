@@ -25,7 +25,7 @@ pub struct Profiled {
 }
 
 impl Profiled {
-    /// What the file at `path` has of a benchmark in `dir`.
+    /// The profile in the file at `path`, of a benchmark in `dir`.
     pub(super) fn of(profile: Profile, dir: &Path, path: &Path) -> Result<Self, Unreadable> {
         let id = profile.benchmark.parse().map_err(|not: NotAnId| {
             let reason = format!(

@@ -23,7 +23,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// What the system, or a reader of JSON, tells of the file at `path`.
+    /// The error of the system, or of a reader of JSON, about the file at `path`.
     pub fn io(path: &Path, error: impl Into<io::Error>) -> Self {
         let (path, error) = (path.into(), with_remedy(error.into()));
         Self { path, error }
@@ -163,7 +163,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, newest: u32) -> Result
     of_schema(path, newest, read_json_as_it_stands(path)?)
 }
 
-/// What a file holds as JSON, as [`read_json`] reads it.
+/// The content of a JSON file, as [`read_json`] reads it.
 pub(super) fn of_schema<T: DeserializeOwned>(
     path: &Path,
     newest: u32,

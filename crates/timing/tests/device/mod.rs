@@ -1,4 +1,4 @@
-//! What tests on a real device share.
+//! Code that tests on a real device share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

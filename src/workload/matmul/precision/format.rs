@@ -32,7 +32,7 @@ impl From<Format> for role::Format {
     }
 }
 
-/// What FP8 operands are multiplied by, as in `kernels/precision.cu`.
+/// The factor of FP8 operands, as in `kernels/precision.cu`.
 pub(super) const FP8_SCALE: f32 = 256.0;
 
 /// The properties of a format.

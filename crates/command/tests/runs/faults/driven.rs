@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::faults::files::records_in;
 use crate::faults::run::{SOUND, bench, shown};
 
-/// What became of a run.
+/// The outcome of a run.
 struct Driven {
     dir: tempfile::TempDir,
     /// The benchmarks that it could have run.

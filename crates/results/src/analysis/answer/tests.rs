@@ -45,7 +45,7 @@ fn search(a: &Curve, b: &Curve) -> Option<Crossing> {
     estimates(&[samples]).pop()?
 }
 
-/// What processes measured on data on the device.
+/// The times of several processes, of data on the device.
 pub(crate) fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
     Confirmation {
         group: "a".into(),

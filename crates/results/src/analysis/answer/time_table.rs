@@ -21,7 +21,7 @@ pub enum Side {
 /// A line of the table: one sample.
 #[derive(Clone, Debug)]
 pub struct Time {
-    /// What was computed.
+    /// The operation's name.
     pub operation: String,
     /// Where its data start and end.
     pub place: Residency,
@@ -38,7 +38,7 @@ pub struct Time {
 /// The answer for one operation and one place of its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableAnswer {
-    /// What was computed.
+    /// The operation's name.
     pub operation: String,
     /// Where its data start and end.
     pub place: Residency,

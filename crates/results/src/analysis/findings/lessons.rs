@@ -35,7 +35,7 @@ struct Lesson {
     /// Makes equal the parts in which the rows may differ.
     blank: fn(&mut Role),
     at: End,
-    /// What the fast row does. `{work}` and `{part}` are the group's words.
+    /// Words for the work of the fast row. `{work}` and `{part}` are the group's words.
     does: &'static str,
     /// The word for the parts, and their number.
     parts: (&'static str, Parts),

@@ -46,7 +46,7 @@ impl Technique {
         Technique::KeepPool,
     ];
 
-    /// What to do.
+    /// The advice in words.
     pub fn words(self) -> &'static str {
         match self {
             Technique::MoveToGpu => "Move the work to the GPU",

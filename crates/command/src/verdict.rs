@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use regex::Regex;
 
-use crossover_compare::comparison::{Comparison, FailOn, Options};
+use crossover_compare::comparison::{Comparison, FailOn};
+use crossover_compare::judge::Options;
 use crossover_results::store::whole_file::write_atomic;
 
 /// How to judge and show a comparison.

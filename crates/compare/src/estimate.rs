@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::case::{Case, Pair};
 use crate::learn::DriftModel;
-use crate::rows::{Case, Pair};
 use crossover_results::statistics::spread::{Spread, freedom_of_sum};
 
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
@@ -325,8 +325,8 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Class;
     use crate::median::Median;
-    use crate::rows::Class;
 
     /// Around `centre`, with parts of one standard error and these degrees of freedom.
     fn around(centre: f64, common: f64, error: f64, freedoms: &[f64]) -> Distribution {

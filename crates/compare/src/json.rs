@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::comparison::{Comparison, FailOn, Verdict};
-use crate::judge::{CHANGE_ERROR, SAME_ERROR};
-use crate::rows::{Judgement, Row};
+use crate::comparison::{Comparison, FailOn};
+use crate::judge::{CHANGE_ERROR, Judgement, SAME_ERROR, Verdict};
+use crate::rows::Row;
 use crate::show::VERDICTS;
 use crossover_words::Clock;
 

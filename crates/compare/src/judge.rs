@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::{Options, Verdict};
+use regex::Regex;
+use serde::Serialize;
+
+use crate::case::{Case, Class};
 use crate::estimate::Estimate;
 use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
-use crate::rows::{Case, Class, Judgement};
+use crate::median::Location;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
@@ -21,6 +24,93 @@ pub(crate) const THRESHOLD: f64 = 0.01;
 /// Why benchmarks of a small class are not called from one pair of runs.
 pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
  the difference between two runs of the same code is unknown";
+
+/// The options of a comparison.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only benchmarks whose id matches. The others still contribute to the drift.
+    pub filter: Option<Regex>,
+    /// Smallest change worth a verdict, as a fraction.
+    pub threshold: f64,
+    /// Number of the first pairs of runs that only choose what is tested for a change in the later
+    /// ones; 0 where all count.
+    pub screened: usize,
+    /// Both sides ran here, in turns, so that no record has to say on what machine.
+    pub on_one_machine: bool,
+    /// The statistic of the samples of each run.
+    pub location: Location,
+    /// Benchmarks whose process failed, and how.
+    pub failed: BTreeMap<String, String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            filter: None,
+            threshold: THRESHOLD,
+            screened: 0,
+            on_one_machine: false,
+            location: Location::Median,
+            failed: BTreeMap::new(),
+        }
+    }
+}
+
+/// The verdict on a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// A process of `ab` that ran it failed.
+    Failed,
+    /// A change is shown, upwards and by the threshold or more.
+    Slower,
+    /// A change is shown, downwards and by the threshold or more.
+    Faster,
+    /// Neither shown: too noisy, or not comparable.
+    Unsure,
+    /// Equivalence is shown: the whole interval lies within the threshold.
+    Same,
+    /// Only the base has it.
+    Gone,
+    /// Only the new side has it.
+    New,
+}
+
+impl Verdict {
+    /// The word that is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Failed => "failed",
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Unsure => "unsure",
+            Verdict::Same => "same",
+            Verdict::Gone => "gone",
+            Verdict::New => "new",
+        }
+    }
+}
+
+/// Ratio and interval of one benchmark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// Time of the new side over that of the base: geometric mean over the pairs, of a
+    /// verdict over those that confirmed it; from eight on without the outer quarters where that
+    /// tells more.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// The change that would be found with 95 % probability, as a fraction.
+    pub resolution: f64,
+    /// Pairs of runs behind the ratio.
+    pub pairs: usize,
+    /// Pairs of runs after those that chose what is tested.
+    pub(crate) confirmed: usize,
+    /// Number of further pairs that would decide it, where it is open; infinite where none would.
+    pub(crate) more_pairs: f64,
+}
 
 /// The judgement of one benchmark.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@
 //! its class: they cannot tell `c` from a change that most of them share, so the true `c` is taken
 //! to lie anywhere between nothing and their centre.
 
-use crate::rows::{Case, Pair};
+use crate::case::{Case, Pair};
 use crossover_results::statistics::drift::{self, Evidence, Hypothesis, LARGE};
 use crossover_results::statistics::median::median;
 use crossover_results::statistics::spread::Spread;
@@ -163,8 +163,8 @@ fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Class;
     use crate::median::Median;
-    use crate::rows::Class;
 
     #[test]
     fn shared_drift_is_separated_from_own_drift() {

@@ -1,120 +1,13 @@
 //! The benchmarks of two sides, matched by id: the row that is shown, and the samples to judge it by.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use crate::comparison::{Options, Verdict};
-use crate::judge::Judged;
+use crate::case::{Case, Class, Pair};
+use crate::judge::{Judged, Judgement, Options, Verdict};
 use crate::median::{FEWEST_SAMPLES, Median};
-use crossover_results::model::id::{self, Device};
 use crossover_results::statistics::median::median;
-use crossover_results::statistics::spread::SHORT_NS;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_words::Clock;
-
-/// Benchmarks whose drift is learnt together: one clock, one device, short or long.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Class {
-    /// The clock, `None` for results without a sidecar.
-    pub clock: Option<Clock>,
-    /// Second part of the id; `None` where it names no device.
-    pub device: Option<Device>,
-    /// The median lies under [`SHORT_NS`] per launch.
-    pub short: bool,
-}
-
-impl Class {
-    /// Class of the benchmark `id` with that median, divided by its launches, on that clock.
-    pub fn of(id: &str, clock: Option<Clock>, ns_per_launch: f64) -> Self {
-        Self {
-            clock,
-            device: id::device(id),
-            short: ns_per_launch < SHORT_NS,
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(device) = self.device {
-            write!(f, "{device} ")?;
-        }
-        match self.clock {
-            Some(clock) => write!(f, "{clock}")?,
-            None => f.write_str("unknown clock")?,
-        }
-        let launches = match self.clock {
-            None | Some(Clock::Wall) => "",
-            Some(_) => " per launch",
-        };
-        let duration = if self.short { "under" } else { "from" };
-        write!(f, " {duration} 20 µs{launches}")
-    }
-}
-
-/// The medians of one benchmark in two runs that belong together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pair {
-    /// Which pair of runs, from 0.
-    pub round: usize,
-    /// The old code.
-    pub base: Median,
-    /// The new code.
-    pub new: Median,
-}
-
-impl Pair {
-    /// Logarithm of new over base.
-    pub(super) fn change(&self) -> f64 {
-        (self.new.ns / self.base.ns).ln()
-    }
-}
-
-/// One benchmark, measured on both sides on the same clock.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Case {
-    /// Its class.
-    pub class: Class,
-    /// At least one pair.
-    pub pairs: Vec<Pair>,
-}
-
-impl Case {
-    pub(super) fn mean_change(&self) -> f64 {
-        self.pairs.iter().map(Pair::change).sum::<f64>() / self.pairs.len() as f64
-    }
-
-    /// Mean variance of one pair's change from the noise of its two medians.
-    pub(super) fn pair_noise(&self) -> f64 {
-        let sum: f64 = self
-            .pairs
-            .iter()
-            .map(|p| p.base.variance + p.new.variance)
-            .sum();
-        sum / self.pairs.len() as f64
-    }
-}
-
-/// Ratio and interval of one benchmark.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Judgement {
-    /// Time of the new side over that of the base: geometric mean over the pairs, of a
-    /// verdict over those that confirmed it; from eight on without the outer quarters where that
-    /// tells more.
-    pub ratio: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// The change that would be found with 95 % probability, as a fraction.
-    pub resolution: f64,
-    /// Pairs of runs behind the ratio.
-    pub pairs: usize,
-    /// Pairs of runs after those that chose what is tested.
-    pub(crate) confirmed: usize,
-    /// Number of further pairs that would decide it, where it is open; infinite where none would.
-    pub(crate) more_pairs: f64,
-}
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug)]
@@ -125,8 +18,8 @@ pub struct Row {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// Before, nanoseconds, or without a clock a number whose unit is unknown: of the median run, and where there is a judgement as far from that
-    /// of the other side as its ratio says.
+    /// The time before, ns (without a clock a number whose unit is unknown): that of the median run. If
+    /// the benchmark is judged, the times of both sides are moved so that they have the judged ratio.
     pub(crate) base_ns: Option<f64>,
     /// The same for the new side.
     pub(crate) new_ns: Option<f64>,
@@ -548,14 +441,5 @@ mod tests {
         };
         assert_eq!(reason(true), None);
         assert!(reason(false).unwrap().contains("saved twice"));
-    }
-
-    #[test]
-    fn a_class_says_its_device_its_clock_and_its_duration() {
-        let name = |id, clock, ns| Class::of(id, clock, ns).to_string();
-        let short = name("g/gpu/i/1", Some(Clock::Events), 19_999.0);
-        assert_eq!(short, "gpu events under 20 µs per launch");
-        let long = name("g/f/1", None, 20_000.0);
-        assert_eq!(long, "unknown clock from 20 µs");
     }
 }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 
-use crate::comparison::{Comparison, Verdict};
-use crate::judge::{CHANGE_ERROR, Drift};
+use crate::case::Class;
+use crate::comparison::Comparison;
+use crate::judge::{CHANGE_ERROR, Drift, Judgement, Verdict};
 use crate::median::Location;
-use crate::rows::{Class, Judgement, Row};
+use crate::rows::Row;
 use crossover_results::statistics::median::median;
 use crossover_words::text::{columns, wants_colours};
 use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
@@ -489,7 +490,8 @@ fn markdown_table(rows: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{Options, compare};
+    use crate::comparison::compare;
+    use crate::judge::Options;
     use crossover_results::store::baseline::{Baseline, Sampled};
 
     #[test]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use crate::ab::{Args, NAMES, child};
-use crossover_compare::comparison::{Comparison, Options, compare};
+use crossover_compare::comparison::{Comparison, compare};
+use crossover_compare::judge::Options;
 use crossover_compare::median::Location;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;

@@ -16,7 +16,8 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 use crossover_advice::{Advice, Question, Residency, Size};
-use crossover_compare::comparison::{FailOn, Options as Judging, compare};
+use crossover_compare::comparison::{FailOn, compare};
+use crossover_compare::judge::Options as Judging;
 use crossover_report::report::{Options, ReportError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;

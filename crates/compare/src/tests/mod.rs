@@ -3,10 +3,9 @@
 
 mod simulated;
 
-use crate::comparison::{Options, Verdict};
-use crate::judge::{Judged, THRESHOLD, TOO_FEW, judge};
+use crate::case::{Case, Class, Pair};
+use crate::judge::{Judged, Options, THRESHOLD, TOO_FEW, Verdict, judge};
 use crate::median::Median;
-use crate::rows::{Case, Class, Pair};
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, SHARED, SHORT, Simulated, Tally, WALL, compare, tally, tally_of,
 };

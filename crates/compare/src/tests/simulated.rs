@@ -4,10 +4,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::comparison::{Options, Verdict};
-use crate::judge::{Drift, Judged, is_analysed_at, judge};
+use crate::case::{Case, Class, Pair};
+use crate::judge::{Drift, Judged, Options, Verdict, is_analysed_at, judge};
 use crate::median::{Location, Median};
-use crate::rows::{Case, Class, Pair};
 use crossover_results::model::id::Device;
 use crossover_words::Clock;
 

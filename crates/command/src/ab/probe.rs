@@ -3,8 +3,6 @@
 //! forks and bundles name no version.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -13,7 +11,7 @@ use crate::ab::Args;
 use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
-use crate::ab::processes::Processes;
+use crate::ab::processes::{Harness, Processes, pattern};
 use crate::ab::subject::Side;
 use crate::ab::turns::{self, Turns};
 use crate::ab::worktree::Copies;
@@ -137,35 +135,9 @@ pub(super) fn choose<'a>(
 enum Kind {
     /// It takes turns with another process, in our version of the protocol.
     TakesTurns,
-    /// It runs each of its benchmarks of Criterion's alone, if it lists any. What else it lists, or why
-    /// nothing, is remarked, unless it is one of cargo's unit tests.
+    /// It runs each of its benchmarks of Criterion alone, if it lists any. The text names other lines that it
+    /// lists, or says why there is no benchmark; there is none for the harness of unit tests.
     RunsAlone(Option<Harness>, Option<String>),
-}
-
-/// An executable of Criterion's.
-#[derive(Debug)]
-pub(super) struct Harness {
-    pub(super) executable: Executable,
-    /// The benchmarks that it runs alone, in its order.
-    pub(super) ids: Vec<String>,
-    options: Vec<String>,
-}
-
-impl Harness {
-    /// Runs one benchmark alone, with its results in `home`.
-    pub(super) fn command(&self, id: &str, home: &Path) -> Command {
-        let mut command = self.executable.command();
-        command
-            .args(&self.options)
-            .arg(pattern(id))
-            .env("CRITERION_HOME", home);
-        command
-    }
-}
-
-/// The filter that selects one benchmark.
-fn pattern(id: &str) -> String {
-    format!("^{}$", regex::escape(id))
 }
 
 /// Criterion's options for a process, each with its value. Ten samples are the fewest that Criterion

@@ -6,16 +6,44 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
+use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
-use crate::ab::probe::Harness;
 use crate::ab::worktree::Copies;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
+
+/// An executable with benchmarks of Criterion.
+#[derive(Debug)]
+pub(super) struct Harness {
+    pub(super) executable: Executable,
+    /// The benchmarks that it runs alone, in its order.
+    pub(super) ids: Vec<String>,
+    /// Options of every process.
+    pub(super) options: Vec<String>,
+}
+
+impl Harness {
+    /// Runs one benchmark alone, with its results in `home`.
+    pub(super) fn command(&self, id: &str, home: &Path) -> Command {
+        let mut command = self.executable.command();
+        command
+            .args(&self.options)
+            .arg(pattern(id))
+            .env("CRITERION_HOME", home);
+        command
+    }
+}
+
+/// The filter that selects one benchmark.
+pub(super) fn pattern(id: &str) -> String {
+    format!("^{}$", regex::escape(id))
+}
 
 /// The benchmarks of both sides.
 pub(super) struct Processes<'a> {

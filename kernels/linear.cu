@@ -344,7 +344,6 @@ struct Linear {
         Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::run(a, w, bias, added, c, m, n, k, relu);  \
     }
 #define CLUSTER_1
-#define CLUSTER_2 __cluster_dims__(1, 1, 2)
 #define CLUSTER_4 __cluster_dims__(1, 1, 4)
 
 LINEAR(128, 128, 8, 8, 1, 1, 3, 1)
@@ -356,7 +355,5 @@ LINEAR(32, 32, 8, 4, 4, 1, 4, 2)
 LINEAR(32, 32, 8, 4, 8, 1, 4, 1)
 
 #if __CUDA_ARCH__ >= 900
-LINEAR(64, 64, 8, 8, 2, 2, 4, 2)
-LINEAR(32, 32, 8, 4, 4, 2, 4, 2)
 LINEAR(32, 32, 8, 4, 4, 4, 4, 2)
 #endif

@@ -108,7 +108,7 @@ impl fmt::Display for Tile {
 /// layer has fewer tiles, pieces of the sum give more blocks; if a tile has few warps, slices of the
 /// sum give more.
 #[rustfmt::skip]
-const TILES: [Tile; 10] = [
+const TILES: [Tile; 8] = [
     Tile::new([128, 128], [8, 8], [1, 1], 3, 1),
     Tile::new([64, 128], [16, 8], [2, 1], 4, 1),
     Tile::new([64, 96], [8, 12], [2, 1], 4, 2),
@@ -116,8 +116,6 @@ const TILES: [Tile; 10] = [
     Tile::new([64, 64], [8, 8], [2, 1], 4, 2),
     Tile::new([32, 32], [8, 4], [4, 1], 4, 2),
     Tile::new([32, 32], [8, 4], [8, 1], 4, 1),
-    Tile::new([64, 64], [8, 8], [2, 2], 4, 2),
-    Tile::new([32, 32], [8, 4], [4, 2], 4, 2),
     Tile::new([32, 32], [8, 4], [4, 4], 4, 2),
 ];
 

@@ -31,6 +31,9 @@ fn main() -> ExitCode {
     if std::env::var_os(example::RUN).is_some() {
         return crossover::suite::bench(crossover::package!(), || vec![example::group()]);
     }
+    // Beside a driver, NVRTC takes kernels that it compiled before from a cache, and its log is empty.
+    // SAFETY: there is no other thread yet.
+    unsafe { std::env::set_var("CUDA_CACHE_DISABLE", "1") };
     let mut arguments = Arguments::from_args();
     // There is one device. Without it rows of the CPU may run beside each other: they are not timed.
     if arguments.include_ignored || arguments.ignored {

@@ -36,8 +36,8 @@ fn both(group: &str, real: &str) -> Vec<String> {
         // All rows are phases of the same processes.
         sections.truncate(1);
     }
-    let passing = StandIn::passing_to(real);
-    let mut passed = recorded(&passing, group, &sections);
+    let on_device = |sections: &[Section]| recorded(&StandIn::passing_to(real), group, sections);
+    let mut passed = on_device(&sections);
     let mut choices = passed.iter().flat_map(|section| section.chosen.keys());
     let device = choices.find_map(|choice| Some(choice[choice.rfind(" on NVIDIA")?..].to_owned()));
     let device = device.unwrap_or_else(|| RECORDED_ON.to_owned());
@@ -48,7 +48,7 @@ fn both(group: &str, real: &str) -> Vec<String> {
     }
     // The first of these runs calibrates what only this device decides, and hands it over.
     for _ in 0..2 {
-        passed = recorded(&passing, group, &passed);
+        passed = on_device(&passed);
     }
     for (section, passed) in sections.iter_mut().zip(&passed) {
         for (choice, candidate) in &passed.chosen {

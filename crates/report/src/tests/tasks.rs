@@ -67,7 +67,10 @@ fn how_sure_is_an_answer() {
             &["processes measured ", "×", ": "],
         );
         // Where it is not known which side wins, no speedup is shown.
-        let undecided = text(browser, "#map [data-group=nested_sine][data-place=pinned]")?;
+        let undecided = text(
+            browser,
+            "#map [data-group=nested_sine_f64][data-place=pinned]",
+        )?;
         assert_eq!(undecided.trim(), "undecided±");
         Ok(())
     });

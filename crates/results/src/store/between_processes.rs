@@ -45,7 +45,7 @@ impl Class {
     }
 
     /// Standard deviation of the logarithm of a process's median: what the processes of three runs
-    /// each on an H200 and on two H100, all on shared hosts, showed together; that of CPU code, with
+    /// each on an H200 and on three H100, all on shared hosts, showed together; that of CPU code, with
     /// 10 to 25 % by host, is in between. No process confirms a gated time: those are from six pairs of
     /// processes one after the other on an H200.
     fn assumed(self) -> f64 {
@@ -56,7 +56,7 @@ impl Class {
                 (true, _, false) => 0.002,
                 (false, Residency::Ordinary, _) => 0.10,
                 (false, Residency::Pinned, true) => 0.025,
-                (false, Residency::Pinned, false) => 0.02,
+                (false, Residency::Pinned, false) => 0.03,
                 (false, Residency::Awaited, true) => 0.05,
                 (false, Residency::Awaited, false) => 0.035,
                 (false, Residency::Queued, true) => 0.10,

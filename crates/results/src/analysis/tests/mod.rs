@@ -45,7 +45,7 @@ use crossover_words::Clock;
 
 /// The newest committed record.
 pub(crate) const NEWEST: &str =
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz";
+    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261126T041543Z--bad4b16e8941.json.gz";
 
 /// The folder of the committed records.
 pub(crate) fn machines() -> PathBuf {

@@ -166,7 +166,7 @@ fn absent_and_broken_libraries_are_named_with_the_remedy() {
     }
 }
 
-/// With the results of the committed machine, whose GPU this one need not have.
+/// With the results of a committed machine, whose GPU this one need not have.
 #[cfg(unix)]
 #[test]
 fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {

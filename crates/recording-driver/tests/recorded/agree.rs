@@ -46,7 +46,7 @@ fn both(group: &str, real: &str) -> Vec<String> {
             (passed.chosen).insert(choice.replace(RECORDED_ON, &device), candidate.clone());
         }
     }
-    // The first of these runs calibrates what only this device decides, and hands it over.
+    // The first of these runs calibrates what only this device decides; the second takes it over.
     for _ in 0..2 {
         passed = on_device(&passed);
     }
@@ -59,6 +59,7 @@ fn both(group: &str, real: &str) -> Vec<String> {
         }
     }
     let recorded = recorded(&StandIn::new(), group, &sections);
+    assert_eq!(recorded.len(), passed.len(), "{group}");
     let told = |section: &Section| text(group, &[masked(section)]);
     (recorded.iter().zip(&passed))
         .filter_map(|(recorded, passed)| match passed.failure.as_str() {

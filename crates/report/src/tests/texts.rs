@@ -50,9 +50,15 @@ fn markdown(machines: &[Machine]) -> String {
                     continue;
                 }
             };
-            let other = match std::ptr::eq(first, m.machine) {
-                true => String::new(),
-                false => format!("; {}", named(m.machine)),
+            let commit = || {
+                let run = &m.machine.runs[0].0;
+                let commit = run.environment.commit.as_deref();
+                commit.map_or("unknown", |commit| &commit[..8]).to_owned()
+            };
+            let other = match named(m.machine) {
+                _ if std::ptr::eq(first, m.machine) => String::new(),
+                same if same == named(first) => format!("; commit {}", commit()),
+                other => format!("; {other}"),
             };
             // The figure has the sizes already.
             let mut rows: Vec<String> = Vec::new();

@@ -4,6 +4,7 @@
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::model::role::Residency;
 use crossover_words::units;
 
@@ -58,7 +59,9 @@ fn cell(f: &CrossoverAnswer) -> String {
     let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
     let from = answer_in_words::size(f);
     match f.crossing.wins_at_the_largest() {
-        Some(_) => format!("{from}, {}{mark}", units::speedup(f.crossing.speedup)),
-        None => format!("{from}{mark}"),
+        Some(_) if f.crossing.answer != Answer::Undecided => {
+            format!("{from}, {}{mark}", units::speedup(f.crossing.speedup))
+        }
+        _ => format!("{from}{mark}"),
     }
 }

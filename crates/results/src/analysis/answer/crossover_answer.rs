@@ -272,6 +272,7 @@ fn compare(
     environment: Option<&Environment>,
     confirmed: &[RunAnswer],
 ) -> Vec<CrossoverAnswer> {
+    let cpu = best_cpu(ours).0;
     let mut found = of_rows(ours, theirs);
     // The processes also decide results that were unsteady.
     let all_ours = LazyCell::new(|| ours.with_unsteady());
@@ -312,6 +313,17 @@ fn compare(
         let series = found.gpu_series(theirs);
         let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
+        // At a larger size, too unsteady to count, the GPU may win.
+        let mut larger = series.iter().flat_map(|series| &series.points);
+        let may_win = |b: &Benchmark| {
+            let cpu = cpu.at(b.size as f64);
+            b.unsteady.is_some() && cpu.is_some_and(|cpu| b.low_ns() < cpu.high)
+        };
+        let largest = found.crossing.largest;
+        let counts = larger.any(|b| b.size as f64 > largest && may_win(b));
+        if found.crossing.answer == Answer::Never && counts {
+            found.crossing.answer = Answer::Undecided;
+        }
     }
     found
 }

@@ -4,7 +4,6 @@
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
-use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::model::role::Residency;
 use crossover_words::units;
 
@@ -54,14 +53,12 @@ pub(crate) fn small_table(report: &Report, operations: &[String]) -> SmallTable 
     }
 }
 
-/// `N ≥ 861, 2.6× faster°`; without a speedup where either side may be ahead.
+/// `N ≥ 861, 2.6× faster°`; without a speedup where it is not known which side wins.
 fn cell(f: &CrossoverAnswer) -> String {
     let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
     let from = answer_in_words::size(f);
-    match f.crossing.wins_at_the_largest() {
-        Some(_) if f.crossing.answer != Answer::Undecided => {
-            format!("{from}, {}{mark}", units::speedup(f.crossing.speedup))
-        }
-        _ => format!("{from}{mark}"),
+    match f.crossing.shows_speedup() {
+        true => format!("{from}, {}{mark}", units::speedup(f.crossing.speedup)),
+        false => format!("{from}{mark}"),
     }
 }

@@ -9,7 +9,6 @@ use crate::page::link;
 use crate::page::table;
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::estimate::Answer;
 use crossover_results::analysis::trust::Grade;
 use crossover_words::units;
 
@@ -81,9 +80,7 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer], verdicts: Option<&Ve
 
 fn cell(answer: &GroupAnswer, mark: &str, group: &str, data: &str, speedup: Option<f64>) -> Markup {
     let speedup = speedup.unwrap_or(answer.found.crossing.speedup);
-    let crossing = &answer.found.crossing;
-    let is_decided =
-        crossing.answer != Answer::Undecided && crossing.wins_at_the_largest().is_some();
+    let is_decided = answer.found.crossing.shows_speedup();
     let shaded = if is_decided { speedup } else { 1.0 };
     let shade = SHADES.iter().filter(|from| shaded >= **from).count();
     let from = answer_in_words::size(answer.found);

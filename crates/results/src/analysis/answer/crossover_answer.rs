@@ -314,14 +314,13 @@ fn compare(
         let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
         // At a larger size, too unsteady to count, the GPU may win.
-        let mut larger = series.iter().flat_map(|series| &series.points);
-        let may_win = |b: &Benchmark| {
+        let results = series.iter().flat_map(|series| &series.points);
+        let mut larger = results.filter(|b| b.size as f64 > found.crossing.largest);
+        let may_win = larger.any(|b| {
             let cpu = cpu.at(b.size as f64);
             b.unsteady.is_some() && cpu.is_some_and(|cpu| b.low_ns() < cpu.high)
-        };
-        let largest = found.crossing.largest;
-        let counts = larger.any(|b| b.size as f64 > largest && may_win(b));
-        if found.crossing.answer == Answer::Never && counts {
+        });
+        if found.crossing.answer == Answer::Never && may_win {
             found.crossing.answer = Answer::Undecided;
         }
     }

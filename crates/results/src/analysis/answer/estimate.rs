@@ -164,6 +164,11 @@ impl Crossing {
         self.processes >= FEWEST_PROCESSES
     }
 
+    /// Whether a table shows the speedup: the answer is decided, and the winner at the largest size known.
+    pub fn shows_speedup(&self) -> bool {
+        self.answer != Answer::Undecided && self.wins_at_the_largest().is_some()
+    }
+
     /// Whether b is faster at the largest size; `None` where another run may find either.
     pub fn wins_at_the_largest(&self) -> Option<bool> {
         let (low, high) = self.speedup_interval;

@@ -1,4 +1,4 @@
-//! The context of the device: on which threads it is current, and its memory.
+//! The contexts of the devices: on which threads they are current, and their memory, which they share.
 
 use std::cell::Cell;
 
@@ -22,21 +22,30 @@ pub(crate) fn get_current() -> u64 {
 }
 
 impl State {
-    /// Retains the primary context.
-    pub(crate) fn retain(&mut self) -> u64 {
-        self.retained += 1;
-        let context = self.context.unwrap_or_else(|| self.made());
-        self.context = Some(context);
+    /// Retains the primary context of a device.
+    pub(crate) fn retain(&mut self, device: i32) -> u64 {
+        let known = self.contexts.get(&device).copied();
+        let (context, retained) = known.unwrap_or_else(|| (self.made(), 0));
+        self.contexts.insert(device, (context, retained + 1));
         context
     }
 
-    /// Releases it; the last release frees its memory.
-    pub(crate) fn release(&mut self) -> Outcome {
-        self.retained = self.retained.saturating_sub(1);
-        if self.retained > 0 {
+    /// Releases it; the last release of the last context frees the memory.
+    pub(crate) fn release(&mut self, device: i32) -> Outcome {
+        let Some((context, retained)) = self.contexts.get_mut(&device) else {
+            return Ok(());
+        };
+        *retained -= 1;
+        if *retained > 0 {
             return Ok(());
         }
-        self.synchronize_context();
+        let context = *context;
+        self.synchronize_context(context);
+        self.contexts.remove(&device);
+        if !self.contexts.is_empty() {
+            self.streams.retain(|_, stream| stream.context != context);
+            return Ok(());
+        }
         for left in self.leaks() {
             log::call(format_args!("the context ends with {left}"));
         }
@@ -48,26 +57,24 @@ impl State {
         self.events.clear();
         self.modules.clear();
         self.functions.clear();
-        self.context = None;
         Ok(())
     }
 
     /// Fails if no context is current on this thread.
     pub(crate) fn check_current(&self) -> Outcome {
-        match self.context {
-            Some(context) if context == CURRENT.get() => Ok(()),
-            _ => {
-                let why = "no context is current on this thread, or it was destroyed";
-                Err(Fault::new(code::INVALID_CONTEXT, why))
-            }
+        let mut active = self.contexts.values();
+        if active.any(|(context, _)| *context == CURRENT.get()) {
+            return Ok(());
         }
+        let why = "no context is current on this thread, or it was destroyed";
+        Err(Fault::new(code::INVALID_CONTEXT, why))
     }
 
     /// Bytes of allocated device memory.
     pub(crate) fn taken(&self) -> u64 {
         let allocated = self.memory.live().filter(|a| a.kind.on_device());
-        let context = self.context.map_or(0, |_| self.description.context_bytes);
-        context + allocated.map(|a| a.bytes).sum::<u64>()
+        let contexts = self.contexts.len() as u64 * self.description.context_bytes;
+        contexts + allocated.map(|a| a.bytes).sum::<u64>()
     }
 
     /// Whether `bytes` more fit on the device.

@@ -1,5 +1,6 @@
 //! Allocating, pinning, copying and setting memory.
 
+use crate::context;
 use crate::fault::Fault;
 use crate::log;
 use crate::memory::{Kind, Region};
@@ -81,7 +82,7 @@ impl State {
             return Err(Fault::invalid(why));
         }
         log::call(format_args!("free {name}, awaited"));
-        self.synchronize_context();
+        self.synchronize_context(context::get_current());
         self.memory.free(address);
         self.memory.release(address);
         Ok(())

@@ -10,6 +10,9 @@ pub const DEVICE: &str = "RECORDING_DRIVER_DEVICE";
 /// With 0 every kernel takes exactly its time, and every sample of Criterion is the same.
 pub const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 
+/// The number of devices, which are all alike; one without it.
+pub const COUNT: &str = "RECORDING_DRIVER_DEVICES";
+
 macro_rules! description {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
         /// The properties of a device that the stand-ins report, and the time of its work on the
@@ -115,6 +118,12 @@ description! {
 
 /// Its UUID, the same on every machine.
 pub const UUID: [u8; 16] = *b"recording device";
+
+/// The number of devices of this process.
+pub(crate) fn count() -> i32 {
+    let count = std::env::var(COUNT);
+    count.map_or(1, |count| count.parse().expect("a number of devices"))
+}
 
 /// The device of this process.
 pub fn description() -> &'static Description {

@@ -24,6 +24,7 @@ pub(crate) struct Pool {
 
 pub(crate) struct Stream {
     pub(crate) name: String,
+    pub(crate) context: u64,
     /// Whether it does not synchronise with the legacy default stream.
     pub(crate) non_blocking: bool,
     /// Whether it is the legacy default stream.

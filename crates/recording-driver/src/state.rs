@@ -24,9 +24,8 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) memory: Memory,
-    /// The primary context, and how many times it was retained.
-    pub(crate) context: Option<u64>,
-    pub(crate) retained: u32,
+    /// The active primary contexts, by device: handle, and how many times it was retained.
+    pub(crate) contexts: BTreeMap<i32, (u64, u32)>,
     pub(crate) pools: BTreeMap<u64, Pool>,
     pub(crate) streams: BTreeMap<u64, Stream>,
     pub(crate) events: BTreeMap<u64, Event>,
@@ -60,8 +59,7 @@ impl State {
             clock: Clock::new(description),
             names: Names::default(),
             memory: Memory::default(),
-            context: None,
-            retained: 0,
+            contexts: BTreeMap::new(),
             pools: BTreeMap::new(),
             streams: BTreeMap::new(),
             events: BTreeMap::new(),

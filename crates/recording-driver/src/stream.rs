@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::clock::Time;
+use crate::context;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::objects::{Progress, Stream, Used, Work};
@@ -26,6 +27,7 @@ impl State {
     fn insert_stream(&mut self, handle: u64, name: String, non_blocking: bool) {
         let stream = Stream {
             name,
+            context: context::get_current(),
             non_blocking,
             is_legacy: false,
             queue: VecDeque::new(),
@@ -222,9 +224,10 @@ impl State {
         Ok(())
     }
 
-    /// Runs all work of the context, and makes the host wait for it.
-    pub(crate) fn synchronize_context(&mut self) {
-        for handle in self.streams.keys().copied().collect::<Vec<_>>() {
+    /// Runs all work of a context, and makes the host wait for it.
+    pub(crate) fn synchronize_context(&mut self, context: u64) {
+        let streams = self.streams.iter().filter(|(_, s)| s.context == context);
+        for handle in streams.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.finish(handle);
             let ended = self.streams[&handle].time;
             self.clock.wait_until(ended);

@@ -20,7 +20,7 @@ end
 /// A driver whose context is current on this thread, and a stream.
 pub(crate) fn opened() -> (State, u64) {
     let mut state = State::new(description());
-    let context = state.retain();
+    let context = state.retain(0);
     context::set_current(context);
     let stream = state.create_stream(true).unwrap();
     (state, stream)

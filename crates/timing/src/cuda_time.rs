@@ -17,6 +17,7 @@ use crate::error::{BoxError, TimingError};
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
+use crate::other_streams::devices_beside;
 use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open};
@@ -138,12 +139,14 @@ impl CudaTime {
         }
         bind(stream.context())?;
         let gate = RefCell::new(Gate::new(stream, gate)?);
+        let others = devices_beside(stream.context())?;
         self.inner.device.get_or_init(|| Device {
             context: stream.context().clone(),
             gate,
             stream: stream.clone(),
             events: RefCell::default(),
             flush: RefCell::default(),
+            others,
             last_use: Cell::new(None),
             #[cfg(feature = "criterion")]
             late: Cell::new(0),

@@ -21,6 +21,8 @@ pub(super) struct Device {
     /// Events that can time, for reuse: creating one takes longer than many kernels.
     pub(super) events: RefCell<Vec<CudaEvent>>,
     pub(super) flush: RefCell<Option<Flush>>,
+    /// The other devices that this process can use.
+    pub(super) others: Vec<sys::CUdevice>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
     /// How many samples in a row of Criterion's own `iter` ended while the device was still busy.

@@ -60,10 +60,10 @@ pub enum TimingError {
         /// Declared launches of one iteration.
         launches: u32,
     },
-    /// The device was still busy when the timed stream was done.
+    /// This device or another one was still busy when the timed stream was done.
     #[error(
-        "the device worked for {} after the timed window of {}: work on another stream is not in the time; \
-         enqueue it on CudaTime::stream, have that stream wait for an event behind it, or call \
+        "a device worked for {} after the timed window of {}: work on another stream or device is not in the \
+         time; enqueue it on CudaTime::stream, have that stream wait for an event behind it, or call \
          CudaTime::ignore_other_streams if it is no part of the benchmark",
         time(*after_ns), time(*window_ns)
     )]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::DRIVER;
 use crate::call::{exported, make, put, put_bytes};
 use crate::context;
-use crate::device::UUID;
+use crate::device::{UUID, count};
 use crate::fault::{Fault, code};
 use crate::log;
 
@@ -51,13 +51,13 @@ exported! { DRIVER:
 
     fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.description.driver);
 
-    fn cuDeviceGetCount(to: *mut i32) = |_state| put(to, 1);
+    fn cuDeviceGetCount(to: *mut i32) = |_state| put(to, count());
 
     fn cuDeviceGet(to: *mut i32, ordinal: i32) = |_state| {
-        match ordinal {
-            0 => put(to, ordinal),
-            _ => Err(Fault::new(code::INVALID_DEVICE, "there is one device")),
+        if !(0..count()).contains(&ordinal) {
+            return Err(Fault::new(code::INVALID_DEVICE, "there are fewer devices"));
         }
+        put(to, ordinal)
     };
 
     fn cuDeviceGetName(to: *mut u8, length: i32, _device: i32) = |state| {
@@ -90,15 +90,15 @@ exported! { DRIVER:
         put(to, value)
     };
 
-    fn cuDevicePrimaryCtxRetain(to: *mut u64, _device: i32) = |state| {
-        make(state, to, |state| Ok(state.retain()))
+    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
+        make(state, to, |state| Ok(state.retain(device)))
     };
 
-    fn cuDevicePrimaryCtxRelease_v2(_device: i32) = |state| state.release();
+    fn cuDevicePrimaryCtxRelease_v2(device: i32) = |state| state.release(device);
 
-    fn cuDevicePrimaryCtxGetState(_device: i32, flags: *mut u32, active: *mut i32) = |state| {
+    fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) = |state| {
         put(flags, 0)?;
-        put(active, i32::from(state.context.is_some()))
+        put(active, i32::from(state.contexts.contains_key(&device)))
     };
 
     fn cuCtxSetCurrent(context: u64) = |_state| {
@@ -113,7 +113,7 @@ exported! { DRIVER:
         log::call("wait for the context");
         state.check_no_capture("cuCtxSynchronize")?;
         let begun = state.clock.host;
-        state.synchronize_context();
+        state.synchronize_context(context::get_current());
         if std::env::var_os(WAITS).is_some() {
             std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
         }

@@ -15,8 +15,7 @@ exported! { DRIVER:
     fn cuStreamSynchronize(stream: u64) = |state| state.synchronize_stream(stream);
 
     fn cuStreamGetCtx(stream: u64, to: *mut u64) = |state| {
-        known(&mut state.streams, stream, "stream")?;
-        put(to, state.context.unwrap_or(0))
+        put(to, known(&mut state.streams, stream, "stream")?.context)
     };
 
     fn cuStreamWaitEvent(stream: u64, event: u64, _flags: u32) = |state| {

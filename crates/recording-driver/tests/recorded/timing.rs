@@ -6,9 +6,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crossover_timing::criterion::{Bencher, Criterion};
+use crossover_timing::cudarc::driver::CudaContext;
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
-    BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Launch, TimingError, open,
+    BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Launch, TimingError, bind, open,
 };
 use crossover_words::clock_file::stored_clock;
 
@@ -44,11 +45,15 @@ fn task_of(task: &str) -> Result<(), BoxError> {
     };
     let time = CudaTime::on_stream(&stream, mode)?;
     let empty = time.empty_kernel().expect("opened on a device");
-    let other = stream.context().new_stream()?;
+    let elsewhere = match task {
+        "hidden on a second device" => CudaContext::new(1)?,
+        _ => stream.context().clone(),
+    };
+    let other = elsewhere.new_stream()?;
     let looks = task.starts_with("hidden") || task == "joined";
     time.ignore_other_streams(!looks);
-    let module = (stream.context())
-        .load_module(Ptx::from_src(include_str!("../../../timing/src/gate.ptx")))?;
+    let module =
+        elsewhere.load_module(Ptx::from_src(include_str!("../../../timing/src/gate.ptx")))?;
     let spin = Launch::new(
         module.load_function("crossover_spin")?,
         (1, 1, 1),
@@ -60,8 +65,10 @@ fn task_of(task: &str) -> Result<(), BoxError> {
     let twice = || launch().and_then(|()| launch());
     let hidden = || {
         launch()?;
+        bind(&elsewhere)?;
         // SAFETY: the kernel takes one 64-bit number.
-        unsafe { spin.launch(&other) }
+        unsafe { spin.launch(&other) }?;
+        bind(stream.context())
     };
     let waits = || -> Result<(), BoxError> {
         launch()?;
@@ -115,14 +122,14 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             bench("cold", &mut |b| b.iter_cold(&time, 1, launch));
         }
         "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
-        "hidden" => {
+        "hidden" | "hidden on a second device" => {
             let mut times = Vec::new();
             for &clock in Clock::ALL {
                 times.push(time.measure(clock, 10, 1, hidden));
             }
             times.push(time.measure_graph(Clock::EventsGated, 10, hidden));
             for time in times {
-                let error = time.expect_err("the work is on another stream");
+                let error = time.expect_err("the work is elsewhere");
                 let behind = matches!(error, TimingError::WorkElsewhere { .. });
                 println!("{behind}: {error}");
             }
@@ -232,13 +239,16 @@ pub(crate) fn streams() {
         command.env("RECORDING_DRIVER_WAITS", "1");
         command
     };
-    let sentence = "work on another stream is not in the time; enqueue it on CudaTime::stream";
-    let said = expect(&mut waiting("hidden"), 0);
-    let is_found = |line: &&str| line.starts_with("true: the device worked for");
-    let found = said.lines().filter(is_found);
-    let found = found.filter(|line| line.contains(sentence));
-    assert_eq!(found.count(), 6, "{said}");
-    assert!(said.contains("ignored true"), "{said}");
+    let sentence =
+        "work on another stream or device is not in the time; enqueue it on CudaTime::stream";
+    for task in ["hidden", "hidden on a second device"] {
+        let said = expect(waiting(task).env("RECORDING_DRIVER_DEVICES", "2"), 0);
+        let is_found = |line: &&str| line.starts_with("true: a device worked for");
+        let found = said.lines().filter(is_found);
+        let found = found.filter(|line| line.contains(sentence));
+        assert_eq!(found.count(), 6, "{said}");
+        assert!(said.contains("ignored true"), "{said}");
+    }
     fails(&mut waiting("hidden in iter"), sentence);
     let said = expect(&mut waiting("joined"), 0);
     for name in ["events", "events-gated", "events-cold", "graph"] {

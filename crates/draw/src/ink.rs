@@ -76,6 +76,13 @@ impl Paint {
         self.pair().0
     }
 
+    /// The name of its custom property in a page, `--q-queued`.
+    pub fn property(self) -> String {
+        let mut all = Self::all();
+        let named = all.find(|(_, paint)| paint.pair() == self.pair());
+        named.map_or_else(String::new, |(name, _)| format!("--{name}"))
+    }
+
     /// All colours with the names of their custom properties in a page.
     fn all() -> impl Iterator<Item = (String, Paint)> {
         let named = [

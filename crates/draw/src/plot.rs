@@ -26,7 +26,8 @@ pub struct Dot {
 }
 
 impl Dot {
-    fn is_sound(&self) -> bool {
+    /// Whether it can be drawn on logarithmic axes.
+    pub fn is_sound(&self) -> bool {
         self.size > 0.0
             && [self.low, self.value, self.high]
                 .iter()
@@ -101,10 +102,22 @@ fn colour(paint: Paint) -> RGBColor {
     RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
 
+/// Both axes of a plot.
+#[derive(Debug)]
+pub struct Frame {
+    /// Positions are logarithms to base 2.
+    pub sizes: Axis,
+    /// Positions are logarithms to base 10.
+    pub values: Axis,
+}
+
 /// An axis of logarithms with its lines.
-struct Axis {
-    ends: (f64, f64),
-    ticks: Vec<f64>,
+#[derive(Debug)]
+pub struct Axis {
+    /// The first and the last position.
+    pub ends: (f64, f64),
+    /// The positions of its lines.
+    pub ticks: Vec<f64>,
 }
 
 impl From<Axis> for Range<f64> {
@@ -132,55 +145,60 @@ impl Ranged for Axis {
 }
 
 impl Plot {
-    /// The plot as a file of its own, light and dark; `None` where no curve has a point.
-    pub fn svg(&self) -> Option<String> {
-        let mut plot = self.clone();
-        for curve in &mut plot.curves {
-            curve.dots.retain(Dot::is_sound);
-        }
-        plot.curves.retain(|curve| !curve.dots.is_empty());
-        let dots = || plot.curves.iter().flat_map(|curve| &curve.dots);
-        let sizes = bounds(dots().map(|dot| dot.size.log2()), 0.03, 1.0)?;
-        let limits = plot.limits.iter().map(|limit| limit.value);
-        let values = dots()
-            .flat_map(|dot| [dot.low, dot.value, dot.high])
-            .chain(limits);
-        let least = if plot.quantity == Quantity::Ratio {
+    /// The range and the lines of both axes; `None` where no curve has a point.
+    pub fn frame(&self) -> Option<Frame> {
+        let curves = self.curves.iter().flat_map(|curve| &curve.dots);
+        let dots: Vec<&Dot> = curves.filter(|dot| dot.is_sound()).collect();
+        let sizes = bounds(dots.iter().map(|dot| dot.size.log2()), 0.03, 1.0)?;
+        let ends = dots.iter().flat_map(|dot| [dot.low, dot.value, dot.high]);
+        let values = ends.chain(self.limits.iter().map(|limit| limit.value));
+        let least = if self.quantity == Quantity::Ratio {
             1e-3
         } else {
             0.1
         };
         let values = bounds(values.map(f64::log10), 0.05, least)?;
+        Some(Frame {
+            sizes: Axis {
+                ends: sizes,
+                ticks: size_ticks(sizes, self.size_unit),
+            },
+            values: Axis {
+                ends: values,
+                ticks: self.value_ticks(values),
+            },
+        })
+    }
+
+    /// The plot as a file of its own, light and dark; `None` where no curve has a point.
+    pub fn svg(&self) -> Option<String> {
+        let frame = self.frame()?;
+        let mut plot = self.clone();
+        for curve in &mut plot.curves {
+            curve.dots.retain(Dot::is_sound);
+        }
+        plot.curves.retain(|curve| !curve.dots.is_empty());
         let mut svg = String::new();
         // Writing into a string cannot fail.
-        plot.draw(&mut svg, sizes, values).ok()?;
+        plot.draw(&mut svg, frame).ok()?;
         let at = svg.find('>')? + 1;
         svg.insert_str(at, &format!("<style>{}</style>", css()));
         Some(svg)
     }
 
-    fn draw(&self, svg: &mut String, sizes: (f64, f64), values: (f64, f64)) -> Drawn {
+    fn draw(&self, svg: &mut String, frame: Frame) -> Drawn {
         let area = SVGBackend::with_string(svg, (WIDTH, HEIGHT)).into_drawing_area();
         area.fill(&colour(Paint::Paper))?;
         let text = |size: i32, paint| ("sans-serif", size).into_font().color(&colour(paint));
         let title = shortened(&visible(&self.title), 80);
-        let (x_ticks, y_ticks) = (size_ticks(sizes, self.size_unit), self.value_ticks(values));
+        let sizes = frame.sizes.ends;
         let mut chart = ChartBuilder::on(&area)
             .caption(title, text(17, Paint::Ink))
             .margin(10)
             .margin_right(RIGHT)
             .x_label_area_size(44)
             .y_label_area_size(76)
-            .build_cartesian_2d(
-                Axis {
-                    ends: sizes,
-                    ticks: x_ticks,
-                },
-                Axis {
-                    ends: values,
-                    ticks: y_ticks,
-                },
-            )?;
+            .build_cartesian_2d(frame.sizes, frame.values)?;
         chart
             .configure_mesh()
             .max_light_lines(0)
@@ -189,8 +207,8 @@ impl Plot {
             .label_style(text(13, Paint::Muted))
             .axis_desc_style(text(13, Paint::Ink))
             .x_desc(visible(&self.size_label))
-            .x_label_formatter(&|v| size_label(*v, sizes.1, self.size_unit))
-            .y_label_formatter(&|v| value_label(*v, self.quantity))
+            .x_label_formatter(&|v| self.size_label(*v, sizes.1))
+            .y_label_formatter(&|v| self.value_label(*v))
             .draw()?;
         for limit in &self.limits {
             let y = limit.value.log10();
@@ -257,6 +275,38 @@ impl Plot {
         Ok(())
     }
 
+    /// `2²⁰`, or `16,384` if the whole axis is small; `256 MiB`, `10 ms`. As in the tables.
+    pub fn size_label(&self, log2: f64, largest: f64) -> String {
+        let size = log2.exp2();
+        match self.size_unit {
+            Unit::Time => short(&units::time(size)),
+            Unit::Bytes => self.size_unit.write(size.round() as u64),
+            _ if size < 0.9 => String::new(),
+            // A group whose largest size is unknown, as in a comparison.
+            Unit::Count if largest <= 19.5 => units::size(size.round() as u64),
+            _ if log2 < 9.5 => units::size(size.round() as u64),
+            _ => format!("2{}", units::superscript(log2.round() as u32)),
+        }
+    }
+
+    /// `10 µs`, `100 GB/s` or `+2.00 %`.
+    pub fn value_label(&self, log10: f64) -> String {
+        // 10^3 is not exactly 1000 in floating point.
+        let value = match 10f64.powf(log10) {
+            v if v >= 1.0 => v.round(),
+            v => v,
+        };
+        match self.quantity {
+            Quantity::Time => short(&units::time(value)),
+            Quantity::Rate(unit) => short(&units::rate(value, unit)),
+            Quantity::Ratio => units::change(10f64.powf(log10)),
+            Quantity::Speedup if (1e-12..0.95).contains(&value) => {
+                format!("1/{}", units::count(1.0 / value))
+            }
+            Quantity::Speedup => units::factor(value),
+        }
+    }
+
     /// The logarithms of round values, about ten at most.
     fn value_ticks(&self, (low, high): (f64, f64)) -> Vec<f64> {
         if self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5 {
@@ -319,38 +369,6 @@ fn size_ticks((low, high): (f64, f64), unit: Unit) -> Vec<f64> {
         .into_iter()
         .map(|tick| tick * per)
         .collect()
-}
-
-/// `2²⁰`, or `16,384` if the whole axis is small; `256 MiB`, `10 ms`. As in the tables.
-fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
-    let size = log2.exp2();
-    match unit {
-        Unit::Time => short(&units::time(size)),
-        Unit::Bytes => unit.write(size.round() as u64),
-        _ if size < 0.9 => String::new(),
-        // A group whose largest size is unknown, as in a comparison.
-        Unit::Count if largest <= 19.5 => units::size(size.round() as u64),
-        _ if log2 < 9.5 => units::size(size.round() as u64),
-        _ => format!("2{}", units::superscript(log2.round() as u32)),
-    }
-}
-
-/// `10 µs`, `100 GB/s` or `+2.00 %`.
-fn value_label(log10: f64, quantity: Quantity) -> String {
-    // 10^3 is not exactly 1000 in floating point.
-    let value = match 10f64.powf(log10) {
-        v if v >= 1.0 => v.round(),
-        v => v,
-    };
-    match quantity {
-        Quantity::Time => short(&units::time(value)),
-        Quantity::Rate(unit) => short(&units::rate(value, unit)),
-        Quantity::Ratio => units::change(10f64.powf(log10)),
-        Quantity::Speedup if (1e-12..0.95).contains(&value) => {
-            format!("1/{}", units::count(1.0 / value))
-        }
-        Quantity::Speedup => units::factor(value),
-    }
 }
 
 /// Places for labels that should be at these heights, ascending: as near as possible, a row apart, and
@@ -440,12 +458,21 @@ mod tests {
 
     #[test]
     fn labels_are_those_of_the_tables() {
-        assert_eq!(value_label(3.0, Quantity::Time), "1 µs");
-        assert_eq!(value_label(-299.0, Quantity::Time), "1e-299 ns");
-        assert_eq!(value_label(0.0086, Quantity::Ratio), "+2.00 %");
-        assert_eq!(value_label(-1.0, Quantity::Speedup), "1/10");
-        assert_eq!(size_label(20.0, 30.0, Unit::Count), "2²⁰");
-        assert_eq!(size_label(10.0, 12.0, Unit::Count), "1,024");
+        let plot = |quantity| Plot {
+            title: String::new(),
+            size_label: String::new(),
+            size_unit: Unit::Count,
+            quantity,
+            curves: Vec::new(),
+            limits: Vec::new(),
+        };
+        let time = plot(Quantity::Time);
+        assert_eq!(time.value_label(3.0), "1 µs");
+        assert_eq!(time.value_label(-299.0), "1e-299 ns");
+        assert_eq!(plot(Quantity::Ratio).value_label(0.0086), "+2.00 %");
+        assert_eq!(plot(Quantity::Speedup).value_label(-1.0), "1/10");
+        assert_eq!(time.size_label(20.0, 30.0), "2²⁰");
+        assert_eq!(time.size_label(10.0, 12.0), "1,024");
     }
 
     #[test]

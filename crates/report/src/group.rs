@@ -1,14 +1,17 @@
-//! The data of one group, from which its charts, plots and tables are made.
+//! The description of a group, made once: what its page, the first page, its charts and its plots show.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::page::answers::{self, GroupAnswer};
-use crate::page::gpu_or_cpu::{GroupVerdict, Verdicts};
+use crate::answers::{self, GroupAnswer};
+use crate::charts::{self, Chart, Shown};
+use crate::decisions::{Decision, Decisions};
 use crate::page::link;
 use crate::report::Report;
-use crossover_draw::ink::CPU_HUES;
+use crossover_draw::ink::{CPU_HUES, Paint};
+use crossover_draw::plot::Limit;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
+use crossover_results::analysis::answer::speedup_curve::Speedup;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
@@ -18,213 +21,227 @@ use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Benchmark, Group as Measured, Series};
 use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
-use crossover_words::units::significant;
-
-/// The best CPU code at a size: the size, its time with the interval, its name.
-type Best = (f64, f64, f64, f64, String);
-
-/// A size, a median with its interval, the amount of work, and further facts.
-type Row = (u64, f64, f64, f64, Option<f64>, Facts);
-
-/// A size with a speedup, its interval, and the number of its processes.
-type Speedup = (f64, f64, f64, f64, usize);
+use crossover_words::units;
 
 /// One group.
-#[derive(Debug, Serialize)]
-pub(crate) struct Group {
-    pub(crate) answers: Vec<Answer>,
-    axis: String,
-    compares: bool,
-    pub(crate) host: Vec<Best>,
-    pub(crate) limits: Vec<Roof>,
+pub(crate) struct Group<'a> {
     pub(crate) name: String,
-    page: String,
-    pub(crate) series: Vec<Curve>,
-    /// The unit of sizes, as in the tables.
-    sizes: &'static str,
-    symbol: String,
-    title: String,
-    pub(crate) unit: Option<&'static str>,
-    /// The reason why its GPU code has no results.
-    unmeasured: Option<String>,
-    verdict: Option<GroupVerdict>,
-    #[serde(skip)]
     pub(crate) topic: GroupInfo,
+    pub(crate) answers: &'a [GroupAnswer<'a>],
+    /// The rows of this machine, and those of the machine whose GPU stands in.
+    pub(crate) implementations: Vec<Implementation<'a>>,
+    /// The time of the fastest CPU code by size.
+    cpu_times: Vec<(f64, f64)>,
+    /// Its name by size.
+    pub(crate) best_cpu: Vec<(f64, String)>,
+    pub(crate) work: Option<Work>,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) decision: Option<Decision>,
+    /// The reason why its GPU code has no results.
+    pub(crate) unmeasured: Option<String>,
 }
 
-/// The answer for one place of the data.
-#[derive(Debug, Serialize)]
-pub(crate) struct Answer {
-    cause: String,
-    /// The results of each process.
-    dots: Vec<(u64, f64)>,
-    evidence: String,
-    from: String,
-    high: Option<f64>,
-    low: Option<f64>,
-    pub(crate) question: &'static str,
-    pub(crate) series: Option<usize>,
-    size: Option<f64>,
-    pub(crate) speedup: Vec<Speedup>,
-}
-
-/// A limit as a line.
-#[derive(Debug, Serialize)]
-pub(crate) struct Roof {
-    pub(crate) cpu: bool,
-    pub(crate) label: String,
-    pub(crate) value: f64,
-}
-
-/// One implementation.
-#[derive(Debug, Serialize)]
-pub(crate) struct Curve {
-    clock: &'static str,
-    /// Index of its hue.
-    pub(crate) colour: usize,
-    pub(crate) counts: bool,
-    pub(crate) device: Device,
+/// One row.
+pub(crate) struct Implementation<'a> {
     pub(crate) name: String,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) series: &'a Series,
+    machine: &'a MachineResults,
+    /// Index of its colour.
+    pub(crate) hue: usize,
 }
 
-/// Further facts of a benchmark; absent ones are left out, to keep the page small.
-#[derive(Debug, Serialize)]
-pub(crate) struct Facts {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    slowed: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unsteady: Option<String>,
-}
-
-/// Rounds to five digits, more than are shown, to keep the page small.
-fn short(value: f64) -> f64 {
-    significant(value, 5)
-}
-
-impl Group {
+impl<'a> Group<'a> {
     pub(crate) fn of(
-        report: &Report,
-        name: &str,
-        answers: &[GroupAnswer],
-        verdicts: Option<&Verdicts>,
+        report: &'a Report,
+        name: &'a str,
+        answers: &'a [GroupAnswer<'a>],
+        decisions: Option<&Decisions>,
     ) -> Self {
         let rows = report.rows(name);
         let groups: Vec<&Measured> = report.machines().filter_map(|m| m.group(name)).collect();
-        let topic = report.topic(name);
         let work = rate::work(&groups);
         let own = report.machine.group(name);
-        let place = |series: &Series| rows.iter().position(|(_, s)| std::ptr::eq(*s, series));
-        let mut seen = [0, CPU_HUES];
-        let series = rows.iter().map(|(machine, series)| {
-            let next = &mut seen[usize::from(series.device == Device::Gpu)];
-            let colour = *next;
+        let best = own.map(best_cpu);
+        let mut next = [0, CPU_HUES];
+        let implementation = |(machine, series): &(&'a MachineResults, &'a Series)| {
+            let next = &mut next[usize::from(series.device == Device::Gpu)];
             *next += 1;
-            curve(machine, series, colour, work)
+            Implementation {
+                name: series.name(),
+                series,
+                machine,
+                hue: *next - 1,
+            }
+        };
+        let is_unmeasured = report.is_unmeasured(name);
+        let (cpu_times, best_cpu) = best.map_or_else(Default::default, |(curve, names)| {
+            let times = curve.points().iter().map(|at| (at.size, at.median));
+            let names = names.into_iter();
+            let names = names.map(|(size, name)| (size, format!("cpu/{name}")));
+            (times.collect(), names.collect())
         });
         Self {
-            series: series.collect(),
-            answers: (answers::of_group(answers, name).iter())
-                .map(|a| answer(a, place(a.series)))
-                .collect(),
-            axis: topic.axis.clone(),
-            compares: topic.compares,
-            host: own.map_or(Vec::new(), best),
-            limits: work.map_or(Vec::new(), |work| roofs(report, &rows, work)),
             name: name.to_owned(),
-            page: link::of_group(name),
-            sizes: match topic.unit {
-                Unit::Count => "count",
-                Unit::Powers => "powers",
-                Unit::Bytes => "bytes",
-                Unit::Time => "time",
-            },
-            symbol: topic.symbol.clone(),
-            title: topic.title.clone(),
-            unit: work.map(Work::unit),
-            unmeasured: report
-                .is_unmeasured(name)
-                .then(|| crate::report::unknown(&[name])),
-            verdict: verdicts.zip(own).and_then(|(v, group)| v.of_group(group)),
-            topic,
+            topic: report.topic(name),
+            answers: answers::of_group(answers, name),
+            implementations: rows.iter().map(implementation).collect(),
+            cpu_times,
+            best_cpu,
+            work,
+            limits: work.map_or(Vec::new(), |work| roofs(report, &rows, work)),
+            decision: decisions
+                .zip(own)
+                .and_then(|(all, group)| all.of_group(group)),
+            unmeasured: is_unmeasured.then(|| crate::report::unknown(&[name])),
         }
     }
 
     /// Whether it was measured at only one size, which makes no curve.
     pub(crate) fn one_size(&self) -> bool {
-        let mut sizes = self.series.iter().flat_map(|s| &s.rows).map(|row| row.0);
+        let series = self.implementations.iter().map(|code| code.series);
+        let mut sizes = series.flat_map(|series| &series.points).map(|b| b.size);
         let first = sizes.next();
         sizes.all(|size| Some(size) == first)
     }
 
-    /// The form that the page's script reads.
-    pub(crate) fn json(&self) -> String {
-        // No value in it can fail.
-        serde_json::to_string(self).unwrap_or_default()
+    /// Whether the first page offers it: there is an answer, or the reason why there is none.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.decision.is_some() || self.unmeasured.is_some()
     }
-}
 
-fn curve(machine: &MachineResults, series: &Series, colour: usize, work: Option<Work>) -> Curve {
-    let row = |(i, b): (usize, &Benchmark)| {
-        let share = limits::with_launches(series, b, machine);
-        let facts = Facts {
-            share: share.map(|share| share.words()),
-            slowed: Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
-            unsteady: b.unsteady.clone(),
+    /// The GPU code of an answer.
+    pub(crate) fn code_of(&self, answer: &GroupAnswer) -> Option<&Implementation<'a>> {
+        let mut all = self.implementations.iter();
+        all.find(|code| std::ptr::eq(code.series, answer.series))
+    }
+
+    /// The speedup of a benchmark over the best CPU code. For an answer's code it is that of several
+    /// processes, so that the page shows one number.
+    pub(crate) fn speedup(&self, code: &Implementation, b: &Benchmark) -> Option<Speedup> {
+        if !self.topic.compares || !code.series.measures_work() {
+            return None;
+        }
+        let size = b.size as f64;
+        let is_it = |answer: &&GroupAnswer| std::ptr::eq(code.series, answer.series);
+        let answer = self.answers.iter().find(is_it);
+        let of_processes =
+            answer.and_then(|answer| answer.speedup.iter().find(|at| at.size == size));
+        let cpu = self.cpu_times.iter().find(|(at, _)| *at == size);
+        of_processes.copied().or_else(|| {
+            let ratio = cpu?.1 / b.median_ns;
+            Some(Speedup {
+                size,
+                ratio,
+                low: ratio,
+                high: ratio,
+                processes: 1,
+            })
+        })
+    }
+
+    /// The data of the first page's script.
+    pub(crate) fn summary(&self) -> Value {
+        let places = [charts::of_places(self, Shown::Speedup)];
+        let [speedup] = places.map(|chart| chart.and_then(|chart| chart.json()));
+        self.json(json!({"places": {"speedup": speedup}}), &[])
+    }
+
+    /// The data of its own page's script.
+    pub(crate) fn details(&self) -> Value {
+        let charts = |of: &dyn Fn(Shown) -> Option<Chart>| -> Value {
+            let all = Shown::ALL.into_iter();
+            let named = all.map(|shown| {
+                (
+                    shown.name().to_owned(),
+                    of(shown).and_then(|c| c.json()).into(),
+                )
+            });
+            Value::Object(named.collect())
         };
-        let amount = work.and_then(|w| w.amount(series, i)).map(short);
-        let [median, low, high] = [b.median_ns, b.low_ns(), b.high_ns()].map(short);
-        (b.size, median, low, high, amount, facts)
-    };
-    Curve {
-        clock: series.clock_name(),
-        colour,
-        counts: series.measures_work(),
-        device: series.device,
-        name: series.name(),
-        rows: series.points.iter().enumerate().map(row).collect(),
+        let charts = json!({
+            "places": charts(&|shown| charts::of_places(self, shown)),
+            "all": charts(&|shown| charts::of_implementations(self, shown, self.implementations.iter())),
+        });
+        self.json(charts, &self.implementations)
+    }
+
+    fn json(&self, charts: Value, implementations: &[Implementation]) -> Value {
+        let answer = |answer: &GroupAnswer| {
+            let found = answer.found;
+            json!({
+                "place": found.question.name(),
+                "wins": answer_in_words::wins(found),
+                "cause": answer.cause(),
+                "evidence": format!("{}#{}", link::of_group(&found.group), answer.anchor()),
+            })
+        };
+        let topic = &self.topic;
+        json!({
+            "name": self.name,
+            "title": topic.title,
+            "symbol": topic.symbol,
+            "axis": topic.axis,
+            "unit": match topic.unit {
+                Unit::Count => "count",
+                Unit::Powers => "powers",
+                Unit::Bytes => "bytes",
+                Unit::Time => "time",
+            },
+            "page": link::of_group(&self.name),
+            "unmeasured": self.unmeasured,
+            "answers": self.answers.iter().map(answer).collect::<Vec<_>>(),
+            "decision": self.decision.as_ref().map(|decision| &decision.json),
+            "charts": charts,
+            "implementations": implementations.iter().map(|code| self.row(code)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// An implementation for the script, with the texts of each of its cells.
+    fn row(&self, code: &Implementation) -> Value {
+        let series = code.series;
+        let cells = |b: &Benchmark| {
+            let share = limits::with_launches(series, b, code.machine);
+            let speedup = self.speedup(code, b).map(|at| units::speedup(at.ratio));
+            let slowed = telemetry::slowed(b).join(", ");
+            let notes = [
+                (!slowed.is_empty()).then(|| format!("▾ {slowed}")),
+                b.unsteady.as_ref().map(|_| "± unsteady".to_owned()),
+                (!series.measures_work()).then(|| "does not measure the work".to_owned()),
+            ];
+            json!({
+                "size": b.size,
+                "ns": units::significant(b.median_ns, 5),
+                "time": units::time(b.median_ns),
+                "speedup": speedup,
+                "share": share.map(|share| share.words()),
+                "notes": notes.into_iter().flatten().collect::<Vec<_>>(),
+                "best": is_best(&self.topic, self.implementations.iter().map(|code| code.series), series, b),
+            })
+        };
+        json!({
+            "name": code.name,
+            "device": series.device,
+            "clock": series.clock_name(),
+            "rows": series.points.iter().map(cells).collect::<Vec<_>>(),
+        })
     }
 }
 
-fn best(group: &Measured) -> Vec<Best> {
-    let (curve, names) = best_cpu(group);
-    let points = curve.points().iter().zip(names);
-    let best = points.map(|(at, (_, name))| {
-        let [median, low, high] = [at.median, at.low, at.high].map(short);
-        (at.size, median, low, high, name)
-    });
-    best.collect()
+/// Whether a benchmark is the fastest of its size and clock among these rows, or within its interval.
+pub(crate) fn is_best<'a>(
+    topic: &GroupInfo,
+    rows: impl Iterator<Item = &'a Series>,
+    of: &Series,
+    b: &Benchmark,
+) -> bool {
+    let same = rows.filter(|row| row.measures_work() && row.clock == of.clock);
+    let steady = same.filter_map(|row| row.at(b.size).filter(|b| b.unsteady.is_none()));
+    let first = steady.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns));
+    let ties = first.is_some_and(|first| b.median_ns <= first.high_ns());
+    topic.compares && of.measures_work() && b.unsteady.is_none() && ties
 }
-
-fn answer(answer: &GroupAnswer, series: Option<usize>) -> Answer {
-    let f = answer.found;
-    let change = f.crossing.for_good();
-    let speedup = answer.speedup.iter().map(|at| {
-        let [ratio, low, high] = [at.ratio, at.low, at.high].map(short);
-        (at.size, ratio, low, high, at.processes)
-    });
-    let paired_times = f.processes.iter().flatten().filter(|pair| pair.size > 0);
-    let dots = paired_times.map(|pair| (pair.size, short(pair.cpu_ns / pair.gpu_ns)));
-    Answer {
-        cause: answer.cause(),
-        dots: dots
-            .filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0)
-            .collect(),
-        evidence: format!("{}#{}", link::of_group(&f.group), answer.anchor()),
-        from: answer_in_words::size(f),
-        high: change.map(|c| c.high),
-        low: change.map(|c| c.low),
-        question: f.question.name(),
-        series,
-        size: change.map(|c| c.size),
-        speedup: speedup.collect(),
-    }
-}
-
 /// The limits that bound rates of these rows: in FLOP/s the peaks, in B/s memory and link.
-fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Vec<Roof> {
+fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Vec<Limit> {
     let (host, gpu) = (&report.machine.limits, &report.gpu().limits);
     let on = |device| {
         rows.iter()
@@ -266,15 +283,19 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Ve
     let there = roofs
         .into_iter()
         .filter(|(device, ..)| on(*device).next().is_some());
-    let roof = there.filter_map(|(device, label, value)| {
-        let cpu = device == Device::Cpu;
-        Some(Roof {
-            cpu,
+    let limit = |(device, label, value): (Device, String, Option<f64>)| {
+        let paint = match device {
+            Device::Cpu => Paint::Cpu,
+            Device::Gpu => Paint::Gpu,
+        };
+        let value = value?;
+        Some(Limit {
             label,
-            value: value?,
+            value,
+            paint,
         })
-    });
-    roof.collect()
+    };
+    there.filter_map(limit).collect()
 }
 
 /// The peaks of the number formats of these rows, at the highest clock; formats with one peak share a line.

@@ -1,11 +1,13 @@
 //! Presents results: the page with its plots, `results.csv`, the table in the terminal and the text in
 //! a README. Nothing here opens a GPU or changes a result.
 
+mod answers;
+mod charts;
 mod claims;
 mod csv;
+mod decisions;
 mod group;
 mod page;
-mod plots;
 pub mod profile;
 pub mod readme;
 pub mod report;

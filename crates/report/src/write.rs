@@ -6,11 +6,11 @@ use std::{fmt, fs};
 
 use rayon::prelude::*;
 
+use crate::answers::answered;
+use crate::charts::files;
+use crate::decisions::Decisions;
 use crate::group::Group;
-use crate::page::answers::answered;
-use crate::page::gpu_or_cpu::Verdicts;
 use crate::page::{Parts, link};
-use crate::plots::plots;
 use crate::report::{self, Options, Report, ReportError};
 use crate::{csv, page, terminal, thresholds};
 use crossover_results::export::{self, BESIDE_THE_PAGE};
@@ -123,30 +123,30 @@ fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
 }
 
 /// Writes independent files in parallel.
-fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, ReportError> {
+fn write<'r>(report: &'r Report, root: &Path, out: &Path) -> Result<Written, ReportError> {
     let write = |name: &str, text: &str| whole_file::write_atomic(&out.join(name), text.as_bytes());
     // The links in these pages are relative to that folder.
     let folder = out.join("groups");
     fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;
-    let (verdicts, answers) = rayon::join(|| Verdicts::of(report), || answered(report));
+    let (decisions, answers) = rayon::join(|| Decisions::of(report), || answered(report));
     let parts = Parts {
         report,
         answers: &answers,
-        verdicts: verdicts.as_ref(),
+        decisions: decisions.as_ref(),
     };
-    let group = |name: &String| -> Result<Group, FileError> {
-        let group = Group::of(report, name, parts.answers, parts.verdicts);
-        let mut files = Vec::new();
-        for (kind, plot) in plots(&group) {
+    let group = |name: &'r String| -> Result<Group<'_>, FileError> {
+        let group = Group::of(report, name, &answers, parts.decisions);
+        let mut written = Vec::new();
+        for (kind, plot) in files(&group) {
             if let Some(svg) = plot.svg() {
                 let file = format!("{}-{kind}.svg", link::safe(name));
                 write(&format!("plots/{file}"), &svg)?;
-                files.push(file);
+                written.push(file);
             }
         }
         write(
             &link::of_group(name),
-            &parts.of_group(&group, &files, root, &folder),
+            &parts.of_group(&group, &written, root, &folder),
         )?;
         Ok(group)
     };
@@ -164,9 +164,9 @@ fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, ReportErro
     pages.and(tables)?;
     remove_others(report, out);
     let path = out.join("thresholds.json");
-    let thresholds = match &verdicts {
-        Some(verdicts) => {
-            thresholds::write(verdicts.thresholds(), &path)?;
+    let thresholds = match &decisions {
+        Some(decisions) => {
+            thresholds::write(decisions.thresholds(), &path)?;
             Some(path)
         }
         None => None,

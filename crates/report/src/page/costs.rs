@@ -3,7 +3,7 @@
 use crossover_advice::Residency;
 use maud::{Markup, html};
 
-use crate::page::gpu_or_cpu::Verdicts;
+use crate::decisions::Decisions;
 use crate::page::table;
 use crate::report::Report;
 use crossover_results::analysis::cold_start::{First, start, words};
@@ -17,12 +17,13 @@ const MOST_PHASES: usize = 4;
 /// A line: what, its latency, its bandwidth, a note.
 type Line = [String; 4];
 
-pub(super) fn section(report: &Report, verdicts: Option<&Verdicts>) -> Markup {
-    let rows = lines(report.gpu(), verdicts);
+pub(super) fn section(report: &Report, decisions: Option<&Decisions>) -> Markup {
+    let rows = lines(report.gpu(), decisions);
     html! {
         @if !rows.is_empty() {
             section #costs {
                 h2 { "What the device costs" }
+                details { summary { "Start, launches, copies and allocation" }
                 (table::scroll("What the device costs", html! {
                     table.plain.wrap-text {
                         thead { tr { th { "what" } th.n { "latency" } th.n { "bandwidth" } th { "note" } } }
@@ -32,13 +33,13 @@ pub(super) fn section(report: &Report, verdicts: Option<&Verdicts>) -> Markup {
                             }
                         }
                     }
-                }))
+                })) }
             }
         }
     }
 }
 
-fn lines(machine: &MachineResults, verdicts: Option<&Verdicts>) -> Vec<Line> {
+fn lines(machine: &MachineResults, decisions: Option<&Decisions>) -> Vec<Line> {
     let mut rows = Vec::new();
     let mut add = |what: &str, ns: f64, bandwidth: String, note: String| {
         rows.push([what.to_owned(), units::time(ns), bandwidth, note]);
@@ -60,7 +61,7 @@ fn lines(machine: &MachineResults, verdicts: Option<&Verdicts>) -> Vec<Line> {
         note.extend(warm);
         add(what, start.total_ns(), String::new(), note.join("; "));
     }
-    if let Some(limits) = verdicts.and_then(|verdicts| verdicts.thresholds().limits.as_ref()) {
+    if let Some(limits) = decisions.and_then(|decisions| decisions.thresholds().limits.as_ref()) {
         for (what, ns, note) in [
             ("Launch, queued", limits.launch_ns, "launches back to back"),
             ("Empty kernel", limits.kernel_ns, "device time"),

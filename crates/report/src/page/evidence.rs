@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::page::answers::{self, GroupAnswer};
+use crate::answers::GroupAnswer;
 use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
@@ -13,8 +13,7 @@ use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 /// The evidence for the answers of one group.
-pub(super) fn section(report: &Report, all: &[GroupAnswer], group: &str) -> Markup {
-    let here = answers::of_group(all, group);
+pub(super) fn section(report: &Report, here: &[GroupAnswer], group: &str) -> Markup {
     html! {
         @if !here.is_empty() {
             h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }

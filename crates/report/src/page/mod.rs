@@ -1,12 +1,10 @@
 //! The pages: `index.html`, which is one self-contained file, a page for each group from the same
 //! template, and the pages of limits and claims. None of them fetches anything.
 
-pub(crate) mod answers;
 mod claims;
 mod costs;
 mod evidence;
 mod findings;
-pub(crate) mod gpu_or_cpu;
 mod limits;
 pub(crate) mod link;
 mod map;
@@ -17,14 +15,17 @@ mod script;
 mod table;
 mod tables;
 mod timeline;
+mod verdict;
 
 use std::path::Path;
 
 use maud::{Markup, PreEscaped, html};
+use serde_json::{Value, json};
 
+use crate::answers::{GroupAnswer, main_result};
+use crate::charts::Shown;
+use crate::decisions::Decisions;
 use crate::group::Group;
-use crate::page::answers::GroupAnswer;
-use crate::page::gpu_or_cpu::Verdicts;
 use crate::report::Report;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
@@ -41,7 +42,7 @@ const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 pub(crate) struct Parts<'a> {
     pub(crate) report: &'a Report,
     pub(crate) answers: &'a [GroupAnswer<'a>],
-    pub(crate) verdicts: Option<&'a Verdicts>,
+    pub(crate) decisions: Option<&'a Decisions>,
 }
 
 /// The sections of a page with a chart.
@@ -56,6 +57,8 @@ struct Sections {
     /// Takes the place of the chart without scripts.
     plots: Markup,
     changes: Markup,
+    /// Below the chart.
+    implementations: Markup,
     rest: Markup,
 }
 
@@ -64,9 +67,9 @@ impl Parts<'_> {
     pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[Group]) -> String {
         let report = self.report;
         let machine = &report.machine;
-        let map = map::section(report, self.answers, self.verdicts);
+        let map = map::section(report, self.answers);
         let changes = findings::techniques(report);
-        let costs = costs::section(report, self.verdicts);
+        let costs = costs::section(report, self.decisions);
         let rest = html! {
             (costs)
             (further(report, root, out))
@@ -81,10 +84,10 @@ impl Parts<'_> {
                     " for the figures of this machine."
                 }
             }
+            @if let Some(result) = main_result(report, self.answers) { p #result { (result) } }
         };
         let nav = html! {
-            @if !map.0.is_empty() { a href="#map" { "Map" } }
-            a.scripted href="#chart" { "Chart" }
+            @if !map.0.is_empty() { a href="#map" { "Map" } a.scripted href="#chart" { "Chart" } }
             @if !changes.0.is_empty() { a href="#findings" { "What to change" } }
             @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
             a href="#groups" { "Operations" }
@@ -94,13 +97,14 @@ impl Parts<'_> {
             base: "",
             nav,
             above,
+            plots: html! { @if !map.0.is_empty() { (chart(false)) } },
             map,
-            plots: html! {},
             changes,
+            implementations: html! {},
             rest,
         };
-        let shown: Vec<&Group> = groups.iter().filter(|group| !group.one_size()).collect();
-        self.page(&shown, sections)
+        let shown: Vec<&Group> = groups.iter().filter(|group| group.is_offered()).collect();
+        self.page(&shown, sections, |group| group.summary())
     }
 
     /// The page of a group in the folder `folder`. `plots` are the files of its plots.
@@ -125,6 +129,7 @@ impl Parts<'_> {
             noscript { div.plots {
                 @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
             } }
+            (chart(true))
         };
         let sections = Sections {
             title: format!("crossover: {}", topic.title),
@@ -134,23 +139,23 @@ impl Parts<'_> {
             map: html! {},
             plots,
             changes: html! {},
+            implementations: implementations(),
             rest: tables::section(self, group, folder),
         };
         let shown: Vec<&Group> = Some(group)
             .filter(|group| !group.one_size())
             .into_iter()
             .collect();
-        self.page(&shown, sections)
+        self.page(&shown, sections, |group| group.details())
     }
 
-    /// The one template of pages with a chart.
-    fn page(&self, groups: &[&Group], sections: Sections) -> String {
+    /// The one template of pages with a chart. `data` are those of a group for the script.
+    fn page(&self, groups: &[&Group], sections: Sections, data: fn(&Group) -> Value) -> String {
         let report = self.report;
         let data = || {
-            let groups: Vec<String> = groups.iter().map(|group| group.json()).collect();
-            let said = gpu_or_cpu::said(self.verdicts, sections.base);
-            let groups = groups.join(",");
-            packed::pack(&format!("{{\"groups\":[{groups}],\"said\":{said}}}"))
+            let groups: Vec<Value> = groups.iter().map(|group| data(group)).collect();
+            let words = verdict::words(self.decisions, sections.base);
+            packed::pack(&json!({"groups": groups, "words": words}).to_string())
         };
         let body = || {
             html! {
@@ -162,13 +167,12 @@ impl Parts<'_> {
                     @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
                     (sections.above)
                     @if !groups.is_empty() {
-                        (gpu_or_cpu::section(groups, self.verdicts))
+                        (verdict::section(groups, self.decisions))
                         (sections.map)
                         (sections.plots)
-                        (chart())
                         (sections.changes)
-                        (implementations())
-                        @if self.verdicts.is_some() { (processes()) }
+                        (sections.implementations)
+                        @if self.decisions.is_some() { (processes()) }
                     }
                     (sections.rest)
                 }
@@ -269,22 +273,26 @@ fn further(report: &Report, root: &Path, out: &Path) -> Markup {
     }
 }
 
-/// The chart.
-fn chart() -> Markup {
+/// The chart; the first page shows the speedup of the places alone.
+fn chart(with_controls: bool) -> Markup {
     html! {
         section #chart.scripted {
             h2 { "Along the sizes" }
-            div.controls {
-                (choice("show", "Show", &[("speedup", "speedup"), ("time", "time"), ("rate", "throughput")]))
-                (choice("rows", "Curves", &[("answers", "places of the data"), ("all", "all implementations")]))
+            @if with_controls {
+                div.controls {
+                    (choice("show", "Show", &Shown::ALL.map(|shown| (shown.name(), shown.name()))))
+                    (choice("rows", "Curves", &[("places", "places of the data"), ("all", "all implementations")]))
+                }
             }
             p.note {
                 "A speedup is over the best CPU code: above 1× the GPU is faster. In the speedup of places, bands span \
                  other processes and each small dot is one process."
             }
-            div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-reads"
+            div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-legend"
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
-            p.note #c-reads {}
+            p.note #c-at {}
+            ul #c-legend {}
+            @if !with_controls { p.note { a #c-link href="#" { "Time, throughput and every implementation of this operation" } } }
         }
     }
 }
@@ -312,7 +320,7 @@ fn implementations() -> Markup {
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
+            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval; bars are logarithmic. " a href="#all" { "All figures of each" } }
             (table::scroll("Implementations at this size", html! {
                 table.ranked {
                     thead { tr {
@@ -432,6 +440,7 @@ fn reading(report: &Report) -> Markup {
     html! {
         section #reading {
             h2 { "How to read this" }
+            details { summary { "Clocks, intervals, marks and energy" }
             dl.clocks {
                 @for clock in Clock::ALL.iter().copied() {
                     div { dt { (clock.name()) } dd { (clock.meaning()) } }
@@ -459,7 +468,7 @@ fn reading(report: &Report) -> Markup {
                      over at least 0.3 s of iterations; it is absent if something else ran between them. \
                      Some devices update the counter only ten times per second, so it may be off by a third."
                 }
-            }
+            } }
         }
     }
 }

@@ -22,16 +22,11 @@ pub(super) fn scripts(data: &str) -> Markup {
 }
 
 /// Each module after those that it imports from.
-const MODULES: [(&str, &str); 11] = [
+const MODULES: [(&str, &str); 6] = [
     ("dom", include_str!("script/dom.js")),
-    ("numbers", include_str!("script/numbers.js")),
-    ("labels", include_str!("script/labels.js")),
-    ("chart_axes", include_str!("script/chart_axes.js")),
-    ("chart_layout", include_str!("script/chart_layout.js")),
-    ("chart_marks", include_str!("script/chart_marks.js")),
+    ("words", include_str!("script/words.js")),
+    ("verdict", include_str!("script/verdict.js")),
     ("chart", include_str!("script/chart.js")),
-    ("gpu_or_cpu", include_str!("script/gpu_or_cpu.js")),
-    ("chart_panel", include_str!("script/chart_panel.js")),
     ("implementations", include_str!("script/implementations.js")),
     ("main", include_str!("script/main.js")),
 ];

@@ -24,13 +24,12 @@ pub(super) fn section(parts: &Parts, group: &View, out: &Path) -> Markup {
     let own = report.machine.group(name);
     html! {
         section.group id={ "group-" (safe(name)) } {
-            (evidence::section(report, parts.answers, name))
+            (evidence::section(report, group.answers, name))
             @if own.is_some() && report.is_unmeasured(name) {
                 p.note { (report::unknown(&[name])) }
             }
             (findings::beside(report, name))
             (break_even(report, name))
-            @if let Some(group) = own.filter(|_| !group.one_size()) { (times(group, &report.machine, out)) }
             (profile::profiles(report, name, out))
             @for machine in report.machines() {
                 @if let Some(measured) = machine.group(name) {
@@ -108,65 +107,7 @@ fn linked(text: &str, benchmark: &Benchmark, machine: &MachineResults, out: &Pat
     }
 }
 
-/// Medians: a row per size, a column per implementation, the fastest of a row marked.
-fn times(group: &Group, machine: &MachineResults, out: &Path) -> Markup {
-    let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let topic = &group.topic;
-    // The fastest of each clock, and those that its interval does not distinguish from it.
-    let is_best = |of: &Series, b: &Benchmark| {
-        let same = (group.series.iter()).filter(|s| s.measures_work() && s.clock == of.clock);
-        let steady = same.filter_map(|s| s.at(b.size).filter(|b| b.unsteady.is_none()));
-        let first = steady.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns));
-        let ties = first.is_some_and(|first| b.median_ns <= first.high_ns());
-        topic.compares && of.measures_work() && b.unsteady.is_none() && ties
-    };
-    let title = format!("{}: times", topic.title);
-    html! {
-        h3 { "Times" }
-        p.note {
-            "Median time per iteration"
-            @if topic.compares { "; the fastest time of each size and clock is marked, and those within its interval" }
-            "." (any_slowed(group)) (any_unsteady(group))
-        }
-        (table::scroll(&title, html! {
-            table.matrix {
-                thead { tr {
-                    th { (topic.symbol) }
-                    @for s in &group.series {
-                        th.n {
-                            (table::breakable(&s.name())) small { (s.clock_name()) }
-                        }
-                    }
-                } }
-                tbody {
-                    @for size in sizes {
-                        tr {
-                            th scope="row" { (topic.unit.write(size)) }
-                            @for s in &group.series {
-                                @match s.at(size) {
-                                    Some(b) => {
-                                        td.n.best[is_best(s, b)] {
-                                            (linked(&units::time(b.median_ns), b, machine, out))
-                                            (slowed(b, machine)) (unsteady(b))
-                                            @if let Some(run) = earlier_run(b, machine) {
-                                                small title={ "of the run of " (run) } { "↶" }
-                                            }
-                                        }
-                                    }
-                                    None => { td.n.none { "·" } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }))
-    }
-}
-
-/// Every figure of every benchmark, folded if the times are shown above.
+/// Every figure of every benchmark, folded if a chart shows the times.
 fn details(
     report: &Report,
     group: &Group,
@@ -240,57 +181,6 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
         format!(", {}", units::rate(flop / joules, "FLOP/J"))
     });
     units::energy(joules) + &each
-}
-
-/// The mark of a benchmark during which the GPU lowered its clock, with the reason.
-fn slowed(b: &Benchmark, machine: &MachineResults) -> Markup {
-    let words = telemetry::slowed(b).join(", ");
-    let capped = telemetry::capped(b, machine.environment.as_ref());
-    let all = capped.map_or(words.clone(), |capped| {
-        format!("{words}: {}", capped.words())
-    });
-    html! {
-        @if !words.is_empty() {
-            small.slowed title=(all) {
-                "▾ "
-                @match capped.and_then(|capped| capped.sm_clock_mhz) {
-                    Some(mhz) => (units::megahertz(mhz)),
-                    None => (words),
-                }
-            }
-        }
-    }
-}
-
-fn any_slowed(group: &Group) -> Markup {
-    let count = group
-        .benchmarks()
-        .filter(|b| !telemetry::slowed(b).is_empty());
-    html! {
-        @match count.count() {
-            0 => {}
-            n => {
-                " ▾ marks times during which the GPU lowered its clock (" (n) " of "
-                (group.benchmarks().count()) "), with the median SM clock if the power cap was the reason; the \
-                table of all figures has the reasons and the moments."
-            }
-        }
-    }
-}
-
-/// The mark of an unsteady benchmark, with the reason.
-fn unsteady(b: &Benchmark) -> Markup {
-    html! { @if let Some(why) = &b.unsteady { small.unsteady title=(why) { "± unsteady" } } }
-}
-
-fn any_unsteady(group: &Group) -> Markup {
-    let count = group.benchmarks().filter(|b| b.unsteady.is_some()).count();
-    html! {
-        @if count > 0 {
-            " ± marks times with unsteady samples (" (count) " here), which are shown but left out of \
-             answers and findings."
-        }
-    }
 }
 
 /// Events of the clock during a benchmark, with their times.

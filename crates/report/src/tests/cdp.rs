@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-
-use crate::page::packed::from_base64;
 
 /// Keys that write nothing, with their codes.
 const KEYS: [(&str, u32); 5] = [
@@ -237,7 +237,7 @@ impl Browser {
         let params = json!({"format": "png", "captureBeyondViewport": true});
         let shot = self.call("Page.captureScreenshot", params)?;
         let data = shot["data"].as_str().ok_or("no picture came")?;
-        std::fs::write(path, from_base64(data))?;
+        std::fs::write(path, STANDARD.decode(data)?)?;
         Ok(())
     }
 

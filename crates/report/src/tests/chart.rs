@@ -1,23 +1,26 @@
 //! The first page in a browser: its verdict is the decision of `crossover advise`, and all of it works by mouse and by keyboard.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::report::Report;
-use crate::tests::browser::{on_the_committed_page, photograph, screenshots, text, with_page};
+use crate::tests::browser::{
+    of_group, on_the_committed_page, photograph, screenshots, text, with_page,
+};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::committed::measured;
 use crate::tests::page::with_capped;
 use crate::tests::{holds, report};
 use crate::thresholds::thresholds;
-use crossover_advice::{Advice, Choice, Question, Residency};
+use crossover_advice::{Advice, Question, Residency};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::headlines;
+use crossover_results::model::group_info::Unit;
 use crossover_results::model::id::Device;
 use crossover_results::store::stored_results::StoredResults;
+use crossover_words::units;
 
 /// Chooses one of the options above the chart.
 fn choose(browser: &mut Browser, name: &str, value: &str) -> Driven {
@@ -46,43 +49,17 @@ fn address(browser: &mut Browser) -> Driven<String> {
     Ok(address.as_str().unwrap_or_default().to_owned())
 }
 
-/// Fails where a label of the chart lies over another or sticks out of it; how many there are.
-pub(super) fn labels_are_apart(browser: &mut Browser) -> Driven<usize> {
-    let boxes = browser.eval(
-        "(() => {
-           const frame = document.querySelector('#c-plot').getBoundingClientRect();
-           return [...document.querySelectorAll('#c-plot .labels > *')].map(label => {
-             const b = label.getBoundingClientRect();
-             return {text: label.textContent, x0: b.left - frame.left, x1: b.right - frame.left,
-                     y0: b.top - frame.top, y1: b.bottom - frame.top,
-                     inside: b.left >= frame.left - 1 && b.right <= frame.right + 1
-                       && b.top >= frame.top - 1 && b.bottom <= frame.bottom + 1};
-           })})()",
+/// The curves of the legend, each with its value at the chosen size.
+pub(super) fn legend(browser: &mut Browser) -> Driven<Vec<String>> {
+    let items = browser.eval(
+        "[...document.querySelectorAll('#c-legend li:not(.limit)')].map(item => item.textContent)",
     )?;
-    let boxes = boxes.as_array().cloned().unwrap_or_default();
-    let at = |label: &Value, side: &str| label[side].as_f64().unwrap();
-    for (i, a) in boxes.iter().enumerate() {
-        assert_eq!(a["inside"], true, "{a} sticks out");
-        for b in &boxes[..i] {
-            let apart = at(a, "x0") >= at(b, "x1") - 0.5
-                || at(b, "x0") >= at(a, "x1") - 0.5
-                || at(a, "y0") >= at(b, "y1") - 0.5
-                || at(b, "y0") >= at(a, "y1") - 0.5;
-            assert!(apart, "{a} lies over {b}");
-        }
-    }
-    Ok(boxes.len())
+    Ok(serde_json::from_value(items)?)
 }
 
 #[test]
 fn the_verdict_is_the_decision_of_the_command() {
     on_the_committed_page(|browser, page| {
-        // Without a script, and by the script.
-        let html = fs::read_to_string(page)?;
-        for id in ["v-says", "v-more"] {
-            let shown = text(browser, &format!("#{id}"))?;
-            assert!(html.contains(&format!(">{shown}</p>")), "{shown}");
-        }
         let report = of_page(page);
         let advice = Advice::new(thresholds(&report).unwrap())?;
         let mut asked = Vec::new();
@@ -99,15 +76,10 @@ fn the_verdict_is_the_decision_of_the_command() {
                     .reuse(10u32.pow(uses));
                 let answer = advice.decide(&question);
                 asked.push(json!([operation, size, data.name(), uses]));
-                let choice = match answer.choice {
-                    Choice::Cpu => 0,
-                    Choice::Gpu => 1,
-                    Choice::Unsure => 2,
-                };
                 let estimate = answer.estimate;
                 expected.push((
                     question,
-                    estimate.map(|e| (choice, [e.speedup, e.low, e.high])),
+                    estimate.map(|e| (answer.choice, [e.speedup, e.low, e.high])),
                 ));
             }
         }
@@ -124,7 +96,7 @@ fn the_verdict_is_the_decision_of_the_command() {
                 assert_eq!(*found, Value::Null, "{question:?}");
                 continue;
             };
-            assert_eq!(found[0], choice, "{question:?}");
+            assert_eq!(found[0], json!(choice), "{question:?}");
             for (i, speedup) in speedups.into_iter().enumerate() {
                 let found = found[i + 1].as_f64().unwrap();
                 assert!(
@@ -151,13 +123,12 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
         browser.until("document.querySelector('#v-data').value === 'queued'")?;
         let says = text(browser, "#v-says")?;
         holds(&says, &["on the device, a queue of calls: use the GPU"]);
-        for selector in [&format!("{cell} a"), ".cross-label"] {
-            let text = text(browser, selector)?;
-            let shown = text
-                .trim_start_matches("N ")
-                .trim_end_matches([' ', '°', '±']);
-            assert_eq!(shown, from.trim_start_matches("N "));
-        }
+        let shown = text(browser, &format!("{cell} a"))?;
+        let shown = shown.trim_end_matches([' ', '°', '±']);
+        assert_eq!(shown, from.trim_start_matches("N "));
+        let queued = |item: &String| item.starts_with("on the device, a queue of calls ");
+        let item = legend(browser)?.into_iter().find(queued).unwrap();
+        assert!(item.ends_with(&format!("GPU wins: {from}")), "{item}");
 
         // The size is one for all: typed, and moved along the chart by keys.
         enter(browser, "data", "ordinary")?;
@@ -167,7 +138,7 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
             says.starts_with("Matrix product, N = 500, in ordinary memory: "),
             "{says}"
         );
-        assert!(text(browser, "#i-at")?.contains("N = 512"));
+        assert_eq!(text(browser, "#c-at")?, "N = 512:");
         enter(browser, "data", "queued")?;
         browser.eval("document.querySelector('#c-plot').focus()")?;
         let mut sizes = Vec::new();
@@ -177,8 +148,8 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
             ("End", "use the GPU"),
         ] {
             browser.press(key)?;
-            let reads = text(browser, "#c-reads")?;
-            let (size, _) = reads.split_once(": ").unwrap();
+            let reads = text(browser, "#c-at")?;
+            let size = reads.trim_end_matches(':');
             let says = format!("{size}, on the device, a queue of calls: {choice}");
             holds(&text(browser, "#v-says")?, &[&says]);
             sizes.push(size.to_owned());
@@ -186,32 +157,14 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
         sizes.dedup();
         assert_eq!(sizes.len(), 3, "{sizes:?}");
 
-        // Labels never lie on each other.
-        for (rows, show, expected) in [
-            ("answers", "speedup", 4),
-            ("answers", "time", 5),
-            ("answers", "rate", 5),
-            ("all", "speedup", 10),
-            ("all", "time", 10),
-            ("all", "rate", 10),
-        ] {
-            choose(browser, "rows", rows)?;
-            choose(browser, "show", show)?;
-            labels_are_apart(browser)?;
-            let curves = "document.querySelectorAll('#c-plot .end-label:not(.limit)').length";
-            assert_eq!(browser.eval(curves)?, expected, "{rows} {show}");
-        }
-        assert!(text(browser, "#c-plot .labels")?.contains("GPU f32 peak"));
-        browser.screenshot(&screenshots().join("all-rows.png"))?;
-
         // The address alone brings the view back.
         enter(browser, "uses", "1")?;
         let state = |browser: &mut Browser| -> Driven<[String; 4]> {
             Ok([
                 address(browser)?,
                 text(browser, "#v-says")?,
-                text(browser, "#c-reads")?,
-                text(browser, "#i-rows")?,
+                text(browser, "#c-at")?,
+                text(browser, "#c-legend")?,
             ])
         };
         let before = state(browser)?;
@@ -232,17 +185,68 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
 
         enter(browser, "operation", "matmul")?;
         photograph(browser, "full")?;
-        browser.look(390, 844, false)?;
-        browser.drawn()?;
-        labels_are_apart(browser)?;
+
+        // The page of the group shows the same view, with every chart and every implementation.
+        enter(browser, "size", "500")?;
+        let says = text(browser, "#v-says")?;
+        browser.eval("document.querySelector('#c-link').click()")?;
+        browser.until("document.querySelector('#i-rows tr') !== null")?;
+        assert_eq!(text(browser, "#v-says")?, says);
+        assert!(text(browser, "#i-at")?.contains("N = 512"));
+        for (rows, show, expected) in [
+            ("places", "speedup", 4),
+            ("places", "time", 5),
+            ("places", "throughput", 5),
+            ("all", "speedup", 9),
+            ("all", "time", 10),
+            ("all", "throughput", 9),
+        ] {
+            choose(browser, "rows", rows)?;
+            choose(browser, "show", show)?;
+            let curves = legend(browser)?;
+            assert!(curves.len() >= expected, "{rows} {show}: {curves:?}");
+        }
+        assert!(text(browser, "#c-legend")?.contains("GPU f32 peak"));
+        browser.screenshot(&screenshots().join("all-rows.png"))
+    });
+}
+
+/// The script writes numbers of its own only for typed sizes and between measured ones.
+#[test]
+fn the_script_writes_numbers_as_the_tables_do() {
+    on_the_committed_page(|browser, _| {
+        let ratios: Vec<f64> = (0..200)
+            .map(|i| 10f64.powf(f64::from(i) * 0.06 - 6.0))
+            .collect();
+        let found = browser.eval(&format!("{}.map(by)", json!(ratios)))?;
+        let expected: Vec<String> = ratios.iter().map(|ratio| units::speedup(*ratio)).collect();
+        assert_eq!(found, json!(expected));
+        let sizes = (0..200).map(|i| match i % 4 {
+            0 => 1_u64 << (i / 4),
+            _ => 1.23f64.powi(i) as u64,
+        });
+        let sizes: Vec<u64> = sizes.filter(|size| (1..1 << 52).contains(size)).collect();
+        for (name, unit) in [
+            ("count", Unit::Count),
+            ("powers", Unit::Powers),
+            ("bytes", Unit::Bytes),
+            ("time", Unit::Time),
+        ] {
+            let written = format!(
+                "{}.map(size => sized({{unit: '{name}'}}, size))",
+                json!(sizes)
+            );
+            let expected: Vec<String> = sizes.iter().map(|size| unit.write(*size)).collect();
+            assert_eq!(browser.eval(&written)?, json!(expected), "{name}");
+        }
         Ok(())
     });
 }
 
 #[test]
 fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
-    with_page(with_capped(), |browser, _| {
-        enter(browser, "operation", "matmul")?;
+    with_page(with_capped(), |browser, page| {
+        browser.open(&of_group(page, "matmul"))?;
         enter(browser, "size", "2048")?;
         // The fastest first, marked for each clock.
         let first = text(browser, "#i-rows tr th")?;
@@ -264,7 +268,7 @@ fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
         assert_eq!(shares, json!([]));
         assert!(text(browser, "#i-rows")?.contains("▾ power cap, clock fell"));
         // On the page of the group its figures are unfolded.
-        browser.eval("document.querySelector('#i-link').click()")?;
+        browser.eval("document.querySelector('#implementations .note a').click()")?;
         browser.until("document.querySelector('#all')?.checkVisibility()")?;
         let figures = text(browser, "#all")?;
         holds(&figures, &["3.00 J, 5.73 GFLOP/J", "pool peak 32 MiB"]);
@@ -323,14 +327,14 @@ fn absurd_times_do_not_stop_the_chart() {
         benchmark.interval_ns = Some((benchmark.median_ns, benchmark.median_ns));
         benchmark.cost.flop = Some(1e300);
     }
-    with_page(results, |browser, _| {
-        for rows in ["all", "answers"] {
+    with_page(results, |browser, page| {
+        browser.open(&of_group(page, "matmul"))?;
+        for rows in ["all", "places"] {
             choose(browser, "rows", rows)?;
-            for show in ["time", "speedup", "rate"] {
+            for show in ["time", "speedup", "throughput"] {
                 choose(browser, "show", show)?;
-                labels_are_apart(browser)?;
                 let longest = browser.eval(
-                    "Math.max(...[...document.querySelectorAll('#c-plot span, #i-rows td')]
+                    "Math.max(...[...document.querySelectorAll('#c-legend b, #i-rows td')]
                            .map((node) => node.textContent.length))",
                 )?;
                 assert!(

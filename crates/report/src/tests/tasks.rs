@@ -24,6 +24,12 @@ fn row(browser: &mut Browser, table: &str, name: &str) -> Driven<Vec<String>> {
     Ok(found.ok_or(format!("no row {name} in {table}"))?)
 }
 
+/// Follows the link below the chart.
+fn to_all_implementations(browser: &mut Browser) -> Driven {
+    browser.eval("document.querySelector('#c-link').click()")?;
+    browser.until("document.querySelector('#i-rows tr') !== null")
+}
+
 #[test]
 fn is_a_product_of_500_worth_moving_from_ordinary_memory() {
     on_the_committed_page(|browser, _| {
@@ -52,6 +58,7 @@ fn what_does_pinning_gain_at_512() {
 fn how_near_is_cublas_to_its_limit_at_1024() {
     on_the_committed_page(|browser, _| {
         enter(browser, "size", "1024")?;
+        to_all_implementations(browser)?;
         let cublas = row(browser, "#i-rows tr", "gpu/cublas")?;
         holds(&cublas[3], &[" % of ", "peak"]);
         Ok(())
@@ -64,7 +71,7 @@ fn how_sure_is_an_answer() {
         enter(browser, "data", "pinned")?;
         holds(
             &text(browser, "#p-says")?,
-            &["processes measured ", "×", ": "],
+            &["The GPU wins: ", "the median of ", " processes. ", ": "],
         );
         // Where it is not known which side wins, no speedup is shown.
         let undecided = text(
@@ -108,6 +115,7 @@ fn what_is_the_fastest_of_each_clock_at_256_and_why() {
     on_the_committed_page(|browser, _| {
         enter(browser, "operation", "transformer")?;
         enter(browser, "size", "256")?;
+        to_all_implementations(browser)?;
         let best = rows(browser, "#i-rows .best")?;
         assert!(best.len() >= 3, "{best:?}");
         let has_reason = |cells: &Vec<String>| !cells[3].is_empty();

@@ -135,6 +135,19 @@ pub(crate) fn choice_words(advice: &Advice, choice: Choice) -> String {
     }
 }
 
+/// A limit of the file of thresholds in words: `launch latency`.
+pub(crate) fn limit_words(name: &str) -> String {
+    let words = match name {
+        "launch" => "launch latency",
+        "link" => "the link to the host",
+        "cache" => "the bandwidth of the L2 cache",
+        "memory" => "memory bandwidth",
+        "compute" => "arithmetic",
+        other => other,
+    };
+    words.to_owned()
+}
+
 /// `stay on the CPU; the GPU is 1.4× slower (1.2× to 1.7×)`.
 pub(crate) fn decision(advice: &Advice, answer: &Answer) -> String {
     let is_elsewhere = answer.reason == Reason::OtherMachine;

@@ -1,98 +1,180 @@
 import { make } from "./dom.js";
-import { colour } from "./labels.js";
-import { CHART_FONT, ticks } from "./chart_axes.js";
-import { chartLayout } from "./chart_layout.js";
-import { chartLabels, singlePoints, underCurves } from "./chart_marks.js";
-// Curves over sizes. uPlot draws them and follows the mouse; axes, bands, crossings and labels
-// are ours. It gets positions on the axes, the logarithms of sizes and values, so all its axes are
-// linear and values at the limits of a number cause no trouble.
-export const lineChart = (box, on) => {
-  let plot = null, spec = null, layout = null;
-
-  const show = (given) => {
-    spec = given;
-    if (plot) plot.destroy();
-    plot = null;
-    box.replaceChildren();
-    layout = chartLayout(box, spec);
-    if (!layout) {
-      box.append(make("p", { className: "empty", textContent: "Nothing was measured of this here." }));
-      return;
+import { sized } from "./words.js";
+// The chart. Range, lines and texts of both axes come with the data, and uPlot draws them; bands, limits,
+// crossings and the legend are ours. Positions are logarithms, so uPlot's axes are linear.
+const FONT = "12px system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif";
+// On and off lengths of a clock's line; that of the wall is solid.
+const DASHES = { "events-gated": [11, 3], events: [6, 4], "events-cold": [9, 3, 2, 3], submit: [2, 3], unknown: [3, 7] };
+// Curves of implementations in colour; the others are grey.
+const FRONT = 3;
+const KEYS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -Infinity, End: Infinity };
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const inFrame = (u, paint) => {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  paint(ctx, (size) => u.valToPos(Math.log2(size), "x", true), (value) => u.valToPos(Math.log10(value), "y", true));
+  ctx.restore();
+};
+const stroke = (ctx, from, to) => {
+  ctx.beginPath();
+  ctx.moveTo(...from);
+  ctx.lineTo(...to);
+  ctx.stroke();
+};
+// Bands, limits and crossings, under the curves.
+const underCurves = (u, curves, limits) =>
+  inFrame(u, (ctx, X, Y) => {
+    const { left, top, width, height } = u.bbox, px = uPlot.pxRatio;
+    for (const { dots, ink, place } of curves) {
+      if (!place || dots.length < 2) continue;
+      ctx.beginPath();
+      for (const { size, high } of dots) ctx.lineTo(X(size), Y(high));
+      for (const { size, low } of [...dots].reverse()) ctx.lineTo(X(size), Y(low));
+      ctx.globalAlpha = 0.17;
+      ctx.fillStyle = ink;
+      ctx.fill();
     }
-    const { sizes, curves, x } = layout;
-    const rows = curves.map((curve) => {
-      const by = new Map(curve.dots.map((d) => [d.size, d.y]));
-      return sizes.map((size) => (by.has(size) ? by.get(size) : null));
-    });
-    plot = new uPlot(options(), [sizes.map(x.of), ...rows], box);
-  };
-
-  const over = (u) => {
-    const [left, top, width, height] = [u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height].map((v) => v / uPlot.pxRatio);
-    const frame = { left, top, width, height };
-    singlePoints(u, layout);
-    box.querySelector(".labels")?.remove();
-    box.append(chartLabels(u, layout, frame));
-  };
-
-  const axis = (of, most, written, extra) => ({
-    stroke: colour("--muted"),
-    font: CHART_FONT,
-    grid: { stroke: colour("--line"), width: 1 },
-    ticks: { stroke: colour("--line"), width: 1, size: 4 },
-    // We draw the lines. A single step always fits; with unknown steps below 5 uPlot draws no axis.
-    incrs: (u, i, min, max) => [Math.max(5, max - min)],
-    splits: (u, i, min, max) => ticks(min, max, most, of),
-    values: (u, splits) => splits.map((v) => written(of.back(v))),
-    ...extra,
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = px;
+    ctx.setLineDash([2 * px, 3 * px]);
+    for (const { value, colour: paint } of limits) {
+      ctx.strokeStyle = colour(paint);
+      stroke(ctx, [left, Y(value)], [left + width, Y(value)]);
+    }
+    for (const { crossing, ink } of curves) {
+      if (!crossing) continue;
+      // The interval as a veil, the crossing as a line.
+      const [a, b] = [X(crossing.low), X(crossing.high)];
+      ctx.fillStyle = ctx.strokeStyle = ink;
+      ctx.globalAlpha = 0.1;
+      ctx.fillRect(a, top, Math.max(px, b - a), height);
+      ctx.globalAlpha = 1;
+      ctx.fillRect(a, top, Math.max(2 * px, b - a), 3 * px);
+      stroke(ctx, [X(crossing.size), top], [X(crossing.size), top + height]);
+    }
   });
-
-  const options = () => {
-    const { x, y, view, span, curves, width, height, left, inside, gutter, above, most } = layout;
+// The results of single processes, over the curves.
+const singleDots = (u, curves) =>
+  inFrame(u, (ctx, X, Y) => {
+    ctx.globalAlpha = 0.45;
+    for (const { single, ink } of curves) {
+      ctx.fillStyle = ink;
+      for (const [size, ratio] of single) {
+        ctx.beginPath();
+        ctx.arc(X(size), Y(ratio), 1.6 * uPlot.pxRatio, 0, 7);
+        ctx.fill();
+      }
+    }
+  });
+export const chartPanel = (chosen) => {
+  const $ = (id) => document.getElementById(id), box = $("c-plot");
+  let plot = null, group = null, curves = [], limits = [], sizes = [], size = null;
+  const reads = (at) => {
+    const values = curves.map((curve) => [curve, curve.dots.find((dot) => dot.size === at)]).filter(([, dot]) => dot);
+    const words = `${group.symbol} = ${sized(group, at)}`;
+    $("c-at").textContent = `${words}:`;
+    box.setAttribute("aria-valuetext", `${words}: ${values.map(([{ label }, { text }]) => `${label} ${text}`).join("; ")}`);
+    const limit = ({ label, colour: paint }) => {
+      const item = make("li", { className: "limit", textContent: label });
+      item.style.setProperty("--key", colour(paint));
+      return item;
+    };
+    $("c-legend").replaceChildren(...curves.map((curve) => {
+      const dot = curve.dots.find((dot) => dot.size === at);
+      const item = make("li", {}, `${curve.label} `, make("b", { textContent: dot ? dot.text : "–" }), make("small", { textContent: curve.crossing ? `GPU wins: ${curve.crossing.text}` : "" }));
+      item.style.setProperty("--key", curve.ink);
+      return item;
+    }), ...limits.map(limit));
+  };
+  const pointAt = () => {
+    const i = sizes.indexOf(size);
+    if (plot && i >= 0) plot.setCursor({ left: Math.max(0, plot.valToPos(plot.data[0][i], "x")), top: plot.over.clientHeight / 2 }, false);
+    if (i >= 0) reads(size);
+  };
+  const axis = ({ ticks }, room, extra) => {
+    const longest = Math.max(1, ...ticks.map(({ text }) => text.length));
+    const every = Math.max(1, Math.ceil(ticks.length / Math.max(2, room(longest))));
+    const shown = ticks.filter((_, i) => i % every === 0);
     return {
+      stroke: colour("--muted"),
+      font: FONT,
+      grid: { stroke: colour("--line"), width: 1 },
+      ticks: { stroke: colour("--line"), width: 1, size: 4 },
+      incrs: (u, i, min, max) => [Math.max(5, max - min)],
+      splits: () => shown.map(({ at }) => at),
+      values: () => shown.map(({ text }) => text),
+      ...extra(longest),
+    };
+  };
+  // Shows a chart of a group at a size; returns the measured size that is the nearest.
+  const show = (of, chart, view) => {
+    plot?.destroy();
+    [plot, group, curves, limits, sizes, size] = [null, of, [], [], [], view.size];
+    box.replaceChildren();
+    if (!chart) {
+      box.append(make("p", { className: "empty", textContent: "Nothing was measured of this here." }));
+      $("c-at").textContent = "";
+      $("c-legend").replaceChildren();
+      return size;
+    }
+    sizes = [...new Set(chart.curves.flatMap(({ dots }) => dots.map(({ size }) => size)))].sort((a, b) => a - b);
+    const far = (one) => Math.abs(Math.log(one / view.size));
+    size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
+    limits = chart.limits;
+    const here = (curve) => (chart.lowest_first ? 1 : -1) * (curve.dots.find((dot) => dot.size === size)?.value ?? Infinity);
+    const ranked = [...chart.curves].sort((a, b) => here(a) - here(b));
+    const inColour = (curve) => curve.place || curve.clock === "" || ranked.indexOf(curve) < FRONT;
+    curves = chart.curves.map((curve) => ({ ...curve, front: inColour(curve), ink: colour(inColour(curve) ? curve.colour : "--grey"), width: curve.place === view.data ? 3 : inColour(curve) ? 2 : 1.2 }));
+    curves.sort((a, b) => a.front - b.front);
+    const { clientWidth: width, clientHeight: height } = box;
+    plot = new uPlot({
       width,
       height,
-      padding: [above, gutter, 0, 0],
+      padding: [8, 12, 0, 0],
       pxAlign: false,
       legend: { show: false },
-      scales: { x: { time: false, range: () => view }, y: { range: () => span } },
+      scales: { x: { time: false, range: () => chart.x.ends }, y: { range: () => chart.y.ends } },
       axes: [
-        axis(x, Math.max(2, inside / 78), spec.x.words, { label: spec.x.label, labelFont: CHART_FONT, labelSize: 18, size: 26, gap: 4 }),
-        axis(y, most, spec.y.words, { size: left, gap: 5 }),
+        axis(chart.x, (longest) => (width - 90) / (8 * longest + 16), () => ({ label: chart.axis, labelFont: FONT, labelSize: 18, size: 26, gap: 4 })),
+        axis(chart.y, () => height / 40, (longest) => ({ size: 18 + 7 * longest, gap: 5 })),
       ],
-      series: [
-        {},
-        ...curves.map((curve) => ({
-          label: curve.label,
-          stroke: curve.colour,
-          width: curve.width,
-          dash: curve.dash || [],
-          spanGaps: true,
-          points: { show: curve.dots.length < 60, size: 5, width: 1, fill: curve.colour, stroke: curve.colour },
-        })),
-      ],
+      series: [{}, ...curves.map(({ ink, width, clock, dots }) => ({
+        stroke: ink,
+        width,
+        dash: DASHES[clock] || [],
+        spanGaps: true,
+        points: { show: dots.length < 60, size: 5, width: 1, fill: ink, stroke: ink },
+      }))],
       cursor: {
         y: false,
-        // Moves from size to size, and back when the mouse leaves.
+        // Moves from size to size.
         move: (u, l, t) => [u.valToPos(u.data[0][u.posToIdx(l)], "x"), t],
         points: { size: 9, width: 2 },
         drag: { x: false, y: false },
         // A click chooses the size; the mouse alone reads it.
-        bind: { mouseleave: () => null, click: (u) => () => on.chosen(layout.sizes[u.cursor.idx]) },
+        bind: { mouseleave: () => pointAt, click: (u) => () => chosen(sizes[u.cursor.idx]) },
       },
       hooks: {
-        drawAxes: [(u) => underCurves(u, layout, spec)],
-        draw: [over],
+        drawAxes: [(u) => underCurves(u, curves, limits)],
+        draw: [(u) => singleDots(u, curves)],
         // Before that the scales are unknown.
-        ready: [pointAt],
+        ready: [(u) => { plot = u; pointAt(); }],
+        setCursor: [(u) => u.cursor.idx != null && reads(sizes[u.cursor.idx])],
       },
-    };
+    }, [sizes.map(Math.log2), ...curves.map(({ dots }) => sizes.map((size) => dots.find((dot) => dot.size === size)).map((dot) => (dot ? Math.log10(dot.value) : null)))], box);
+    box.setAttribute("aria-valuemax", sizes.length - 1);
+    box.setAttribute("aria-valuenow", sizes.indexOf(size));
+    pointAt();
+    return size;
   };
-
-  // The cursor at the size that was chosen.
-  const pointAt = (u) => {
-    const i = layout.sizes.indexOf(spec.at);
-    if (i >= 0) u.setCursor({ left: Math.max(0, u.valToPos(u.data[0][i], "x")), top: u.over.clientHeight / 2 }, false);
-  };
-  return { show, sizes: () => layout?.sizes || [] };
+  box.addEventListener("keydown", (event) => {
+    const step = !event.ctrlKey && !event.metaKey && !event.altKey && KEYS[event.key];
+    if (!step || !sizes.length) return;
+    event.preventDefault();
+    chosen(sizes[Math.max(0, Math.min(sizes.length - 1, sizes.indexOf(size) + step))]);
+  });
+  return show;
 };

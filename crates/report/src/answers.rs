@@ -5,14 +5,17 @@ use rayon::prelude::*;
 
 use crate::page::link::safe;
 use crate::report::Report;
+use crate::thresholds::with_article;
 use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, RunAnswer, curve, headlines, of_runs,
 };
 use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
 use crossover_results::analysis::limits::{self, Share};
 use crossover_results::analysis::trust::{self, Grade, Trust};
+use crossover_results::model::role::Residency;
 use crossover_results::store::curves::Series;
 use crossover_results::store::machine::MachineResults;
+use crossover_words::units;
 
 /// The answer to one question of a group.
 pub(crate) struct GroupAnswer<'a> {
@@ -43,6 +46,68 @@ pub(crate) fn of_group<'a, 'r>(all: &'a [GroupAnswer<'r>], group: &str) -> &'a [
     let from = all.partition_point(|answer| answer.found.group.as_str() < group);
     let of_group = all[from..].partition_point(|answer| answer.found.group == group);
     &all[from..from + of_group]
+}
+
+/// Operations that the main result names.
+const NAMED: usize = 2;
+
+/// The main result in a sentence: `With data in pinned host memory the GPU wins at 8 of 10 operations:
+/// matrix product from N = 186 on, …`. `None` without answers.
+pub(crate) fn main_result(report: &Report, all: &[GroupAnswer]) -> Option<String> {
+    let places = [
+        Residency::Pinned,
+        Residency::Ordinary,
+        Residency::Awaited,
+        Residency::Queued,
+    ];
+    let of = |name: &String, place| {
+        of_group(all, name)
+            .iter()
+            .find(|a| a.found.question == place)
+    };
+    let at = |place| -> Vec<&GroupAnswer> {
+        let names = report.groups.iter();
+        names.filter_map(|name| of(name, place)).collect()
+    };
+    let place = places.into_iter().find(|place| !at(*place).is_empty())?;
+    let answers = at(place);
+    let wins: Vec<&CrossoverAnswer> = answers
+        .iter()
+        .map(|answer| answer.found)
+        .filter(|found| found.crossing.wins_at_the_largest() == Some(true))
+        .collect();
+    let named = wins.iter().take(NAMED).map(|found| {
+        let title = found.topic.title.to_lowercase();
+        match found.crossing.for_good() {
+            Some(change) => {
+                let size = found.topic.unit.from(change.size);
+                format!("{title} from {} = {size} on", found.topic.symbol)
+            }
+            None => format!("{title} at every size"),
+        }
+    });
+    let mut named: Vec<String> = named.collect();
+    if wins.len() > NAMED {
+        named.push(format!("and {} more", wins.len() - NAMED));
+    }
+    let gpu = match &report.reference {
+        Some(reference) => {
+            let gpu = reference.environment.as_ref()?.gpu.as_ref()?;
+            with_article(&gpu.name)
+        }
+        None => "the GPU".to_owned(),
+    };
+    let names = if named.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", named.join(", "))
+    };
+    Some(format!(
+        "With data {} {gpu} wins at {} of {}{names}.",
+        place.words(),
+        wins.len(),
+        units::counted(answers.len(), "operation"),
+    ))
 }
 
 fn one<'a>(
@@ -77,6 +142,14 @@ impl GroupAnswer<'_> {
     pub(crate) fn anchor(&self) -> String {
         let f = self.found;
         format!("evidence-{}-{}", safe(&f.group), f.question.name())
+    }
+
+    /// The speedup that each process measured at each of its sizes.
+    pub(crate) fn of_processes(&self) -> Vec<(u64, f64)> {
+        let pairs = self.found.processes.iter().flatten();
+        let ratios = pairs.map(|pair| (pair.size, pair.cpu_ns / pair.gpu_ns));
+        let sound = ratios.filter(|(size, ratio)| *size > 0 && ratio.is_normal() && *ratio > 0.0);
+        sound.collect()
     }
 
     /// How sure it is, and why, in a sentence.

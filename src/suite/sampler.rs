@@ -83,7 +83,11 @@ impl Host {
             code.routine.run()
         };
         if launches > 0 {
-            return self.time.measure(clock, iterations, launches, run);
+            // Rows on this clock wait for their work themselves.
+            return match clock {
+                Clock::Wall => self.time.measure_awaited(iterations, run),
+                _ => self.time.measure_launches(clock, iterations, launches, run),
+            };
         }
         let mut outcome = Ok(());
         let ns = self.time.measure_cpu(iterations, || {

@@ -61,7 +61,7 @@ impl Bench {
 
     /// Nanoseconds on a clock of the suite.
     fn suite(&self, clock: Clock, times: u64, call: impl FnMut() -> Outcome) -> Outcome<f64> {
-        let total = self.time.measure(clock, times, 1, call)?;
+        let total = self.time.measure_launches(clock, times, 1, call)?;
         Ok(total / times as f64)
     }
 }

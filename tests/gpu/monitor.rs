@@ -66,7 +66,7 @@ fn compare(
 ) -> Result<f64, RoutineError> {
     let iterations = (ROUND.as_nanos() as u64 / (nanoseconds + 2_000)).max(1);
     let mut states = [const { Vec::new() }; 3];
-    time.measure(clock, 1, 1, || routine.run())?;
+    time.measure_launches(clock, 1, 1, || routine.run())?;
     for round in 0..ROUNDS {
         for turn in 0..states.len() {
             let state = (round + turn) % states.len();
@@ -74,7 +74,7 @@ fn compare(
                 0 => Some(Watch::start(monitor.clone())?),
                 _ => None,
             };
-            let ns = time.measure(clock, iterations, 1, || routine.run())?;
+            let ns = time.measure_launches(clock, iterations, 1, || routine.run())?;
             states[state].push(ns / iterations as f64);
             if let Some(mut watch) = watch {
                 watch.sampled(iterations);

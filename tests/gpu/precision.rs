@@ -207,7 +207,7 @@ fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError>
         let launches = routine.launches();
         let mut best = f64::INFINITY;
         for _ in 0..5 {
-            let total = time.measure(Clock::EventsGated, 3, launches, || routine.run())?;
+            let total = time.measure_launches(Clock::EventsGated, 3, launches, || routine.run())?;
             best = best.min(total / 3.0);
         }
         Ok((error, best))

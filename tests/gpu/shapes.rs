@@ -30,7 +30,7 @@ fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), Rout
         let launches = routine.launches();
         let mut measure = |clock| {
             let mut calls = 0;
-            let ns = time.measure(clock, 1000, launches, || {
+            let ns = time.measure_launches(clock, 1000, launches, || {
                 calls += 1;
                 routine.run()
             });

@@ -45,8 +45,8 @@ fn on_each_clock(
 ) -> Vec<(String, Result<f64, TimingError>)> {
     let mut times = Vec::new();
     for &clock in Clock::ALL {
-        let sample = (time.measure(clock, 1, 1, &mut routine))
-            .and_then(|_| time.measure(clock, ITERATIONS, 1, &mut routine));
+        let sample = (time.measure_launches(clock, 1, 1, &mut routine))
+            .and_then(|_| time.measure_launches(clock, ITERATIONS, 1, &mut routine));
         times.push((clock.to_string(), sample.map(|ns| ns / ITERATIONS as f64)));
     }
     for clock in [Clock::EventsGated, Clock::EventsCold] {
@@ -78,7 +78,7 @@ fn work_on_a_second_stream_is_an_error_on_every_clock() -> Outcome {
         }
     }
     time.ignore_other_streams(true);
-    let ns = time.measure(Clock::EventsGated, ITERATIONS, 1, routine)?;
+    let ns = time.measure_launches(Clock::EventsGated, ITERATIONS, 1, routine)?;
     println!("ignored: {:.0} ns", ns / ITERATIONS as f64);
     time.settle()?;
     Ok(())
@@ -145,7 +145,7 @@ fn a_graph_takes_rotating_inputs_in_turn() -> Outcome {
     let each = |total: f64| total / rounds as f64;
     time.measure_graph(clock, 1, || read(&one))?;
     let warm = each(time.measure_graph(clock, rounds, || read(&one))?);
-    let launched = each(time.measure(clock, rounds, 1, || read(inputs.next_copy()))?);
+    let launched = each(time.measure_launches(clock, rounds, 1, || read(inputs.next_copy()))?);
     let replayed = each(time.measure_graph(clock, rounds, || read(inputs.next_copy()))?);
     println!(
         "8 MiB: warm replay {warm:.0} ns, in turn {launched:.0} ns, replayed {replayed:.0} ns"

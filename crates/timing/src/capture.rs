@@ -7,6 +7,7 @@ use cudarc::driver::{CudaGraph, sys};
 use crate::cuda_error::{Called, CudaError};
 use crate::device::{Device, Routine};
 use crate::error::TimingError;
+use crate::panic::catch_panic;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
 const KERNEL: u32 = 0;
@@ -23,18 +24,23 @@ pub(crate) struct Enqueued {
 }
 
 impl Device {
-    /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
+    /// Counts the launches, copies and memory sets that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.
-    #[cfg(feature = "criterion")]
-    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
-        let Ok(graph) = self.capture(routine) else {
+    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<u32>, TimingError> {
+        // A routine that waits for the device may panic at the driver's refusal.
+        let mut caught = || {
+            catch_panic(&mut *routine)
+                .unwrap_or_else(|message| Err(TimingError::Routine(message.into())))
+        };
+        let Ok(graph) = self.capture(&mut caught) else {
             return Ok(None);
         };
         let counted = enqueued(&graph);
         self.replay(&graph)?;
         self.synchronize()?;
-        Ok(Some(counted?))
+        let Enqueued { launches, others } = counted?;
+        Ok(Some(launches + others))
     }
 
     /// Captures the work that `routine` enqueues on the stream. None of it runs.

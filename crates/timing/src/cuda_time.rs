@@ -12,13 +12,12 @@ use cudarc::driver::CudaStream;
 
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
-use crate::device::{Device, Routine, Sample, Window};
+use crate::device::{Device, Iteration, Routine, Sample, Window};
 use crate::error::{BoxError, TimingError};
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
 use crate::other_streams::devices_beside;
-use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
@@ -29,6 +28,9 @@ use crossover_words::Clock;
 /// Launches after which the `submit` clock drains the queue, outside its window. With the
 /// queue full the host would wait for the device and measure it after all.
 const LAUNCHES_PER_DRAIN: u32 = 256;
+
+/// Assumed launches of an iteration that cannot be captured.
+pub(crate) const UNCAPTURED: u32 = 4;
 
 /// The clocks of one device. With the feature `criterion` it is Criterion's `Measurement`, on CUDA
 /// events. Its values are nanoseconds.
@@ -113,7 +115,7 @@ impl CudaTime {
     /// let stream = my_stream();
     /// // SAFETY: the stream outlives the measurement.
     /// let time = unsafe { CudaTime::on_raw_stream(0, stream.as_raw(), GateMode::Auto) }?;
-    /// let ns = time.measure(Clock::EventsGated, 100, 1, || my_launch(&stream))?;
+    /// let ns = time.measure(Clock::EventsGated, 100, || my_launch(&stream))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn on_raw_stream(
@@ -240,10 +242,14 @@ impl CudaTime {
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///
-    /// `launches` is the number of kernel or graph launches of one iteration. The gated clock and
-    /// `submit` size their batches by it. A time below the clock's
-    /// [resolution](Clock::resolution_ns) is reported as the resolution: Criterion drops a benchmark
-    /// with a zero.
+    /// One more iteration is captured in a CUDA graph beforehand, to count its launches, and replayed:
+    /// the gated clock and `submit` size their batches by the count. If it cannot be captured, four
+    /// launches are assumed; [`measure_launches`](Self::measure_launches) is given the number. On
+    /// [`Clock::Wall`] each iteration is awaited; for a routine that waits itself there is
+    /// [`measure_awaited`](Self::measure_awaited).
+    ///
+    /// A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution:
+    /// Criterion drops a benchmark with a zero.
     ///
     /// ```no_run
     /// use crossover_timing::{Clock, CudaTime};
@@ -254,32 +260,68 @@ impl CudaTime {
     /// // SAFETY: the kernel takes no arguments.
     /// let mut launch = || unsafe { empty.launch(stream) };
     /// // The first call, of one iteration, loads the kernel.
-    /// time.measure(Clock::EventsGated, 1, 1, &mut launch)?;
-    /// let ns = time.measure(Clock::EventsGated, 1000, 1, &mut launch)? / 1000.0;
+    /// time.measure(Clock::EventsGated, 1, &mut launch)?;
+    /// let ns = time.measure(Clock::EventsGated, 1000, &mut launch)? / 1000.0;
     /// println!("{ns:.1} ns");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
-    /// Criterion's warm-up starts with such a call, and every kernel is loaded by it before the
-    /// gate closes.
+    /// A call with one iteration runs the routine once more before that: every kernel is loaded by it
+    /// before the capture, or before a gate closes. Criterion's warm-up starts with such a call.
     ///
     /// # Errors
-    /// A call of CUDA or the routine failed, the clock needs a device and there is none, the
-    /// gate opened by itself, one iteration makes too many launches for it, or the device worked on
-    /// after the timed window: see [`TimingError`]. After an error the device is idle again.
+    /// A call of CUDA or the routine failed, it enqueued nothing, the clock needs a device and there is
+    /// none, the gate opened by itself, one iteration makes too many launches for it, or a device worked
+    /// on after the timed window: see [`TimingError`]. After an error the device is idle again.
     pub fn measure<E: Into<BoxError>>(
         &self,
         clock: Clock,
         iterations: u64,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(clock, iterations, Iteration::Uncounted, routine)
+    }
+
+    /// [`measure`](Self::measure) of a routine whose iteration makes `launches` launches, copies and
+    /// memory sets. Nothing is captured or checked.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_launches<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
         launches: u32,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(clock, iterations, Iteration::Launches(launches), routine)
+    }
+
+    /// [`measure`](Self::measure) on [`Clock::Wall`] of a routine that waits for its work in each
+    /// iteration. It is not awaited a second time.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_awaited<E: Into<BoxError>>(
+        &self,
+        iterations: u64,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(Clock::Wall, iterations, Iteration::Awaited, routine)
+    }
+
+    fn measure_as<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        iteration: Iteration,
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         let sample = Sample {
             clock,
             iterations,
-            launches,
+            iteration,
         };
         self.measure_erased(sample, &mut routine)
     }
@@ -290,6 +332,8 @@ impl CudaTime {
         sample: Sample,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
+        #[cfg(feature = "criterion")]
+        self.criterion().measures_on(sample.clock);
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
             return self.inner.session.measure(self, sample, routine);
@@ -316,10 +360,13 @@ impl CudaTime {
     /// [`measure`](Self::measure) when no profile is recorded.
     pub(crate) fn measure_plainly(
         &self,
-        sample: Sample,
+        mut sample: Sample,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         let clock = sample.clock;
+        if sample.iterations == 0 {
+            return Err(TimingError::NoIterations);
+        }
         let Some(device) = self.inner.device.get() else {
             return match clock {
                 Clock::Wall => finite(on_host(sample.iterations, routine)?, clock),
@@ -327,13 +374,33 @@ impl CudaTime {
             };
         };
         device.gate.borrow().check(clock)?;
-        let mut window = device.window(routine)?;
-        if sample.iterations == 1 && self.effective_clock(clock) == Clock::EventsGated {
-            sequence::load(&mut window)?;
+        let is_counted = sample.iteration == Iteration::Uncounted && !self.is_profiling();
+        let is_gated = self.effective_clock(clock) == Clock::EventsGated;
+        if sample.iterations == 1 && (is_counted || is_gated) {
+            sequence::load(&mut device.window(&mut *routine)?)?;
         }
+        sample.iteration = self.counted(sample.iteration, &mut *routine)?;
+        let mut window = device.window(routine)?;
         let nanoseconds = self.alone(|| self.sample(device, &mut window, sample))?;
         device.last_use.set(Some(Instant::now()));
         finite(nanoseconds, clock)
+    }
+
+    /// Counts the launches of an iteration, unless that is needless or impossible.
+    pub(crate) fn counted(
+        &self,
+        iteration: Iteration,
+        routine: Routine<'_>,
+    ) -> Result<Iteration, TimingError> {
+        let is_counted = iteration == Iteration::Uncounted && !self.is_profiling();
+        let Some(device) = self.device().filter(|_| is_counted) else {
+            return Ok(iteration);
+        };
+        bind(&device.context)?;
+        match device.count(routine)? {
+            Some(0) => Err(TimingError::NothingEnqueued),
+            count => Ok(Iteration::Launches(count.unwrap_or(UNCAPTURED))),
+        }
     }
 
     /// Takes one sample on its clock.
@@ -346,22 +413,24 @@ impl CudaTime {
         let Sample {
             clock,
             iterations,
-            launches,
+            iteration,
         } = sample;
+        let launches = iteration.launches();
+        let batch = || device.gate.borrow_mut().batch(launches);
         match self.effective_clock(clock) {
-            Clock::Wall => sequence::wall(window, iterations),
+            Clock::Wall => sequence::wall(window, iterations, iteration == Iteration::Awaited),
             Clock::Submit => {
-                let batch = (LAUNCHES_PER_DRAIN / launches.max(1)).max(1);
+                let batch = (LAUNCHES_PER_DRAIN / launches).max(1);
                 sequence::submit(window, iterations, u64::from(batch))
             }
             Clock::Events => sequence::events(window, iterations),
-            Clock::EventsGated => match LAUNCHES_PER_GATE / launches.max(1) {
+            Clock::EventsGated => match batch()? {
                 0 => Err(TimingError::TooManyLaunches { launches }),
                 batch => sequence::gated(window, iterations, u64::from(batch)),
             },
             Clock::EventsCold => {
                 device.prepare_flush()?;
-                let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
+                let gate = self.gate_off_reason().is_none() && batch()? > 0;
                 sequence::cold(window, iterations, gate)
             }
         }
@@ -437,7 +506,7 @@ mod tests {
         let time = CudaTime::host_only();
         let (mut runs, mut slept) = (0, 0.0);
         let ns = time
-            .measure(Clock::Wall, 5, 0, || {
+            .measure(Clock::Wall, 5, || {
                 runs += 1;
                 let before = Instant::now();
                 std::thread::sleep(Duration::from_millis(1));
@@ -453,11 +522,11 @@ mod tests {
             Clock::EventsCold,
             Clock::Submit,
         ] {
-            let error = time
-                .measure(clock, 1, 1, || Ok::<(), Never>(()))
-                .unwrap_err();
+            let error = time.measure(clock, 1, || Ok::<(), Never>(())).unwrap_err();
             assert!(error.to_string().contains("needs a GPU"), "{error}");
         }
+        let error = time.measure(Clock::Wall, 0, || Ok::<(), Never>(()));
+        assert!(matches!(error, Err(TimingError::NoIterations)));
     }
 
     #[test]

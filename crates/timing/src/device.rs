@@ -83,12 +83,32 @@ impl Device {
     }
 }
 
-/// A sample: how many iterations on which clock, and the launches of one iteration.
+/// A sample: how many iterations on which clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) clock: Clock,
     pub(crate) iterations: u64,
-    pub(crate) launches: u32,
+    pub(crate) iteration: Iteration,
+}
+
+/// What is known of an iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Iteration {
+    #[default]
+    Uncounted,
+    /// It enqueues so many launches, copies and memory sets.
+    Launches(u32),
+    /// It waits for its work.
+    Awaited,
+}
+
+impl Iteration {
+    pub(crate) fn launches(self) -> u32 {
+        match self {
+            Iteration::Launches(launches) => launches.max(1),
+            Iteration::Uncounted | Iteration::Awaited => 1,
+        }
+    }
 }
 
 /// A routine, as the clocks take it.

@@ -4,7 +4,6 @@ use cudarc::driver::DriverError;
 
 use crate::cuda_error::{CudaError, debug_is_the_sentence};
 use crate::gate::TIMEOUT;
-use crate::prepared_launch::LAUNCHES_PER_GATE;
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -29,13 +28,15 @@ pub enum TimingError {
         /// The clock.
         clock: Clock,
     },
-    /// The gate opened by itself before the batch was queued: the routine synchronised inside,
-    /// enqueued more launches than it said, or ran under a profiler that began to record after the gate
-    /// had been tried.
+    /// No time is measured without an iteration.
+    #[error("a measurement of 0 iterations has no time; ask for one or more")]
+    NoIterations,
+    /// The gate opened by itself before the batch was queued: the routine synchronised inside, the
+    /// stream's queue was full, or a profiler began to record after the gate had been tried.
     #[error(
         "the gate opened by itself after {TIMEOUT:?}, before the batch was queued: the routine synchronises \
-         inside (use the wall clock, iter_wall), enqueues more launches than it says (correct `launches`), \
-         or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
+         inside (use the wall clock, iter_wall), enqueues more than a stream's queue holds (pass `launches` if \
+         they were not counted, or set CUDA_SCALE_LAUNCH_QUEUES=4x), or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
     )]
     GateTimeout,
     /// The clock needs the gate, the gate is off, and [`GateMode::Required`](crate::GateMode)
@@ -52,14 +53,10 @@ pub enum TimingError {
     },
     /// The routine enqueued nothing on the stream that is timed.
     #[error(
-        "the routine enqueued nothing on the timed stream, where it should make {} per iteration; enqueue \
-         its work on CudaTime::stream, or time CPU code with iter_cpu",
-        count(*launches, "launch", "launches")
+        "the routine enqueued nothing on the timed stream; enqueue its work on CudaTime::stream, time work \
+         that it waits for itself with iter_awaited, or CPU code with iter_cpu"
     )]
-    NothingEnqueued {
-        /// Declared launches of one iteration.
-        launches: u32,
-    },
+    NothingEnqueued,
     /// This device or another one was still busy when the timed stream was done.
     #[error(
         "a device worked for {} after the timed window of {}: work on another stream or device is not in the \
@@ -83,11 +80,10 @@ pub enum TimingError {
         /// The error of the driver or the routine.
         cause: BoxError,
     },
-    /// One iteration enqueues more launches than
-    /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
+    /// One iteration enqueues more launches than the stream's queue holds.
     #[error(
-        "one iteration makes {launches} launches and at most {LAUNCHES_PER_GATE} fit behind a gate; \
-         capture them in a CUDA graph, or use the events clock"
+        "one iteration makes {launches} launches, and a stream's queue holds fewer here; set \
+         CUDA_SCALE_LAUNCH_QUEUES=4x, capture them in a CUDA graph (iter_graph), or use the events clock"
     )]
     TooManyLaunches {
         /// Launches of one iteration.

@@ -2,9 +2,10 @@
 //! is queued before its first kernel runs.
 //!
 //! The pattern is nvbench's blocking kernel. Its caveats:
-//! - A stream's queue holds about a thousand launches (H200, driver 580). One more and the
-//!   host blocks inside the launch while the gate waits for the host: hence
-//!   [`LAUNCHES_PER_GATE`].
+//! - A stream's queue holds about a thousand launches (H200, driver 580), and four times as many with
+//!   `CUDA_SCALE_LAUNCH_QUEUES=4x`. One more and the host blocks inside the launch while the gate waits
+//!   for the host. So [`LAUNCHES_PER_GATE`] is tried at the start, and more when an iteration makes
+//!   more.
 //! - A routine that synchronises while the gate is closed waits for itself. The gate
 //!   therefore times the wait on the device and opens by itself, and the measurement is an
 //!   error.
@@ -56,6 +57,10 @@ pub(super) struct Gate {
     empty: CudaFunction,
     /// Whether no other clock may take its place.
     required: bool,
+    /// So many launches fit behind it,
+    fits: u32,
+    /// and so many do not.
+    overflows: u32,
     /// Why the gate is off.
     off: Option<String>,
 }
@@ -90,6 +95,8 @@ impl Gate {
             spin,
             empty: function("crossover_empty")?,
             required: mode == GateMode::Required,
+            fits: 0,
+            overflows: u32::MAX,
             off: None,
         };
         this.off = this.reason_to_stay_off(mode)?;
@@ -127,21 +134,45 @@ impl Gate {
         self.write(1, 0);
         self.launch(false)?;
         self.synchronize()?;
-        // The trial: the host must be able to queue a whole batch behind the closed gate. Under
-        // compute-sanitizer it can queue a few launches, but no batch.
+        // CUDA_SCALE_LAUNCH_QUEUES can make the queue shorter. Under compute-sanitizer it holds a few
+        // launches, but no batch.
+        for batch in [LAUNCHES_PER_GATE, LAUNCHES_PER_GATE / 4] {
+            if self.holds(batch)? {
+                self.fits = batch;
+                return Ok(None);
+            }
+        }
+        Ok(Some(
+            "launches wait for the kernels before them here (a profiler or a sanitizer is attached)"
+                .to_owned(),
+        ))
+    }
+
+    /// How many iterations of so many launches are queued behind one gate; 0 if not even one fits.
+    pub(super) fn batch(&mut self, launches: u32) -> Result<u32, CudaError> {
+        if launches <= self.fits {
+            return Ok((LAUNCHES_PER_GATE.min(self.fits) / launches).max(1));
+        }
+        // Libraries and the driver may enqueue more than was counted.
+        if launches < self.overflows && self.holds(launches.saturating_add(launches / 8))? {
+            self.fits = launches;
+            return Ok(1);
+        }
+        self.overflows = self.overflows.min(launches);
+        Ok(0)
+    }
+
+    /// Whether the host can queue so many launches behind the closed gate.
+    fn holds(&mut self, launches: u32) -> Result<bool, CudaError> {
         let empty = self.empty();
         self.write(0, 0);
         self.launch(true)?;
-        for _ in 0..LAUNCHES_PER_GATE {
-            // SAFETY: the kernel takes no arguments.
-            unsafe { empty.launch(&self.stream) }?;
-        }
+        // SAFETY: the kernel takes no arguments.
+        let queued = (0..launches).try_for_each(|_| unsafe { empty.launch(&self.stream) });
         self.open();
         self.synchronize()?;
-        Ok(self.take_timed_out().then(|| {
-            "launches wait for the kernels before them here (a profiler or a sanitizer is attached)"
-                .to_owned()
-        }))
+        queued?;
+        Ok(!self.take_timed_out())
     }
 
     /// Enqueues the gate.

@@ -5,7 +5,7 @@ use cudarc::driver::CudaGraph;
 use crate::capture::enqueued;
 use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Routine, Sample};
+use crate::device::{Device, Iteration, Routine, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::bind;
 use crate::sequence;
@@ -69,7 +69,7 @@ impl CudaTime {
         let sample = Sample {
             clock,
             iterations,
-            launches: 1,
+            iteration: Iteration::Launches(1),
         };
         self.measure_erased(sample, &mut || {
             in_turn
@@ -93,7 +93,7 @@ impl CudaTime {
             let graph = device.capture(routine).map_err(TimingError::not_captured)?;
             let made = enqueued(&graph)?;
             if made.launches + made.others == 0 {
-                return Err(TimingError::NothingEnqueued { launches: 1 });
+                return Err(TimingError::NothingEnqueued);
             }
             graph.upload().called("cuGraphUpload")?;
             graphs.push(graph);

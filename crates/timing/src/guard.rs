@@ -6,7 +6,7 @@ use cudarc::driver::{result, sys::CUdeviceptr};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Sample};
+use crate::device::{Device, Iteration, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::{LAUNCHES_PER_GATE, bind};
 use crossover_words::Clock;
@@ -235,7 +235,10 @@ impl CudaTime {
         let sample = Sample {
             clock: claim.clock,
             iterations: many,
-            launches: claim.launches,
+            iteration: match claim.clock {
+                Clock::Wall => Iteration::Awaited,
+                _ => Iteration::Launches(claim.launches),
+            },
         };
         let ns = self.measure_plainly(sample, run)? / many as f64;
         let said_ns = claim.ns;
@@ -269,7 +272,7 @@ impl CudaTime {
                 other => other,
             },
             iterations: 1,
-            launches: 1,
+            iteration: Iteration::Launches(1),
         };
         self.sample(device, &mut device.window(&mut routine)?, sample)
     }
@@ -316,8 +319,8 @@ impl CudaTime {
             Clock::EventsCold => Clock::EventsCold,
             _ => Clock::EventsGated,
         };
-        self.measure(clock, 1, 1, &mut copy)?;
-        Ok(Some(self.measure(clock, 10, 1, &mut copy)? / 10.0))
+        self.measure_launches(clock, 1, 1, &mut copy)?;
+        Ok(Some(self.measure_launches(clock, 10, 1, &mut copy)? / 10.0))
     }
 }
 

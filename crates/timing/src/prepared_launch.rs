@@ -29,7 +29,7 @@ pub const LAUNCHES_PER_GATE: u32 = 448;
 /// let (address, _guard) = numbers.device_ptr(stream);
 /// let scale = Launch::new(scale_kernel(&time), (4, 1, 1), (256, 1, 1)).arg(2.0f32).arg(address);
 /// // SAFETY: the kernel takes a factor and the address of as many floats as it has threads.
-/// let ns = time.measure(Clock::EventsGated, 100, 1, || unsafe { scale.launch(stream) })?;
+/// let ns = time.measure(Clock::EventsGated, 100, || unsafe { scale.launch(stream) })?;
 /// # Ok::<(), BoxError>(())
 /// ```
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::error::{BoxError, TimingError};
 /// let (kernel, stream) = (kernel(&time), time.stream().expect("opened on a device").clone());
 /// let n = 1 << 20;
 /// let mut inputs = time.rotating(4 * n, |_| stream.alloc_zeros::<f32>(n))?;
-/// let ns = time.measure(Clock::EventsGated, 100, 1, || {
+/// let ns = time.measure(Clock::EventsGated, 100, || {
 ///     let mut launch = stream.launch_builder(&kernel);
 ///     launch.arg(inputs.next_copy());
 ///     // SAFETY: the kernel takes `n` floats.

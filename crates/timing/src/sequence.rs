@@ -77,15 +77,25 @@ pub(super) fn cold(
     })
 }
 
-/// `iterations` launches on the host's clock, from an idle stream to an idle one.
-pub(super) fn wall(t: &mut impl Timeline, iterations: u64) -> Result<f64, TimingError> {
+/// `iterations` launches on the host's clock, from an idle stream to an idle one. Each is awaited here,
+/// unless it waits itself.
+pub(super) fn wall(
+    t: &mut impl Timeline,
+    iterations: u64,
+    waits_itself: bool,
+) -> Result<f64, TimingError> {
     guarded(t, |t| {
         t.synchronize()?;
         let start = t.now();
         for _ in 0..iterations {
             t.launch()?;
+            if !waits_itself {
+                t.synchronize()?;
+            }
         }
-        t.synchronize()?;
+        if waits_itself {
+            t.synchronize()?;
+        }
         Ok(t.now() - start)
     })
 }
@@ -270,9 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_runs_from_an_idle_stream_to_an_idle_stream() {
+    fn the_wall_clock_waits_once_for_each_iteration() {
         let mut t = Fake::default();
-        assert_eq!(wall(&mut t, 2).unwrap(), 1.0);
+        assert_eq!(wall(&mut t, 2, false).unwrap(), 1.0);
+        let order = said("synchronize now launch synchronize launch synchronize now");
+        assert_eq!(t.calls, order);
+        let mut t = Fake::default();
+        assert_eq!(wall(&mut t, 2, true).unwrap(), 1.0);
         let order = said("synchronize now launch launch synchronize now");
         assert_eq!(t.calls, order);
     }
@@ -300,13 +314,14 @@ mod tests {
     #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
         type Run = fn(&mut Fake) -> Result<f64, TimingError>;
-        let runs: [Run; 7] = [
+        let runs: [Run; 8] = [
             |t| load(t).map(|()| 0.0),
             |t| events(t, 3),
             |t| gated(t, 5, 2),
             |t| cold(t, 2, true),
             |t| cold(t, 2, false),
-            |t| wall(t, 2),
+            |t| wall(t, 2, false),
+            |t| wall(t, 2, true),
             |t| submit(t, 3, 2),
         ];
         for run in runs {

@@ -31,7 +31,7 @@ fn measured(device: &Opened, clock: Clock, ns: u64) -> TestResult<f64> {
     let n = iterations(ns);
     // SAFETY: the kernel takes one 64-bit number.
     let launch = || unsafe { spin.launch(&device.stream) };
-    let sample = || device.time.measure(clock, n, 1, launch);
+    let sample = || device.time.measure_launches(clock, n, 1, launch);
     // The first loads the kernel.
     for _ in 0..2 {
         sample()?;
@@ -146,14 +146,14 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
         .arg(sink);
     // SAFETY: the buffers hold what the kernel reads and outlive it.
     let launch = || unsafe { read.launch(stream) };
-    let reading = |clock| middle(15, || time.measure(clock, 20, 1, launch));
+    let reading = |clock| middle(15, || time.measure_launches(clock, 20, 1, launch));
     let warm = reading(Clock::EventsGated)? / 20.0;
     let cold = reading(Clock::EventsCold)? / 20.0;
     // Each clock's own constant, without any data.
     let empty = time.empty_kernel().expect("opened on a device");
     // SAFETY: no arguments.
     let launch = || unsafe { empty.launch(stream) };
-    let nothing = |clock| middle(15, || time.measure(clock, 50, 1, launch));
+    let nothing = |clock| middle(15, || time.measure_launches(clock, 50, 1, launch));
     let constant = |clock| nothing(clock).map(|ns| ns / 50.0);
     let warm = warm - constant(Clock::EventsGated)?;
     let constant = constant(Clock::EventsCold)?;
@@ -182,7 +182,7 @@ fn gated_empty_kernel_is_steady() -> TestResult {
     let mut samples = Vec::new();
     for _ in 0..52 {
         // SAFETY: no arguments.
-        let ns = time.measure(Clock::EventsGated, 9_000, 1, || unsafe {
+        let ns = time.measure_launches(Clock::EventsGated, 9_000, 1, || unsafe {
             empty.launch(stream)
         })?;
         samples.push(ns / 9_000.0);
@@ -209,7 +209,7 @@ fn a_slow_host_shows_on_events_and_not_behind_the_gate() -> TestResult {
     }
     let empty = time.empty_kernel().expect("opened on a device");
     let each = |clock, delay: Duration| -> Result<f64, TimingError> {
-        let total = time.measure(clock, LAUNCHES, 1, || {
+        let total = time.measure_launches(clock, LAUNCHES, 1, || {
             let begun = Instant::now();
             while begun.elapsed() < delay {}
             // SAFETY: no arguments.
@@ -250,7 +250,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
     // SAFETY: the kernel takes one 64-bit number.
     let launch = || unsafe { spin.launch(stream) };
     let error = time
-        .measure(Clock::EventsGated, 2, 1, || -> Result<(), BoxError> {
+        .measure_launches(Clock::EventsGated, 2, 1, || -> Result<(), BoxError> {
             launch()?;
             Ok(stream.synchronize()?)
         })
@@ -258,7 +258,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
     assert!(matches!(error, TimingError::GateTimeout), "{error}");
     assert!(error.to_string().contains("wall clock"), "{error}");
     about(
-        time.measure(Clock::EventsGated, 100, 1, launch)? / 100.0,
+        time.measure_launches(Clock::EventsGated, 100, 1, launch)? / 100.0,
         20_000,
     );
     assert_eq!(time.effective_clock(Clock::EventsGated), Clock::EventsGated);
@@ -289,7 +289,7 @@ fn a_replay_takes_what_was_captured() -> TestResult {
     assert!(matches!(error, TimingError::NotCaptured { .. }), "{error}");
     // The stream captures nothing any more.
     about(
-        time.measure(Clock::EventsGated, 50, 2, both)? / 50.0,
+        time.measure_launches(Clock::EventsGated, 50, 2, both)? / 50.0,
         100_000,
     );
     Ok(())

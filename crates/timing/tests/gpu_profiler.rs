@@ -317,7 +317,9 @@ fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
     let off = bench.time.gate_off_reason();
     let mut gated = || {
         middle(9, || {
-            bench.time.measure(Clock::EventsGated, 200, 1, &mut launch)
+            bench
+                .time
+                .measure_launches(Clock::EventsGated, 200, 1, &mut launch)
         })
     };
     let before = gated()? / 200.0;

@@ -35,11 +35,11 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
     }
     assert!(runs > 20, "{runs}");
     group.bench_function("wall", |b| {
-        b.iter_wall(&time, 1, || Ok::<(), TimingError>(()));
+        b.iter_wall(&time, || Ok::<(), TimingError>(()));
     });
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         group.bench_function("gated", |b| {
-            b.iter_gated(&time, 1, || Ok::<(), TimingError>(()));
+            b.iter_gated(&time, || Ok::<(), TimingError>(()));
         });
     }));
     let message = outcome.unwrap_err().downcast::<String>().unwrap();
@@ -79,7 +79,7 @@ fn each_benchmark_runs_without_a_profile() {
         .profile_time(Some(Duration::from_secs(1)));
     let mut runs = 0u64;
     criterion.bench_function("gpu", |b| {
-        b.iter_wall(&time, 1, || {
+        b.iter_wall(&time, || {
             runs += 1;
             let _step = range("a name with a \0 in it");
             Ok::<(), TimingError>(())

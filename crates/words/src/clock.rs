@@ -8,7 +8,8 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Clock {
-    /// The host clock; the device is idle at the start and synchronised at the end.
+    /// The host clock; the device is idle at the start, and the work of each iteration is awaited, by
+    /// the clock or by the code.
     Wall,
     /// CUDA events around a batch of asynchronous launches: the longer of launch rate and
     /// device time.

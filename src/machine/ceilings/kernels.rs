@@ -50,10 +50,11 @@ pub(super) fn typical(
     iterations: u64,
     mut routine: impl FnMut() -> Result<(), CudaError>,
 ) -> Result<f64, TimingError> {
-    time.measure(clock, 1, 1, &mut routine)?;
+    time.measure_launches(clock, 1, 1, &mut routine)?;
     let mut samples = Vec::with_capacity(REPEATS);
     for _ in 0..REPEATS {
-        samples.push(time.measure(clock, iterations, 1, &mut routine)? / iterations as f64);
+        samples
+            .push(time.measure_launches(clock, iterations, 1, &mut routine)? / iterations as f64);
     }
     // The median is the rate that a device, which runs nothing else meanwhile, sustains.
     Ok(median(samples).expect("there are repetitions"))

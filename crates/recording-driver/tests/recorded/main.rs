@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         ("rows_run_to_a_page", whole::page),
         ("clocks_read_known_times_in_order", timing::known),
         ("a_wrong_number_of_launches_is_said", timing::launches),
+        ("launches_are_counted_and_fit", timing::counted),
         ("what_cannot_be_timed_is_an_error", timing::errors),
         ("work_on_another_stream_is_an_error", timing::streams),
         ("a_gate_that_is_off_is_said_and_kept", timing::gate),

@@ -66,9 +66,14 @@ impl StandIn {
 
     /// An H200 with so little memory that its bandwidth is soon measured: the file that describes it.
     pub(crate) fn small_h200(&self) -> PathBuf {
+        self.h200_with("memory_bytes", 768 << 20)
+    }
+
+    /// An H200 with another value of a property: the file that describes it.
+    pub(crate) fn h200_with(&self, property: &str, value: u64) -> PathBuf {
         let lines = include_str!("../../devices/h200.txt").lines();
         let lines = lines.map(|line| match line.split_once(" = ") {
-            Some(("memory_bytes", _)) => "memory_bytes = 805306368\n".to_owned(),
+            Some((name, _)) if name == property => format!("{name} = {value}\n"),
             _ => format!("{line}\n"),
         });
         let file = self.folder().join("device.txt");

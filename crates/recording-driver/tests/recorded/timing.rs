@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use crossover_timing::criterion::{Bencher, Criterion};
+use crossover_timing::criterion::{Bencher, Criterion, Throughput};
 use crossover_timing::cudarc::driver::CudaContext;
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
@@ -74,18 +74,29 @@ fn task_of(task: &str) -> Result<(), BoxError> {
         launch()?;
         Ok(stream.synchronize()?)
     };
-    let bench = |name: &str, f: &mut dyn FnMut(&mut Bencher<'_, CudaTime>)| {
+    let waits_or_panics = || -> Result<(), BoxError> {
+        launch()?;
+        stream.synchronize().expect("the stream can be awaited");
+        Ok(())
+    };
+    let nothing = || Ok::<(), BoxError>(());
+    let criterion = || {
         Criterion::default()
             .with_measurement(time.clone())
             .without_plots()
             .sample_size(10)
             .warm_up_time(Duration::from_millis(1))
             .measurement_time(Duration::from_millis(5))
-            .bench_function(name, f);
+    };
+    let bench = |name: &str, f: &mut dyn FnMut(&mut Bencher<'_, CudaTime>)| {
+        criterion().bench_function(name, f);
     };
     let measured = |name: &str, time: &CudaTime, clock, iterations| -> Result<(), TimingError> {
         mark(name);
-        println!("{name}: {}", time.measure(clock, iterations, 1, launch)?);
+        println!(
+            "{name}: {}",
+            time.measure_launches(clock, iterations, 1, launch)?
+        );
         Ok(())
     };
     match task {
@@ -97,35 +108,75 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             measured("two gated", &time, Clock::EventsGated, 2)?;
             measured("submit", &time, Clock::Submit, 300)?;
             measured("wall", &time, Clock::Wall, 3)?;
+            mark("awaited");
+            time.measure_awaited(3, waits)?;
             time.ignore_other_streams(false);
             measured("alone", &time, Clock::EventsGated, 2)?;
             time.ignore_other_streams(true);
             mark("the gate waits for the routine");
-            let error = time.measure(Clock::EventsGated, 2, 1, waits);
+            let error = time.measure_launches(Clock::EventsGated, 2, 1, waits);
             assert!(matches!(error, Err(TimingError::GateTimeout)));
             measured("after", &time, Clock::EventsGated, 10)?;
             let ungated = CudaTime::on_stream(&stream, GateMode::Off)?;
             measured("without a gate", &ungated, Clock::EventsGated, 10)?;
             mark("drop");
         }
-        "plain" | "off" | "required" => bench("k", &mut |b| b.iter_gated(&time, 1, launch)),
-        "fewer" => bench("k", &mut |b| b.iter_gated(&time, 1, twice)),
-        "more" => bench("k", &mut |b| b.iter_gated(&time, 3, launch)),
+        "plain" | "off" | "required" => bench("k", &mut |b| b.iter_gated(&time, launch)),
+        "fewer" => bench("k", &mut |b| b.iter_on(&time, Clock::EventsGated, 1, twice)),
+        "more" => bench("more", &mut |b| b.iter_on(&time, Clock::Submit, 3, launch)),
+        "uncounted" => bench("uncounted", &mut |b| b.iter_submit(&time, waits)),
+        "counted" => {
+            for (name, launches, iterations) in [("three", 3, 300), ("long", 700, 2)] {
+                mark(name);
+                let routine = || (0..launches).try_for_each(|_| launch());
+                let ns = time.measure(Clock::EventsGated, iterations, routine)?;
+                println!(
+                    "{name}: {:.1}",
+                    ns / iterations as f64 / f64::from(launches)
+                );
+            }
+            mark("longer");
+            let routine = || (0..1_000).try_for_each(|_| launch());
+            match time.measure(Clock::EventsGated, 2, routine) {
+                Ok(_) => println!("1000 fit"),
+                Err(error) => println!("{error}"),
+            }
+        }
+        "nothing" => {
+            for &clock in Clock::ALL {
+                let error = time.measure(clock, 10, nothing);
+                assert!(
+                    matches!(error, Err(TimingError::NothingEnqueued)),
+                    "{clock}"
+                );
+                let error = time.measure(clock, 0, launch);
+                assert!(matches!(error, Err(TimingError::NoIterations)), "{clock}");
+            }
+            bench("k", &mut |b| b.iter_wall(&time, nothing));
+        }
+        "awaited" => {
+            bench("wall", &mut |b| b.iter_wall(&time, waits_or_panics));
+            bench("awaited", &mut |b| b.iter_awaited(&time, waits_or_panics));
+        }
         "elsewhere" => bench("k", &mut |b| {
             // SAFETY: as above.
-            b.iter_gated(&time, 1, || unsafe { empty.launch(&other) });
+            b.iter_gated(&time, || unsafe { empty.launch(&other) });
         }),
         "graph" => bench("k", &mut |b| b.iter_graph(&time, twice)),
         "clocks" => {
             bench("events", &mut |b| b.iter(|| launch().unwrap()));
-            bench("submit", &mut |b| b.iter_submit(&time, 1, launch));
-            bench("cold", &mut |b| b.iter_cold(&time, 1, launch));
+            bench("cold", &mut |b| b.iter_cold(&time, launch));
+            let mut criterion = criterion();
+            let mut group = criterion.benchmark_group("rates");
+            group.throughput(Throughput::Bytes(5));
+            group.bench_function("submit", |b| b.iter_submit(&time, launch));
+            group.bench_function("cpu", |b| b.iter_cpu(|| std::hint::black_box(1)));
         }
         "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
         "hidden" | "hidden on a second device" => {
             let mut times = Vec::new();
             for &clock in Clock::ALL {
-                times.push(time.measure(clock, 10, 1, hidden));
+                times.push(time.measure_launches(clock, 10, 1, hidden));
             }
             times.push(time.measure_graph(Clock::EventsGated, 10, hidden));
             for time in times {
@@ -134,7 +185,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
                 println!("{behind}: {error}");
             }
             time.ignore_other_streams(true);
-            let ns = time.measure(Clock::EventsGated, 100, 1, hidden)? / 100.0;
+            let ns = time.measure_launches(Clock::EventsGated, 100, 1, hidden)? / 100.0;
             println!("ignored {}", (1_000.0..2_000.0).contains(&ns));
         }
         "hidden in iter" => bench("k", &mut |b| b.iter(|| hidden().unwrap())),
@@ -149,7 +200,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
                 Ok(stream.wait(&joined)?)
             };
             for &clock in Clock::ALL {
-                let ns = time.measure(clock, 10, 1, fork)? / 10.0;
+                let ns = time.measure_launches(clock, 10, 1, fork)? / 10.0;
                 println!("{clock} {}", ns >= SPUN.as_nanos() as f64);
             }
             let ns = time.measure_graph(Clock::EventsGated, 10, fork)? / 10.0;
@@ -171,7 +222,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             let raw = stream.cu_stream().cast();
             // SAFETY: the stream outlives the clock.
             let time = unsafe { CudaTime::on_raw_stream(0, raw, GateMode::Auto) }?;
-            let ns = time.measure(Clock::EventsGated, 100, 1, launch)? / 100.0;
+            let ns = time.measure_launches(Clock::EventsGated, 100, 1, launch)? / 100.0;
             println!("raw {}", (1_000.0..2_000.0).contains(&ns));
         }
         "cheats" => cheats::all(&time)?,
@@ -210,14 +261,52 @@ fn clock(stand_in: &StandIn, benchmark: &str) -> Option<Clock> {
 /// A number of launches that is wrong is said.
 pub(crate) fn launches() {
     let stand_in = StandIn::new();
-    let note = "note: a benchmark on events-gated declares";
-    for (task, counted) in [
-        ("fewer", "1 launch per iteration and makes 2"),
-        ("more", "3 launches per iteration and makes 1"),
+    for (task, note) in [
+        (
+            "fewer",
+            "a benchmark on events-gated declares 1 launch per iteration and makes 2",
+        ),
+        (
+            "more",
+            "a benchmark on submit declares 3 launches per iteration and makes 1",
+        ),
+        (
+            "uncounted",
+            "a benchmark on submit cannot be captured, so its launches were not counted: 4 are assumed",
+        ),
     ] {
         let said = well(&stand_in, task);
-        assert!(said.contains(&format!("{note} {counted}")), "{said}");
-        assert_eq!(said.matches(note).count(), 1, "{said}");
+        assert!(said.contains(note), "{said}");
+        assert_eq!(said.matches("note: ").count(), 1, "{said}");
+    }
+}
+
+/// Launches are counted, and a batch is as long as the queue holds.
+pub(crate) fn counted() {
+    let stand_in = StandIn::new();
+    for (queue_depth, gates_of_three, longest) in
+        [(256, 9, None), (1024, 3, Some(700)), (4096, 3, Some(1_000))]
+    {
+        let device = stand_in.h200_with("queue_depth", queue_depth);
+        let mut command = stand_in.logged("timing", device.to_str().expect("a path"));
+        let command = command.arg("counted").env(VARIATION, "0");
+        let said = match longest {
+            Some(_) => expect(command, 0),
+            None => expect(command, PANICKED),
+        };
+        let phases: BTreeMap<_, _> = stand_in.phases().into_iter().collect();
+        let is_gate = |line: &&String| line.starts_with("launch crossover_gate");
+        let gates = |phase: &str| phases[phase].iter().filter(is_gate).count();
+        assert_eq!(gates("three"), gates_of_three, "{queue_depth}: {said}");
+        assert!(said.contains("three: 1400"), "{said}");
+        assert_eq!(said.contains("long: 1400"), longest.is_some(), "{said}");
+        // The longer queue is tried once.
+        if longest.is_some() {
+            assert_eq!(gates("long"), 1 + 2, "{said}");
+        }
+        assert_eq!(said.contains("1000 fit"), longest == Some(1_000), "{said}");
+        let remedy = "a stream's queue holds fewer here; set CUDA_SCALE_LAUNCH_QUEUES=4x";
+        assert_eq!(said.contains(remedy), longest != Some(1_000), "{said}");
     }
 }
 
@@ -226,6 +315,8 @@ pub(crate) fn errors() {
     let stand_in = StandIn::new();
     let nothing = "enqueued nothing on the timed stream";
     fails(&mut task(&stand_in, "elsewhere"), nothing);
+    fails(&mut task(&stand_in, "nothing"), nothing);
+    well(&stand_in, "awaited");
     let captured = "cannot be captured in a CUDA graph";
     fails(&mut task(&stand_in, "cannot"), captured);
 }
@@ -302,7 +393,9 @@ pub(crate) fn stored() {
             assert!(is_near, "{benchmark}: {n} in {time} ns");
         }
     }
-    assert_eq!(clock(&stand_in, "submit"), Some(Clock::Submit));
+    assert_eq!(clock(&stand_in, "rates/submit"), Some(Clock::Submit));
+    assert_eq!(said.matches("thrpt").count(), 2, "{said}");
+    assert_eq!(said.matches("[none none none]").count(), 1, "{said}");
 }
 
 /// A graph is timed, and takes rotating inputs in turn.
@@ -361,7 +454,7 @@ pub(crate) fn known() {
         let wait = format!("wait for {end}");
         [gate, &start_line, empty, empty, &end_line, &wait].map(str::to_owned)
     };
-    assert_eq!(phases["two gated"], gated("e1", "e2"));
+    assert_eq!(phases["two gated"], gated("e2", "e1"));
     // Other streams are looked at outside of the window.
     let alone = &phases["alone"];
     assert_eq!(alone[..6], gated("e2", "e1"));
@@ -371,10 +464,10 @@ pub(crate) fn known() {
         "reset the persisting lines of the L2 cache",
         "set 125829120 B of d1 to 0x00 on s1",
         gate,
-        "record e2 on s1",
-        empty,
         "record e1 on s1",
-        "wait for e1",
+        empty,
+        "record e2 on s1",
+        "wait for e2",
     ];
     let lines = &phases["cold"];
     assert_eq!(lines.iter().filter(|line| *line == cold[1]).count(), 10);
@@ -385,10 +478,10 @@ pub(crate) fn known() {
         .map(|(at, _)| at)
         .collect();
     assert_eq!(waits, [0, 151, 302]);
-    assert_eq!(
-        phases["wall"],
-        ["wait for s1", empty, empty, empty, "wait for s1"]
-    );
+    let awaited = [empty, "wait for s1"].repeat(3);
+    assert_eq!(phases["wall"], [&["wait for s1"], &*awaited].concat());
+    let awaited = [&["wait for s1"], &*awaited, &["wait for s1"]].concat();
+    assert_eq!(phases["awaited"], awaited);
     let is_left = |line: &String| line.contains("the context ends with");
     assert!(!phases["drop"].iter().any(is_left), "{:?}", phases["drop"]);
 }

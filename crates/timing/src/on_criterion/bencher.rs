@@ -7,6 +7,7 @@ use criterion::Bencher;
 use self::sealed::Sealed;
 use super::benchmarks::Benchmark;
 use crate::cuda_time::{CudaTime, cpu};
+use crate::device::Iteration;
 use crate::error::{BoxError, TimingError};
 use crossover_words::Clock;
 
@@ -15,10 +16,11 @@ use crossover_words::Clock;
 /// Each method takes
 /// - `time`, a clone of the measurement that Criterion was given, since a bencher keeps its own
 ///   private;
-/// - `launches`, how many kernel or graph launches one iteration enqueues. When a warm-up on
-///   `events-gated` or `events-cold` begins, the launches are counted by capturing one iteration,
-///   and a line on stderr says so if there are more or fewer;
 /// - `routine`, which enqueues one iteration on [`CudaTime::stream`].
+///
+/// The launches of an iteration are counted by capturing it, when a warm-up begins and before samples
+/// of another length. If it cannot be captured, a line on stderr names the assumed number;
+/// [`iter_on`](Self::iter_on) takes the right one.
 ///
 /// # Panics
 /// Criterion takes no error from a benchmark, so an error of the routine, of CUDA or of the clock
@@ -36,47 +38,48 @@ use crossover_words::Clock;
 /// // SAFETY: the kernel takes no arguments.
 /// let mut launch = || unsafe { empty.launch(stream) };
 /// let mut criterion = Criterion::default().with_measurement(time.clone());
-/// criterion.bench_function("gated", |b| b.iter_gated(&time, 1, &mut launch));
-/// criterion.bench_function("cold", |b| b.iter_cold(&time, 1, &mut launch));
+/// criterion.bench_function("gated", |b| b.iter_gated(&time, &mut launch));
+/// criterion.bench_function("cold", |b| b.iter_cold(&time, &mut launch));
 /// criterion.bench_function("graph", |b| b.iter_graph(&time, &mut launch));
-/// criterion.bench_function("wall", |b| b.iter_wall(&time, 1, &mut launch));
+/// criterion.bench_function("wall", |b| b.iter_wall(&time, &mut launch));
 /// criterion.bench_function("cpu", |b| b.iter_cpu(|| (0..1000u64).sum::<u64>()));
 /// # Ok::<(), crossover_timing::Absence>(())
 /// ```
 pub trait CudaBencherExt: Sealed {
-    /// Times `routine` on `clock`; the other methods name the clock.
+    /// Times `routine` on `clock`; the other methods name the clock. `launches` is the number of
+    /// launches, copies and memory sets of one iteration, or `None` to have them counted. If they can be
+    /// counted and are more or fewer, a line on stderr says so.
     fn iter_on<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         clock: Clock,
-        launches: u32,
+        launches: impl Into<Option<u32>>,
         routine: impl FnMut() -> Result<(), E>,
     );
 
     /// Device time alone ([`Clock::EventsGated`]): the stream waits at a gate while up to
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) launches are queued. The routine must
-    /// not synchronise, and one iteration must not make more launches than that.
+    /// not synchronise, and one iteration must not make more launches than a stream's queue holds (some
+    /// 900 on an H200, four times as many with `CUDA_SCALE_LAUNCH_QUEUES=4x`).
     fn iter_gated<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        launches: u32,
         routine: impl FnMut() -> Result<(), E>,
     ) {
-        self.iter_on(time, Clock::EventsGated, launches, routine);
+        self.iter_on(time, Clock::EventsGated, None, routine);
     }
 
     /// Device time when the data come from memory ([`Clock::EventsCold`]): the L2 cache is
     /// flushed before each iteration, outside the timed window. Each time carries the constant
     /// of one event pair (1.3 µs on an H200). The routine must not synchronise. With more launches
-    /// per iteration than [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) the gate is not used,
-    /// and a time includes the wait for the launches.
+    /// per iteration than a stream's queue holds the gate is not used, and a time includes the wait for
+    /// the launches.
     fn iter_cold<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        launches: u32,
         routine: impl FnMut() -> Result<(), E>,
     ) {
-        self.iter_on(time, Clock::EventsCold, launches, routine);
+        self.iter_on(time, Clock::EventsCold, None, routine);
     }
 
     /// The replay of a CUDA graph ([`Clock::EventsGated`]). The work of one call of `routine` is
@@ -95,27 +98,34 @@ pub trait CudaBencherExt: Sealed {
     /// measurement reads the device's clock.
     fn iter_cpu<T>(&mut self, routine: impl FnMut() -> T);
 
-    /// The host clock from an idle device to a synchronised one ([`Clock::Wall`]): for
-    /// routines that synchronise inside, and copies to and from pageable memory. Code that does
-    /// nothing on the device is timed by [`iter_cpu`](Self::iter_cpu).
+    /// How long a caller waits for the work of one iteration ([`Clock::Wall`]): the host clock from
+    /// an idle stream until the iteration is synchronised. A kernel takes its duration, its launch and the
+    /// wait. Code that does nothing on the device is timed by [`iter_cpu`](Self::iter_cpu).
     fn iter_wall<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        launches: u32,
         routine: impl FnMut() -> Result<(), E>,
     ) {
-        self.iter_on(time, Clock::Wall, launches, routine);
+        self.iter_on(time, Clock::Wall, None, routine);
     }
 
+    /// [`iter_wall`](Self::iter_wall) for a routine that waits for its work itself, as a copy to or from
+    /// pageable memory does: it pays for no second wait. Work that is left is awaited at the end of a
+    /// sample.
+    fn iter_awaited<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    );
+
     /// The host clock without synchronising ([`Clock::Submit`]): what queueing costs, not
-    /// what the work takes.
+    /// what the work takes, so Criterion prints no throughput.
     fn iter_submit<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
-        launches: u32,
         routine: impl FnMut() -> Result<(), E>,
     ) {
-        self.iter_on(time, Clock::Submit, launches, routine);
+        self.iter_on(time, Clock::Submit, None, routine);
     }
 }
 
@@ -131,10 +141,12 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         &mut self,
         time: &CudaTime,
         clock: Clock,
-        launches: u32,
+        launches: impl Into<Option<u32>>,
         routine: impl FnMut() -> Result<(), E>,
     ) {
-        iter(self, time, clock, Some(launches), routine);
+        let launches = launches.into();
+        let iteration = launches.map_or(Iteration::Uncounted, Iteration::Launches);
+        iter(self, time, clock, Some(iteration), routine);
     }
 
     fn iter_graph<E: Into<BoxError>>(
@@ -145,22 +157,30 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         iter(self, time, Clock::EventsGated, None, routine);
     }
 
+    fn iter_awaited<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    ) {
+        iter(self, time, Clock::Wall, Some(Iteration::Awaited), routine);
+    }
+
     fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
         self.iter_custom(|iterations| cpu(iterations, &mut routine));
     }
 }
 
-/// Times a routine, or the replay of its graph if no number of launches is given.
+/// Times a routine, or the replay of its graph if nothing is given of an iteration.
 fn iter<E: Into<BoxError>>(
     bencher: &mut Bencher<'_, CudaTime>,
     time: &CudaTime,
     clock: Clock,
-    launches: Option<u32>,
+    iteration: Option<Iteration>,
     mut routine: impl FnMut() -> Result<(), E>,
 ) {
     let benchmark = Benchmark {
         clock,
-        launches,
+        iteration,
         routine: type_name_of_val(&routine),
     };
     let mut routine = || routine().map_err(|e| TimingError::from(e.into()));

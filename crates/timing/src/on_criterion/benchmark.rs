@@ -1,9 +1,8 @@
 //! Checks at the beginning of a benchmark's warm-up, and their messages.
 
 use super::benchmarks::Benchmark;
-use crate::capture::Enqueued;
-use crate::cuda_time::CudaTime;
-use crate::device::{Routine, Sample};
+use crate::cuda_time::{CudaTime, UNCAPTURED};
+use crate::device::{Iteration, Routine, Sample};
 use crate::error::{TimingError, count};
 use crate::sequence;
 use crossover_words::Clock;
@@ -21,19 +20,22 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let clock = benchmark.clock;
         let benchmarks = &self.criterion().benchmarks;
-        if benchmarks.begins(benchmark, iterations) {
-            self.begin_benchmark(benchmark, routine)?;
+        if !benchmarks.repeats(benchmark, iterations) {
+            let iteration = match iterations {
+                1 => self.begin_benchmark(benchmark, &mut *routine)?,
+                _ => self.counted(benchmark.iteration.unwrap_or_default(), &mut *routine)?,
+            };
+            benchmarks.counted.set(iteration);
         }
-        let ns = match benchmark.launches {
-            Some(launches) => {
-                let sample = Sample {
-                    clock,
-                    iterations,
-                    launches,
-                };
-                self.measure_erased(sample, routine)?
-            }
-            None => self.measure_graph_erased(clock, iterations, routine)?,
+        let ns = if benchmark.iteration.is_some() {
+            let sample = Sample {
+                clock,
+                iterations,
+                iteration: benchmarks.counted.get(),
+            };
+            self.measure_erased(sample, routine)?
+        } else {
+            self.measure_graph_erased(clock, iterations, routine)?
         };
         let used = self.effective_clock(clock);
         benchmarks.ledger.note(iterations, ns, used);
@@ -52,42 +54,51 @@ impl CudaTime {
         let each = |clock| -> Result<f64, TimingError> {
             // SAFETY: the kernel takes no arguments.
             let launch = || unsafe { empty.launch(self.stream().expect("it has a kernel")) };
-            Ok(self.measure(clock, 50, 1, launch)? / 50.0)
+            Ok(self.measure_launches(clock, 50, 1, launch)? / 50.0)
         };
         let (cold, gated) = (each(Clock::EventsCold)?, each(Clock::EventsGated)?);
         self.criterion().benchmarks.say(constant(cold, gated));
         Ok(())
     }
 
+    /// Checks a benchmark, and counts the launches of an iteration.
     fn begin_benchmark(
         &self,
         benchmark: Benchmark,
         routine: Routine<'_>,
-    ) -> Result<(), TimingError> {
+    ) -> Result<Iteration, TimingError> {
         let clock = benchmark.clock;
+        let iteration = benchmark.iteration.unwrap_or_default();
         let Some(device) = self.device() else {
-            return Ok(());
+            return Ok(iteration);
         };
         device.gate.borrow().check(clock)?;
-        if self.is_profiling() || !matches!(clock, Clock::EventsGated | Clock::EventsCold) {
-            return Ok(());
+        if self.is_profiling() {
+            return Ok(iteration);
         }
         let benchmarks = &self.criterion().benchmarks;
-        if let Some(reason) = device.gate.borrow().off() {
+        if matches!(clock, Clock::EventsGated | Clock::EventsCold)
+            && let Some(reason) = device.gate.borrow().off()
+        {
             benchmarks.say(without_gate(clock, reason));
         }
-        let Some(launches) = benchmark.launches else {
-            return Ok(());
-        };
+        if benchmark.iteration.is_none() || iteration == Iteration::Awaited {
+            return Ok(iteration);
+        }
         self.say_constant(clock)?;
         // In a capture nothing may be loaded.
-        sequence::load(&mut device.window(routine)?)?;
-        if let Some(enqueued) = device.count(routine)?
-            && let Some(line) = miscounted(clock, launches, enqueued)?
-        {
+        sequence::load(&mut device.window(&mut *routine)?)?;
+        let made = device.count(routine)?;
+        if made == Some(0) {
+            return Err(TimingError::NothingEnqueued);
+        }
+        if let Some(line) = miscounted(clock, iteration, made) {
             benchmarks.say(line);
         }
-        Ok(())
+        Ok(match iteration {
+            Iteration::Uncounted => Iteration::Launches(made.unwrap_or(UNCAPTURED)),
+            declared => declared,
+        })
     }
 }
 
@@ -110,31 +121,22 @@ fn constant(cold_ns: f64, gated_ns: f64) -> String {
     )
 }
 
-/// The note if a routine makes another number of launches than declared.
-///
-/// # Errors
-/// The benchmark declares launches and enqueues nothing: there would be nothing to time.
-fn miscounted(
-    clock: Clock,
-    launches: u32,
-    enqueued: Enqueued,
-) -> Result<Option<String>, TimingError> {
-    if launches > 0 && enqueued.launches + enqueued.others == 0 {
-        return Err(TimingError::NothingEnqueued { launches });
-    }
-    let why = match launches.cmp(&enqueued.launches) {
-        std::cmp::Ordering::Equal => return Ok(None),
-        std::cmp::Ordering::Less => "more than fit may be queued behind the gate",
-        std::cmp::Ordering::Greater => {
-            "batches are smaller than they could be, so their constant weighs more"
+/// The note if a routine makes another number of launches than declared, or an unknown one.
+fn miscounted(clock: Clock, iteration: Iteration, made: Option<u32>) -> Option<String> {
+    match (iteration, made) {
+        (Iteration::Launches(declared), Some(made)) if declared != made => Some(format!(
+            "a benchmark on {clock} declares {} per iteration and makes {made}, copies and memory sets \
+             included; pass {made}, or let the clock count",
+            count(declared, "launch", "launches"),
+        )),
+        (Iteration::Uncounted, None) if matches!(clock, Clock::EventsGated | Clock::Submit) => {
+            Some(format!(
+                "an iteration of a benchmark on {clock} cannot be captured, so its launches were not counted: \
+                 {UNCAPTURED} are assumed; iter_on takes their number"
+            ))
         }
-    };
-    Ok(Some(format!(
-        "a benchmark on {clock} declares {} per iteration and makes {}: {why}; pass {}",
-        count(launches, "launch", "launches"),
-        enqueued.launches,
-        enqueued.launches
-    )))
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -142,26 +144,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_number_of_launches_is_told_with_the_right_one_and_none_is_an_error() {
-        let said = |declared, launches, others| {
-            let enqueued = Enqueued { launches, others };
-            miscounted(Clock::EventsGated, declared, enqueued)
-                .map(Option::unwrap_or_default)
-                .unwrap_or_else(|error| error.to_string())
-        };
-        assert_eq!(said(2, 2, 0), "");
-        assert_eq!(said(0, 0, 1), "", "a copy is no launch");
-        assert_eq!(said(0, 0, 0), "");
-        for (said, words) in [
-            (said(1, 3, 0), "1 launch per iteration and makes 3"),
-            (said(1, 3, 0), "queued behind the gate; pass 3"),
-            (said(448, 1, 2), "448 launches per iteration and makes 1"),
-            (said(448, 1, 2), "pass 1"),
-            (said(3, 0, 0), "where it should make 3 launches"),
-            (said(3, 0, 0), "on CudaTime::stream"),
-        ] {
-            assert!(said.contains(words), "{said}");
+    fn a_wrong_or_unknown_number_of_launches_is_told() {
+        let told = |iteration, made| miscounted(Clock::EventsGated, iteration, made);
+        assert_eq!(told(Iteration::Launches(2), Some(2)), None);
+        assert_eq!(told(Iteration::Launches(2), None), None);
+        assert_eq!(told(Iteration::Uncounted, Some(3)), None);
+        let wrong = told(Iteration::Launches(1), Some(3)).unwrap();
+        for part in ["1 launch per iteration and makes 3", "pass 3"] {
+            assert!(wrong.contains(part), "{wrong}");
         }
+        let unknown = told(Iteration::Uncounted, None).unwrap();
+        assert!(unknown.contains("4 are assumed"), "{unknown}");
+        assert_eq!(miscounted(Clock::Wall, Iteration::Uncounted, None), None);
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use std::cell::{Cell, RefCell};
 
 use super::clock_file::Ledger;
+use crate::device::Iteration;
 use crossover_words::Clock;
 
 /// A benchmark as its bencher knows it: Criterion does not tell the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Benchmark {
     pub(crate) clock: Clock,
-    /// Launches of an iteration; `None` if the replay of a graph is timed.
-    pub(crate) launches: Option<u32>,
+    /// `None` if the replay of a graph is timed.
+    pub(crate) iteration: Option<Iteration>,
     /// The type of its closure.
     pub(crate) routine: &'static str,
 }
@@ -20,6 +21,8 @@ pub(crate) struct Benchmark {
 pub(crate) struct Benchmarks {
     /// The last measurement and its iterations.
     last: Cell<Option<(Benchmark, u64)>>,
+    /// An iteration of it, counted.
+    pub(super) counted: Cell<Iteration>,
     said: RefCell<Vec<String>>,
     /// Whether the note on the constant of `events-cold` was printed.
     pub(super) constant_said: Cell<bool>,
@@ -27,11 +30,11 @@ pub(crate) struct Benchmarks {
 }
 
 impl Benchmarks {
-    /// Whether a benchmark begins with this measurement. Criterion begins each with a single
-    /// iteration; where samples are of one iteration too, the same routine goes on.
-    pub(super) fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
-        let last = self.last.replace(Some((benchmark, iterations)));
-        iterations == 1 && last.is_none_or(|last| last != (benchmark, 1))
+    /// Whether the last measurement was of the same benchmark, and as many iterations. Criterion begins
+    /// each benchmark with a single iteration, and may go on with single ones.
+    pub(super) fn repeats(&self, benchmark: Benchmark, iterations: u64) -> bool {
+        let this = Some((benchmark, iterations));
+        self.last.replace(this) == this
     }
 
     /// Prints a line, unless it was printed before.
@@ -50,30 +53,30 @@ mod tests {
 
     const GATED: Benchmark = Benchmark {
         clock: Clock::EventsGated,
-        launches: Some(1),
+        iteration: Some(Iteration::Uncounted),
         routine: "a",
     };
 
     #[test]
-    fn a_benchmark_begins_with_a_single_iteration_and_once() {
+    fn only_samples_of_equal_length_repeat() {
         let benchmarks = Benchmarks::default();
-        let begins = |benchmark, runs: &[u64]| -> Vec<bool> {
+        let repeats = |benchmark, runs: &[u64]| -> Vec<bool> {
             (runs.iter())
-                .map(|&n| benchmarks.begins(benchmark, n))
+                .map(|&n| benchmarks.repeats(benchmark, n))
                 .collect()
         };
         assert_eq!(
-            begins(GATED, &[1, 2, 4, 30, 30]),
-            [true, false, false, false, false]
+            repeats(GATED, &[1, 2, 4, 30, 30]),
+            [false, false, false, false, true]
         );
         // The next size, by the same closure.
-        assert_eq!(begins(GATED, &[1, 2]), [true, false]);
+        assert_eq!(repeats(GATED, &[1, 2]), [false, false]);
         // Samples of one iteration.
-        assert_eq!(begins(GATED, &[1, 1, 1]), [true, false, false]);
+        assert_eq!(repeats(GATED, &[1, 1, 1]), [false, true, true]);
         let other = Benchmark {
             routine: "b",
             ..GATED
         };
-        assert_eq!(begins(other, &[1, 1]), [true, false]);
+        assert_eq!(repeats(other, &[1, 1]), [false, true]);
     }
 }

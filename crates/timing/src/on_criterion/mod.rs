@@ -18,12 +18,20 @@ use self::benchmarks::Benchmarks;
 use self::rate::Formatter;
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
+use crossover_words::Clock;
 
 /// The state of a clock between Criterion's calls.
 #[derive(Default)]
 pub(crate) struct OnCriterion {
     formatter: Formatter,
     benchmarks: Benchmarks,
+}
+
+impl OnCriterion {
+    /// Tells the formatter, which Criterion asks after a benchmark.
+    pub(crate) fn measures_on(&self, clock: Clock) {
+        self.formatter.no_rate.set(clock == Clock::Submit);
+    }
 }
 
 impl CudaTime {

@@ -1,6 +1,6 @@
 //! Times and rates as Criterion prints them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -88,12 +88,15 @@ impl fmt::Debug for Rate {
 #[derive(Debug)]
 pub(crate) struct Formatter {
     rate: RefCell<Rate>,
+    /// Whether the time is not that of the work: it is on [`Clock::Submit`](crossover_words::Clock).
+    pub(super) no_rate: Cell<bool>,
 }
 
 impl Default for Formatter {
     fn default() -> Self {
         Self {
             rate: RefCell::new(Rate::elements()),
+            no_rate: Cell::new(false),
         }
     }
 }
@@ -107,6 +110,17 @@ impl Formatter {
 impl ValueFormatter for Formatter {
     fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
         WallTime.formatter().scale_values(typical, values)
+    }
+
+    fn format_throughput(&self, throughput: &Throughput, value: f64) -> String {
+        if self.no_rate.get() {
+            return "none".to_owned();
+        }
+        let mut values = [value];
+        let unit = self.scale_throughputs(value, throughput, &mut values);
+        // As many digits as Criterion prints.
+        let decimals = 4 - (values[0].max(1.0).log10() as usize).min(4);
+        format!("{:>6.decimals$} {unit}", values[0])
     }
 
     fn scale_throughputs(
@@ -172,5 +186,10 @@ mod tests {
         // Bytes given as bytes need no rate.
         assert_eq!(scaled(Throughput::Bytes(2000), 1e9), (2.0, "KB/s"));
         assert_eq!(scaled(Throughput::Bytes(2), 1e9), (2.0, "B/s"));
+        let printed = |ns| f.format_throughput(&Throughput::Bytes(5), ns);
+        assert_eq!(printed(1e9), "5.0000 B/s");
+        assert_eq!(printed(0.5), "10.000 GB/s");
+        f.no_rate.set(true);
+        assert_eq!(printed(0.5), "none");
     }
 }

@@ -176,7 +176,7 @@ mod tests {
             for n in [1, 2, 4] {
                 let ns = match on_cpu {
                     true => time.measure_cpu(n, || ()),
-                    false => (time.measure(Clock::Wall, n, 1, || Ok::<(), Never>(()))).unwrap(),
+                    false => (time.measure(Clock::Wall, n, || Ok::<(), Never>(()))).unwrap(),
                 };
                 assert!(ns > 0.0);
             }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(of(false), NoProfile::NoDevice);
 
         time.session().begin(Session::default());
-        let failed = time.measure(Clock::Wall, 1, 1, || Err("no memory"));
+        let failed = time.measure(Clock::Wall, 1, || Err("no memory"));
         assert_eq!(failed.unwrap_err().to_string(), "no memory");
         let reason = time.session().end().unwrap().outcome(false).map(|_| ());
         let message = "no memory".to_owned();

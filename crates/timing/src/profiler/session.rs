@@ -137,7 +137,7 @@ fn recorded(
     let plan = Plan {
         window: WINDOW,
         expected_ns,
-        launches: sample.launches,
+        launches: sample.iteration.launches(),
         cold: sample.clock == Clock::EventsCold,
     };
     let mut bench = OnDevice::new(cupti, device, routine).map_err(Stop::Benchmark)?;

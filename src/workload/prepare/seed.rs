@@ -5,25 +5,29 @@ use std::cell::Cell;
 use crate::workload::routine::Workload;
 
 thread_local! {
-    static OTHER: Cell<bool> = const { Cell::new(false) };
+    /// How many times other values were made before, and whether they are being made.
+    static OTHER: Cell<(u64, bool)> = const { Cell::new((0, false)) };
 }
 
 /// The seed of a random stream of inputs: `usual`, or another inside [`with_other_values`]. Call it on
 /// the thread that makes the inputs, before other threads help.
 pub(crate) fn seed(usual: u64) -> u64 {
-    usual ^ if OTHER.get() { 0x2a00_0000 } else { 0 }
+    match OTHER.get() {
+        (times, true) => usual ^ (0x2a00_0000 + times * 0x0001_0000),
+        (_, false) => usual,
+    }
 }
 
-/// Inputs of a size with other values than the timed inputs. A workload without random values gets the
+/// Inputs of a size with other values than the timed inputs, and than all made before. A workload without random values gets the
 /// same values at other addresses.
 pub(crate) fn with_other_values<W: Workload>(size: u64) -> W {
     struct Usual;
     impl Drop for Usual {
         fn drop(&mut self) {
-            OTHER.set(false);
+            OTHER.set((OTHER.get().0 + 1, false));
         }
     }
-    OTHER.set(true);
+    OTHER.set((OTHER.get().0, true));
     let _usual = Usual;
     W::new(size)
 }
@@ -45,6 +49,7 @@ mod tests {
             let other = bytes(&with_other_values::<W>(64));
             assert_eq!(other.len(), usual.len());
             assert_ne!(other, usual);
+            assert_ne!(bytes(&with_other_values::<W>(64)), other);
             assert_eq!(bytes(&W::new(64)), usual);
         }
         differ::<Sum>();

@@ -11,10 +11,17 @@ use crossover_timing::{
 };
 
 /// Each cheat, and a part of the sentence that it gets.
-pub(crate) const CHEATS: [(&str, &str); 10] = [
+pub(crate) const CHEATS: [(&str, &str); 13] = [
     ("second stream", "work is on another stream or was put off"),
     ("iteration before", "it depends on the output of the first"),
     ("by address", "the benchmark times a stored result"),
+    ("fingerprint", "the benchmark times a stored result"),
+    (
+        "once per fifteen",
+        "a second iteration leaves a wrong output",
+    ),
+    // In the first and the last of the iterations that the guard compares.
+    ("once per five", "a second iteration leaves a wrong output"),
     ("changed input", "input 0 changed"),
     (
         "half",
@@ -43,7 +50,7 @@ struct Code {
     output: CudaSlice<u8>,
     /// The first output.
     reference: CudaSlice<u8>,
-    /// Outputs by the address of their input.
+    /// Outputs by the address or the values of their input.
     kept: BTreeMap<u64, CudaSlice<u8>>,
     value: u8,
     runs: usize,
@@ -123,8 +130,13 @@ impl Guarded for Code {
                 self.compute(&self.other, BYTES)
             }
             "iteration before" if self.runs > 1 => Ok(self.pretend()?),
-            "by address" => {
-                let at = address(&self.input);
+            "once per fifteen" if self.runs % 15 != 1 => Ok(self.pretend()?),
+            "once per five" if self.runs % 5 != 1 => Ok(self.pretend()?),
+            cheat @ ("by address" | "fingerprint") => {
+                let at = match cheat {
+                    "by address" => address(&self.input),
+                    _ => self.value.into(),
+                };
                 if let Some(kept) = self.kept.get(&at) {
                     self.pretend()?;
                     return self.copy(kept, &self.stream, BYTES);

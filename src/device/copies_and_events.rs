@@ -21,13 +21,8 @@ pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
     stream.synchronize().called("cuStreamSynchronize")
 }
 
-/// The values of pinned memory. cudarc first waits for an event of the slice, which this crate never
-/// records.
-pub(crate) fn pinned<T: ValidAsZeroBits>(slice: &PinnedHostSlice<T>) -> Result<&[T], CudaError> {
-    slice.as_slice().called("cuEventSynchronize")
-}
-
-/// The values of pinned memory, to write to, as [`pinned`].
+/// The values of pinned memory, to write to. cudarc first waits for an event of the slice, which this
+/// crate never records.
 pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
     slice: &mut PinnedHostSlice<T>,
 ) -> Result<&mut [T], CudaError> {
@@ -38,10 +33,11 @@ pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
 ///
 /// # Errors
 /// The driver's, also where the memory is not pinned.
-pub(crate) fn mapped_address<T>(pinned: &[T]) -> Result<CUdeviceptr, CudaError> {
+pub(crate) fn mapped_address<T>(pinned: *mut [T]) -> Result<CUdeviceptr, CudaError> {
     let mut address = 0;
-    let host = pinned.as_ptr().cast_mut().cast();
-    // SAFETY: the driver writes one address, and refuses memory that it has not pinned.
+    let host = pinned.cast();
+    // SAFETY: the driver writes to `address`, does not access the memory, and refuses addresses that
+    // it has not pinned.
     CudaError::check("cuMemHostGetDevicePointer", unsafe {
         sys::cuMemHostGetDevicePointer_v2(&mut address, host, 0)
     })?;
@@ -58,7 +54,7 @@ pub(crate) unsafe fn copy_to_device<T>(
     to: CUdeviceptr,
     stream: &CudaStream,
 ) -> Result<(), CudaError> {
-    // SAFETY: the stream is alive; the rest is the caller's promise.
+    // SAFETY: the stream is borrowed; the caller promises room at `to`, and that both stay until the end.
     unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }.called("cuMemcpyHtoDAsync")
 }
 
@@ -72,6 +68,6 @@ pub(crate) unsafe fn copy_to_host<T>(
     to: &mut [T],
     stream: &CudaStream,
 ) -> Result<(), CudaError> {
-    // SAFETY: the stream is alive; the rest is the caller's promise.
+    // SAFETY: the stream is borrowed; the caller promises values at `from`, and that both stay until the end.
     unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.called("cuMemcpyDtoHAsync")
 }

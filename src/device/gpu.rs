@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytemuck::AnyBitPattern;
 use cudarc::cublas::CudaBlas;
 use cudarc::cublas::result::CublasError;
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice,
-    result,
+    ValidAsZeroBits, result,
 };
 
 use crate::device::copies_and_events;
@@ -21,6 +22,18 @@ use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
 use crossover_machine::numa::Nodes;
 use crossover_system::OnCores;
+
+/// The type of a value in device or host memory. All bits are a value of it, so memory may be read
+/// that was never written, or that was poisoned with bytes of 0xFF. `bool` is not such a type:
+///
+/// ```compile_fail,E0277
+/// fn flags(gpu: &crossover::device::Gpu) {
+///     let _ = gpu.alloc::<bool>(1);
+/// }
+/// ```
+pub trait Value: AnyBitPattern + Send + Sync + DeviceRepr + ValidAsZeroBits {}
+
+impl<T: AnyBitPattern + Send + Sync + DeviceRepr + ValidAsZeroBits> Value for T {}
 
 /// An opened GPU: one context, the stream that the clock times, and code and libraries loaded on
 /// demand. Everything runs on one stream, in order.
@@ -159,8 +172,8 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
-        // SAFETY: routines poison their output before anything reads it.
+    pub fn alloc<T: Value>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
+        // SAFETY: nobody has written the memory, and `Value` makes all bits a value.
         unsafe { self.stream.alloc(len) }.called("cuMemAllocAsync")
     }
 
@@ -168,7 +181,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
+    pub fn upload<T: Value>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
         let mut copy = self.alloc(values.len())?;
         self.stream
             .memcpy_htod(values, &mut copy)
@@ -181,33 +194,50 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, also that of earlier work on the stream.
-    pub fn download<T: DeviceRepr>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
+    pub fn download<T: Value>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
         let copy = self.stream.clone_dtoh(values).called("cuMemcpyDtoHAsync")?;
         self.synchronize()?;
         Ok(copy)
     }
 
-    /// Pinned host memory for `len` values, whose content is undefined until something writes it.
-    /// The CPU caches it (it is not write-combined).
+    /// Pinned host memory for `len` values. The CPU caches it (it is not write-combined).
+    ///
+    /// # Safety
+    /// The memory is not initialised: each value must be written before it is read.
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub fn alloc_pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, CudaError> {
+    pub unsafe fn alloc_pinned<T: Value>(
+        &self,
+        len: usize,
+    ) -> Result<PinnedHostSlice<T>, CudaError> {
         // The driver takes the pages at once, and the system places them near the calling thread.
         let _near = self.keep_near();
-        // SAFETY: written before it is read, as with `alloc`.
+        // SAFETY: the caller writes the values before it reads them.
         unsafe { self.context.alloc_pinned_with_flags(len, 0) }.called("cuMemHostAlloc")
+    }
+
+    /// Pinned host memory with `len` times `value`, written by this thread.
+    pub(crate) fn pinned<T: Value>(
+        &self,
+        len: usize,
+        value: T,
+    ) -> Result<PinnedHostSlice<T>, CudaError> {
+        // SAFETY: `fill` writes all values.
+        let mut slice = unsafe { self.alloc_pinned(len) }?;
+        copies_and_events::pinned_mut(&mut slice)?.fill(value);
+        Ok(slice)
     }
 
     /// Enqueues that device memory is filled with bytes of 0xFF: NaN as f32, f64, f16 and bf16.
     ///
     /// # Errors
     /// The driver's error.
-    pub fn poison<T>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
+    pub fn poison<T: Value>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
         use cudarc::driver::DevicePtrMut;
         let bytes = values.num_bytes();
         let (pointer, _guard) = values.device_ptr_mut(&self.stream);
-        // SAFETY: the range is the slice's own memory.
+        // SAFETY: the slice owns these bytes until it is dropped, and all bits are a value.
         unsafe { result::memset_d8_async(pointer, 0xFF, bytes, self.stream.cu_stream()) }
             .called("cuMemsetD8Async")
     }

@@ -8,4 +8,4 @@ pub mod kernel;
 
 pub use crossover_machine::absence::{self, Absence};
 pub use crossover_machine::libraries::{self, NO_CUBLAS};
-pub use gpu::Gpu;
+pub use gpu::{Gpu, Value};

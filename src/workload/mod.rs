@@ -18,12 +18,13 @@ mod run_child;
 pub mod simple;
 pub mod transformer;
 
+pub use crate::device::Value;
 pub use lessons::{
     cold_start, graph_replay, host_sync, loader, memory, streams, timing_methods, transfer,
     warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
-pub use prepare::{Device, HostMemory, Memory, Prepared, Value};
+pub use prepare::{Device, HostMemory, Memory, Prepared};
 pub(crate) use prepare::{choose, with_other_values};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

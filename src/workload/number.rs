@@ -3,8 +3,8 @@
 
 pub use crossover_arithmetic::{DoubleDouble, Wide};
 
+use crate::device::Value;
 use crate::model::{Cost, LinkBytes};
-use crate::workload::prepare::Value;
 
 /// f32 or f64.
 pub trait Number: Value + crossover_arithmetic::Number {}

@@ -4,12 +4,12 @@
 use std::rc::Rc;
 
 use crossover::device::{Absence, Gpu};
-use crossover::timing::cudarc::driver::{DevicePtr, DeviceRepr};
+use crossover::timing::cudarc::driver::DevicePtr;
 use crossover::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover::workload::matmul::Matmul;
 use crossover::workload::matmul::gpu::cublas;
 use crossover::workload::matmul::precision::{Format, PRECISION, product, split};
-use crossover::workload::{Routine, RoutineError};
+use crossover::workload::{Routine, RoutineError, Value};
 
 use crate::device::one_at_a_time;
 
@@ -62,7 +62,7 @@ fn the_split_is_within_its_bound() -> Result<(), RoutineError> {
 }
 
 /// The output of a kernel of the precision group for these values.
-fn rounded<T: DeviceRepr + Default>(
+fn rounded<T: Value>(
     device: &Rc<Gpu>,
     kernel: &str,
     values: &[f32],

@@ -23,14 +23,12 @@ pub struct Fft {
 
 /// Interleaved real and imaginary parts as complex numbers.
 pub(super) fn complex(pairs: &[f32]) -> &[Complex<f32>] {
-    // SAFETY: a complex number is its two parts, in this order and without gaps.
-    unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() / 2) }
+    bytemuck::cast_slice(pairs)
 }
 
 /// As [`complex`], to write to.
 pub(super) fn complex_mut(pairs: &mut [f32]) -> &mut [Complex<f32>] {
-    // SAFETY: as above.
-    unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), pairs.len() / 2) }
+    bytemuck::cast_slice_mut(pairs)
 }
 
 impl Fft {

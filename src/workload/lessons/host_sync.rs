@@ -116,11 +116,10 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
         _ => Threads::One,
     });
     let steps = &mut work.steps;
-    // SAFETY: the arguments are those that the kernel declares; all memory is the routine's, `n`
-    // values each, and the copies are waited for before the host's memory is used.
-    let read = |steps: &mut Steps, from: Device<f32>, values| unsafe {
-        let to = std::ptr::slice_from_raw_parts_mut(host.values.cast::<f32>(), values);
-        steps.download(Stream::Compute, from.address, to);
+    let read = |steps: &mut Steps, from: Device<f32>, values| {
+        let to = host.part(0, values);
+        // SAFETY: both have at least so many values, the routine owns them, and the next step waits.
+        unsafe { steps.download(Stream::Compute, from.address, to) };
         steps.wait(Stream::Compute);
     };
     for step in 0..STEPS {
@@ -133,15 +132,14 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
         if launching == Launches::PartlyOnCpu && step % CPU_EVERY == CPU_EVERY - 1 {
             read(steps, from, n);
             let threads = threads.clone();
-            // SAFETY: as above.
-            unsafe {
-                steps.call(move |_| {
-                    let tasks = (*host.values).chunks_mut(GRAIN).collect();
-                    threads.each(tasks, step_of_values);
-                    Ok(())
-                });
-                steps.upload(Stream::Compute, host.values, to.address);
-            }
+            steps.call(move |_| {
+                // SAFETY: the routine owns the values, and `read` has waited for the copy to them.
+                let tasks = unsafe { &mut *host.values }.chunks_mut(GRAIN).collect();
+                threads.each(tasks, step_of_values);
+                Ok(())
+            });
+            // SAFETY: both have `n` values, the routine owns them, and the next `read` waits.
+            unsafe { steps.upload(Stream::Compute, host.values, to.address) };
         } else {
             let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
                 .arg(to.address)
@@ -149,7 +147,7 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
                 .arg(A)
                 .arg(B)
                 .arg(n as u64);
-            // SAFETY: as above.
+            // SAFETY: the kernel takes two arrays of `n` floats, which the routine owns, and these numbers.
             unsafe { steps.kernel(launch) };
         }
         match launching {

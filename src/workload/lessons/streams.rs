@@ -38,7 +38,8 @@ pub fn pieces(
         }
     };
     cut_up(gpu, problem, memory, pieces, |steps, _, piece| {
-        // SAFETY: the piece lies within memory of the routine.
+        // SAFETY: `cut_up` makes pieces of memory that the routine owns, and the steps of a piece wait for
+        // one another.
         unsafe {
             steps.upload(Stream::Up, piece.from, piece.x);
             steps.order(Stream::Up, Stream::Compute)?;
@@ -69,7 +70,8 @@ pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launche
         STREAMS,
         |steps, at, piece| {
             let on = ALL[at];
-            // SAFETY: as in `pieces`.
+            // SAFETY: `cut_up` makes pieces of memory that the routine owns, and all steps of a piece are on
+            // one stream.
             unsafe {
                 steps.upload(on, piece.from, piece.x);
                 steps.kernels(on, [piece.kernel]);
@@ -110,10 +112,7 @@ fn cut_up(
     let from = work.host_input(memory, problem, |problem| problem.input())?;
     let to = work.host_output(memory, nested_sine::POISON, n)?;
     for (at, (first, len)) in cut(n, pieces as usize).enumerate() {
-        let [from, to] = [from, to].map(|host| {
-            let first = host.values.cast::<f32>().wrapping_add(first);
-            std::ptr::slice_from_raw_parts_mut(first, len)
-        });
+        let [from, to] = [from, to].map(|host| host.part(first, len));
         let [x, y] = [x.at(first), y.at(first)];
         let kernel = <f32 as nested_sine::Sine>::FUSED.launch::<f32>(gpu, x, y, len as u64)?;
         let piece = Piece {
@@ -131,6 +130,6 @@ fn cut_up(
     // The other streams are not ordered behind the GPU's.
     work.poison(|memory| Ok(memory.gpu().synchronize()?));
     let problem = problem.clone();
-    work.check_by(move |memory| problem.check_output(memory.values(to)?));
+    work.check_by(move |memory| problem.check_output(memory.values(to)));
     Ok(Box::new(work))
 }

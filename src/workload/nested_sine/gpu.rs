@@ -134,7 +134,7 @@ fn enqueue<T: Sine>(
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
         let kernel = kernel.launch::<T>(work.memory.gpu(), from, y.address, n as u64)?;
-        // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
+        // SAFETY: `launch` gives a kernel its arguments, and the routine owns `x` and `y` of `n` elements.
         unsafe { work.steps.kernel(kernel) };
     }
     Ok(())
@@ -154,14 +154,14 @@ pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     let y = work.output::<f32>(n)?;
     enqueue(&mut work, x, y, n, &KERNELS)?;
     let result = work.host_output(HostMemory::Pageable, POISON, n)?;
-    // SAFETY: both sides have n values, and are the routine's.
+    // SAFETY: both have `n` values, the routine owns them, and `waits` keeps the host from them.
     unsafe {
         work.steps
             .download(Stream::Compute, y.address, result.values)
     };
     work.waits = true;
     let problem = problem.clone();
-    work.check_by(move |memory| problem.check_output(memory.values(result)?));
+    work.check_by(move |memory| problem.check_output(memory.values(result)));
     Ok(Box::new(work))
 }
 
@@ -208,7 +208,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
         let kernel = T::FUSED.launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
-        // SAFETY: input and output have as many values, and live in the routine.
+        // SAFETY: `Buffers` made both with as many values, and the routine owns them.
         unsafe { steps.kernel(kernel) };
         Ok(())
     }
@@ -219,7 +219,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
             let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],
-                // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
+                // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
                 compute: Some(Box::new(move |stream| unsafe { kernel.launch(stream) })),
                 downloads: vec![to],
             })

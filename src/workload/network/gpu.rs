@@ -189,7 +189,7 @@ impl Network {
         kernels: impl IntoIterator<Item = Launch>,
     ) -> Result<(), CudaError> {
         for kernel in kernels {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller gave the arguments that it declares, of memory that outlives the steps.
             self.push(1, move |stream| unsafe { kernel.launch(stream) })?;
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Network {
     /// # Safety
     /// The operands must be memory of the routine with these sizes, and C none of the others.
     pub(super) unsafe fn product(&mut self, product: Product) -> Done {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the same of the operands.
         match unsafe { self.chosen(product) }? {
             true => Ok(()),
             false => {
@@ -261,13 +261,13 @@ impl Network {
             Some(workspace) if self.section == Section::Beside => workspace.clone(),
             _ => self.workspace.clone(),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gave operands of the routine, which outlive the way, and C is none of the others.
         let chosen = unsafe { chosen::fastest(&self.gpu, &workspace, product) }?;
         let Some((way, launches)) = chosen else {
             return Ok(false);
         };
         self.note(format!("{}: {way}", product.name));
-        // SAFETY: as above.
+        // SAFETY: parts on one stream follow each other, and those beside have a workspace of their own.
         self.push(launches, move |stream| unsafe { way.enqueue(stream) })?;
         Ok(true)
     }
@@ -344,10 +344,10 @@ impl Network {
         };
         let host = work.host_output(to, f32::NAN, part.len())?;
         let from = output.at(part.start);
-        // SAFETY: so many values lie there, and the routine waits for them.
+        // SAFETY: the output has this part, `host` its length, and `waits` keeps the host from it.
         unsafe { work.steps.download(Stream::Compute, from, host.values) };
         work.waits = true;
-        work.check_by(move |memory| check(memory, memory.values(host)?));
+        work.check_by(move |memory| check(memory, memory.values(host)));
         Ok(Box::new(work))
     }
 

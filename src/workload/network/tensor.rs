@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
+use bytemuck::NoUninit;
 use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::sys::CUdeviceptr;
 use rayon::prelude::*;
 
 use crate::timing::CudaError;
-use crate::workload::prepare::{Device, HostMemory, Memory, Prepared, Value};
+use crate::workload::prepare::{Device, HostMemory, Memory, Prepared};
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Tensor {
         values: &[f32],
     ) -> Result<Self, CudaError> {
         let device = match element {
-            Element::F32 => work.upload(bytes_of(values))?,
+            Element::F32 => work.upload(bytemuck::cast_slice(values))?,
             Element::Bf16 => {
                 let halves = values.iter().flat_map(|&v| bf16(v).to_le_bytes());
                 work.upload(&halves.collect::<Vec<u8>>())?
@@ -94,7 +95,7 @@ impl Tensor {
         values: impl Fn(&W) -> &[T],
     ) -> Result<Self, CudaError> {
         Ok(Self {
-            device: work.input(from, owner, |owner| bytes_of(values(owner)))?,
+            device: work.input(from, owner, |owner| bytemuck::cast_slice(values(owner)))?,
             element: Element::F32,
             len: values(owner).len(),
         })
@@ -142,15 +143,9 @@ impl Tensor {
 }
 
 /// A number of four bytes.
-pub(crate) trait FourBytes: Value {}
+pub(crate) trait FourBytes: NoUninit {}
 impl FourBytes for f32 {}
 impl FourBytes for u32 {}
-
-/// The bytes of values, as they lie in memory.
-fn bytes_of<T: FourBytes>(values: &[T]) -> &[u8] {
-    // SAFETY: every byte of these is initialised, and bytes need no alignment.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-}
 
 /// Rounds to BF16, to nearest, ties to even, as the kernels do.
 pub(crate) fn bf16(value: f32) -> u16 {

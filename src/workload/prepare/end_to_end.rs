@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::Gpu;
+use crate::device::{Gpu, Value};
 use crate::model::Verified;
 use crate::workload::prepare::block::Block;
 use crate::workload::prepare::choose;
 use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::pieces::{SMALL, numbers_of_pieces};
-use crate::workload::prepare::prepared::{Host, Prepared, Value};
+use crate::workload::prepare::prepared::{Host, Prepared};
 use crate::workload::prepare::steps::{Stage, Steps, Stream};
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
@@ -120,7 +120,7 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
             let name = format!("{pieces} overlapping pieces");
             TransferPlan::new(name, graph, move |gpu, places| {
                 let stages = self.stages(gpu, places, pieces)?;
-                // SAFETY: promised by the implementation; the places live in the routine.
+                // SAFETY: the implementation keeps the stages within the places, which the routine owns.
                 Ok(unsafe { Steps::of_stages(gpu, stages) }?)
             })
         }));
@@ -167,10 +167,8 @@ impl<T: Value> Buffers<T> {
 
     /// `len` values of one of the places, from the value `first` on.
     pub(crate) fn piece(&self, at: usize, first: usize, len: usize) -> Block {
-        let host = self.host[at].values.cast::<T>().wrapping_add(first);
         let offset = (first * size_of::<T>()) as CUdeviceptr;
-        let host = std::ptr::slice_from_raw_parts_mut(host, len);
-        Block::whole(host, self.device[at] + offset)
+        Block::whole(self.host[at].part(first, len), self.device[at] + offset)
     }
 
     /// Uploads, the steps of `compute`, and a download, one after the other.
@@ -181,18 +179,14 @@ impl<T: Value> Buffers<T> {
     ) -> Result<Steps, RoutineError> {
         let mut steps = Steps::new(gpu)?;
         let operands = self.host.len() - 1;
-        // SAFETY: both sides have as many values, and live in the routine.
-        unsafe {
-            for (host, &device) in self.host[..operands].iter().zip(&self.device) {
-                steps.upload(Stream::Compute, host.values, device);
-            }
-            compute(&mut steps, &self.device)?;
-            steps.download(
-                Stream::Compute,
-                self.device[operands],
-                self.host[operands].values,
-            );
+        for (host, &device) in self.host[..operands].iter().zip(&self.device) {
+            // SAFETY: `new` made both with as many values, in the routine that these steps are for.
+            unsafe { steps.upload(Stream::Compute, host.values, device) };
         }
+        compute(&mut steps, &self.device)?;
+        let (from, to) = (self.device[operands], self.last().values);
+        // SAFETY: `new` made both with the length of the result, in the routine that these steps are for.
+        unsafe { steps.download(Stream::Compute, from, to) };
         Ok(steps)
     }
 }
@@ -208,7 +202,7 @@ pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: Hos
 
 fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Value>) {
     let problem = problem.clone();
-    work.check_by(move |memory| problem.check(memory.values(result)?));
+    work.check_by(move |memory| problem.check(memory.values(result)));
 }
 
 /// Plain copies from and to ordinary memory.

@@ -1,12 +1,11 @@
 //! The host memory of operands and results.
 
-use cudarc::driver::{DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
+use std::ptr::NonNull;
+
+use cudarc::driver::PinnedHostSlice;
 use rayon::prelude::*;
 
-use crate::device::{
-    Gpu,
-    copies_and_events::{pinned, pinned_mut},
-};
+use crate::device::{Gpu, Value, copies_and_events::pinned_mut};
 use crate::model::Residency;
 use crate::timing::CudaError;
 
@@ -30,12 +29,15 @@ impl From<HostMemory> for Residency {
 }
 
 /// Values in host memory of one kind.
-pub(crate) enum Buffer<T> {
-    Pageable(Vec<T>),
-    Pinned(PinnedHostSlice<T>),
+pub(crate) struct Buffer<T> {
+    /// Steps keep copies of this pointer, so all references are made from it: one that was made from
+    /// the owner would make the copies invalid.
+    values: NonNull<[T]>,
+    /// Frees them, unless they are pageable.
+    pinned: Option<PinnedHostSlice<T>>,
 }
 
-impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits> Buffer<T> {
+impl<T: Value> Buffer<T> {
     /// `len` times `value`. Writing them makes the system provide the pages before anything is
     /// timed.
     pub(crate) fn filled(
@@ -44,49 +46,69 @@ impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits> Buffer<T> {
         value: T,
         len: usize,
     ) -> Result<Self, CudaError> {
-        Ok(match memory {
-            HostMemory::Pageable => Self::Pageable(vec![value; len]),
-            HostMemory::Pinned => {
-                let mut slice = gpu.alloc_pinned(len)?;
-                fill(pinned_mut(&mut slice)?, value);
-                Self::Pinned(slice)
-            }
-        })
+        match memory {
+            HostMemory::Pageable => Ok(Self::pageable(vec![value; len])),
+            HostMemory::Pinned => Self::pinned(gpu, len, |values| fill(values, value)),
+        }
     }
 
     /// A copy of `values`.
     pub(crate) fn of(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
-        Ok(match memory {
-            HostMemory::Pageable => Self::Pageable(values.to_vec()),
-            HostMemory::Pinned => Self::Pinned(pinned_copy(gpu, values)?),
-        })
-    }
-
-    pub(crate) fn values(&self) -> Result<&[T], CudaError> {
-        match self {
-            Self::Pageable(values) => Ok(values),
-            Self::Pinned(slice) => pinned(slice),
+        match memory {
+            HostMemory::Pageable => Ok(Self::pageable(values.to_vec())),
+            HostMemory::Pinned => Self::pinned(gpu, values.len(), |copy| {
+                (copy.par_chunks_mut(PIECE))
+                    .zip(values.par_chunks(PIECE))
+                    .for_each(|(to, from)| to.copy_from_slice(from));
+            }),
         }
     }
 
-    pub(crate) fn values_mut(&mut self) -> Result<&mut [T], CudaError> {
-        match self {
-            Self::Pageable(values) => Ok(values),
-            Self::Pinned(slice) => pinned_mut(slice),
+    fn pageable(values: Vec<T>) -> Self {
+        Self {
+            values: NonNull::from(Box::leak(values.into_boxed_slice())),
+            pinned: None,
         }
+    }
+
+    /// `write` must write all values.
+    fn pinned(gpu: &Gpu, len: usize, write: impl FnOnce(&mut [T])) -> Result<Self, CudaError> {
+        // SAFETY: both callers, above, write all values.
+        let mut slice = unsafe { gpu.alloc_pinned(len) }?;
+        let mut buffer = Self {
+            values: NonNull::from(pinned_mut(&mut slice)?),
+            pinned: Some(slice),
+        };
+        write(buffer.values_mut());
+        Ok(buffer)
     }
 }
 
-/// A copy of `values` in pinned memory.
-fn pinned_copy<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits>(
-    gpu: &Gpu,
-    values: &[T],
-) -> Result<PinnedHostSlice<T>, CudaError> {
-    let mut copy = gpu.alloc_pinned(values.len())?;
-    (pinned_mut(&mut copy)?.par_chunks_mut(PIECE))
-        .zip(values.par_chunks(PIECE))
-        .for_each(|(to, from)| to.copy_from_slice(from));
-    Ok(copy)
+impl<T> Buffer<T> {
+    /// Where the values are as long as this lives.
+    pub(crate) fn pointer(&self) -> *mut [T] {
+        self.values.as_ptr()
+    }
+
+    pub(crate) fn values(&self) -> &[T] {
+        // SAFETY: `self` keeps the values, and is borrowed. Steps write them only in `Prepared::run`.
+        unsafe { self.values.as_ref() }
+    }
+
+    pub(crate) fn values_mut(&mut self) -> &mut [T] {
+        // SAFETY: `self` keeps the values, and is borrowed mutably. Steps use them only in
+        // `Prepared::run`.
+        unsafe { self.values.as_mut() }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if self.pinned.is_none() {
+            // SAFETY: `pageable` leaked this box, and nothing else frees it.
+            drop(unsafe { Box::from_raw(self.values.as_ptr()) });
+        }
+    }
 }
 
 /// Values that a thread fills or copies at once.
@@ -99,4 +121,22 @@ pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
     values
         .par_chunks_mut(PIECE)
         .for_each(|values| values.fill(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Miri refuses a pointer that a later reference has made invalid.
+    #[test]
+    fn steps_reach_values_that_were_poisoned_after_the_steps_were_made() {
+        let buffer = Buffer::pageable(vec![1.0f32; 4]);
+        let of_steps = buffer.pointer();
+        let mut moved = Box::new(buffer);
+        moved.values_mut().fill(f32::NAN);
+        // SAFETY: the buffer lives, and no reference to its values does.
+        unsafe { (&mut *of_steps)[0] = 2.0 };
+        assert_eq!(moved.values()[0], 2.0);
+        assert!(moved.values()[1].is_nan());
+    }
 }

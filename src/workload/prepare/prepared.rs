@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 
-use crate::device::{Gpu, copies_and_events::mapped_address};
+use crate::device::{Gpu, Value, copies_and_events::mapped_address};
 use crate::model::Verified;
 use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
@@ -17,16 +18,13 @@ use crate::workload::prepare::steps::{Steps, Stream};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// The type of a value in device or host memory.
-pub trait Value: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static {}
-
-impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static> Value for T {}
-
 /// Values in the device memory of a [`Prepared`].
 #[derive(Clone, Copy, Debug)]
 pub struct Device<T> {
     /// Their address, valid as long as the routine lives.
     pub address: CUdeviceptr,
+    /// The number of its [`Memory`].
+    owner: u64,
     place: usize,
     len: usize,
     of: PhantomData<T>,
@@ -42,13 +40,6 @@ impl<T> Device<T> {
     pub(crate) fn bytes(self) -> usize {
         self.len * size_of::<T>()
     }
-
-    fn memory(self) -> DeviceMemory {
-        DeviceMemory {
-            address: self.address,
-            bytes: self.bytes(),
-        }
-    }
 }
 
 /// Values in the host memory of a [`Prepared`], or of a problem that it keeps alive.
@@ -60,15 +51,29 @@ pub(crate) struct Host<T> {
 }
 
 impl<T> Host<T> {
+    /// `len` values from the value `first` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn part(self, first: usize, len: usize) -> *mut [T] {
+        let all = self.values.len();
+        assert!(
+            first <= all && len <= all - first,
+            "{len} from {first} on, of {all} values"
+        );
+        std::ptr::slice_from_raw_parts_mut(self.values.cast::<T>().wrapping_add(first), len)
+    }
+
     /// The address at which the device accesses pinned memory.
     pub(crate) fn mapped(self) -> Result<CUdeviceptr, CudaError> {
-        // SAFETY: the memory lives as long as the routine that is being prepared.
-        mapped_address(unsafe { &*self.values })
+        mapped_address(self.values)
     }
 }
 
 /// The memory that a routine owns or keeps alive.
 pub struct Memory {
+    /// No other has this number.
+    number: u64,
     gpu: Rc<Gpu>,
     device: Vec<Box<dyn Any>>,
     host: Vec<Box<dyn Any>>,
@@ -80,6 +85,9 @@ impl Memory {
     ///
     /// # Errors
     /// The driver's.
+    ///
+    /// # Panics
+    /// On values of another routine.
     pub fn read<T: Value>(&self, from: Device<T>) -> Result<Vec<T>, CudaError> {
         self.read_part(from, 0..from.len)
     }
@@ -88,14 +96,16 @@ impl Memory {
     ///
     /// # Errors
     /// The driver's.
+    ///
+    /// # Panics
+    /// On values of another routine, or a part that they do not have.
     pub fn read_part<T: Value>(
         &self,
         from: Device<T>,
         part: Range<usize>,
     ) -> Result<Vec<T>, CudaError> {
-        // SAFETY: zeros are a value of the type. Fresh zeros, so that a copy that does not happen
-        // cannot leave the values of an earlier one.
-        let mut copy: Vec<T> = vec![unsafe { std::mem::zeroed() }; part.len()];
+        // Fresh zeros, so that a copy that does not happen cannot leave the values of an earlier one.
+        let mut copy = vec![T::zeroed(); part.len()];
         (self.gpu.stream())
             .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
             .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
@@ -109,46 +119,56 @@ impl Memory {
 
     /// # Panics
     /// On values of another routine.
-    pub(crate) fn slice<T: Value>(&self, device: Device<T>) -> &CudaSlice<T> {
+    fn slice<T: Value>(&self, device: Device<T>) -> &CudaSlice<T> {
+        assert_eq!(
+            device.owner, self.number,
+            "the values are another routine's"
+        );
         let slice = self.device[device.place].downcast_ref();
-        slice.expect("the values are this routine's")
+        slice.expect("`own` put it there")
+    }
+
+    /// Where the values are as long as this lives.
+    ///
+    /// # Panics
+    /// On values of another routine, whose memory may be freed.
+    fn place<T: Value>(&self, device: Device<T>) -> DeviceMemory {
+        DeviceMemory {
+            address: self.slice(device).device_ptr(self.gpu.stream()).0,
+            bytes: device.bytes(),
+        }
     }
 
     /// Values in host memory.
     ///
-    /// # Errors
-    /// The driver's.
-    ///
     /// # Panics
     /// On values of another routine, or of a problem.
-    pub(crate) fn values<T: Value>(&self, host: Host<T>) -> Result<&[T], CudaError> {
+    pub(crate) fn values<T: Value>(&self, host: Host<T>) -> &[T] {
         let buffer = host.place.and_then(|place| self.host[place].downcast_ref());
         Buffer::values(buffer.expect("the values are this routine's"))
     }
 
     /// As [`values`](Self::values), to write to; `None` for those of a problem.
-    pub(crate) fn values_mut<T: Value>(
-        &mut self,
-        host: Host<T>,
-    ) -> Result<Option<&mut [T]>, CudaError> {
+    pub(crate) fn values_mut<T: Value>(&mut self, host: Host<T>) -> Option<&mut [T]> {
         let buffer = host.place.and_then(|place| self.host[place].downcast_mut());
-        buffer.map(Buffer::values_mut).transpose()
+        buffer.map(Buffer::values_mut)
     }
 
     /// Enqueues setting each byte to `byte`.
-    pub(crate) fn fill<T>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
-        let stream = self.gpu.stream().cu_stream();
-        // SAFETY: the range is the routine's own memory.
-        unsafe { result::memset_d8_async(device.address, byte, device.bytes(), stream) }
+    pub(crate) fn fill<T: Value>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
+        let (to, stream) = (self.place(device), self.gpu.stream().cu_stream());
+        // SAFETY: `place` returns memory that `self` owns, and `Value` makes all bits a value.
+        unsafe { result::memset_d8_async(to.address, byte, to.bytes, stream) }
             .map_err(|e| CudaError::new("cuMemsetD8Async", e))
     }
 
     /// Enqueues a copy of all of `from` to `to`, which is equally long.
-    fn copy<T>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
+    fn copy<T: Value>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
         assert_eq!(from.len, to.len, "values of a copy");
+        let (from, to) = (self.place(from), self.place(to));
         let stream = self.gpu.stream().cu_stream();
-        // SAFETY: both ranges are the routine's own memory.
-        unsafe { result::memcpy_dtod_async(to.address, from.address, to.bytes(), stream) }
+        // SAFETY: `place` returns memory that `self` owns, and both have as many bytes.
+        unsafe { result::memcpy_dtod_async(to.address, from.address, to.bytes, stream) }
             .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
     }
 }
@@ -186,9 +206,11 @@ impl Prepared {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
             steps: Steps::new(gpu)?,
             memory: Memory {
+                number: NEXT.fetch_add(1, Ordering::Relaxed),
                 gpu: gpu.clone(),
                 device: Vec::new(),
                 host: Vec::new(),
@@ -213,7 +235,7 @@ impl Prepared {
     /// The kernel's arguments must be of the declared types, and its memory must be that of this
     /// routine, or valid as long as this lives and used by nothing else while it runs.
     pub unsafe fn kernel(&mut self, launch: Launch) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises the arguments; the steps are dropped before the memory.
         unsafe { self.steps.kernel(launch) };
     }
 
@@ -223,7 +245,7 @@ impl Prepared {
     /// The driver's, out of memory included.
     pub fn upload<T: Value>(&mut self, values: &[T]) -> Result<Device<T>, CudaError> {
         let device = self.state(values)?;
-        self.inputs.push(device.memory());
+        self.inputs.push(self.memory.place(device));
         Ok(device)
     }
 
@@ -277,7 +299,7 @@ impl Prepared {
         };
         let device = self.output(values(owner).len())?;
         let host = self.host_input(memory, owner, values)?;
-        // SAFETY: both sides have as many values; the routine owns the one and keeps the other.
+        // SAFETY: both have as many values; the routine owns the device's, and owns or keeps the host's.
         unsafe {
             self.steps
                 .upload(Stream::Compute, host.values, device.address)
@@ -310,7 +332,7 @@ impl Prepared {
         values: &[T],
     ) -> Result<Host<T>, CudaError> {
         let copy = Buffer::of(&self.memory.gpu, memory, values)?;
-        self.own_host(copy)
+        Ok(self.own_host(copy))
     }
 
     /// Host memory of one kind for `len` values, set to `poison` before a checked run.
@@ -321,7 +343,7 @@ impl Prepared {
         len: usize,
     ) -> Result<Host<T>, CudaError> {
         let buffer = Buffer::filled(&self.memory.gpu, memory, poison, len)?;
-        let host = self.own_host(buffer)?;
+        let host = self.own_host(buffer);
         self.poison_host(host, poison);
         Ok(host)
     }
@@ -343,13 +365,11 @@ impl Prepared {
             return Ok(());
         };
         let host = self.host_output(memory, poison, device.len)?;
-        // SAFETY: both sides have as many values, and are the routine's.
-        unsafe {
-            self.steps
-                .download(Stream::Compute, device.address, host.values)
-        };
+        let from = self.memory.place(device).address;
+        // SAFETY: both have as many values, the routine owns them, and `waits` keeps the host from them.
+        unsafe { self.steps.download(Stream::Compute, from, host.values) };
         self.waits = true;
-        self.check_by(move |memory| Ok(check(memory.values(host)?)));
+        self.check_by(move |memory| Ok(check(memory.values(host))));
         Ok(())
     }
 
@@ -362,15 +382,18 @@ impl Prepared {
     }
 
     /// Sets each byte to `byte` before a checked run.
+    ///
+    /// # Panics
+    /// On values of another routine.
     pub fn poison_by<T: Value>(&mut self, device: Device<T>, byte: u8) {
-        self.outputs.push(device.memory());
+        self.outputs.push(self.memory.place(device));
         self.poison(move |memory| Ok(memory.fill(device, byte)?));
     }
 
     /// As [`poison_by`](Self::poison_by), for host memory, with a value.
     pub(crate) fn poison_host<T: Value>(&mut self, host: Host<T>, value: T) {
         self.poison(move |memory| {
-            if let Some(values) = memory.values_mut(host)? {
+            if let Some(values) = memory.values_mut(host) {
                 fill(values, value);
             }
             Ok(())
@@ -386,8 +409,12 @@ impl Prepared {
     }
 
     /// Copies `from` to `to`, which the steps change, before each sample.
+    ///
+    /// # Panics
+    /// On values of another routine.
     pub fn restore<T: Value>(&mut self, to: Device<T>, from: Device<T>) {
-        self.inputs.retain(|input| input.address != to.address);
+        let [changed, _] = [to, from].map(|device| self.memory.place(device));
+        self.inputs.retain(|input| *input != changed);
         let copy = move |memory: &mut Memory| Ok(memory.copy(from, to)?);
         self.restores.push(Box::new(copy));
     }
@@ -403,9 +430,9 @@ impl Prepared {
     }
 
     fn own<T: Value>(&mut self, slice: CudaSlice<T>, len: usize) -> Device<T> {
-        use cudarc::driver::DevicePtr;
         let device = Device {
             address: slice.device_ptr(self.memory.gpu.stream()).0,
+            owner: self.memory.number,
             place: self.memory.device.len(),
             len,
             of: PhantomData,
@@ -414,13 +441,13 @@ impl Prepared {
         device
     }
 
-    fn own_host<T: Value>(&mut self, mut buffer: Buffer<T>) -> Result<Host<T>, CudaError> {
+    fn own_host<T: Value>(&mut self, buffer: Buffer<T>) -> Host<T> {
         let host = Host {
-            values: buffer.values_mut()?,
+            values: buffer.pointer(),
             place: Some(self.memory.host.len()),
         };
         self.memory.host.push(Box::new(buffer));
-        Ok(host)
+        host
     }
 }
 

@@ -5,6 +5,7 @@ mod agree;
 mod faults;
 mod fold;
 mod golden;
+mod prepared;
 mod rows;
 mod stand_in;
 mod text;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Ok("faults") => return faults::run(),
         Ok("timing") => return timing::run(),
         Ok("rows") => return rows::run(),
+        Ok("prepared") => return prepared::run(),
         Ok(other) => panic!("no task is called {other}"),
         Err(_) => {}
     }
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ("a_gate_that_is_off_is_said_and_kept", timing::gate),
         ("a_stream_of_anyone_is_timed", timing::raw),
         ("each_clock_is_stored", timing::stored),
+        ("a_routine_refuses_memory_of_another", prepared::refused),
         (
             "graphs_are_timed_and_take_rotating_inputs_in_turn",
             timing::graphs,

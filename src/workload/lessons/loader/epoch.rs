@@ -102,7 +102,7 @@ impl Routine for Epoch {
         } = self;
         match &mut self.source {
             Source::Buffer(host) => {
-                in_sequence(gpu, problem, host.values_mut()?, &device[0], consumer)
+                in_sequence(gpu, problem, host.values_mut(), &device[0], consumer)
             }
             Source::Pipeline(pipeline) => pipeline.run(gpu, problem, device, consumer),
         }
@@ -204,8 +204,8 @@ impl Pipeline {
     ) -> Result<(), RoutineError> {
         let (copies, copied, consumed) = (&self.copies, &self.copied, &self.consumed);
         let slots = (self.slots.iter_mut())
-            .map(|slot| Ok(Mutex::new(slot.values_mut()?)))
-            .collect::<Result<Vec<_>, CudaError>>()?;
+            .map(|slot| Mutex::new(slot.values_mut()))
+            .collect::<Vec<_>>();
         let (slots, images, ahead) = (&slots, &problem.images, slots.len());
         self.threads.in_place_scope_fifo(|scope| {
             // Orders a batch to be gathered into its slot, which must be free.

@@ -19,7 +19,7 @@ use crate::timing::CudaError;
 use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
-    Device, Direction, HostMemory, Memory, Prepared, Steps, Stream, choose,
+    Device, Direction, Host, HostMemory, Memory, Prepared, Steps, Stream, choose,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -89,43 +89,50 @@ fn copies(
     }
     work.waits = true;
     let host = work.host_copy(memory, &problem.pattern)?;
-    let (device, wrong) = there(&mut work, problem, way, host.values)?;
+    let (device, wrong) = there(&mut work, problem, way, host)?;
     let mut wrong = vec![wrong];
-    // SAFETY: both sides hold as many bytes, and live in the routine.
-    unsafe {
-        match way {
-            CopyDirection::ToDevice => {
-                let (mut rest, mut to) = (&*host.values, device.address);
-                for i in 0.. {
-                    let (bytes, after) = rest.split_at(piece(i).min(rest.len()));
-                    work.steps.upload(Stream::Compute, bytes, to);
-                    (rest, to) = (after, to + bytes.len() as CUdeviceptr);
-                    if rest.is_empty() {
-                        break;
-                    }
+    match way {
+        CopyDirection::ToDevice => {
+            let mut first = 0;
+            for i in 0.. {
+                let bytes = piece(i).min(len - first);
+                let (from, to) = (
+                    host.part(first, bytes),
+                    device.address + first as CUdeviceptr,
+                );
+                // SAFETY: `first` and `bytes` stay within the pattern, which both sides have room for.
+                unsafe { work.steps.upload(Stream::Compute, from, to) };
+                first += bytes;
+                if first == len {
+                    break;
                 }
             }
-            CopyDirection::ToHost => {
-                work.steps
-                    .download(Stream::Compute, device.address, host.values)
+        }
+        CopyDirection::ToHost => {
+            let from = device.address;
+            // SAFETY: both sides have the length of the pattern, and the routine waits for the copy.
+            unsafe { work.steps.download(Stream::Compute, from, host.values) };
+        }
+        CopyDirection::Both => {
+            let back = work.host_copy(memory, &problem.pattern)?;
+            let (from, wrong_there) = there(&mut work, problem, CopyDirection::ToHost, back)?;
+            wrong.push(wrong_there);
+            let to = device.address;
+            // SAFETY: four different places with the length of the pattern; the steps wait for both copies.
+            unsafe {
+                work.steps.download(Stream::Down, from.address, back.values);
+                work.steps.upload(Stream::Compute, host.values, to);
             }
-            CopyDirection::Both => {
-                let back = work.host_copy(memory, &problem.pattern)?.values;
-                let (from, wrong_there) = there(&mut work, problem, CopyDirection::ToHost, back)?;
-                wrong.push(wrong_there);
-                work.steps.download(Stream::Down, from.address, back);
-                work.steps
-                    .upload(Stream::Compute, host.values, device.address);
-                work.steps.wait(Stream::Down);
-            }
-            CopyDirection::InPlace => {
-                let blocks = 4 * gpu.properties().multiprocessors;
-                let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
-                    .arg(device.address)
-                    .arg(host.mapped()?)
-                    .arg(len as u64);
-                work.steps.kernel(read);
-            }
+            work.steps.wait(Stream::Down);
+        }
+        CopyDirection::InPlace => {
+            let blocks = 4 * gpu.properties().multiprocessors;
+            let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
+                .arg(device.address)
+                .arg(host.mapped()?)
+                .arg(len as u64);
+            // SAFETY: the kernel takes two addresses and the number of bytes, which both sides have.
+            unsafe { work.steps.kernel(read) };
         }
     }
     work.check_by(move |memory| {
@@ -151,13 +158,12 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made
     let names: Vec<String> = (threads.iter()).map(|n| format!("{n} threads")).collect();
     let make = |at: usize| {
         let mut work = Prepared::new(gpu)?;
-        let host = work
-            .host_copy(HostMemory::Pageable, &problem.pattern)?
-            .values;
+        let host = work.host_copy(HostMemory::Pageable, &problem.pattern)?;
         let (device, wrong) = there(&mut work, problem, way, host)?;
         work.check_by(move |memory| Ok(verified(wrong(memory)?)));
-        // SAFETY: both sides hold as many bytes, and live in the routine.
-        let staging = unsafe { Staging::new(gpu, direction, host, device.address, threads[at]) }?;
+        let (values, to) = (host.values, device.address);
+        // SAFETY: both sides have the length of the pattern, and the routine drops this before them.
+        let staging = unsafe { Staging::new(gpu, direction, values, to, threads[at]) }?;
         let staging = RefCell::new(staging);
         work.steps.call(move |_| staging.borrow_mut().run());
         // Copies are on streams of their own.
@@ -179,22 +185,17 @@ fn there(
     work: &mut Prepared,
     problem: &Rc<Transfer>,
     way: CopyDirection,
-    host: *mut [u8],
+    host: Host<u8>,
 ) -> Result<(Device<u8>, Wrong), RoutineError> {
     let (poisoned, judge) = (problem.clone(), problem.clone());
     if way == CopyDirection::ToHost {
         let device = work.upload(&problem.pattern)?;
-        work.poison(move |_| {
-            // SAFETY: the memory is the routine's, and idle.
-            let host = unsafe { &mut *host };
+        work.poison(move |memory| {
+            let host = memory.values_mut(host).ok_or("the copy is the problem's")?;
             poisoned.poison_host(host);
             Ok(())
         });
-        let wrong = move |_: &Memory| {
-            // SAFETY: as above.
-            let host = unsafe { &*host };
-            Ok(judge.differences(host))
-        };
+        let wrong = move |memory: &Memory| Ok(judge.differences(memory.values(host)));
         return Ok((device, Box::new(wrong)));
     }
     let device = work.alloc(problem.pattern.len())?;

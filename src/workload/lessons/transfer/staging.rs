@@ -95,11 +95,9 @@ impl Staging {
             Block::whole(block, device + start as CUdeviceptr)
         });
         let slot = || -> Result<Slot, CudaError> {
-            let mut memory = gpu.alloc_pinned(bytes.min(host.len()))?;
-            // Writing it makes the system provide the pages before anything is timed.
-            pinned_mut(&mut memory)?.fill(0);
             Ok(Slot {
-                memory,
+                // Writing it makes the system provide the pages before anything is timed.
+                memory: gpu.pinned(bytes.min(host.len()), 0)?,
                 done: gpu.new_event()?,
                 pending: None,
             })
@@ -183,8 +181,8 @@ impl Lane {
             at = (at + 1) % SLOTS;
             slot.settle()?;
             let buffer = pinned_mut(&mut slot.memory)?.as_mut_ptr();
-            // SAFETY: promised to `Staging::new`; a buffer has room for a block, is this thread's, and
-            // idle. It stays as it is until `done`, which the next `settle` waits for.
+            // SAFETY: the caller of `new` promised the block's memory. The buffer has room for it, `settle`
+            // has waited for its last use, and the next `settle` waits for this one.
             unsafe {
                 match direction {
                     Direction::Up => block.host.copy_to_nonoverlapping(buffer, block.width),
@@ -214,7 +212,7 @@ impl Slot {
             .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
         if let Some(block) = self.pending.take() {
             let buffer = pinned_mut(&mut self.memory)?.as_ptr();
-            // SAFETY: promised to `Staging::new`; the device is done with the buffer.
+            // SAFETY: the caller of `new` promised the block's memory, and the device has filled the buffer.
             unsafe { block.host.copy_from_nonoverlapping(buffer, block.width) };
         }
         Ok(())

@@ -83,7 +83,7 @@ pub unsafe fn on_gpu(
         })
         .collect::<Result<Vec<_>, RoutineError>>()?;
     let output = work.output(len)?;
-    // SAFETY: the caller's promise; the memory is the routine's.
+    // SAFETY: the caller promises the arguments and bounds; the routine owns the memory.
     unsafe { work.steps.kernel(launch(&addresses, output.address)?) };
     work.check_values(memory, output, f32::NAN, check)?;
     Ok(Box::new(work))

@@ -48,12 +48,12 @@ impl Bench {
         let stream = self.gpu.stream().cu_stream();
         let [start, end] = &self.events;
         self.gpu.synchronize()?;
-        // SAFETY: events and stream are alive and of one context.
+        // SAFETY: `self` owns the event and the stream, which are of one context.
         unsafe { cuEventRecord(start.cu_event(), stream) }.result()?;
         for _ in 0..times {
             call()?;
         }
-        // SAFETY: as above.
+        // SAFETY: `self` owns the event and the stream, which are of one context.
         unsafe { cuEventRecord(end.cu_event(), stream) }.result()?;
         self.gpu.synchronize()?;
         Ok(f64::from(start.elapsed_ms(end)?) * 1e6 / times as f64)
@@ -137,7 +137,7 @@ fn launch(bench: &Bench) -> Outcome<f64> {
             let (function, stream) = (function.cu_function(), stream.cu_stream());
             let none: *mut *mut c_void = null_mut();
             bench.raw(TIMES, || {
-                // SAFETY: as above.
+                // SAFETY: the kernel takes no arguments, and `bench` has the context bound.
                 unsafe { cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, none, none) }
                     .result()
                     .map_err(Into::into)

@@ -66,9 +66,9 @@ fn work_on_a_second_stream_is_an_error_on_every_clock() -> Outcome {
     let other = stream.context().new_stream()?;
     let (short, long) = (spin(&stream, 1_000)?, spin(&stream, 1_000_000)?);
     let routine = || {
-        // SAFETY: the kernels take one 64-bit number.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { short.launch(&stream) }?;
-        // SAFETY: as above.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { long.launch(&other) }
     };
     for (name, measured) in on_each_clock(&time, routine) {
@@ -100,9 +100,9 @@ fn a_second_stream_that_is_joined_is_timed_on_every_clock() -> Outcome {
         };
         let driver = |error| CudaError::new("an event or a wait", error);
         on_events().map_err(driver)?;
-        // SAFETY: the kernels take one 64-bit number.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { long.launch(&other) }?;
-        // SAFETY: as above.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { short.launch(&stream) }?;
         joined.record(&other).map_err(driver)?;
         stream.wait(&joined).map_err(driver)

@@ -111,14 +111,12 @@ unsafe fn product<S: Simd>(simd: S, o: Operands) {
     while first < o.k.max(1) {
         let here = Operands {
             k: TERMS.min(o.k - first),
-            // SAFETY: the terms lie within the matrices.
-            a: unsafe { o.a.offset(first as isize * o.a_column) },
-            // SAFETY: as above.
-            b: unsafe { o.b.offset(first as isize * o.b_row) },
+            a: o.a.wrapping_offset(first as isize * o.a_column),
+            b: o.b.wrapping_offset(first as isize * o.b_row),
             adds: first > 0,
             ..o
         };
-        // SAFETY: as above.
+        // SAFETY: the terms from `first` on lie within the caller's matrices.
         unsafe { columns::<S>(simd, here) };
         first += TERMS;
     }
@@ -138,13 +136,11 @@ unsafe fn columns<S: Simd>(simd: S, o: Operands) {
         let width = (wide * S::F32_LANES).min(o.n - first);
         let here = Operands {
             n: width,
-            // SAFETY: the column lies within the matrices.
-            b: unsafe { o.b.add(first) },
-            // SAFETY: as above.
-            c: unsafe { o.c.add(first) },
+            b: o.b.wrapping_add(first),
+            c: o.c.wrapping_add(first),
             ..o
         };
-        // SAFETY: as above.
+        // SAFETY: the columns add up to `o.n`, so they lie within the caller's matrices.
         unsafe {
             match wide {
                 1 => tiles::<S, 1>(simd, here),
@@ -169,16 +165,14 @@ unsafe fn tiles<S: Simd, const V: usize>(simd: S, o: Operands) {
     for at in 0..tiles {
         let rows = o.m / tiles + usize::from(at < o.m % tiles);
         let here = Operands {
-            // SAFETY: the rows lie within the matrices.
-            a: unsafe { o.a.offset(first as isize * o.a_row) },
-            // SAFETY: as above.
-            c: unsafe { o.c.offset(first as isize * o.c_row) },
+            a: o.a.wrapping_offset(first as isize * o.a_row),
+            c: o.c.wrapping_offset(first as isize * o.c_row),
             ..o
         };
         macro_rules! of_rows {
             ($($rows:literal)*) => {
                 match rows {
-                    // SAFETY: as above.
+                    // SAFETY: the tiles add up to `o.m` rows, so they lie within the caller's matrices.
                     $($rows if $rows <= most => unsafe { tile::<S, $rows, V>(simd, here) },)*
                     _ => unreachable!("no tile has more rows"),
                 }
@@ -213,7 +207,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
     for k in 0..o.k as isize {
         let mut row = [simd.splat_f32s(0.0); V];
         for (v, vector) in row.iter_mut().enumerate() {
-            // SAFETY: as above, of row k of B.
+            // SAFETY: row k of B has the vector's elements, of the last one those of the mask.
             *vector = unsafe {
                 let at = o.b.offset(k * o.b_row).add(v * S::F32_LANES);
                 load(simd, at, (v + 1 == V).then_some(last))
@@ -230,7 +224,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
     }
     for (r, sums) in sums.into_iter().enumerate() {
         for (v, sum) in sums.into_iter().enumerate() {
-            // SAFETY: as above, of row r of C.
+            // SAFETY: row r of C has the vector's elements, of the last one those of the mask.
             unsafe {
                 let at = o.c.offset(r as isize * o.c_row).add(v * S::F32_LANES);
                 match v + 1 == V {
@@ -249,9 +243,9 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
 #[inline(always)]
 unsafe fn load<S: Simd>(simd: S, from: *const f32, mask: Option<MemMask<S::m32s>>) -> S::f32s {
     match mask {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises the elements that the mask selects.
         Some(mask) => unsafe { simd.mask_load_ptr_f32s(mask, from) },
-        // SAFETY: as above.
+        // SAFETY: the caller promises a whole vector.
         None => unsafe { from.cast::<S::f32s>().read_unaligned() },
     }
 }

@@ -61,13 +61,13 @@ impl Isa {
     /// Runs vector code that is compiled for this instruction set.
     pub(crate) fn run<O: WithSimd>(self, code: O) -> O::Output {
         match self.0 {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
+            // SAFETY: only `available` makes an `Isa` of this kind, where the CPU has AVX-512.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => Simd::vectorize(unsafe { x86::V4::new_unchecked() }, code),
-            // SAFETY: as above.
+            // SAFETY: only `available` makes an `Isa` of this kind, where the CPU has AVX2.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => Simd::vectorize(unsafe { x86::V3::new_unchecked() }, code),
-            // SAFETY: as above.
+            // SAFETY: only `available` makes an `Isa` of this kind, where the CPU has NEON.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => Simd::vectorize(unsafe { aarch64::Neon::new_unchecked() }, code),
             Kind::Portable => Simd::vectorize(Scalar::new(), code),

@@ -24,11 +24,11 @@ macro_rules! wide {
                     body($($arg),*)
                 }
                 if is_x86_feature_detected!("avx512f") {
-                    // SAFETY: the CPU has it, as was just found.
+                    // SAFETY: the line above has found AVX-512.
                     return unsafe { avx512($($arg),*) };
                 }
                 if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                    // SAFETY: as above.
+                    // SAFETY: the line above has found AVX2 and fused multiply-adds.
                     return unsafe { avx2($($arg),*) };
                 }
             }

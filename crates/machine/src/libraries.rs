@@ -80,6 +80,6 @@ pub fn cublas_version() -> Option<String> {
 /// Whether cuBLAS can be opened. Creating a handle may still fail.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: as for NVRTC.
+    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
     *PRESENT.get_or_init(|| unsafe { cudarc::cublas::sys::is_culib_present() })
 }

@@ -137,9 +137,9 @@ pub mod output {
     /// commands do; Rust would panic. A limit of the size of files becomes an error of the write, as a
     /// full disk is, and ends no process.
     pub fn end_with_the_reader() {
-        // SAFETY: the default action and none, set before any thread is started.
+        // SAFETY: the default action is no handler of ours.
         let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
-        // SAFETY: as above.
+        // SAFETY: ignoring a signal runs no handler.
         let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
     }
 

@@ -51,7 +51,7 @@ impl OnCores {
 
 impl Drop for OnCores {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the thread is this one, and `new` got the mask from the system.
         unsafe { SetThreadAffinityMask(GetCurrentThread(), self.0) };
     }
 }

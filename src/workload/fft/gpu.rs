@@ -29,12 +29,12 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
     work.poison(move |memory| Ok(memory.fill(back, 0xFF)?));
     let plan = Plan::new(gpu, problem.n, BATCH)?;
     let forward = plan.clone();
-    // SAFETY: signals and spectra have the plan's length, and live in the routine.
+    // SAFETY: `x` and `y` have the length of the plan's signals, and the routine owns them.
     let call = move || unsafe { forward.enqueue(Direction::Forward, x.address, y.address) };
     work.steps.counted_call(move |_| call())?;
     let problem = problem.clone();
     work.check_by(move |memory| {
-        // SAFETY: as above.
+        // SAFETY: `y` and `back` have the length of the plan's signals, and nothing runs during a check.
         unsafe { plan.enqueue(Direction::Inverse, y.address, back.address) }?;
         let (spectra, mut back) = (memory.read(y)?, memory.read(back)?);
         scale(problem.n, &mut back);
@@ -80,7 +80,7 @@ unsafe impl EndToEnd for Fft {
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
         let (plan, x, y) = (Plan::new(gpu, self.n, BATCH)?, at[0], at[1]);
-        // SAFETY: both have room for all signals, and live in the routine.
+        // SAFETY: `Buffers` made both with room for all signals, and the routine owns them.
         steps.call(move |_| unsafe { plan.enqueue(Direction::Forward, x, y) });
         Ok(())
     }
@@ -95,7 +95,7 @@ unsafe impl EndToEnd for Fft {
             let plan = plan.clone();
             Stage {
                 uploads: vec![x],
-                // SAFETY: the piece lies within both, as whoever runs the stages guarantees.
+                // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
                 compute: Some(Box::new(move |_| unsafe {
                     plan.enqueue(Direction::Forward, x.device, y.device)
                 })),
@@ -159,7 +159,7 @@ impl Plan {
         to: CUdeviceptr,
     ) -> Result<(), CudaError> {
         let (from, to) = (from as *mut _, to as *mut _);
-        // SAFETY: the caller's promise.
+        // SAFETY: the plan lives; the caller promises memory for all signals, which nobody else uses.
         unsafe { result::exec_c2c(self.handle, from, to, direction as i32) }.map_err(error)
     }
 }

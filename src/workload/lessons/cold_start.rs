@@ -126,11 +126,10 @@ pub(crate) fn measure(device: usize) -> Outcome<Report> {
     })?;
     report.once(Phase::Context.name(), || {
         let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
-        // SAFETY: the device was just returned by the driver; the context is retained for
-        // the life of the process.
+        // SAFETY: the driver has just returned the device.
         let context = unsafe { result::primary_ctx::retain(device) }
             .map_err(cuda("cuDevicePrimaryCtxRetain"))?;
-        // SAFETY: as above.
+        // SAFETY: nobody releases the context before the process ends.
         unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
         Ok(())
     })?;
@@ -144,10 +143,7 @@ pub(crate) fn measure(device: usize) -> Outcome<Report> {
     report.warm(Phase::WarmStream, || new_stream().map(drop))?;
 
     let bytes = VALUES * size_of::<f32>();
-    let allocate = || {
-        // SAFETY: released with the process.
-        Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
-    };
+    let allocate = || allocated(bytes);
     let x = report.once(Phase::FirstAlloc.name(), allocate)?;
     report.warm(Phase::WarmAlloc, || allocate().map(drop))?;
 
@@ -254,9 +250,7 @@ fn ptx(arch: (u32, u32)) -> Outcome<Vec<u8>> {
 fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     let ones = vec![1f32; N * N];
     let matrix = |fill: Option<&[f32]>| -> Outcome<sys::CUdeviceptr> {
-        // SAFETY: released with the process.
-        let address =
-            unsafe { result::malloc_sync(N * N * size_of::<f32>()) }.map_err(cuda("cuMemAlloc"))?;
+        let address = allocated(N * N * size_of::<f32>())?;
         if let Some(values) = fill {
             // SAFETY: both sides have as many values, and the copy is synchronous.
             unsafe { result::memcpy_htod_sync(address, values) }.map_err(cuda("cuMemcpyHtoD"))?;
@@ -290,6 +284,12 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     unsafe { result::memcpy_dtoh_sync(&mut values, c) }.map_err(cuda("cuMemcpyDtoH"))?;
     report.wrong += values.iter().filter(|v| **v != N as f32).count() as u64;
     report.warm(Phase::WarmGemm, || multiply(handle))
+}
+
+/// Device memory that is released with the process.
+fn allocated(bytes: usize) -> Outcome<sys::CUdeviceptr> {
+    // SAFETY: only addresses are handed out, and whoever writes to one says that the memory suffices.
+    Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
 }
 
 fn synchronize(stream: sys::CUstream) -> Outcome<()> {

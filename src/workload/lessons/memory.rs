@@ -81,12 +81,12 @@ impl Allocation {
         let bytes = self.problem.bytes as usize;
         match &self.source {
             Source::Synchronous => {
-                // SAFETY: released by `release`, after its last use on the stream.
+                // SAFETY: `run` and `extra` give each address to `release` once, after its last use.
                 unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
             }
             Source::Pool(pool) => {
                 let stream = self.gpu.stream().cu_stream();
-                // SAFETY: the pool is alive; released as above.
+                // SAFETY: `self` owns the pool, and `run` and `extra` give each address to `release` once.
                 unsafe { result::mem_pool::alloc_async(pool.pool, bytes, stream) }
                     .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
             }

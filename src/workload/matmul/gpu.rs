@@ -52,7 +52,7 @@ pub(crate) fn cublas_uncalled(
 ) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, |steps, addresses| {
         let gemm = Gemm::whole(gpu, f32::CALL, problem.shape, addresses)?;
-        // SAFETY: as in `by_cublas`.
+        // SAFETY: `resident` gives the addresses of its three matrices of this shape.
         steps.call(move |_| unsafe { gemm.enqueue() });
         Ok(())
     })
@@ -160,8 +160,7 @@ pub(crate) fn check_by_rows<T: Element>(
 fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared, RoutineError> {
     let n = problem.order();
     let mut work = resident(gpu, problem, |steps, addresses| {
-        // SAFETY: the arguments are those of the kernel; the matrices have the lengths of the shape, and
-        // are distinct.
+        // SAFETY: `resident` gives the addresses of its three matrices of order `n`, as the tile takes them.
         unsafe { steps.kernel(tile.launch(gpu, n, addresses)?) };
         Ok(())
     })?;
@@ -176,7 +175,7 @@ fn by_cublas<T: Element>(
 ) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, |steps, addresses| {
         let gemm = Gemm::whole(gpu, call, problem.shape, addresses)?;
-        // SAFETY: the addresses are those of the matrices, which have the lengths of the shape.
+        // SAFETY: `resident` gives the addresses of its three matrices of this shape.
         Ok(steps.counted_call(move |_| unsafe { gemm.enqueue() })?)
     })
 }

@@ -107,7 +107,7 @@ pub(super) fn batch_stages<T: Element>(
                 a.block(&of(shape.m), &(0..shape.k)),
                 b.block(&of(shape.k), &(0..shape.n)),
             ],
-            // SAFETY: the piece lies within the places, which whoever runs the stages vouches for.
+            // SAFETY: a part of the batch lies within the places, which the caller of `of_stages` keeps.
             compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
             downloads: vec![c.block(&of(shape.m), &(0..shape.n))],
         })
@@ -143,7 +143,7 @@ pub(super) fn cut_stages<T: Element>(
         }
         Ok(Stage {
             uploads,
-            // SAFETY: as in `batch_stages`.
+            // SAFETY: the schedule cuts within the places, which the caller of `of_stages` keeps.
             compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
             downloads: match at < schedule.panels.len() {
                 true => Vec::new(),

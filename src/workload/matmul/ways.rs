@@ -130,7 +130,7 @@ fn overlapped<T: Element>(
 ) -> TransferPlan<'static, T> {
     let name = format!("overlapped, {cut}{}", one_by_one(graph));
     TransferPlan::new(name, graph, move |gpu, places| {
-        // SAFETY: the pieces lie within the places, which live in the routine.
+        // SAFETY: `cut_stages` stays within the places, which the routine owns.
         Ok(unsafe { Steps::of_stages(gpu, cut_stages(gpu, shape, places, &by)?) }?)
     })
 }
@@ -141,7 +141,7 @@ fn batches<T: Element>(shape: Shape, pieces: usize) -> TransferPlan<'static, T> 
         format!("overlapped, {pieces} pieces"),
         true,
         move |gpu, places| {
-            // SAFETY: as above.
+            // SAFETY: `batch_stages` stays within the places, which the routine owns.
             Ok(unsafe { Steps::of_stages(gpu, batch_stages(gpu, shape, places, pieces)?) }?)
         },
     )
@@ -172,7 +172,7 @@ fn mapped<T: Element>(
         .arg(places.device[1])
         .arg(host[1])
         .arg(b_len as u64);
-    // SAFETY: the arguments are those of the kernel, and both sides have the operands' lengths.
+    // SAFETY: the kernel takes each operand's two places and their length; the routine owns both.
     unsafe { steps.kernel(fetch) };
     let addresses = [places.device[0], places.device[1], host[2]];
     multiply::<T>(&mut steps, gpu, shape, by, &addresses)?;
@@ -193,12 +193,12 @@ pub(super) fn multiply<T: Element>(
     match by {
         Multiply::Tiled => {
             let tile = tile(shape.n as u64, gpu.properties().multiprocessors);
-            // SAFETY: the matrices have the lengths of the shape, and live in the routine.
+            // SAFETY: the callers, `Matmul` and `mapped`, give three distinct places of this shape.
             unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
         }
         Multiply::Cublas => {
             let gemm = Gemm::whole(gpu, T::CALL, shape, [a, b, c])?;
-            // SAFETY: as above; C is distinct from A and B.
+            // SAFETY: the callers, `Matmul` and `mapped`, give three distinct places of this shape.
             steps.call(move |_| unsafe { gemm.enqueue() });
         }
     }

@@ -134,11 +134,11 @@ impl Step {
         let update = self.update_kernels()?;
         let network = &mut self.network;
         network.forward()?;
-        // SAFETY: the kernels' arguments are made with them, of memory of the routine.
+        // SAFETY: `loss_kernels` made each kernel with its arguments, of memory of the routine.
         unsafe { network.kernels(loss) }?;
         network.backward(&GRADIENTS, self.gradients, &self.partial)?;
         network.phase = "update";
-        // SAFETY: as above.
+        // SAFETY: `update_kernels` made each kernel with its arguments, of memory of the routine.
         Ok(unsafe { network.kernels(update) }?)
     }
 

@@ -28,7 +28,7 @@ impl GpuPlan {
     /// added must stay as they are until the product has run. The context must be current on this
     /// thread.
     pub(super) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        // SAFETY: the caller's promise; a tile's arguments were made with it.
+        // SAFETY: `ways` made the way with its arguments; the caller keeps others from its memory.
         unsafe {
             match self {
                 GpuPlan::Library(product, algorithm) => product.enqueue(algorithm, stream),
@@ -65,7 +65,7 @@ unsafe fn ways(
         return Err(format!("{}: the lengths do not fit", product.name).into());
     }
     gpu.bind()?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gave matrices of these sizes, of which C overlaps none of the others.
     let (library, algorithms) = unsafe { LtProduct::new(workspace, product) }?;
     let library = Rc::new(library);
     let algorithms = algorithms.into_iter();
@@ -126,7 +126,7 @@ pub(super) unsafe fn fastest(
     workspace: &Rc<Workspace>,
     product: Product,
 ) -> Result<Option<(GpuPlan, u32)>, RoutineError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller gave matrices of these sizes, of which C overlaps none of the others.
     let mut ways = unsafe { ways(gpu, workspace, product) }?;
     if ways.is_empty() {
         return Ok(None);
@@ -134,11 +134,11 @@ pub(super) unsafe fn fastest(
     let names: Vec<String> = ways.iter().map(GpuPlan::to_string).collect();
     let choice = choice(gpu, &product, &ways);
     let chosen = choose::on_gpu(gpu, &choice, &names, |at| {
-        // SAFETY: the caller's promise; `choose` waits for what it enqueues.
+        // SAFETY: the stream runs one way at a time, and `choose` waits for what it enqueues.
         unsafe { ways[at].enqueue(gpu.stream()) }
     })?;
     let way = ways.swap_remove(chosen);
-    // SAFETY: the caller's promise; `launches` waits for what it enqueues.
+    // SAFETY: nothing else is on the stream, and `launches` waits for what it enqueues.
     let launches = launches(gpu, || unsafe { way.enqueue(gpu.stream()) })?;
     Ok(Some((way, launches)))
 }

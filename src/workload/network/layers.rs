@@ -17,7 +17,7 @@ use crate::workload::network::model::{
     Activation, HEAD, HEADS, Kept, Kind, Layer, Linear, QKV, SEQUENCE, WIDTH,
 };
 use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::prepare::{Epilogue, Product, choose, kernels};
+use crate::workload::prepare::{Epilogue, Operand, Product, choose, kernels};
 use crate::workload::routine::{Done, RoutineError};
 
 /// The kernels between the products of a transformer.
@@ -106,8 +106,15 @@ impl Network {
     }
 
     fn add(&mut self, kernels: impl IntoIterator<Item = Launch>) -> Done {
-        // SAFETY: each kernel's arguments are made with it, and its memory is the routine's.
+        // SAFETY: the functions of this folder make each kernel with its arguments, of memory of the routine.
         Ok(unsafe { self.kernels(kernels) }?)
+    }
+
+    /// Adds a product of operands of the routine, of which C is none of the others.
+    fn multiply(&mut self, name: &'static str, operands: [Operand; 3], count: usize) -> Done {
+        let product = self.describe(name, operands, count);
+        // SAFETY: the callers, in this file, make operands of the routine's tensors, with their sizes.
+        unsafe { self.product(product) }
     }
 
     /// Adds a kernel with a warp per row, given these addresses and the number of rows.
@@ -150,15 +157,14 @@ impl Network {
             },
             ..plain
         };
-        // SAFETY: the operands are the routine's, with these sizes; no product's result is one of its
-        // operands.
+        // SAFETY: the operands are tensors of the routine with their sizes, and `to` is none of the others.
         if !(fused && unsafe { self.chosen(whole) }?) {
             if fused {
                 self.note(format!(
                     "{name}: the library has no such epilogue here; kernels follow it"
                 ));
             }
-            // SAFETY: as above.
+            // SAFETY: the operands are tensors of the routine with their sizes, and `to` is none of the others.
             unsafe { self.product(plain) }?;
             self.add([add_bias(&self.gpu, &to, bias, y.width)?])?;
             if y.relu() {
@@ -215,18 +221,11 @@ impl Network {
         let [of_scores, of_results] = [(scores, SEQUENCE), (results, HEAD)]
             .map(|(of, columns)| matrix(of.address(), columns));
         let count = self.rows / SEQUENCE * HEADS;
-        let products = [
-            ("scores", [queries, keys.t(), of_scores]),
-            ("shares of values", [of_scores, values, of_results]),
-        ];
-        let [scored, weighted] =
-            products.map(|(name, operands)| self.describe(name, operands, count));
-        // SAFETY: there are so many of these matrices, one behind the other.
-        unsafe { self.product(scored) }?;
+        self.multiply("scores", [queries, keys.t(), of_scores], count)?;
         let rows = scores.len / SEQUENCE;
         self.on_rows("softmax", rows, &[scores.address()])?;
-        // SAFETY: as above.
-        unsafe { self.product(weighted) }?;
+        let weighted = [of_scores, values, of_results];
+        self.multiply("shares of values", weighted, count)?;
         let both = [results.address(), heads.address()];
         self.on_values("merge_heads", &heads, &both)
     }
@@ -277,9 +276,7 @@ impl Network {
             if x.place > 0 {
                 self.section = Section::Beside;
             }
-            // SAFETY: the operands are the routine's, with these sizes; no product's result is one of
-            // its operands.
-            unsafe { self.product(self.describe(of_weights, [rows.t(), inputs, to], 1)) }?;
+            self.multiply(of_weights, [rows.t(), inputs, to], 1)?;
             if !summed {
                 self.add(sum_rows(&gpu, &of_y, None, sums)?)?;
             }
@@ -287,8 +284,7 @@ impl Network {
             if x.place > 0 {
                 let weights = self.weights(linear, self.format.element(), [y, x]);
                 let to = self.matrix(&of_x, x.width);
-                // SAFETY: as above.
-                unsafe { self.product(self.describe(of_inputs, [rows, weights, to], 1)) }?;
+                self.multiply(of_inputs, [rows, weights, to], 1)?;
             }
         }
         self.section = Section::After;

@@ -17,9 +17,9 @@ pub(crate) struct Block {
     pub(crate) rows: usize,
 }
 
-// SAFETY: a block is addresses and lengths; whoever uses these guarantees the memory.
+// SAFETY: a block only names memory. Whoever accesses it does so in an `unsafe` block of their own.
 unsafe impl Send for Block {}
-// SAFETY: as above.
+// SAFETY: nothing of a block changes behind a shared reference.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -46,7 +46,7 @@ impl Block {
         stream: sys::CUstream,
     ) -> Result<(), CudaError> {
         let (host, device) = (self.host.cast(), self.device);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises rows on both sides that nobody uses until the copy is done.
         unsafe {
             match (self.rows, way) {
                 (1, Direction::Up) => CudaError::check(

@@ -227,8 +227,8 @@ impl Steps {
     /// use the memory.
     pub(crate) fn enqueue(&self) -> Result<(), CudaError> {
         let enqueued = match &self.graph {
-            // SAFETY: promised for each step; the context is current since the steps were made on
-            // this thread, which they cannot leave.
+            // SAFETY: whoever added a step promised its memory. `new` made the context current on this
+            // thread, which the steps cannot leave.
             Some(graph) => unsafe { graph.launch() },
             None => self.enqueue_each(),
         };
@@ -272,7 +272,8 @@ impl Steps {
         let raw = |on: Stream| self.stream(on).cu_stream();
         // These call the driver directly: cudarc's functions query the current context each time, and
         // there may be many steps.
-        // SAFETY: promised when the step was added; streams and events are alive and of one context.
+        // SAFETY: whoever added the step promised its memory and arguments; `self` owns the streams and
+        // events, which are of one context.
         unsafe {
             match step {
                 Step::Copy(block, way, on) => block.enqueue(*way, raw(*on)),

@@ -54,7 +54,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: BlockSum, reads: bool)
         BlockSum::ByLastBlock => {
             let launch = gpu.launch(&REDUCTION, "sum_last_block", blocks, THREADS)?;
             let launch = launch.arg(x).arg(n as u64).arg(parts);
-            // SAFETY: the arguments are those of the kernel; there is a part for each block.
+            // SAFETY: the kernel takes these; the routine owns them, with a part for each block.
             unsafe { work.kernel(launch.arg(counter).arg(y.address)) };
         }
     }
@@ -105,7 +105,7 @@ unsafe impl EndToEnd for Sum {
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
         let n = self.x.len();
         for kernel in two_kernels(gpu, n, [at[0], at[1], at[2]], n, false)? {
-            // SAFETY: the terms are n, and there is a part for each block; all live in the routine.
+            // SAFETY: `two_kernels` gives the arguments; the routine owns `n` terms and a part for each block.
             unsafe { steps.kernel(kernel) };
         }
         Ok(())
@@ -122,7 +122,7 @@ unsafe impl EndToEnd for Sum {
             let of_parts = is_last.then_some(of_parts);
             Ok(Stage {
                 uploads: vec![from],
-                // SAFETY: the piece lies within the terms, which whoever runs the stages vouches for.
+                // SAFETY: a piece lies within the terms, which the caller of `of_stages` keeps.
                 compute: Some(Box::new(move |stream| unsafe {
                     shares.launch(stream)?;
                     of_parts.iter().try_for_each(|kernel| kernel.launch(stream))

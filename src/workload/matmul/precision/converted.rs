@@ -45,15 +45,14 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     if format == Format::Fp8 {
         let (product, best) = fp8(gpu, n, [a, b, c.address])?;
         (work.steps).counted_call(move |stream| {
-            // SAFETY: the operands are n x n elements of the format, C n x n floats; all live in the
-            // routine and are distinct.
+            // SAFETY: the routine keeps the three matrices of order `n`; `converted` made A and B in the format.
             unsafe { product.enqueue(&best, stream) }
         })?;
     } else {
         let whole = |address| Matrix { address, pitch: n };
         let matrices = [a, b, c.address].map(whole);
         let product = Gemm::new(gpu, Call::In(format), problem.shape(), matrices, false)?;
-        // SAFETY: as above.
+        // SAFETY: the routine keeps the three matrices of order `n`; `converted` made A and B in the format.
         let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
         work.steps.counted_call(enqueue)?;
     }
@@ -86,7 +85,7 @@ fn fp8(
         count: 1,
         own: false,
     };
-    // SAFETY: the caller's matrices have these sizes.
+    // SAFETY: `resident` gives the addresses of its three matrices of order `n`, which it keeps.
     let (product, algorithms) = unsafe { LtProduct::new(&Workspace::new(gpu)?, product) }?;
     let best = algorithms.first().copied();
     Ok((

@@ -93,7 +93,7 @@ impl Layer {
 
     fn run(&self, way: &GpuPlan) -> Vec<f32> {
         self.work.memory.fill(self.c.device, 0xFF).unwrap();
-        // SAFETY: as above; nothing else is on the stream.
+        // SAFETY: `self` keeps the tensors, and nothing else is on the stream.
         unsafe { way.enqueue(self.gpu.stream()) }.unwrap();
         self.c.values(&self.work.memory).unwrap()
     }

@@ -63,14 +63,15 @@ pub(crate) struct Arguments {
     /// Time that the work takes on the CPU now
     #[arg(long, value_name = "MS", requires = "amounts")]
     cpu_ms: Option<f64>,
-    /// Use this file of thresholds [default: the stored results]
-    #[arg(long, value_name = "FILE", env = "CROSSOVER_THRESHOLDS")]
+    /// Use this file of thresholds [default: CROSSOVER_THRESHOLDS, or else the stored results]
+    #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (advice, groups) = match &arguments.thresholds {
-        Some(file) => (Advice::open(file)?, Vec::new()),
+    let named = arguments.thresholds.clone();
+    let (advice, groups) = match named.or_else(|| crate::path_in("CROSSOVER_THRESHOLDS")) {
+        Some(file) => (Advice::open(&file)?, Vec::new()),
         None => of_the_results()?,
     };
     // As `Advice::of_this_machine`: the same question has the same answer everywhere.

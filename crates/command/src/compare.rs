@@ -24,12 +24,11 @@ pub(crate) struct Args {
     base: String,
     /// The new results
     new: String,
-    /// Folder of the results
+    /// Folder of the results (CRITERION_HOME)
     #[arg(
         long,
         value_name = "FOLDER",
-        env = "CRITERION_HOME",
-        default_value = "target-reports/criterion"
+        default_value_os_t = crate::results_folder()
     )]
     results: PathBuf,
     #[command(flatten)]

@@ -13,6 +13,7 @@ mod tests;
 mod thresholds;
 mod verdict;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -67,6 +68,19 @@ pub fn run() -> ExitCode {
         eprintln!("crossover: {}", visible_lines(&text));
         ExitCode::from(2)
     })
+}
+
+/// The path in an environment variable. An empty one counts as unset, as in [`Settings`].
+///
+/// [`Settings`]: crossover_protocol::settings::Settings
+fn path_in(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// The folder of the results where none is named.
+fn results_folder() -> PathBuf {
+    path_in("CRITERION_HOME").unwrap_or_else(|| "target-reports/criterion".into())
 }
 
 fn subcommand() -> anyhow::Result<ExitCode> {

@@ -10,12 +10,11 @@ use crossover_words::text::visible;
 /// Make the report from stored results: answers, findings and plots.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folder of Criterion's results.
+    /// Folder of Criterion's results (CRITERION_HOME).
     #[arg(
         long,
         value_name = "DIR",
-        env = "CRITERION_HOME",
-        default_value = "target-reports/criterion"
+        default_value_os_t = crate::results_folder()
     )]
     root: PathBuf,
     /// Where index.html, plots/ and record.json.gz go [default: beside the results].

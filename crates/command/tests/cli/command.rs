@@ -42,6 +42,24 @@ fn env_lists_the_machine_with_or_without_a_gpu() {
     assert!(bad.starts_with("crossover: CROSSOVER_DEVICE"), "{bad}");
 }
 
+/// As shells unset a variable for one command.
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let dir = tempfile::tempdir().unwrap();
+    for (arguments, says) in [
+        (&["compare", "a", "b"][..], "target-reports/criterion"),
+        (&["report"], "target-reports/criterion"),
+        (&["advise"], "target-reports/criterion"),
+    ] {
+        let mut command = crossover(arguments);
+        command.current_dir(dir.path());
+        command
+            .env("CRITERION_HOME", "")
+            .env("CROSSOVER_THRESHOLDS", "");
+        expect(&mut command, 2, says);
+    }
+}
+
 /// With the GPU switched off, all else is collected.
 #[test]
 fn env_as_json_is_what_results_store() {

@@ -65,8 +65,11 @@ impl Output {
             Some(status) => format!("failed ({status})"),
             None => "took longer than --turn-limit and was ended".to_owned(),
         };
-        let printed = match self.stderr.trim() {
-            "" => &self.stdout,
+        let errors = self.stdout.split_once("Criterion.rs ERROR: ");
+        let printed = match (errors, self.stderr.trim()) {
+            // With it, Criterion drops a benchmark and goes on.
+            (Some((_, error)), _) if self.succeeded() => error.split('\n').next().unwrap_or(error),
+            (_, "") => &self.stdout,
             _ => &self.stderr,
         };
         /// A panic prints its place and its message.

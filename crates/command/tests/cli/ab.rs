@@ -221,6 +221,12 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         ("kill -KILL $$", "failed (signal: 9 (SIGKILL)", 1),
         ("sleep 600", "took longer than --turn-limit", 1),
         ("exit 0", "left no result in CRITERION_HOME: more;", 1),
+        // As for times of zero.
+        (
+            "echo 'Criterion.rs ERROR: one took zero time.'; exit 0",
+            "left no result in CRITERION_HOME: one took zero time.;",
+            1,
+        ),
         (
             "case $CRITERION_HOME in *b3/*) exit 7;; esac",
             "failed (exit status: 7)",

@@ -168,12 +168,13 @@ impl Repository {
                     .set_modified(written)?;
             }
         }
-        // Files that the user has git take for unchanged may differ.
+        // Files that the user has git take for unchanged may differ; their letters are small.
+        let tagged = git_output(git_around(&self.top).args(["ls-files", "-v", "-z"]))?;
+        let unchanged = (tagged.split_inclusive(|byte| *byte == 0))
+            .filter(|entry| entry[0].is_ascii_lowercase())
+            .filter_map(|entry| entry.get(2..));
         let paths = dir.join(".git").join("paths");
-        fs::write(
-            &paths,
-            git_output(git_around(&self.top).args(["ls-files", "-z"]))?,
-        )?;
+        fs::write(&paths, unchanged.collect::<Vec<_>>().concat())?;
         let mut mark = git_within(dir, &self.top);
         mark.args(["update-index", "--no-assume-unchanged", "-z", "--stdin"]);
         git_output(mark.stdin(File::open(paths)?))?;

@@ -315,6 +315,7 @@ fn the_work_tree_is_compared_as_it_is() {
         fs::write(folder.join("deep"), "precious\n").unwrap();
     }
     fs::write(main.join("piped"), "committed\n").unwrap();
+    fs::write(main.join("resolved"), "committed\n").unwrap();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     for text in ["one\n", "two\n"] {
         fs::write(main.join("file"), text).unwrap();
@@ -325,6 +326,20 @@ fn the_work_tree_is_compared_as_it_is() {
         }
     }
     git(&main, &["update-index", "--assume-unchanged", "second"]);
+    // A conflict that is resolved, but not added.
+    let blob = git(&main, &["rev-parse", "HEAD:resolved"]);
+    let entry = |mode, blob: &str, stage| format!("{mode} {} {stage}\tresolved\n", blob.trim());
+    let stages = [1, 2, 3]
+        .map(|stage| entry("100644", &blob, stage))
+        .concat();
+    let entries = entry("0", &"0".repeat(40), 0) + &stages;
+    fs::write(house.path("entries"), entries).unwrap();
+    let mut unmerge = Command::new("git");
+    alone(&mut unmerge).current_dir(&main);
+    unmerge.args(["update-index", "--index-info"]);
+    let entries = fs::File::open(house.path("entries")).unwrap();
+    assert!(unmerge.stdin(entries).status().unwrap().success());
+    fs::write(main.join("resolved"), "changed\n").unwrap();
     fs::write(main.join("second"), "changed\n").unwrap();
     fs::remove_dir_all(main.join("folder")).unwrap();
     std::os::unix::fs::symlink(&outside, main.join("folder")).unwrap();
@@ -333,7 +348,7 @@ fn the_work_tree_is_compared_as_it_is() {
     let seen = house.seen(&main);
     holds(
         &seen,
-        "two |  M file  D folder/deep  M second ?? folder | third",
+        "two |  M file  D folder/deep  M resolved  M second ?? folder | third",
     );
     holds(&seen, "note: what git could not read above is as in HEAD");
     let deep = fs::read_to_string(outside.join("deep")).unwrap();

@@ -151,7 +151,9 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.run_equal && subject::are_equal(&sides) {
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
-            return args.verdict.show(&Comparison::of_equal(labels, &options));
+            let comparison = Comparison::of_equal(labels, &options);
+            args.verdict.keep(&comparison, &results)?;
+            return args.verdict.show(&comparison);
         };
         remarks.push(remark);
     }

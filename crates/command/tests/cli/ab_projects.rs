@@ -1,13 +1,15 @@
 //! `crossover ab` in projects of others: executables of any Criterion, workspaces, and its action.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::compare::{compared, verdict};
-use crate::printed::{ended, holds, printed};
+use crate::printed::{ended, holds};
 use crate::repositories::{
     BOTH, Bundles, ONE_PAIR, Project, alone, builds, clean, commit, crossover, executable, git,
     harness, repository,
@@ -186,51 +188,164 @@ fn packages_targets_and_features_are_those_that_a_side_has() {
     holds(&others["warnings"].to_string(), broken);
 }
 
+/// The action's script, with a stand-in for the runner of CI.
+struct Action {
+    dir: TempDir,
+}
+
+impl Action {
+    fn new() -> Self {
+        let this = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(this.path("temporary")).unwrap();
+        this
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs it with this command in place of `crossover`, and returns its outputs.
+    fn run(&self, place: &str, command: &Path, set: &[(&str, &str)], code: i32) -> Outputs {
+        let action = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/ab/run");
+        let _ = fs::remove_file(self.path("output"));
+        let output = alone(&mut Command::new(action))
+            .current_dir(self.path(place))
+            .env("CROSSOVER", command)
+            .env("RUNNER_TEMP", self.path("temporary"))
+            .env("TMPDIR", self.path("temporary"))
+            .env("GITHUB_STEP_SUMMARY", self.path("summary"))
+            .env("GITHUB_OUTPUT", self.path("output"))
+            .env_remove("CARGO_TARGET_DIR")
+            .envs(set.iter().copied())
+            .output()
+            .unwrap();
+        ended(&output, code, "");
+        let said = fs::read_to_string(self.path("output")).unwrap();
+        let outputs = said.lines().map(|line| line.split_once('=').unwrap());
+        let outputs: Outputs = outputs
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        assert_eq!(outputs["exit-code"], code.to_string());
+        outputs
+    }
+}
+
+type Outputs = BTreeMap<String, String>;
+
 /// What the action runs in CI, whole, in a bare clone.
 #[test]
 fn the_action_leaves_a_summary_a_comment_and_a_folder() {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().join("top");
+    let action = Action::new();
+    let top = action.path("top");
     workspace(&top);
     planted(&top, "one", &SLOWER);
     commit(&top, "slower");
-    git(dir.path(), &["clone", "--quiet", "--bare", "top", "bare"]);
-    fs::create_dir(dir.path().join("temporary")).unwrap();
-    let at = |name: &str| dir.path().join("temporary").join(name);
-    let read = |name: &str| fs::read_to_string(at(name)).unwrap();
-    let action = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/ab/run");
+    git(
+        action.dir.path(),
+        &["clone", "--quiet", "--bare", "top", "bare"],
+    );
     let run = |base: &str, fail_on: &str, code: i32| {
-        let output = alone(&mut Command::new(action))
-            .current_dir(dir.path().join("bare"))
-            .env("AB_BASE", base)
-            .env("AB_FAIL_ON", fail_on)
-            .env("AB_ARGUMENTS", "-p\none\n--bench\nx\n\n--pairs\n4")
-            .env("CROSSOVER", env!("CARGO_BIN_EXE_crossover"))
-            .env("RUNNER_TEMP", at(""))
-            .env("TMPDIR", at(""))
-            .env("GITHUB_STEP_SUMMARY", at("summary"))
-            .env("GITHUB_OUTPUT", at("output"))
-            .env_remove("CARGO_TARGET_DIR")
-            .output()
-            .unwrap();
-        fs::remove_dir_all(at("checkout")).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
+        let set = [
+            ("AB_BASE", base),
+            ("AB_FAIL_ON", fail_on),
+            ("AB_ARGUMENTS", "-p\none\n--bench\nx\n\n--pairs\n4"),
+        ];
+        let crossover = Path::new(env!("CARGO_BIN_EXE_crossover"));
+        action.run("bare", crossover, &set, code)
     };
-    run("HEAD~1", "slower", 1);
-    let summary = read("summary");
+    let first = run("HEAD~1", "slower", 1);
+    let summary = fs::read_to_string(action.path("summary")).unwrap();
     holds(&summary, "### Benchmarks: 1 slower, 1 same");
     holds(&summary, "| sort/100 |");
-    let said = read("output");
-    let value = |name: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("{name} {said}"))
-    };
-    assert_eq!(value("exit-code="), "1");
-    assert_eq!(fs::read_to_string(value("comment=")).unwrap(), summary);
-    let kept = PathBuf::from(value("results=")).join("compare.json");
+    assert_eq!(fs::read_to_string(&first["comment"]).unwrap(), summary);
+    let kept = Path::new(&first["results"]).join("compare.json");
     let kept: Value = serde_json::from_slice(&fs::read(kept).unwrap()).unwrap();
     assert_eq!(verdict(&kept, "sort/100"), "slower");
-    // Nothing to compare is said too.
-    run("nowhere", "none", 2);
-    holds(&read("comment.md"), "could not be compared");
+    // Nothing to compare is said too, and shows nothing of the first call.
+    let second = run("nowhere", "none", 2);
+    assert_eq!(second["results"], "");
+    assert_ne!(second["artifact"], first["artifact"]);
+    let comment = fs::read_to_string(&second["comment"]).unwrap();
+    holds(&comment, "could not be compared");
+    // Equal sides have a comparison.
+    let third = run("HEAD", "none", 0);
+    assert!(Path::new(&third["results"]).join("compare.json").exists());
+}
+
+/// A branch left `main` at its first commit; then `main` got another one, and both were merged.
+#[test]
+fn the_action_compares_what_its_event_changed() {
+    let action = Action::new();
+    let top = action.path("top");
+    repository(&top);
+    git(&top, &["branch", "--quiet", "-M", "main"]);
+    git(&top, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let at = |revision: &str| git(&top, &["rev-parse", revision]).trim().to_owned();
+    let committed = |name: &str| {
+        fs::write(top.join(name), "new\n").unwrap();
+        commit(&top, name);
+        at("HEAD")
+    };
+    let start = at("main");
+    git(&top, &["switch", "--quiet", "-c", "branch"]);
+    let branch = committed("of-branch");
+    git(&top, &["switch", "--quiet", "main"]);
+    let main = committed("of-main");
+    git(&top, &["switch", "--quiet", "-c", "merge"]);
+    git(&top, &["merge", "--quiet", "--no-edit", "branch"]);
+    let merge = at("HEAD");
+    let url = format!("file://{}", top.display());
+    for (name, of, depth) in [
+        ("merged", "merge", "--depth=1"),
+        ("shallow", "branch", "--depth=1"),
+        ("whole", "branch", "--no-local"),
+    ] {
+        let clone = ["clone", "--quiet", "--branch", of, depth, &url, name];
+        git(action.dir.path(), &clone);
+    }
+    // Logs the commits that it is given.
+    let log = action.path("log");
+    let logs = format!(
+        "git rev-parse \"$2^{{commit}}\" \"$3^{{commit}}\" > {}; echo compared",
+        log.display()
+    );
+    executable(&action.path("crossover"), &logs);
+    let zeros = "0".repeat(40);
+    for (place, event_base, event_head, named, sides) in [
+        // The event knows an older commit of the base.
+        ("merged", &start, &branch, "", Some([&main, &merge])),
+        ("whole", &main, &branch, "", Some([&start, &branch])),
+        ("shallow", &main, &branch, "", Some([&main, &branch])),
+        ("whole", &start, &String::new(), "", Some([&start, &branch])),
+        ("merged", &start, &branch, "branch", Some([&branch, &merge])),
+        (
+            "shallow",
+            &start,
+            &branch,
+            "origin/main",
+            Some([&main, &branch]),
+        ),
+        ("whole", &zeros, &String::new(), "", None),
+        ("whole", &String::new(), &String::new(), "", None),
+    ] {
+        let _ = fs::remove_file(&log);
+        let set = [
+            ("AB_EVENT_BASE", event_base.as_str()),
+            ("AB_EVENT_HEAD", event_head),
+            ("AB_BASE", named),
+        ];
+        let code = if sides.is_some() { 0 } else { 2 };
+        let outputs = action.run(place, &action.path("crossover"), &set, code);
+        let comment = fs::read_to_string(&outputs["comment"]).unwrap();
+        match sides {
+            Some([base, head]) => {
+                let given = fs::read_to_string(&log).unwrap();
+                assert_eq!(given, format!("{base}\n{head}\n"), "{place} {named}");
+            }
+            None if *event_base == zeros => holds(&comment, "this branch is new"),
+            None => holds(&comment, "set the input `base`"),
+        }
+    }
 }

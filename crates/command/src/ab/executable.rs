@@ -79,6 +79,7 @@ pub(super) fn build(
         // All that an executable does where a runner of the user's takes precedence.
         .args(["--", "--list"])
         .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_BUILD_BUILD_DIR", target)
         .env(BUILT, &record);
     let status = child::run(&mut command)?;
     if !status.success() {
@@ -131,8 +132,15 @@ impl Executable {
 
     /// Whether the other side's executable has the same bytes. (A bundle may start other files.)
     pub(super) fn equals(&self, other: &Self) -> bool {
-        let read = |one: &Self| fs::read(&one.program).ok();
-        self.started.is_some() && self.name == other.name && read(self) == read(other)
+        let read = |one: &Self| fs::read(one.built()?).ok();
+        self.name == other.name && read(self).is_some_and(|bytes| Some(bytes) == read(other))
+    }
+
+    /// The file that cargo built; `None` for a bundle.
+    pub(super) fn built(&self) -> Option<PathBuf> {
+        self.started.as_ref()?;
+        let program = PathBuf::from(&self.program);
+        Some(program.canonicalize().unwrap_or(program))
     }
 
     /// Whether it is a bench target of that package.

@@ -149,6 +149,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut remarks = subject::differences(&mut sides, args);
     if !args.run_equal && subject::are_equal(&sides) {
+    subject::check_files(&sides)?;
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             let comparison = Comparison::of_equal(labels, &options);

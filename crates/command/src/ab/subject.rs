@@ -228,6 +228,23 @@ pub(super) fn differences(sides: &mut [Side; 2], args: &Args) -> Vec<String> {
             return Vec::new();
         };
         for package in source.broken.clone() {
+/// # Errors
+/// That both sides were built to one file, so that one would run the code of the other.
+pub(super) fn check_files(sides: &[Side; 2]) -> anyhow::Result<()> {
+    let [old, new] = sides.each_ref().map(|side| {
+        let files = side.executables.iter().filter_map(Executable::built);
+        files.collect::<BTreeSet<_>>()
+    });
+    match old.intersection(&new).next() {
+        None => Ok(()),
+        Some(file) => bail!(
+            "both sides were built to one file, {}: `ab` gives each side a folder in CARGO_TARGET_DIR and \
+             CARGO_BUILD_BUILD_DIR, so have no wrapper of cargo name another one",
+            file.display()
+        ),
+    }
+}
+
             remarks.insert(format!(
                 "left out: package {package}, whose benchmarks do not build in {}, as cargo says above",
                 sides[side].label

@@ -334,11 +334,8 @@ fn equal_executables_are_not_run() {
     assert!(project.ran().exists());
     // The file was built differently where a document alone differs.
     fs::remove_file(project.ran()).unwrap();
-    project.cargo(&format!(
-        "built=$CARGO_TARGET_DIR/run\nmkdir -p $CARGO_TARGET_DIR\ncp {} $built\necho \"# $built\" >> $built\n{}",
-        project.path("target-bench/run").display(),
-        builds(Path::new("$built"))
-    ));
+    let build = builds(&project.path("target-bench/run"));
+    project.cargo(&(build + "\necho \"# $built\" >> \"$built\""));
     ab("");
     assert!(project.ran().exists());
 }

@@ -7,6 +7,8 @@ mod ab;
 mod ab_hooks;
 #[cfg(unix)]
 mod ab_projects;
+#[cfg(unix)]
+mod ab_settings;
 mod baselines;
 #[cfg(unix)]
 mod bundle;

@@ -231,11 +231,15 @@ done"#,
     );
 }
 
-/// What a stand-in for cargo does to have built this executable.
+/// What a stand-in for cargo does to have built a copy of this executable, `$built`.
 pub(crate) fn builds(executable: &Path) -> String {
     format!(
-        r#"env -i "PATH=$PATH" "CROSSOVER_AB_BUILT=$CROSSOVER_AB_BUILT" {} record {}"#,
+        r#"mkdir -p "$CARGO_TARGET_DIR"
+built=$CARGO_TARGET_DIR/{}
+cp {} "$built"
+env -i "PATH=$PATH" "CROSSOVER_AB_BUILT=$CROSSOVER_AB_BUILT" {} record "$built""#,
+        executable.file_name().unwrap().display(),
+        executable.display(),
         env!("CARGO_BIN_EXE_crossover"),
-        executable.display()
     )
 }

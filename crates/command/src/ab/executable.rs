@@ -51,26 +51,23 @@ pub(crate) fn record() -> Option<anyhow::Result<ExitCode>> {
     Some(written.map(|()| ExitCode::SUCCESS))
 }
 
-/// Builds the bench executables of `folder` in the work tree `tree` with `cargo bench`, and returns those that it would
-/// start, in its order.
+/// Builds bench executables with `cargo bench` into the folder `target`, whatever cargo's settings name, and
+/// returns those that it would start, in its order. It writes them to the file `record`.
 ///
 /// # Errors
 /// An interrupt, or that they do not build.
 pub(super) fn build(
-    tree: &Path,
-    folder: &Path,
+    mut command: Command,
+    record: &Path,
     target: &Path,
     flags: &[String],
 ) -> anyhow::Result<Vec<Executable>> {
-    // Beside the work tree, to be removed with it.
-    let record = tree.with_file_name("built");
-    fs::write(&record, "")?;
+    fs::write(record, "")?;
     let own = crossover_system::own_executable()?;
     let own = own
         .to_str()
         .context("the path of this command is not UTF-8; move it to another folder")?;
     let runner = serde_json::json!([own, RECORD]);
-    let mut command = cargo(folder);
     command
         .arg("bench")
         .args(flags)
@@ -80,21 +77,25 @@ pub(super) fn build(
         .args(["--", "--list"])
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_BUILD_BUILD_DIR", target)
-        .env(BUILT, &record);
+        .env(BUILT, record);
     let status = child::run(&mut command)?;
     if !status.success() {
-        bail!("does not build ({status})");
+        bail!(
+            "does not build ({status}), as cargo says above; if a file is missing: copies contain no files \
+             that git ignores"
+        );
     }
     let recorded = fs::read(record)?;
     let executables = serde_json::Deserializer::from_slice(&recorded).into_iter();
     Ok(executables.collect::<Result<_, _>>()?)
 }
 
-/// cargo, in that folder.
-pub(super) fn cargo(folder: &Path) -> Command {
+/// cargo, in that folder, with another toolchain than that of the folder if one is named.
+pub(super) fn cargo(folder: &Path, toolchain: Option<&str>) -> Command {
     // Set where this very command was started through cargo.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
+    command.envs(toolchain.map(|name| ("RUSTUP_TOOLCHAIN", name)));
     command
 }
 
@@ -249,12 +250,11 @@ impl Package {
 impl Workspace {
     /// # Errors
     /// That cargo cannot read the manifest.
-    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn read(mut cargo: Command) -> anyhow::Result<Self> {
         /// It may fetch an index.
         const LIMIT: Duration = Duration::from_secs(600);
-        let mut metadata = cargo(folder);
-        metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
-        let output = child::output(&mut metadata, LIMIT)?;
+        cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let output = child::output(&mut cargo, LIMIT)?;
         if !output.succeeded() {
             bail!("`cargo metadata` {}", output.failure());
         }

@@ -7,6 +7,7 @@ mod pairs;
 mod probe;
 mod processes;
 mod subject;
+mod surroundings;
 mod turns;
 mod worktree;
 
@@ -139,17 +140,18 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let results = fresh_folder(&args.results)?;
 
     let copies = Copies::new(sides.iter().find_map(Side::repository))?;
+    let has_new = sides.iter().any(Side::is_work_tree);
     for (side, subject) in sides.iter_mut().enumerate() {
-        subject.copy(side, &copies)?;
+        subject.copy(side, &copies, has_new)?;
     }
     subject::check_names(&sides, args)?;
     // Both are built before either runs, so that no run follows a hot compiler.
     for (side, subject) in sides.iter_mut().enumerate() {
         subject.build(side, &copies, args)?;
     }
+    subject::check_files(&sides)?;
     let mut remarks = subject::differences(&mut sides, args);
     if !args.run_equal && subject::are_equal(&sides) {
-    subject::check_files(&sides)?;
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             let comparison = Comparison::of_equal(labels, &options);

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use regex::Regex;
 
-use crate::ab::executable::{self, Executable, Workspace};
+use crate::ab::executable::{self, Executable, Workspace, cargo};
 use crate::ab::worktree::{Copies, Repository};
-use crate::ab::{Args, NAMES, child};
+use crate::ab::{Args, NAMES, child, surroundings};
 use crossover_words::units;
 
 /// One side.
@@ -35,6 +35,8 @@ struct Source {
     workspace: Option<Workspace>,
     lock: Option<String>,
     toolchain: Option<String>,
+    /// The toolchain that takes precedence over a file.
+    overriding: Option<String>,
     /// Packages that do not build.
     broken: Vec<String>,
     /// How the dependencies differ from those of the user's lock file, if git ignores that.
@@ -123,23 +125,36 @@ impl Side {
         Some(&self.source.as_ref()?.repository)
     }
 
-    /// Copies its files.
+    /// Whether it is the user's work tree.
+    pub(super) fn is_work_tree(&self) -> bool {
+        (self.source.as_ref()).is_some_and(|source| source.commit.is_none())
+    }
+
+    /// Copies its files, and the user's settings around them (see [`surroundings::copy`]).
     ///
     /// # Errors
     /// The message of git, cargo or the file system.
-    pub(super) fn copy(&mut self, side: usize, copies: &Copies) -> anyhow::Result<()> {
+    pub(super) fn copy(
+        &mut self,
+        side: usize,
+        copies: &Copies,
+        has_new: bool,
+    ) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());
         };
         copies.bring(Some(side))?;
         let tree = copies.tree();
         (source.repository).copy_to(&tree, source.commit.as_deref())?;
+        surroundings::copy(&source.repository, &tree, has_new)?;
         source.folder = tree.join(&source.repository.prefix);
         source.lock = above(&source.folder, &tree, "Cargo.lock");
         source.toolchain = above(&source.folder, &tree, "rust-toolchain.toml")
             .or_else(|| above(&source.folder, &tree, "rust-toolchain"));
+        let has_file = source.toolchain.is_some();
+        source.overriding = surroundings::overriding(&source.repository, has_file);
         if source.folder.is_dir() {
-            let workspace = Workspace::read(&source.folder);
+            let workspace = Workspace::read(cargo(&source.folder, source.overriding.as_deref()));
             source.workspace = Some(workspace.with_context(|| self.label.clone())?);
         }
         Ok(())
@@ -166,9 +181,10 @@ impl Side {
             return Ok(());
         };
         copies.bring(Some(side))?;
-        let tree = copies.tree();
+        let record = copies.file("built");
         let build = |flags: &[String]| {
-            executable::build(&tree, &source.folder, &copies.target(side), flags)
+            let cargo = cargo(&source.folder, source.overriding.as_deref());
+            executable::build(cargo, &record, &copies.target(side), flags)
         };
         match build(&[selected, args.build_flags(args.workspace)].concat()) {
             Ok(executables) => self.executables = executables,
@@ -191,8 +207,17 @@ impl Side {
                 }
             }
         }
+        let has_benches = workspace.packages(args).next().is_some();
+        if has_benches && self.executables.is_empty() && workspace.skipped(args, &[]).is_empty() {
+            bail!(
+                "{}: cargo started no bench executable by the runner that `ab` gives it, since cargo's \
+                 settings name a `runner` for this target: remove it, or the environment variable \
+                 CARGO_TARGET_<TRIPLE>_RUNNER",
+                self.label
+            );
+        }
         if source.lock.is_none() {
-            source.lock = above(&source.folder, &tree, "Cargo.lock");
+            source.lock = above(&source.folder, &copies.tree(), "Cargo.lock");
             let top = &source.repository.top;
             let users = above(&top.join(&source.repository.prefix), top, "Cargo.lock");
             source.unpinned = changed(users.as_deref(), source.lock.as_deref()).map(|differ| {
@@ -200,6 +225,23 @@ impl Side {
             });
         }
         Ok(())
+    }
+}
+
+/// # Errors
+/// That both sides were built to one file, so that one would run the code of the other.
+pub(super) fn check_files(sides: &[Side; 2]) -> anyhow::Result<()> {
+    let [old, new] = sides.each_ref().map(|side| {
+        let files = side.executables.iter().filter_map(Executable::built);
+        files.collect::<BTreeSet<_>>()
+    });
+    match old.intersection(&new).next() {
+        None => Ok(()),
+        Some(file) => bail!(
+            "both sides were built to one file, {}: `ab` gives each side a folder in CARGO_TARGET_DIR and \
+             CARGO_BUILD_BUILD_DIR, so have no wrapper of cargo name another one",
+            file.display()
+        ),
     }
 }
 
@@ -228,23 +270,6 @@ pub(super) fn differences(sides: &mut [Side; 2], args: &Args) -> Vec<String> {
             return Vec::new();
         };
         for package in source.broken.clone() {
-/// # Errors
-/// That both sides were built to one file, so that one would run the code of the other.
-pub(super) fn check_files(sides: &[Side; 2]) -> anyhow::Result<()> {
-    let [old, new] = sides.each_ref().map(|side| {
-        let files = side.executables.iter().filter_map(Executable::built);
-        files.collect::<BTreeSet<_>>()
-    });
-    match old.intersection(&new).next() {
-        None => Ok(()),
-        Some(file) => bail!(
-            "both sides were built to one file, {}: `ab` gives each side a folder in CARGO_TARGET_DIR and \
-             CARGO_BUILD_BUILD_DIR, so have no wrapper of cargo name another one",
-            file.display()
-        ),
-    }
-}
-
             remarks.insert(format!(
                 "left out: package {package}, whose benchmarks do not build in {}, as cargo says above",
                 sides[side].label

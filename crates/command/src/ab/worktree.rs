@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use regex::Regex;
 use tempfile::TempDir;
 
-use crate::ab::{NAMES, child};
+use crate::ab::{NAMES, child, surroundings};
 use crossover_results::store::whole_file::try_to_write;
 use crossover_system::files::os_string;
 
@@ -250,6 +250,8 @@ fn quoted(path: &Path) -> Vec<u8> {
 pub(super) struct Copies {
     /// Without symbolic links, as a process sees its own path.
     path: PathBuf,
+    /// Where a side is built and runs, among links to what surrounds the repository.
+    tree: PathBuf,
     /// Which copy lies at the path where both are built and run.
     here: Cell<Option<usize>>,
     /// Where this comparison builds.
@@ -290,8 +292,13 @@ impl Copies {
             lock.set_len(0)?;
             lock.write_all(path.as_os_str().as_encoded_bytes())?;
         }
+        let tree = match repository {
+            Some(repository) => surroundings::link(&path, &repository.top)?,
+            None => path.join("tree"),
+        };
         Ok(Self {
             path,
+            tree,
             here: Cell::new(None),
             target,
             _dir: dir,
@@ -325,7 +332,12 @@ impl Copies {
 
     /// Where a side is built and runs.
     pub(super) fn tree(&self) -> PathBuf {
-        self.path.join("tree")
+        self.tree.clone()
+    }
+
+    /// A file that is removed with the copies.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// Where the copy of a side lies while the other one's is at [`tree`](Self::tree).
@@ -391,7 +403,7 @@ fn target_folder(target: &Path) -> anyhow::Result<(PathBuf, Option<File>)> {
 
 /// git on the repository around `dir`. It runs no hook, takes no lock that it can do without, and
 /// fetches nothing that a partial clone lacks.
-fn git_around(dir: &Path) -> Command {
+pub(super) fn git_around(dir: &Path) -> Command {
     let mut command = Command::new("git");
     child::without_repository(&mut command)
         .args(["-c", "core.hooksPath=/dev/null"])
@@ -432,7 +444,7 @@ fn write_files(git: &mut Command) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// git's message, as one sentence.
-fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+pub(super) fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let out = command.output().context("git could not be started")?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr);

@@ -74,7 +74,7 @@ made={made}
   echo "$(cat file) | $(git status --porcelain | tr '\n' ' ')| $(git log -1 --format=%s) | $(git describe --tags 2>/dev/null)" >> $made/seen
   cat submodule/file >> $made/seen 2>/dev/null || true
   git -c user.name=B -c user.email=b@example.com commit --quiet --allow-empty --all -m build
-  git tag built-in-$(basename "$PWD")
+  git tag built-in-$$
   git stash clear
   {built}
   {build}"#,

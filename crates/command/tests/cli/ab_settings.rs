@@ -1,6 +1,7 @@
 //! `crossover ab` with cargo itself: both sides are built with the settings that `cargo bench` would find
 //! in the user's folder, and each runs its own code.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -125,3 +126,127 @@ fn sides_that_were_built_to_one_file_are_refused() {
     clean(project.top());
 }
 
+/// Settings lie in a folder above the repository and in a file that git ignores, later in one that is
+/// committed and differs; a package lies beside the repository.
+#[test]
+fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
+    let package = Package::new("[dev-dependencies]\nsibling = { path = \"../sibling\" }");
+    package.write(
+        "around/sibling/src/lib.rs",
+        "pub const FACTOR: &str = \"3\";",
+    );
+    package.write(
+        "around/sibling/Cargo.toml",
+        "[package]\nname = \"sibling\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    );
+    package.write(
+        "around/.cargo/config.toml",
+        "[build]\nrustflags = [\"--cfg\", \"fast\"]\n\
+         [env]\nPLACE = { value = \"here\", relative = true }\nSIDE = \"around\"\n",
+    );
+    let factor = "if cfg!(fast) { sibling::FACTOR } else { \"100\" }";
+    package.factor(factor);
+    let ignores = "Cargo.lock\ntarget*\ntmp\n/.cargo/config.toml\n";
+    package.write("around/top/.gitignore", ignores);
+    commit(&package.top(), "second");
+    let settings = |text: &str| package.write("around/top/.cargo/config.toml", text);
+    settings("[env]\nADDED = \"added\"\n");
+    package.factor(&format!("{factor} /* changed */"));
+    let seen = || {
+        let json = compared(&package.ab(ONE_PAIR, |_| {}), 0);
+        let time = json["benchmarks"][0]["base_ns"].as_f64().unwrap();
+        assert!((290.0..310.0).contains(&time), "{json:#}");
+        let log = fs::read_to_string(package.path("log")).unwrap();
+        fs::remove_file(package.path("log")).unwrap();
+        let mut seen = BTreeSet::new();
+        for line in log.lines().filter(|line| line.contains("/here ")) {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(words[1].ends_with("/around/here"), "{log}");
+            seen.insert(format!("{} {}", words[0], words[2]));
+        }
+        Vec::from_iter(seen).join(", ")
+    };
+    assert_eq!(seen(), "added around");
+    settings("[env]\nSIDE = \"old\"\n");
+    git(&package.top(), &["add", "--force", ".cargo/config.toml"]);
+    commit(&package.top(), "third");
+    settings("[env]\nSIDE = \"new\"\n");
+    assert_eq!(seen(), " new,  old");
+}
+
+/// One of rustup's overrides is for the repository, the other for a folder above it, which a side's
+/// toolchain file precedes.
+#[test]
+fn both_sides_get_the_toolchain_of_an_override() {
+    let project = Project::new(&BOTH[..1], "");
+    let top = project.top().canonicalize().unwrap();
+    project.write("rust-toolchain", "stable\n");
+    project.cargo(&format!(
+        "echo \"${{RUSTUP_TOOLCHAIN-none}}\" >> {}\n{}",
+        project.path("target-toolchains").display(),
+        builds(&project.path("target-bench/run")),
+    ));
+    for (folder, toolchains) in [
+        (top.as_path(), "pinned\npinned\n"),
+        (top.parent().unwrap(), "pinned\nnone\n"),
+    ] {
+        let shows = format!(
+            "echo \"pinned (directory override for '{}')\"",
+            folder.display()
+        );
+        executable(&project.path("target-bin/rustup"), &shows);
+        let path = std::env::var("PATH").unwrap();
+        let mut ab = project.ab(ONE_PAIR);
+        ab.env(
+            "PATH",
+            format!("{}:{path}", project.path("target-bin").display()),
+        )
+        .env_remove("RUSTUP_TOOLCHAIN");
+        ended(&ab.output().unwrap(), 0, "");
+        let log = project.path("target-toolchains");
+        assert_eq!(fs::read_to_string(&log).unwrap(), toolchains);
+        fs::remove_file(log).unwrap();
+    }
+}
+
+#[test]
+fn settings_above_the_temporary_folder_are_named() {
+    let package = Package::new("");
+    package.factor("\"3\"");
+    package.write("elsewhere/.cargo/config.toml", "[env]\nA = \"b\"\n");
+    fs::create_dir(package.path("elsewhere/tmp")).unwrap();
+    let output = package.ab(ONE_PAIR, |ab| {
+        ab.env("TMPDIR", package.path("elsewhere/tmp"));
+    });
+    let named = "elsewhere/.cargo/config.toml lies above the temporary folder";
+    holds(&text(&output.stderr), named);
+}
+
+#[test]
+fn a_runner_that_replaces_that_of_ab_is_named() {
+    let package = Package::new("");
+    package.factor("\"3\"");
+    let rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
+        .arg("-vV")
+        .output()
+        .unwrap();
+    let said = text(&rustc.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let settings = format!("[target.{}]\nrunner = \"env\"\n", host.unwrap());
+    package.write("around/.cargo/config.toml", &settings);
+    let output = package.ab(ONE_PAIR, |_| {});
+    ended(&output, 2, "settings name a `runner` for this target");
+}
+
+/// A file that git ignores is in no copy.
+#[test]
+fn a_build_that_lacks_an_ignored_file_says_so() {
+    let package = Package::new("");
+    package.write("around/top/target-generated", "");
+    package.write(
+        "around/top/src/lib.rs",
+        "pub const TEXT: &str = include_str!(\"../target-generated\");",
+    );
+    let output = package.ab(ONE_PAIR, |_| {});
+    ended(&output, 2, "copies contain no files that git ignores");
+}

@@ -127,10 +127,18 @@ fn sides_that_were_built_to_one_file_are_refused() {
 }
 
 /// Settings lie in a folder above the repository and in a file that git ignores, later in one that is
-/// committed and differs; a package lies beside the repository.
+/// committed and differs; a package lies beside the repository, and both are in a workspace.
 #[test]
 fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
-    let package = Package::new("[dev-dependencies]\nsibling = { path = \"../sibling\" }");
+    let manifest =
+        "license.workspace = true\n[dev-dependencies]\nsibling = { path = \"../sibling\" }";
+    let package = Package::new(manifest);
+    package.write(
+        "around/Cargo.toml",
+        "[workspace]\nmembers = [\"top\", \"sibling\"]\nresolver = \"2\"\n\
+         [workspace.package]\nlicense = \"MIT\"\n",
+    );
+    package.write("around/Cargo.lock", "version = 4\n");
     package.write(
         "around/sibling/src/lib.rs",
         "pub const FACTOR: &str = \"3\";",
@@ -172,6 +180,8 @@ fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
     commit(&package.top(), "third");
     settings("[env]\nSIDE = \"new\"\n");
     assert_eq!(seen(), " new,  old");
+    let lock = fs::read_to_string(package.path("around/Cargo.lock")).unwrap();
+    assert_eq!(lock, "version = 4\n");
 }
 
 /// One of rustup's overrides is for the repository, the other for a folder above it, which a side's

@@ -76,8 +76,11 @@ pub(super) fn build(
         // All that an executable does where a runner of the user's takes precedence.
         .args(["--", "--list"])
         .env("CARGO_TARGET_DIR", target)
-        .env("CARGO_BUILD_BUILD_DIR", target)
         .env(BUILT, record);
+    // There, braces are variables of cargo's. What both sides would share is refused later.
+    if !target.to_string_lossy().contains('{') {
+        command.env("CARGO_BUILD_BUILD_DIR", target);
+    }
     let status = child::run(&mut command)?;
     if !status.success() {
         bail!(

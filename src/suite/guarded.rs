@@ -53,12 +53,12 @@ impl Guarded for Anew<'_> {
         passes(self.routine(), true)
     }
 
-    fn inputs(&self) -> Vec<DeviceMemory> {
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
         let code = self.second.as_ref().unwrap_or(self.first);
         code.routine.inputs()
     }
 
-    fn output(&self) -> Vec<DeviceMemory> {
+    fn output(&self) -> Vec<DeviceMemory<'_>> {
         let code = self.second.as_ref().unwrap_or(self.first);
         code.routine.outputs()
     }

@@ -112,13 +112,13 @@ pub trait Routine {
 
     /// Device memory that [`run`](Routine::run) reads and does not change. The suite checks after the
     /// samples that it is the same.
-    fn inputs(&self) -> Vec<DeviceMemory> {
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
         Vec::new()
     }
 
     /// Device memory that [`run`](Routine::run) writes. The suite checks that it no longer changes when
     /// the clock has stopped.
-    fn outputs(&self) -> Vec<DeviceMemory> {
+    fn outputs(&self) -> Vec<DeviceMemory<'_>> {
         Vec::new()
     }
 

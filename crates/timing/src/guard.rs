@@ -1,8 +1,9 @@
 //! Checks, outside the timed window, for errors and cheats that a clock does not notice.
 
+use std::marker::PhantomData;
 use std::time::Instant;
 
-use cudarc::driver::{result, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
@@ -28,13 +29,45 @@ const HICCUP: f64 = 100_000.0;
 /// About the length of the window whose time is compared with the benchmark's.
 const WINDOW: f64 = 5e6;
 
-/// Device memory.
+/// Device memory that is borrowed: `(&slice).into()` of a [`CudaSlice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceMemory {
-    /// Its first byte.
-    pub address: CUdeviceptr,
+pub struct DeviceMemory<'a> {
+    address: CUdeviceptr,
+    bytes: usize,
+    owner: PhantomData<&'a ()>,
+}
+
+impl DeviceMemory<'_> {
+    /// Memory that cudarc did not allocate.
+    ///
+    /// # Safety
+    /// The `bytes` bytes from `address` on must be device memory of one allocation, which is not freed
+    /// as long as the returned value or a copy of it is used.
+    pub unsafe fn from_raw(address: CUdeviceptr, bytes: usize) -> Self {
+        Self {
+            address,
+            bytes,
+            owner: PhantomData,
+        }
+    }
+
+    /// The address of its first byte.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
     /// Its length.
-    pub bytes: usize,
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl<'a, T> From<&'a CudaSlice<T>> for DeviceMemory<'a> {
+    fn from(slice: &'a CudaSlice<T>) -> Self {
+        let (address, _read) = slice.device_ptr(slice.stream());
+        // SAFETY: the slice owns the memory and is borrowed for `'a`.
+        unsafe { Self::from_raw(address, slice.num_bytes()) }
+    }
 }
 
 /// The code of a benchmark, as [`CudaTime::guard`] runs it.
@@ -66,10 +99,10 @@ pub trait Guarded {
     fn check(&mut self) -> Result<(), BoxError>;
 
     /// The memory that an iteration reads and does not change.
-    fn inputs(&self) -> Vec<DeviceMemory>;
+    fn inputs(&self) -> Vec<DeviceMemory<'_>>;
 
     /// The memory that an iteration writes.
-    fn output(&self) -> Vec<DeviceMemory>;
+    fn output(&self) -> Vec<DeviceMemory<'_>>;
 }
 
 /// The time that a benchmark reports, with its clock and amount of work.
@@ -132,11 +165,11 @@ pub enum Doubt {
     #[error(
         "the benchmark reports {} and an iteration takes {}: its clock was read before the work was done; wait \
          for the device first",
-        time(*said_ns), time(*ns)
+        time(*reported_ns), time(*ns)
     )]
     TooEarly {
         /// The benchmark's time, ns.
-        said_ns: f64,
+        reported_ns: f64,
         /// The time of an iteration among many, ns.
         ns: f64,
     },
@@ -144,11 +177,11 @@ pub enum Doubt {
     #[error(
         "the benchmark reports {} and a copy of as many bytes takes {}: it does less work than it declares, or moves \
          fewer bytes",
-        time(*said_ns), time(*copy_ns)
+        time(*reported_ns), time(*copy_ns)
     )]
     AboveMemory {
         /// The benchmark's time, ns.
-        said_ns: f64,
+        reported_ns: f64,
         /// The time of a copy of as many bytes, ns.
         copy_ns: f64,
     },
@@ -246,14 +279,17 @@ impl CudaTime {
             },
         };
         let ns = self.measure_plainly(sample, run)? / many as f64;
-        let said_ns = claim.ns;
-        if ns > 2.0 * said_ns + HICCUP / many as f64 {
-            doubts.push(Doubt::TooEarly { said_ns, ns });
+        let reported_ns = claim.ns;
+        if ns > 2.0 * reported_ns + HICCUP / many as f64 {
+            doubts.push(Doubt::TooEarly { reported_ns, ns });
         }
         if let Some(copy_ns) = self.copied(claim)?
-            && COPY_FACTOR * said_ns < copy_ns
+            && COPY_FACTOR * reported_ns < copy_ns
         {
-            doubts.push(Doubt::AboveMemory { said_ns, copy_ns });
+            doubts.push(Doubt::AboveMemory {
+                reported_ns,
+                copy_ns,
+            });
         }
         let after = self.checksums(&code.inputs())?;
         let changed = (before.iter().zip(&after).enumerate()).filter(|(_, (old, new))| old != new);
@@ -287,7 +323,7 @@ impl CudaTime {
     /// # Errors
     /// The driver's.
     #[doc(hidden)]
-    pub fn checksums(&self, memory: &[DeviceMemory]) -> Result<Vec<u64>, TimingError> {
+    pub fn checksums(&self, memory: &[DeviceMemory<'_>]) -> Result<Vec<u64>, TimingError> {
         let device = self.guarded_device(Clock::Events)?;
         bind(&device.context)?;
         (memory.iter())
@@ -306,19 +342,13 @@ impl CudaTime {
         };
         let device = self.guarded_device(claim.clock)?;
         let stream = &device.stream;
-        // SAFETY: only copied from and to.
-        let (from, to) = match unsafe {
-            (
-                stream.alloc::<u8>(half.max(1)),
-                stream.alloc::<u8>(half.max(1)),
-            )
-        } {
-            (Ok(from), Ok(to)) => (from, to),
-            _ => return Ok(None),
+        // SAFETY: nothing reads the values of the memory, which is unset.
+        let alloc = || unsafe { stream.alloc::<u8>(half.max(1)) };
+        let (Ok(from), Ok(to)) = (alloc(), alloc()) else {
+            return Ok(None);
         };
-        use cudarc::driver::DevicePtr;
         let ((from, _from), (to, _to)) = (from.device_ptr(stream), to.device_ptr(stream));
-        // SAFETY: both have as many bytes, and outlive the copies.
+        // SAFETY: both slices have at least `half` bytes, and live until the copies were waited for.
         let mut copy = || unsafe { result::memcpy_dtod_async(to, from, half, stream.cu_stream()) };
         let clock = match claim.clock {
             Clock::EventsCold => Clock::EventsCold,
@@ -329,23 +359,19 @@ impl CudaTime {
     }
 }
 
-fn checksum(device: &Device, memory: DeviceMemory) -> Result<u64, CudaError> {
+fn checksum(device: &Device, memory: DeviceMemory<'_>) -> Result<u64, CudaError> {
     let mut piece = vec![0u8; memory.bytes.min(READ)];
     let pieces = if memory.bytes > READ { READ / PIECE } else { 1 };
     let len = piece.len() / pieces;
-    for (at, piece) in piece.chunks_exact_mut(len.max(1)).enumerate() {
-        let from = (memory.bytes - len) / (pieces - 1).max(1) * at;
-        // SAFETY: the range is within memory that is alive, and the copy is waited for.
-        unsafe {
-            result::memcpy_dtoh_async(
-                piece,
-                memory.address + from as u64,
-                device.stream.cu_stream(),
-            )
-        }
-        .called("cuMemcpyDtoHAsync")?;
-    }
+    let stream = device.stream.cu_stream();
+    let mut parts = piece.chunks_exact_mut(len.max(1)).enumerate();
+    let copied = parts.try_for_each(|(at, part)| {
+        let from = memory.address + ((memory.bytes - len) / (pieces - 1).max(1) * at) as u64;
+        // SAFETY: the range lies within `memory`, which is borrowed. `part` lives until the wait below.
+        unsafe { result::memcpy_dtoh_async(part, from, stream) }.called("cuMemcpyDtoHAsync")
+    });
     device.synchronize()?;
+    copied?;
     // FNV-1a over words: any change of one value changes it.
     let words = piece.chunks(8).map(|word| {
         let mut bytes = [0; 8];

@@ -134,8 +134,9 @@ fn resident<T: Element>(
     let c = work.output(problem.shape.c_len())?;
     let [a, b] = inputs.addresses();
     add(&mut work.steps, [a, b, c.address])?;
-    work.reads(&inputs.memory());
     work.keep(&inputs);
+    // SAFETY: `work` keeps the inputs.
+    work.reads(&unsafe { inputs.memory() });
     check_by_rows(&mut work, problem, c, None);
     Ok(work)
 }

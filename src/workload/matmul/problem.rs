@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaSlice, DevicePtr};
+use cudarc::driver::{CudaSlice, DevicePtr, DeviceSlice};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
@@ -255,15 +255,22 @@ pub(super) struct Inputs<T> {
 
 impl<T> Inputs<T> {
     /// Where they lie as long as this lives. Using one stream orders the work on them.
-    pub(super) fn memory(&self) -> [DeviceMemory; 2] {
-        self.matrices.each_ref().map(|matrix| DeviceMemory {
-            address: matrix.device_ptr(self.gpu.stream()).0,
-            bytes: matrix.num_bytes(),
-        })
+    pub(super) fn addresses(&self) -> [CUdeviceptr; 2] {
+        let stream = self.gpu.stream();
+        (self.matrices.each_ref()).map(|matrix| matrix.device_ptr(stream).0)
     }
 
-    pub(super) fn addresses(&self) -> [CUdeviceptr; 2] {
-        self.memory().map(|matrix| matrix.address)
+    /// Their memory.
+    ///
+    /// # Safety
+    /// It must not be used when this no longer lives.
+    pub(super) unsafe fn memory(&self) -> [DeviceMemory<'static>; 2] {
+        let [a, b] = self.addresses();
+        let [of_a, of_b] = self.matrices.each_ref().map(DeviceSlice::num_bytes);
+        [(a, of_a), (b, of_b)].map(|(address, bytes)| {
+            // SAFETY: a matrix of this, for which the caller takes care of the time.
+            unsafe { DeviceMemory::from_raw(address, bytes) }
+        })
     }
 }
 

@@ -132,11 +132,11 @@ impl Memory {
     ///
     /// # Panics
     /// On values of another routine, whose memory may be freed.
-    fn place<T: Value>(&self, device: Device<T>) -> DeviceMemory {
-        DeviceMemory {
-            address: self.slice(device).device_ptr(self.gpu.stream()).0,
-            bytes: device.bytes(),
-        }
+    fn place<T: Value>(&self, device: Device<T>) -> DeviceMemory<'static> {
+        let address = self.slice(device).device_ptr(self.gpu.stream()).0;
+        // SAFETY: this owns the slice, and the routine that owns this returns its memory only while it is
+        // borrowed.
+        unsafe { DeviceMemory::from_raw(address, device.bytes()) }
     }
 
     /// Values in host memory.
@@ -158,7 +158,7 @@ impl Memory {
     pub(crate) fn fill<T: Value>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
         let (to, stream) = (self.place(device), self.gpu.stream().cu_stream());
         // SAFETY: `place` returns memory that `self` owns, and `Value` makes all bits a value.
-        unsafe { result::memset_d8_async(to.address, byte, to.bytes, stream) }
+        unsafe { result::memset_d8_async(to.address(), byte, to.bytes(), stream) }
             .map_err(|e| CudaError::new("cuMemsetD8Async", e))
     }
 
@@ -168,7 +168,7 @@ impl Memory {
         let (from, to) = (self.place(from), self.place(to));
         let stream = self.gpu.stream().cu_stream();
         // SAFETY: `place` returns memory that `self` owns, and both have as many bytes.
-        unsafe { result::memcpy_dtod_async(to.address, from.address, to.bytes, stream) }
+        unsafe { result::memcpy_dtod_async(to.address(), from.address(), to.bytes(), stream) }
             .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
     }
 }
@@ -195,8 +195,8 @@ pub struct Prepared {
     poisons: Vec<Change>,
     restores: Vec<Change>,
     /// Memory that no step changes.
-    inputs: Vec<DeviceMemory>,
-    outputs: Vec<DeviceMemory>,
+    inputs: Vec<DeviceMemory<'static>>,
+    outputs: Vec<DeviceMemory<'static>>,
     check: Check,
 }
 
@@ -365,7 +365,7 @@ impl Prepared {
             return Ok(());
         };
         let host = self.host_output(memory, poison, device.len)?;
-        let from = self.memory.place(device).address;
+        let from = self.memory.place(device).address();
         // SAFETY: both have as many values, the routine owns them, and `waits` keeps the host from them.
         unsafe { self.steps.download(Stream::Compute, from, host.values) };
         self.waits = true;
@@ -420,7 +420,7 @@ impl Prepared {
     }
 
     /// Declares that the steps read memory of others, which no step changes.
-    pub(crate) fn reads(&mut self, memory: &[DeviceMemory]) {
+    pub(crate) fn reads(&mut self, memory: &[DeviceMemory<'static>]) {
         self.inputs.extend_from_slice(memory);
     }
 
@@ -487,11 +487,11 @@ impl Routine for Prepared {
         (self.check)(&self.memory)
     }
 
-    fn inputs(&self) -> Vec<DeviceMemory> {
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
         self.inputs.clone()
     }
 
-    fn outputs(&self) -> Vec<DeviceMemory> {
+    fn outputs(&self) -> Vec<DeviceMemory<'_>> {
         self.outputs.clone()
     }
 

@@ -183,14 +183,12 @@ impl Guarded for Code {
         }
     }
 
-    fn inputs(&self) -> Vec<DeviceMemory> {
-        let (address, bytes) = (address(&self.input), BYTES);
-        vec![DeviceMemory { address, bytes }]
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
+        vec![(&self.input).into()]
     }
 
-    fn output(&self) -> Vec<DeviceMemory> {
-        let (address, bytes) = (address(&self.output), BYTES);
-        vec![DeviceMemory { address, bytes }]
+    fn output(&self) -> Vec<DeviceMemory<'_>> {
+        vec![(&self.output).into()]
     }
 }
 

@@ -1,6 +1,8 @@
 //! A prepared launch.
 
+use std::any::Any;
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
 
@@ -38,9 +40,24 @@ pub struct Launch {
     grid: (u32, u32, u32),
     block: (u32, u32, u32),
     shared_bytes: u32,
-    // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
-    values: Vec<Box<dyn std::any::Any>>,
+    arguments: Arguments,
+}
+
+/// The arguments of a kernel.
+#[derive(Debug, Default)]
+struct Arguments {
+    // A move of an `Rc` leaves pointers to its value valid, and a move of a `Box` does not.
+    values: Vec<Rc<dyn Any>>,
+    /// The address of each value, as the driver takes them.
     pointers: Vec<*mut c_void>,
+}
+
+impl Arguments {
+    fn push(&mut self, value: impl Any) {
+        let value = Rc::new(value);
+        self.pointers.push(Rc::as_ptr(&value).cast_mut().cast());
+        self.values.push(value);
+    }
 }
 
 impl Launch {
@@ -52,8 +69,7 @@ impl Launch {
             grid,
             block,
             shared_bytes: 0,
-            values: Vec::new(),
-            pointers: Vec::new(),
+            arguments: Arguments::default(),
         }
     }
 
@@ -65,9 +81,7 @@ impl Launch {
 
     /// Adds the next argument by value: a number, or a device address as `CUdeviceptr`.
     pub fn arg<T: DeviceRepr + 'static>(mut self, value: T) -> Self {
-        let mut value = Box::new(value);
-        self.pointers.push((&raw mut *value).cast());
-        self.values.push(value);
+        self.arguments.push(value);
         self
     }
 
@@ -82,7 +96,8 @@ impl Launch {
     /// # Errors
     /// The driver's error of `cuLaunchKernel`.
     pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
+        // SAFETY: the caller answers for kernel, memory and context. The driver only reads the values behind
+        // `pointers`, before it returns, and `self` owns them.
         let status = unsafe {
             sys::cuLaunchKernel(
                 self.function.cu_function(),
@@ -94,7 +109,7 @@ impl Launch {
                 self.block.2,
                 self.shared_bytes,
                 stream.cu_stream(),
-                self.pointers.as_ptr().cast_mut(),
+                self.arguments.pointers.as_ptr().cast_mut(),
                 std::ptr::null_mut(),
             )
         };
@@ -108,6 +123,23 @@ impl Launch {
 /// # Errors
 /// The driver's error of `cuCtxSetCurrent`.
 pub fn bind(context: &CudaContext) -> Result<(), CudaError> {
-    // SAFETY: the context is alive as long as the reference.
+    // SAFETY: `context` retains it.
     unsafe { result::ctx::set_current(context.cu_ctx()) }.called("cuCtxSetCurrent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_where_their_addresses_say() {
+        let mut arguments = Arguments::default();
+        (0..100u64).for_each(|value| arguments.push(value));
+        let moved = arguments;
+        let read = |pointer: &*mut c_void| {
+            // SAFETY: the address of a value of this type, which `moved` owns.
+            unsafe { pointer.cast::<u64>().read() }
+        };
+        assert!(moved.pointers.iter().map(read).eq(0..100));
+    }
 }

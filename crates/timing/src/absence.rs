@@ -1,10 +1,10 @@
 //! The reasons why no device can be timed, each with its remedy.
 
-use crate::cuda_error::{CudaError, debug_is_the_sentence};
+use crate::cuda_error::CudaError;
 
 /// Why a GPU cannot be used here, in a sentence with its remedy. Absence is a value: whatever
 /// does not need the GPU still runs.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Absence {
     /// The driver's library (`libcuda`) is not installed.
@@ -64,16 +64,9 @@ pub enum Absence {
         ordinal: usize,
     },
     /// A driver call failed while the device was opened.
-    #[error("{call} failed: {message}; check `nvidia-smi` and the kernel log")]
-    Failed {
-        /// The call.
-        call: &'static str,
-        /// The driver's message.
-        message: String,
-    },
+    #[error("{0}; check `nvidia-smi` and the kernel log")]
+    Failed(#[from] CudaError),
 }
-
-debug_is_the_sentence!(Absence);
 
 /// The driver must support this CUDA version (major, minor) or a newer one:
 /// `cuEventElapsedTime_v2`, which cudarc calls, came with 12.8.
@@ -81,13 +74,3 @@ pub(crate) const OLDEST_CUDA: (u32, u32) = (12, 8);
 /// Oldest compute capability (major, minor) that is supported: the oldest that CUDA 13 compiles
 /// for.
 pub(crate) const OLDEST_DEVICE: (u32, u32) = (7, 5);
-
-/// A call that failed while the device was opened.
-impl From<CudaError> for Absence {
-    fn from(error: CudaError) -> Self {
-        Absence::Failed {
-            call: error.call,
-            message: error.message,
-        }
-    }
-}

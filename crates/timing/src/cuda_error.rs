@@ -3,7 +3,7 @@
 use cudarc::driver::{DriverError, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {message}")]
 #[non_exhaustive]
 pub struct CudaError {
@@ -15,6 +15,7 @@ pub struct CudaError {
     /// Whether the context is lost: every later CUDA call in this process fails too, and only
     /// a new process can use the device again.
     pub sticky: bool,
+    source: Option<DriverError>,
 }
 
 impl CudaError {
@@ -33,6 +34,7 @@ impl CudaError {
                 text(error.error_string())
             ),
             sticky: is_sticky(error.0),
+            source: Some(error),
         }
     }
 
@@ -44,6 +46,7 @@ impl CudaError {
             call,
             message: message.into(),
             sticky: false,
+            source: None,
         }
     }
 
@@ -56,20 +59,6 @@ impl CudaError {
         status.result().map_err(|e| Self::new(call, e))
     }
 }
-
-/// Shows an error as its sentence even in `{:?}`, which `main` uses for an error that it returns.
-macro_rules! debug_is_the_sentence {
-    ($error:ty) => {
-        impl std::fmt::Debug for $error {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                std::fmt::Display::fmt(self, f)
-            }
-        }
-    };
-}
-pub(crate) use debug_is_the_sentence;
-
-debug_is_the_sentence!(CudaError);
 
 /// Names the driver function in an error that cudarc returned.
 #[doc(hidden)]

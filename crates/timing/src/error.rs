@@ -2,7 +2,7 @@
 
 use cudarc::driver::DriverError;
 
-use crate::cuda_error::{CudaError, debug_is_the_sentence};
+use crate::cuda_error::CudaError;
 use crate::gate::TIMEOUT;
 use crossover_words::Clock;
 use crossover_words::units::time;
@@ -11,15 +11,15 @@ use crossover_words::units::time;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
-#[derive(thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimingError {
     /// A CUDA call of the measurement itself failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
     /// The routine under test failed.
-    #[error(transparent)]
-    Routine(BoxError),
+    #[error("the routine failed: {0}")]
+    Routine(#[source] BoxError),
     /// A clock that needs a device was asked of a host-only [`CudaTime`](crate::CudaTime).
     #[error(
         "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock, or time CPU code with iter_cpu"
@@ -73,11 +73,13 @@ pub enum TimingError {
     /// The work of the routine cannot be captured in a CUDA graph.
     #[error(
         "the routine cannot be captured in a CUDA graph: {cause}; it must not wait for the device, use the \
-         default stream, or copy pageable memory; it may allocate only by cuMemAllocAsync, freed in the same \
+         default stream, copy pageable memory, or use slices of a context in which cudarc's event tracking is \
+         on (CudaContext::disable_event_tracking); it may allocate only by cuMemAllocAsync, freed in the same \
          iteration, and must join other streams. Otherwise use iter_gated or iter_wall"
     )]
     NotCaptured {
         /// The error of the driver or the routine.
+        #[source]
         cause: BoxError,
     },
     /// One iteration enqueues more launches than the stream's queue holds.
@@ -94,15 +96,14 @@ pub enum TimingError {
     NotANumber,
 }
 
-debug_is_the_sentence!(TimingError);
-
 impl TimingError {
     /// The error of a capture, unless `cause` is the loss of the context.
     pub(crate) fn not_captured(cause: TimingError) -> Self {
-        match cause.is_sticky() {
-            true => cause,
-            false => TimingError::NotCaptured {
-                cause: cause.to_string().into(),
+        match cause {
+            cause if cause.is_sticky() => cause,
+            TimingError::Routine(cause) => TimingError::NotCaptured { cause },
+            cause => TimingError::NotCaptured {
+                cause: cause.into(),
             },
         }
     }

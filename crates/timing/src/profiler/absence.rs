@@ -1,10 +1,9 @@
 //! The reasons why a benchmark has no profile, each with its remedy.
 
 use super::version::{self, KNOWN};
-use crate::cuda_error::debug_is_the_sentence;
 
 /// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs without one.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoProfile {
     /// There is no GPU.
     #[error("there is no GPU to profile; run on a machine with an NVIDIA GPU and its driver")]
@@ -84,8 +83,6 @@ pub(super) enum NoProfile {
         message: String,
     },
 }
-
-debug_is_the_sentence!(NoProfile);
 
 impl NoProfile {
     /// Whether the cause lies in this machine or process, so that no benchmark can have a profile.

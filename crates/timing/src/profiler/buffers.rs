@@ -32,13 +32,12 @@ pub(super) unsafe extern "C" fn request(
     most_records: *mut usize,
 ) {
     let words = vec![0u64; WORDS].into_boxed_slice();
-    // SAFETY: the caller's.
-    unsafe {
-        *buffer = Box::into_raw(words).cast();
-        *size = BYTES;
-        // As many records as fit.
-        *most_records = 0;
-    }
+    // SAFETY: the caller answers for the address.
+    unsafe { buffer.write(Box::into_raw(words).cast()) };
+    // SAFETY: the caller answers for the address.
+    unsafe { size.write(BYTES) };
+    // SAFETY: the caller answers for the address. As many records as fit.
+    unsafe { most_records.write(0) };
 }
 
 /// Takes a buffer back. CUPTI calls this on any thread.
@@ -56,7 +55,7 @@ pub(super) unsafe extern "C" fn complete(
         return;
     }
     let words = std::ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), WORDS);
-    // SAFETY: `request` made it of a box of that length.
+    // SAFETY: `request` made it of a box of that length, which CUPTI hands back once, by the caller's contract.
     let words = unsafe { Box::from_raw(words) };
     let mut filled = FILLED.lock().unwrap_or_else(PoisonError::into_inner);
     filled.push(Filled { words, valid });
@@ -69,7 +68,7 @@ mod tests {
     #[test]
     fn a_buffer_goes_out_and_comes_back() {
         let (mut buffer, mut size, mut most) = (std::ptr::null_mut(), 0, 7);
-        // SAFETY: as CUPTI calls them.
+        // SAFETY: the three addresses are those of variables, and the buffer that `request` wrote is handed back once.
         unsafe {
             request(&mut buffer, &mut size, &mut most);
             assert_eq!((size, most), (BYTES, 0));

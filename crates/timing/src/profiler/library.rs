@@ -20,6 +20,8 @@ type Subscriber = *mut c_void;
 /// Gives CUPTI a buffer: its address, its size, and an upper bound on its records (0: as many as
 /// fit).
 pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+/// Called at an event that is subscribed to: user data, domain, event, details.
+pub(super) type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
 /// Takes one back: context, stream, address, size, and how many bytes are valid.
 pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
@@ -29,6 +31,10 @@ const FLUSH_FORCED: u32 = 1;
 const DRIVER_API: u32 = 1;
 /// `CUPTI_CB_DOMAIN_RUNTIME_API`
 const RUNTIME_API: u32 = 2;
+/// `CUPTI_CB_DOMAIN_RESOURCE`
+pub(super) const RESOURCE: u32 = 3;
+/// `CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING`
+pub(super) const MODULE_UNLOAD_STARTING: u32 = 7;
 /// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`
 const CUSTOM0: u32 = 3;
 /// `CUPTI_ERROR_MAX_LIMIT_REACHED`: no more records in the buffer.
@@ -44,8 +50,8 @@ macro_rules! functions {
         impl Functions {
             fn of(library: &Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
-                    // SAFETY: the types are those of NVIDIA's headers, where each status is an
-                    // enum of 32 bits; the library is never unloaded.
+                    // SAFETY: the types are those of NVIDIA's headers, where each status is an enum of 32
+                    // bits. `Cupti::of` never unloads the library.
                     $($name: *unsafe { library.get(concat!(stringify!($name), "\0")) }?,)*
                 })
             }
@@ -58,8 +64,9 @@ functions! {
     cuptiGetResultString: fn(Status, *mut *const c_char);
     cuptiGetTimestamp: fn(*mut u64);
     cuptiGetCallbackName: fn(u32, u32, *mut *const c_char);
-    cuptiSubscribe: fn(*mut Subscriber, unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void), *mut c_void);
+    cuptiSubscribe: fn(*mut Subscriber, Callback, *mut c_void);
     cuptiUnsubscribe: fn(Subscriber);
+    cuptiEnableCallback: fn(u32, Subscriber, u32, u32);
     cuptiActivityRegisterCallbacks: fn(Request, Complete);
     cuptiActivityEnable: fn(u32);
     cuptiActivityDisable: fn(u32);
@@ -118,7 +125,7 @@ impl Cupti {
         // SAFETY: the address is valid for the write.
         let known = unsafe { (self.functions.cuptiGetResultString)(status, &mut text) } == 0;
         let text = match known && !text.is_null() {
-            // SAFETY: a string of the library's own, which is never unloaded.
+            // SAFETY: a string of the library's own, which `Cupti::of` never unloads.
             true => unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned(),
@@ -148,27 +155,40 @@ impl Cupti {
         if status != 0 || name.is_null() {
             return None;
         }
-        // SAFETY: a string of the library's own, which is never unloaded.
+        // SAFETY: a string of the library's own, which `Cupti::of` never unloads.
         let name = unsafe { CStr::from_ptr(name) };
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Becomes the one tool that CUPTI serves in this process. No callbacks are switched on.
+    /// Becomes the one tool that CUPTI serves in this process. `unloading` is called, on the thread that
+    /// unloads it, before each module goes.
     ///
     /// # Errors
     /// Most often [`NoProfile::OtherProfiler`].
-    pub(super) fn subscribe(&'static self) -> Result<Subscription, NoProfile> {
-        unsafe extern "C" fn nothing(_: *mut c_void, _: u32, _: u32, _: *const c_void) {}
+    ///
+    /// # Safety
+    /// `unloading` must accept any arguments, and must not unwind.
+    pub(super) unsafe fn subscribe(
+        &'static self,
+        unloading: Callback,
+    ) -> Result<Subscription, NoProfile> {
         let mut subscriber = std::ptr::null_mut();
-        // SAFETY: the address is valid for the write, and the callback for the whole run.
+        // SAFETY: the address is valid for the write. The caller answers for the callback, and a function
+        // is never freed.
         let status = unsafe {
-            (self.functions.cuptiSubscribe)(&mut subscriber, nothing, std::ptr::null_mut())
+            (self.functions.cuptiSubscribe)(&mut subscriber, unloading, std::ptr::null_mut())
         };
         self.check("cuptiSubscribe", status)?;
-        Ok(Subscription {
+        let subscription = Subscription {
             cupti: self,
             subscriber,
-        })
+        };
+        // SAFETY: `subscription` keeps the subscriber.
+        let status = unsafe {
+            (self.functions.cuptiEnableCallback)(1, subscriber, RESOURCE, MODULE_UNLOAD_STARTING)
+        };
+        self.check("cuptiEnableCallback", status)?;
+        Ok(subscription)
     }
 
     /// # Safety
@@ -179,7 +199,7 @@ impl Cupti {
         request: Request,
         complete: Complete,
     ) -> Result<(), NoProfile> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller answers for what the functions do; functions are never freed.
         let status = unsafe { (self.functions.cuptiActivityRegisterCallbacks)(request, complete) };
         self.check("cuptiActivityRegisterCallbacks", status)
     }
@@ -230,7 +250,7 @@ impl Cupti {
         valid: usize,
         mut record: *mut u8,
     ) -> Result<Option<*mut u8>, NoProfile> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller answers for buffer and record; the address is valid for the write.
         let status =
             unsafe { (self.functions.cuptiActivityGetNextRecord)(buffer, valid, &mut record) };
         if status == NO_MORE {

@@ -1,7 +1,8 @@
 //! The recording of a benchmark on a real device.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffers;
 use super::library::{Cupti, Subscription};
@@ -14,6 +15,19 @@ use crate::error::TimingError;
 use crate::prepared_launch::bind;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
+
+/// Whether a module was unloaded since the recording began. The names of kernels in CUPTI's records lie in
+/// their modules. No module is unloaded while this is locked.
+static UNLOADED: Mutex<bool> = Mutex::new(false);
+
+fn unloaded() -> MutexGuard<'static, bool> {
+    UNLOADED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CUPTI calls this on the thread that unloads a module, before it goes.
+unsafe extern "C" fn unloading(_: *mut c_void, _domain: u32, _event: u32, _: *const c_void) {
+    *unloaded() = true;
+}
 
 pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
@@ -105,11 +119,12 @@ impl Bench for OnDevice<'_> {
     }
 
     fn start(&mut self) -> Result<(), Stop> {
-        self.subscription = Some(self.cupti.subscribe()?);
+        *unloaded() = false;
+        // SAFETY: `unloading` reads no argument and does not panic.
+        self.subscription = Some(unsafe { self.cupti.subscribe(unloading) }?);
         // Drops the records of an earlier recording.
         drop(buffers::take());
-        // SAFETY: the functions hand out and take back buffers as CUPTI asks, and live as long as
-        // the process; a panic in one would end the process.
+        // SAFETY: `buffers` hands out and takes back buffers as CUPTI asks; a panic there would end the process.
         unsafe { self.cupti.register(buffers::request, buffers::complete) }?;
         for kind in KINDS {
             self.cupti.enable(kind)?;
@@ -125,19 +140,30 @@ impl Bench for OnDevice<'_> {
             dropped: self.cupti.dropped()?,
             ..Raw::default()
         };
-        let mut outer = Vec::new();
-        for mut buffer in buffers::take() {
+        let mut found = Vec::new();
+        let mut buffers = buffers::take();
+        for buffer in &mut buffers {
             let bytes = buffer.words.as_mut_ptr().cast::<u8>();
             let mut record = std::ptr::null_mut();
-            // SAFETY: the buffer came back from CUPTI with so many valid bytes, and `record` is
-            // null or the one before.
+            // SAFETY: CUPTI handed `buffer` back with so many valid bytes, and `record` is null or the one
+            // before.
             while let Some(next) = unsafe { self.cupti.next_record(bytes, buffer.valid, record) }? {
-                // SAFETY: a record of the loaded library, whose version was accepted. Kernels'
-                // modules are alive: their benchmark is.
-                let read = unsafe { read(next) };
-                self.take_in(read, &mut raw, &mut outer);
+                found.push(next);
                 record = next;
             }
+        }
+        let unloaded = unloaded();
+        let read = |&record: &*mut u8| {
+            // SAFETY: a record of a version that `Cupti::of` accepted, in `buffers`. If no module was
+            // unloaded, all names are there, and the lock keeps them.
+            unsafe { read(record, !*unloaded) }
+        };
+        let records: Vec<Record> = found.iter().map(read).collect();
+        // CUPTI, which names the functions below, may wait for a thread that waits for the lock.
+        drop(unloaded);
+        let mut outer = Vec::new();
+        for record in records {
+            self.take_in(record, &mut raw, &mut outer);
         }
         raw.add_outer(outer);
         Ok(raw)
@@ -162,4 +188,17 @@ impl Drop for OnDevice<'_> {
 /// The GPU's name, for readers of the profile.
 pub(super) fn gpu_name(device: &Device) -> String {
     device.context.name().unwrap_or_else(|_| "GPU".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_is_unloaded_is_noticed() {
+        *unloaded() = false;
+        // SAFETY: it reads no argument.
+        unsafe { unloading(std::ptr::null_mut(), 3, 7, std::ptr::null()) };
+        assert!(*unloaded());
+    }
 }

@@ -151,22 +151,23 @@ pub(super) enum Record {
     Other,
 }
 
-/// Reads a record.
+/// Reads a record. Without `names` it does not read the name of a kernel.
 ///
 /// # Safety
-/// `record` must point to a whole activity record of one of the accepted versions, and a kernel's
-/// name in it to a string that ends in zero, as they do while its module is loaded.
-pub(super) unsafe fn read(record: *const u8) -> Record {
+/// `record` must point to a whole activity record of one of the accepted versions. With `names`, a kernel's
+/// name in it must point to a string that ends in zero, as while the kernel's module is loaded.
+pub(super) unsafe fn read(record: *const u8, names: bool) -> Record {
     /// # Safety
-    /// As of `read`, and the record must be of the kind that `T` is for.
+    /// `record` must point to a record that begins with the fields of `T`, which any bits are a value of.
     unsafe fn of<T: std::marker::Copy>(record: *const u8) -> T {
-        // SAFETY: `T` is a beginning of the record's struct, and any bits are a `T`.
+        // SAFETY: the caller answers for the fields, at an address of any alignment.
         unsafe { record.cast::<T>().read_unaligned() }
     }
-    // SAFETY: every record begins with its kind, and each kind is read as its own struct.
+    // SAFETY: the caller answers for record and name. Every record begins with its kind, and each kind is read as
+    // the struct of numbers and pointers that the tests compare with NVIDIA's.
     unsafe {
         match of::<u32>(record) {
-            CONCURRENT_KERNEL => Record::Work(kernel(&of(record))),
+            CONCURRENT_KERNEL => Record::Work(kernel(&of(record), names)),
             MEMCPY => Record::Work(copy(&of(record))),
             MEMCPY2 => Record::Work(peer_copy(&of(record))),
             MEMSET => Record::Work(set(&of(record))),
@@ -198,13 +199,16 @@ macro_rules! work {
 }
 
 /// # Safety
-/// As of [`read`].
-unsafe fn kernel(k: &Kernel) -> WorkRecord {
+/// With `names`, the name must be null or point to a string that ends in zero.
+unsafe fn kernel(k: &Kernel, names: bool) -> WorkRecord {
     let three = |v: [i32; 3]| v.map(|n| n.max(0) as u32);
-    let symbol = match k.name.is_null() {
-        true => "(a kernel without a name)".into(),
-        // SAFETY: the caller's.
-        false => unsafe { CStr::from_ptr(k.name) }.to_string_lossy(),
+    let symbol = if k.name.is_null() {
+        "(a kernel without a name)".into()
+    } else if names {
+        // SAFETY: the caller answers for the string.
+        unsafe { CStr::from_ptr(k.name) }.to_string_lossy()
+    } else {
+        "(a kernel; a module was unloaded, and names with it)".into()
     };
     let kernel = Work::Kernel {
         name: name::kernel(&symbol),
@@ -259,6 +263,7 @@ mod tests {
     use sys::CUpti_ActivityKind as Kind;
 
     use super::*;
+    use crate::profiler::library::{MODULE_UNLOAD_STARTING, RESOURCE};
 
     /// Asserts that our fields lie where those of cudarc's bindings do.
     macro_rules! same_places {
@@ -306,13 +311,35 @@ mod tests {
         let mut bytes = [0u64; 64];
         assert!(size_of::<T>() <= size_of_val(&bytes));
         fill(bytes.as_mut_ptr().cast());
-        // SAFETY: the bytes are a record of the binding.
-        unsafe { read(bytes.as_ptr().cast()) }
+        // SAFETY: the bytes are a record of the binding, with no name or one in the executable.
+        unsafe { read(bytes.as_ptr().cast(), true) }
+    }
+
+    #[test]
+    fn the_name_of_a_kernel_is_not_read_when_its_module_is_gone() {
+        let name = String::from("freed");
+        let kernel = Kernel {
+            kind: CONCURRENT_KERNEL,
+            name: name.as_ptr().cast(),
+            // SAFETY: it has numbers and pointers alone.
+            ..unsafe { std::mem::zeroed() }
+        };
+        drop(name);
+        // SAFETY: the record has the fields, and the name is not read.
+        let record = unsafe { read((&raw const kernel).cast(), false) };
+        let Record::Work(WorkRecord {
+            work: Work::Kernel { name, .. },
+            ..
+        }) = record
+        else {
+            panic!("{record:?}");
+        };
+        assert!(name.contains("a module was unloaded"), "{name}");
     }
 
     macro_rules! filled {
         ($theirs:ident { $($field:ident: $value:expr),* $(,)? }) => {
-            // SAFETY: the fields lie within bytes that are ours.
+            // SAFETY: the fields lie within `bytes` of `record`, which are as long.
             record::<sys::$theirs>(|r| unsafe { $((&raw mut (*r).$field).write_unaligned($value);)* })
         };
     }
@@ -420,6 +447,10 @@ mod tests {
             Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
         ];
         assert_eq!(KINDS, theirs.map(|k| k as u32));
+        let unload = sys::CUpti_CallbackIdResource::CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING;
+        assert_eq!(MODULE_UNLOAD_STARTING, unload as u32);
+        let resource = sys::CUpti_CallbackDomain::CUPTI_CB_DOMAIN_RESOURCE;
+        assert_eq!(RESOURCE, resource as u32);
         assert!(!KINDS.contains(&(Kind::CUPTI_ACTIVITY_KIND_KERNEL as u32)));
     }
 }

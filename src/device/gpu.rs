@@ -53,7 +53,8 @@ impl Gpu {
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
-        let (properties, stream) = open(ordinal)?;
+        // SAFETY: a routine's `Steps` orders its streams by events, and ends on the stream that frees the memory.
+        let (properties, stream) = unsafe { open(ordinal) }?;
         let context = stream.context().clone();
         keep_pool_memory(&context)?;
         let nodes = Nodes::of_this_machine(Some(&properties.pci_bus_id));

@@ -19,7 +19,7 @@ use crate::gate::{Gate, GateMode};
 use crate::on_criterion::OnCriterion;
 use crate::other_streams::devices_beside;
 use crate::prepared_launch::{Launch, bind};
-use crate::probe::{borrow, open};
+use crate::probe::{borrow, open_alone};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::Slot;
 use crate::sequence;
@@ -69,20 +69,26 @@ impl fmt::Debug for CudaTime {
 }
 
 impl CudaTime {
-    /// [Opens](open) device `ordinal`, and times on the stream that this creates.
+    /// Opens device `ordinal`, and times on the stream that this creates.
+    ///
+    /// cudarc's event tracking is on in the context of this [`stream`](Self::stream), and does nothing
+    /// while it is the only stream. If [`CudaContext::new_stream`](cudarc::driver::CudaContext::new_stream)
+    /// makes another one, cudarc orders the two: each launch with slices then carries events, which
+    /// are part of its time, and a graph of it cannot be captured. For several streams without these
+    /// events, [`open`](crate::open) the device yourself. cudarc does not track its default streams
+    /// beside this stream.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
     pub fn new(ordinal: usize) -> Result<Self, Absence> {
-        let (_, stream) = open(ordinal)?;
-        Ok(Self::on_stream(&stream, GateMode::Auto)?)
+        Ok(Self::on_stream(&open_alone(ordinal)?, GateMode::Auto)?)
     }
 
     /// Times on a stream that exists already. The gate is tried once, unless `gate` is
     /// [`GateMode::Off`].
     ///
-    /// Switch cudarc's event tracking off for the stream's context first, as [`open`] does: with
-    /// it, the events that each launch carries are part of every time.
+    /// If cudarc tracks events in the stream's context, those that each launch carries are part of its
+    /// time: [`open`](crate::open) a stream without them.
     ///
     /// # Errors
     /// The first call that failed, from binding the context to the trial of the gate.
@@ -123,7 +129,7 @@ impl CudaTime {
         stream: *mut c_void,
         gate: GateMode,
     ) -> Result<Self, Absence> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the stream alive as long as this measurement, which alone keeps what is returned.
         let stream = unsafe { borrow(ordinal, stream) }?;
         Ok(Self::on_stream(&stream, gate)?)
     }

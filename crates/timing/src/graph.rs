@@ -20,6 +20,10 @@ impl CudaTime {
     /// With one iteration the routine runs once beforehand, as in [`measure`](Self::measure): in a
     /// capture nothing may be loaded.
     ///
+    /// A graph keeps the addresses that its work uses. A routine that copies ordinary host memory is
+    /// refused, because it may free that memory before a replay: copy pinned memory that it borrows.
+    /// Device memory that a routine frees and did not allocate itself makes a replay fail.
+    ///
     /// ```no_run
     /// use crossover_timing::{Clock, CudaTime};
     ///

@@ -59,22 +59,40 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     })
 }
 
-/// Opens device `ordinal`: retains its primary context, and creates a stream in it. Returns the
-/// properties of the device, and the stream.
+/// Opens device `ordinal` for work on several streams: retains its primary context, and creates a stream
+/// in it. Returns the properties of the device, and the stream.
 ///
-/// Switches cudarc's cross-stream event tracking off for that context: with it, each launch
-/// carries extra events, and capturing a graph fails. Whoever uses several streams must then
-/// order them with events of their own.
+/// cudarc's event tracking is off in this context: with it, each launch carries events that order
+/// streams, and capturing a graph fails.
+///
+/// # Safety
+/// If the context gets more streams, the caller keeps the contract of
+/// [`CudaContext::disable_event_tracking`]: no slice is used on another stream before its allocation
+/// is done there, written while another stream uses it, or freed before its use on another stream
+/// is done.
 ///
 /// # Errors
 /// As [`probe`], and the call that failed ([`Absence::Failed`]), for example because the device's
 /// memory is full.
-pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
+pub unsafe fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
     let properties = probe(ordinal)?;
-    let stream = primary_context(ordinal)?
-        .new_stream()
-        .called("cuStreamCreate")?;
+    let context = primary_context(ordinal)?;
+    // SAFETY: the caller orders the streams, and no slice of this context exists yet.
+    unsafe { context.disable_event_tracking() };
+    let stream = context.new_stream().called("cuStreamCreate")?;
     Ok((properties, stream))
+}
+
+/// Opens a device for work on one stream. cudarc does not count this stream: only if others are made
+/// does it order the streams of the context by events.
+pub(crate) fn open_alone(ordinal: usize) -> Result<Arc<CudaStream>, Absence> {
+    probe(ordinal)?;
+    let context = primary_context(ordinal)?;
+    let stream =
+        result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
+    // SAFETY: made in this context, which `CudaContext::new` made current. Nobody destroys it: it ends with
+    // the context, which the wrapper retains.
+    Ok(unsafe { context.wrap_borrowed_stream(stream) })
 }
 
 /// A stream of device `ordinal` that cudarc did not make, for cudarc to use.
@@ -89,21 +107,18 @@ pub(crate) unsafe fn borrow(
     let context = primary_context(ordinal)?;
     bind(&context)?;
     let mut owner = std::ptr::null_mut();
-    // SAFETY: the stream is alive, and the pointer valid for the call.
+    // SAFETY: the caller keeps the stream alive; the pointer is valid for the write.
     let status = unsafe { sys::cuStreamGetCtx(stream.cast(), &mut owner) };
     CudaError::check("cuStreamGetCtx", status)?;
     if owner != context.cu_ctx() {
         return Err(Absence::OtherContext { ordinal });
     }
-    // SAFETY: of this context, by the check; alive, by the caller's promise.
+    // SAFETY: of this context, by the check above; the caller keeps it alive.
     Ok(unsafe { context.wrap_borrowed_stream(stream.cast()) })
 }
 
 fn primary_context(ordinal: usize) -> Result<Arc<CudaContext>, CudaError> {
-    let context = CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")?;
-    // SAFETY: no allocation of this context is known to cudarc yet.
-    unsafe { context.disable_event_tracking() };
-    Ok(context)
+    CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
@@ -116,7 +131,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
         _ => failed("cuInit")(e),
     })?;
     let mut version = 0;
-    // SAFETY: the pointer is valid for the call.
+    // SAFETY: the pointer is valid for the write.
     unsafe { sys::cuDriverGetVersion(&mut version) }
         .result()
         .map_err(failed("cuDriverGetVersion"))?;
@@ -134,7 +149,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
     let device = result::device::get(ordinal as i32).map_err(failed("cuDeviceGet"))?;
     let name = result::device::get_name(device).map_err(failed("cuDeviceGetName"))?;
     let attribute = |which| {
-        // SAFETY: `device` was returned by the driver just above.
+        // SAFETY: `device` was returned by `cuDeviceGet`.
         unsafe { result::device::get_attribute(device, which) }
             .map(|v| v as u32)
             .map_err(failed("cuDeviceGetAttribute"))
@@ -151,7 +166,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
         });
     }
     let uuid = result::device::get_uuid(device).map_err(failed("cuDeviceGetUuid"))?;
-    // SAFETY: as above.
+    // SAFETY: `device` was returned by `cuDeviceGet`.
     let memory =
         unsafe { result::device::total_mem(device) }.map_err(failed("cuDeviceTotalMem"))?;
     Ok(DeviceProperties {
@@ -177,7 +192,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
 fn is_driver_installed() -> bool {
     ["libcuda.so.1", "libcuda.so"]
         .into_iter()
-        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+        // SAFETY: NVIDIA's library, whose initialisers and finalisers may run at any time.
         .any(|name| unsafe { Library::new(name) }.is_ok())
 }
 

@@ -3,8 +3,53 @@
 use super::DRIVER;
 use crate::call::{exported, make, put};
 use crate::fault::Fault;
+use crate::memory::{Kind, Region};
+use crate::objects::Work;
 use crate::real;
-use crate::state::known;
+use crate::state::{Outcome, State, known};
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+#[derive(Default)]
+struct Params {
+    from: Side,
+    to: Side,
+    extent: [usize; 3],
+}
+
+/// One side of the copy.
+#[repr(C)]
+#[derive(Default)]
+struct Side {
+    offset: [usize; 4],
+    memory_type: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    reserved: u64,
+    pitch: [usize; 2],
+}
+
+impl Side {
+    fn of(region: &Region) -> Self {
+        let on_device = region.kind.is_some_and(Kind::on_device);
+        Self {
+            memory_type: 1 + u32::from(on_device),
+            host: region.content as u64,
+            device: region.base.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The work of a node.
+fn work(state: &State, node: u64) -> Outcome<&Work> {
+    let found = state.graphs.iter().find_map(|(handle, graph)| {
+        let at = usize::try_from(node.checked_sub(handle + 1)?).ok()?;
+        graph.nodes.get(at).map(|node| &node.work)
+    });
+    found.ok_or_else(|| Fault::invalid("there is no such node"))
+}
 
 exported! { DRIVER:
     fn cuGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize) = |state| {
@@ -27,11 +72,21 @@ exported! { DRIVER:
         if real::passes() {
             return Ok(());
         }
-        let kind = state.graphs.iter().find_map(|(handle, graph)| {
-            let at = usize::try_from(node.checked_sub(handle + 1)?).ok()?;
-            graph.nodes.get(at).map(|node| node.work.node_type())
-        });
-        put(to, kind.ok_or_else(|| Fault::invalid("there is no such node"))?)
+        put(to, work(state, node)?.node_type())
+    };
+
+    fn cuGraphMemcpyNodeGetParams(node: u64, to: *mut Params) = |state| {
+        if real::passes() {
+            return Ok(());
+        }
+        match work(state, node)? {
+            Work::Copy(copy) => put(to, Params {
+                from: Side::of(&copy.from),
+                to: Side::of(&copy.to),
+                ..Params::default()
+            }),
+            _ => Err(Fault::invalid("the node is no copy")),
+        }
     };
 
     fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| make(state, to, |state| state.instantiate(graph));

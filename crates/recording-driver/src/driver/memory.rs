@@ -27,8 +27,11 @@ struct Rectangle {
     pitch: usize,
 }
 
-/// `CU_MEMORYTYPE_HOST`.
+/// `CU_MEMORYTYPE_HOST`; that of device memory is the next number.
 const HOST: u32 = 1;
+
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
+const MEMORY_TYPE: u32 = 2;
 
 impl Rectangle {
     fn side(&self) -> Side {
@@ -50,6 +53,13 @@ exported! { DRIVER:
         let (left, all) = state.memory_info()?;
         put(free, left as usize)?;
         put(total, all as usize)
+    };
+
+    fn cuPointerGetAttribute(to: *mut u32, attribute: u32, address: u64) = |state| {
+        match state.memory.side(address, 1, false)?.kind {
+            Some(kind) if attribute == MEMORY_TYPE => put(to, HOST + u32::from(kind.on_device())),
+            _ => Err(Fault::invalid("the memory is ordinary, or the attribute another one")),
+        }
     };
 
     fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(state, to, |state| state.allocate(bytes as u64));

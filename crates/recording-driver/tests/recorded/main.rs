@@ -53,6 +53,8 @@ fn main() -> ExitCode {
             "graphs_are_timed_and_take_rotating_inputs_in_turn",
             timing::graphs,
         ),
+        ("streams_are_ordered_by_events", timing::tracked),
+        ("no_graph_copies_memory_that_may_be_freed", timing::freed),
         ("each_cheat_gets_its_sentence", timing::guarded),
         ("passing_through_writes_the_same", golden::passed_through),
         ("what_a_machine_cannot_do_is_left_out", whole::incomplete),

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
-use crossover_timing::cudarc::driver::CudaContext;
+use crossover_timing::cudarc::driver::{CudaContext, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
     BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Launch, TimingError, bind, open,
@@ -36,8 +36,50 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A second stream in the context of a clock, and slices that both use.
+fn beside() -> Result<(), BoxError> {
+    let time = CudaTime::new(0)?;
+    let stream = time.stream().expect("opened on a device");
+    let mut alone = stream.alloc_zeros::<u8>(64)?;
+    mark("one stream");
+    time.measure(Clock::EventsGated, 2, || stream.memset_zeros(&mut alone))?;
+    time.measure_graph(Clock::EventsGated, 2, || stream.memset_zeros(&mut alone))?;
+    let other = stream.context().new_stream()?;
+    let from = stream.alloc_zeros::<u8>(64)?;
+    let mut to = other.alloc_zeros::<u8>(64)?;
+    mark("two streams");
+    other.memcpy_dtod(&from, &mut to)?;
+    drop(from);
+    mark("end");
+    Ok(())
+}
+
+/// A context with two streams and event tracking, whose slices a clock of the same device uses.
+fn own_context() -> Result<(), BoxError> {
+    let context = CudaContext::new(0)?;
+    let streams = [context.new_stream()?, context.new_stream()?];
+    let from = streams[0].alloc_zeros::<u8>(64)?;
+    let mut to = streams[1].alloc_zeros::<u8>(64)?;
+    let time = CudaTime::new(0)?;
+    let stream = time.stream().expect("opened on a device");
+    let mut copy = || stream.memcpy_dtod(&from, &mut to);
+    println!(
+        "gated {}",
+        time.measure(Clock::EventsGated, 10, &mut copy)? > 0.0
+    );
+    let error = time.measure_graph(Clock::EventsGated, 10, &mut copy);
+    println!("graph: {}", error.unwrap_err());
+    Ok(())
+}
+
 fn task_of(task: &str) -> Result<(), BoxError> {
-    let (_, stream) = open(0)?;
+    match task {
+        "beside" => return beside(),
+        "own context" => return own_context(),
+        _ => {}
+    }
+    // SAFETY: no slice is used on two streams.
+    let (_, stream) = unsafe { open(0) }?;
     let mode = match task {
         "off" => GateMode::Off,
         "required" => GateMode::Required,
@@ -205,6 +247,33 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             }
             let ns = time.measure_graph(Clock::EventsGated, 10, fork)? / 10.0;
             println!("graph {}", ns >= SPUN.as_nanos() as f64);
+        }
+        // The values are gone when the routine has returned.
+        "freed" => {
+            let mut device = stream.alloc_zeros::<u8>(64)?;
+            let mut copies = || stream.memcpy_htod(&vec![1u8; 64], &mut device);
+            println!(
+                "gated {}",
+                time.measure(Clock::EventsGated, 10, &mut copies)? > 0.0
+            );
+            let error = time.measure_graph(Clock::EventsGated, 10, &mut copies);
+            println!("graph: {}", error.unwrap_err());
+            mark("counted");
+            bench("k", &mut |b| b.iter_gated(&time, &mut copies));
+            mark("end");
+        }
+        // Pinned values that the routine borrows.
+        "kept" => {
+            let mut device = stream.alloc_zeros::<u8>(64)?;
+            // SAFETY: written before they are read.
+            let mut values = unsafe { stream.context().alloc_pinned::<u8>(64) }?;
+            values.as_mut_slice()?.fill(1);
+            let values = values.as_slice()?;
+            let (to, _written) = device.device_ptr_mut(&stream);
+            // SAFETY: both have 64 bytes, and live longer than the graph.
+            let copies = || unsafe { result::memcpy_htod_async(to, values, stream.cu_stream()) };
+            let ns = time.measure_graph(Clock::EventsGated, 10, copies)?;
+            println!("graph {}", ns > 0.0);
         }
         "rotating" => {
             let mut inputs = time.rotating(8 << 20, |_| stream.alloc_zeros::<u8>(8 << 20))?;
@@ -417,6 +486,43 @@ pub(crate) fn graphs() {
     assert_eq!(replays.len(), 40 + 5);
     assert_eq!(replays[..24], replays[16..40]);
     assert_eq!(BTreeSet::from_iter(&replays[..16]).len(), 16);
+}
+
+/// cudarc orders the streams of a clock's context as soon as there are two, and adds nothing to one. Slices
+/// of another context with such events get a time, or a sentence.
+pub(crate) fn tracked() {
+    let stand_in = StandIn::new();
+    expect(stand_in.logged("timing", "h200").arg("beside"), 0);
+    let phases: BTreeMap<_, _> = stand_in.phases().into_iter().collect();
+    let waits = |phase: &str, stream: &str| {
+        let mut lines = phases[phase].iter();
+        lines.position(|line| line.starts_with(&format!("{stream} waits for e")))
+    };
+    assert_eq!(waits("one stream", "s1"), None);
+    let lines = &phases["two streams"];
+    let at = |what: &str| lines.iter().position(|line| line.starts_with(what));
+    assert!(waits("two streams", "s2") < at("copy D2D"), "{lines:?}");
+    assert!(at("copy D2D") < waits("two streams", "s1"), "{lines:?}");
+    assert!(waits("two streams", "s1") < at("free"), "{lines:?}");
+    let said = well(&stand_in, "own context");
+    assert!(said.contains("gated true"), "{said}");
+    assert!(said.contains("event tracking"), "{said}");
+}
+
+/// A graph never replays copies of memory that its routine may have freed.
+pub(crate) fn freed() {
+    let stand_in = StandIn::new();
+    let said = expect(stand_in.logged("timing", "h200").arg("freed"), 0);
+    assert!(said.contains("gated true"), "{said}");
+    assert!(
+        said.contains("graph: the routine cannot be captured"),
+        "{said}"
+    );
+    assert!(said.contains("ordinary (pageable) host memory"), "{said}");
+    let phases: BTreeMap<_, _> = stand_in.phases().into_iter().collect();
+    let is_replay = |line: &String| line.starts_with("launch graph");
+    assert!(!phases["counted"].iter().any(is_replay), "{phases:?}");
+    assert!(well(&stand_in, "kept").contains("graph true"));
 }
 
 /// Each cheat gets its sentence, and what is honest none.

@@ -189,9 +189,12 @@ mod tests {
 
         time.session().begin(Session::default());
         let failed = time.measure(Clock::Wall, 1, || Err("no memory"));
-        assert_eq!(failed.unwrap_err().to_string(), "no memory");
+        assert_eq!(
+            failed.unwrap_err().to_string(),
+            "the routine failed: no memory"
+        );
         let reason = time.session().end().unwrap().outcome(false).map(|_| ());
-        let message = "no memory".to_owned();
+        let message = "the routine failed: no memory".to_owned();
         assert_eq!(reason.unwrap_err(), NoProfile::BenchmarkFailed { message });
     }
 }

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crossover_fourier::{Complex, Fft as Transform, FftDirection};
 use rayon::prelude::*;
-use rustfft::num_complex::Complex;
-use rustfft::{FftDirection, FftPlanner};
 
 use crate::workload::fft::problem::{BATCH, Fft, complex, complex_mut};
 use crate::workload::prepare::{Threads, choose};
@@ -59,13 +58,13 @@ pub(super) fn scale(n: usize, back: &mut [f32]) {
 
 /// A transform of one direction, with memory of its own for each task.
 struct Plan {
-    fft: Arc<dyn rustfft::Fft<f32>>,
+    fft: Arc<dyn Transform<f32>>,
     scratch: Vec<Vec<Complex<f32>>>,
 }
 
 impl Plan {
     fn new(n: usize, direction: FftDirection, tasks: usize) -> Self {
-        let fft = FftPlanner::new().plan_fft(n, direction);
+        let fft = crossover_fourier::plan(n, direction);
         let len = fft.get_immutable_scratch_len();
         let scratch = vec![vec![Complex::default(); len]; tasks];
         Self { fft, scratch }

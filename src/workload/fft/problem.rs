@@ -2,9 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crossover_fourier::Complex;
 use rayon::prelude::*;
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex;
 
 use crate::model::{Cost, Verified};
 use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
@@ -42,7 +41,7 @@ impl Fft {
     /// Their spectra in float64. Tests compare these with sums by the definition.
     pub(super) fn expected(&self) -> &[Vec<Complex<f64>>] {
         self.expected.get_or_init(|| {
-            let fft = FftPlanner::new().plan_fft_forward(self.n);
+            let fft = crossover_fourier::plan_f64(self.n);
             let signals: Vec<usize> = self.compared().collect();
             let spectrum = |&signal: &usize| {
                 let x = complex(&self.x)[signal * self.n..][..self.n].iter();

@@ -1,6 +1,6 @@
 use std::f64::consts::TAU;
 
-use rustfft::num_complex::Complex;
+use crossover_fourier::Complex;
 
 use super::cpu::inverse;
 use super::problem::complex;
@@ -68,8 +68,7 @@ fn last_step(even: &[Complex<f64>], odd: &[Complex<f64>], wrong: Option<usize>) 
 fn one_wrong_twiddle_is_found() {
     let n = 256;
     let problem = std::rc::Rc::new(Fft::new(n as u64));
-    let mut planner = rustfft::FftPlanner::new();
-    let half = planner.plan_fft_forward(n / 2);
+    let half = crossover_fourier::plan_f64(n / 2);
     let of = |parity: usize| {
         let signal = complex(&problem.x)[..n].iter().skip(parity).step_by(2);
         let mut x: Vec<_> = signal

@@ -11,13 +11,14 @@ use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
 use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::instance::{Plots, instance, plots_of};
-use crate::suite::missing::{LeftOut, Missing, caught};
+use crate::suite::missing::{Missing, caught};
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::Timed;
 use crate::suite::sampling_plan::{Pace, Sampling};
 use crate::timing::{Clock, CudaError, Doubt};
 use crate::workload::choose;
+use crate::workload::routine::RoutineError;
 use crossover_machine::load::Load;
 use crossover_machine::recorded;
 use crossover_protocol::turns::TurnMessage;
@@ -26,6 +27,7 @@ use crossover_results::store::attempt::Aside;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
 use crossover_system::interrupt;
+use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// A benchmark that is about to run, with its state so far.
@@ -140,7 +142,7 @@ impl Run {
     }
 
     /// Leaves a benchmark out for which there is not enough memory.
-    fn check_memory(&self, bench: &Bench<'_>) -> Result<(), LeftOut> {
+    fn check_memory(&self, bench: &Bench<'_>) -> Result<(), Missing> {
         // In turns, both sides have memory at the same time.
         let sides = 1 + u64::from(self.turns.is_some());
         let operation = &bench.group.operation;
@@ -150,7 +152,7 @@ impl Run {
     }
 
     /// Leaves a benchmark out if one iteration would take longer than the profile allows.
-    fn check_duration(&self, bench: &mut Bench<'_>) -> Result<(), LeftOut> {
+    fn check_duration(&self, bench: &mut Bench<'_>) -> Result<(), Missing> {
         let Some(limit) = self.sampling.longest_iteration_of(&bench.row.role) else {
             return Ok(());
         };
@@ -161,12 +163,15 @@ impl Run {
         let expected = pace.expect(&bench.row.function(), bench.size, smaller.max(), cost);
         match expected.filter(|expected| *expected > limit) {
             None => Ok(()),
-            Some(expected) => Err(LeftOut(format!(
-                "one iteration would take about {}, but this profile allows {}; a filter that \
-                 selects only this size runs it",
-                units::time(expected.as_nanos() as f64),
-                units::time(limit.as_nanos() as f64)
-            ))),
+            Some(expected) => {
+                let reason = format!(
+                    "one iteration would take about {}, but this profile allows {}; a filter that \
+                     selects only this size runs it",
+                    units::time(expected.as_nanos() as f64),
+                    units::time(limit.as_nanos() as f64)
+                );
+                Err(Missing::Absent(reason.into()))
+            }
         }
     }
 
@@ -195,11 +200,12 @@ impl Run {
             self.machine.run_once(&mut code)?;
             self.compare(&mut code)
         });
+        let on_edge_cases = |error: RoutineError| -> RoutineError {
+            format!("on edge cases: {}", with_causes(&*error)).into()
+        };
         match verified {
-            Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
-                text: format!("on edge cases: {text}"),
-                context_lost,
-            }),
+            Err(Missing::Failed(error)) => Err(Missing::Failed(on_edge_cases(error))),
+            Err(Missing::ContextLost(error)) => Err(Missing::ContextLost(on_edge_cases(error))),
             verified => {
                 verified?;
                 cache.right_on_edge_cases.insert(function);
@@ -259,11 +265,11 @@ impl Run {
 
     /// Tells the driving process that the benchmark is set up. Leaves it out of profiles if it has no
     /// part that could be recorded.
-    fn announce_ready(&self, bench: &Bench<'_>, prepared: &Prepared) -> Result<(), LeftOut> {
+    fn announce_ready(&self, bench: &Bench<'_>, prepared: &Prepared) -> Result<(), Missing> {
         let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
         if is_profiled && !prepared.sampling.is_timed_by_a_clock() {
             let reason = "it times itself, so the profiler cannot follow it";
-            return Err(LeftOut(reason.to_owned()));
+            return Err(Missing::Absent(reason.into()));
         }
         if let Some(turns) = &self.turns {
             let id = bench.id.clone();

@@ -9,7 +9,7 @@ use crate::device::gpu::Gpu;
 use crate::machine::commit;
 use crate::model::environment::Environment;
 use crate::suite::group::Memory;
-use crate::suite::missing::LeftOut;
+use crate::suite::missing::Missing;
 use crate::timing::{CudaTime, DeviceProperties};
 use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
@@ -142,13 +142,13 @@ impl Host {
     ///
     /// # Errors
     /// It does not.
-    pub(super) fn has_room_for(&self, host: u64, device: Option<u64>) -> Result<(), LeftOut> {
+    pub(super) fn has_room_for(&self, host: u64, device: Option<u64>) -> Result<(), Missing> {
         let memory = Memory {
             host: *self.host_bytes.get_or_init(memory::usable),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
         memory
             .lacks(host, device)
-            .map_or(Ok(()), |reason| Err(LeftOut(reason)))
+            .map_or(Ok(()), |reason| Err(Missing::Absent(reason.into())))
     }
 }

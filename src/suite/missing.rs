@@ -1,55 +1,61 @@
 //! Why a benchmark has no result: skipped, or failed.
 
-use std::any::Any;
-
-use crate::device::kernel::CompileError;
 use crate::timing::{CudaError, TimingError, catch_panic};
-use crate::workload::routine::RoutineError;
+use crate::workload::routine::{RoutineError, is_absent, loses_context};
 use crossover_machine::absence::Absence;
 use crossover_results::store::whole_file::FileError;
-use crossover_words::text::with_causes;
 
 /// Why a benchmark has no result.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Missing {
-    Skipped(String),
-    Failed {
-        text: String,
-        context_lost: bool,
-    },
+    /// It cannot or need not run here.
+    #[error(transparent)]
+    Absent(RoutineError),
+    #[error(transparent)]
+    Failed(RoutineError),
+    /// Only a new process can use the GPU again.
+    #[error(transparent)]
+    ContextLost(RoutineError),
     /// Nothing can be written any more, so no result can be kept.
-    NoRoom(String),
+    #[error(transparent)]
+    NoSpace(FileError),
 }
 
-/// Why a benchmark cannot or need not run here.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct LeftOut(pub(super) String);
-
-impl<E: Into<RoutineError> + 'static> From<E> for Missing {
-    fn from(error: E) -> Self {
-        // A file of the suite. One of a routine, whose error is boxed, may lie on another disk.
-        let file: Option<&FileError> = (&error as &dyn Any).downcast_ref();
-        if let Some(file) = file.filter(|file| file.is_no_room()) {
-            return Missing::NoRoom(file.to_string());
-        }
-        let error = error.into();
-        let absent = error.is::<LeftOut>()
-            || error.is::<Absence>()
-            || error.is::<crate::timing::Absence>()
-            || matches!(
-                error.downcast_ref(),
-                Some(CompileError::Absent(_) | CompileError::TooOld { .. })
-            );
-        if absent {
-            return Missing::Skipped(error.to_string());
-        }
-        let of_clock = error.downcast_ref().is_some_and(TimingError::is_sticky);
-        Missing::Failed {
-            text: with_causes(&*error),
-            context_lost: of_clock || error.downcast_ref().is_some_and(|e: &CudaError| e.sticky),
+impl From<RoutineError> for Missing {
+    fn from(error: RoutineError) -> Self {
+        if is_absent(&error) {
+            Self::Absent(error)
+        } else if loses_context(&error) {
+            Self::ContextLost(error)
+        } else {
+            Self::Failed(error)
         }
     }
 }
+
+impl From<FileError> for Missing {
+    /// A file of the suite. One of a routine, whose error is boxed, may lie on another disk.
+    fn from(error: FileError) -> Self {
+        if error.is_no_room() {
+            Self::NoSpace(error)
+        } else {
+            Self::Failed(error.into())
+        }
+    }
+}
+
+/// Errors that are converted as those of a routine are.
+macro_rules! boxed {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Missing {
+            fn from(error: $error) -> Self {
+                RoutineError::from(error).into()
+            }
+        })*
+    };
+}
+
+boxed!(Absence, CudaError, TimingError, String, &str);
 
 /// Runs the work of one benchmark: a panic fails the benchmark, not the run.
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {
@@ -73,11 +79,11 @@ mod tests {
             oldest: (9, 0),
         };
         let error: RoutineError = source.compile((8, 6)).unwrap_err().into();
-        let Missing::Skipped(reason) = error.into() else {
+        let Missing::Absent(reason) = error.into() else {
             panic!("an older device is no failure");
         };
         assert_eq!(
-            reason,
+            reason.to_string(),
             "new.cu needs compute capability 9.0 and the device has 8.6: a newer one runs it"
         );
     }
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn only_a_full_disk_of_the_suite_ends_the_run() {
         let full = || FileError::io(Path::new("file"), ErrorKind::StorageFull);
-        assert!(matches!(full().into(), Missing::NoRoom(_)));
+        assert!(matches!(full().into(), Missing::NoSpace(_)));
         let of_a_routine: RoutineError = full().into();
         assert!(matches!(of_a_routine.into(), Missing::Failed { .. }));
     }

@@ -17,7 +17,7 @@ use crate::suite::group::AnyGroup;
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots_of, profiled};
 use crate::suite::journal::Journal;
-use crate::suite::missing::{LeftOut, Missing};
+use crate::suite::missing::Missing;
 use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
@@ -25,11 +25,13 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::choose;
+use crate::workload::routine::RoutineError;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::settings::{Settings, unknown_variables};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
+use crossover_words::text::with_causes;
 
 /// The one owner of a run's state, except for Criterion itself.
 pub(super) struct Run {
@@ -295,22 +297,32 @@ impl Run {
     /// Notes why a benchmark has no result.
     fn note(&mut self, id: String, is_gpu: bool, missing: Missing) {
         match missing {
-            Missing::Skipped(reason) => {
+            Missing::Absent(reason) => {
                 self.journal.device_failed |= is_gpu && self.machine.device_failed();
-                self.journal.skip(id, self.machine.explain(reason));
+                self.journal
+                    .skip(id, self.machine.explain(reason.to_string()));
             }
-            Missing::NoRoom(text) => {
-                self.journal.fail(&id, text);
+            Missing::NoSpace(error) => {
+                self.journal.fail(&id, error.to_string());
                 self.journal.no_room = Some(0);
             }
-            Missing::Failed { text, context_lost } => {
-                self.journal.fail(&id, self.machine.explain(text));
+            Missing::Failed(error) => {
+                self.fail(&id, &error);
                 // A context that does not respond is lost, whatever the error's name.
-                if context_lost || is_gpu && self.machine.wait().is_err() {
+                if is_gpu && self.machine.wait().is_err() {
                     self.machine.lose_gpu(&id);
                 }
             }
+            Missing::ContextLost(error) => {
+                self.fail(&id, &error);
+                self.machine.lose_gpu(&id);
+            }
         }
+    }
+
+    fn fail(&mut self, id: &str, error: &RoutineError) {
+        let text = self.machine.explain(with_causes(&**error));
+        self.journal.fail(id, text);
     }
 
     /// Lets Criterion compare two saved results; nothing is run.
@@ -318,7 +330,8 @@ impl Run {
         let needed = ["load-baseline", "baseline"].map(|option| self.arguments.value(option));
         let lacks = (needed.into_iter().flatten()).find(|name| !bench.folder.has(name));
         if let Some(lacks) = lacks {
-            return Err(LeftOut(format!("baseline {lacks} has no result of it")).into());
+            let reason = format!("baseline {lacks} has no result of it");
+            return Err(Missing::Absent(reason.into()));
         }
         let never = |_: &mut Bencher<'_, CudaTime>| {};
         Ok(catch_panic(|| {

@@ -2,15 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::device::kernel::Source;
+use crate::device::Absence;
+use crate::device::kernel::{CompileError, Source};
 use crate::model::Verified;
-use crate::timing::DeviceMemory;
+use crate::timing::{CudaError, DeviceMemory, TimingError};
 use crate::workload::number::Number;
 
 /// The error of an operation's code: a CUDA error, an allocation, a missing library. Its text should
 /// name the call and the remedy. An [`Absence`](crate::device::Absence) skips the benchmark, any other
 /// error fails it.
 pub type RoutineError = crate::timing::BoxError;
+
+/// Whether the operation needs what is not here.
+pub(crate) fn is_absent(error: &RoutineError) -> bool {
+    let of_compiler = matches!(
+        error.downcast_ref(),
+        Some(CompileError::Absent(_) | CompileError::TooOld { .. })
+    );
+    of_compiler || error.is::<Absence>() || error.is::<crate::timing::Absence>()
+}
+
+/// Whether only a new process can use the GPU again.
+pub(crate) fn loses_context(error: &RoutineError) -> bool {
+    let of_clock = error.downcast_ref().is_some_and(TimingError::is_sticky);
+    of_clock
+        || error
+            .downcast_ref()
+            .is_some_and(|error: &CudaError| error.sticky)
+}
 
 /// A prepared routine, or the reason why there is none.
 pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;

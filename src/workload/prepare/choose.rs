@@ -16,7 +16,7 @@ use crate::device::{Gpu, copies_and_events::record, graph::Graph};
 use crate::timing::CudaError;
 use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::prepare::threads::Threads;
-use crate::workload::routine::RoutineError;
+use crate::workload::routine::{RoutineError, loses_context};
 use crossover_machine::load::Load;
 
 /// A measurement takes at least this long, so that the clock's own cost is negligible.
@@ -261,14 +261,14 @@ fn place(
         let took = run(at, times);
         took.map_err(|error| {
             // Keeps the first error that tells why the context is lost.
-            if !failure.as_deref().is_some_and(is_sticky) {
+            if !failure.as_ref().is_some_and(loses_context) {
                 failure = Some(error);
             }
         })
         .ok()
     });
     let chosen = match failure {
-        Some(error) if fastest.is_none() || is_sticky(&*error) => return Err(error),
+        Some(error) if fastest.is_none() || loses_context(&error) => return Err(error),
         _ => fastest.expect("there is a candidate"),
     };
     let now = load.and_then(|_| Load::now());
@@ -291,11 +291,6 @@ fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
     let taken = choices.taken(choice, names)?;
     choices.note(choice, names[taken].as_ref());
     Some(taken)
-}
-
-fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    let error = error.downcast_ref::<CudaError>();
-    error.is_some_and(|error| error.sticky)
 }
 
 /// The fastest by the time that `run` returns; `None` if all fail.

@@ -125,9 +125,8 @@ impl Run {
         plots: &mut Plots<'_>,
         bench: &mut Bench<'_>,
     ) -> Result<(), Missing> {
-        if let Some(rate) = &bench.group.rate {
-            self.machine.time.set_rate(rate.clone());
-        }
+        let rate = bench.group.rate.clone();
+        let _rate = rate.map(|rate| self.machine.time.set_rate(rate));
         bench.begun = self.turns.is_none().then(Load::now).flatten();
         let looks = self.looks(bench) && !recorded::recorded();
         self.machine.time.ignore_other_streams(!looks);

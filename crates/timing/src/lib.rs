@@ -47,7 +47,7 @@ pub use prepared_launch::LAUNCHES_PER_GATE;
 pub use prepared_launch::Launch;
 // Hidden items are for the suite of this repository: no promise.
 #[cfg(feature = "criterion")]
-pub use on_criterion::{CudaBencherExt, Rate, Started};
+pub use on_criterion::{CudaBencherExt, Rate, RateSet, Started};
 #[doc(hidden)]
 pub use panic::catch_panic;
 #[doc(hidden)]

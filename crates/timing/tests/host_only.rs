@@ -22,7 +22,7 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
         .warm_up_time(Duration::from_millis(1))
         .measurement_time(Duration::from_millis(5));
     let mut group = criterion.benchmark_group("sum");
-    time.set_rate(Rate::flop(|n| n));
+    let _rate = time.set_rate(Rate::flop(|n| n));
     let mut runs = 0u64;
     for n in [1_000u64, 4_000] {
         group.throughput(Throughput::Elements(n));
@@ -48,8 +48,7 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
         "{message}"
     );
     group.finish();
-    drop(criterion);
-    drop(time);
+    drop((criterion, _rate, time));
     // Beside the samples of a benchmark that this measurement knows of, and of no other.
     assert_eq!(stored_clock(&root.join("sum/wall/new")), Some(Clock::Wall));
     assert_eq!(stored_clock(&root.join("sum/wall/base")), Some(Clock::Wall));

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 pub use bencher::CudaBencherExt;
 pub use measurement::Started;
-pub use rate::Rate;
+pub use rate::{Rate, RateSet};
 
 use self::benchmarks::Benchmarks;
 use self::rate::Formatter;
@@ -35,10 +35,13 @@ impl OnCriterion {
 }
 
 impl CudaTime {
-    /// Sets the unit of the throughput that Criterion prints from here on, for this measurement and
-    /// all its clones. The default is [elements](Rate::elements).
-    pub fn set_rate(&self, rate: Rate) {
-        self.criterion().formatter.set(rate);
+    /// Sets the unit of the throughput that Criterion prints, for this measurement and all its clones, until
+    /// the returned value is dropped. The default is [elements](Rate::elements).
+    pub fn set_rate(&self, rate: Rate) -> RateSet {
+        RateSet {
+            earlier: self.criterion().formatter.set(rate),
+            time: self.clone(),
+        }
     }
 
     /// Sets the folder that the program gave to `Criterion::output_directory`. When this measurement

@@ -110,12 +110,7 @@ impl Run {
     ) -> Result<(), Missing> {
         let make = bench.group.operation.other_values;
         let known = Cell::new(Some(bench.cache.other_values.of(bench.size, make)));
-        let claim = Claim {
-            clock: code.clock,
-            launches: code.launches,
-            ns: iteration.as_nanos() as f64,
-            bytes: None,
-        };
+        let claim = Claim::new(code.clock, code.launches, iteration.as_nanos() as f64);
         let mut doubts = Vec::new();
         let mut code = Anew {
             first: code,

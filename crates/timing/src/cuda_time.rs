@@ -207,11 +207,7 @@ impl CudaTime {
     pub fn effective_clock(&self, clock: Clock) -> Clock {
         match clock {
             Clock::EventsGated if self.gate_off_reason().is_some() => Clock::Events,
-            Clock::Wall
-            | Clock::Events
-            | Clock::EventsGated
-            | Clock::EventsCold
-            | Clock::Submit => clock,
+            other => other,
         }
     }
 
@@ -439,6 +435,7 @@ impl CudaTime {
                 let gate = self.gate_off_reason().is_none() && batch()? > 0;
                 sequence::cold(window, iterations, gate)
             }
+            other => unreachable!("{other} has no sequence"),
         }
     }
 

@@ -50,7 +50,7 @@ impl Device {
     }
 
     pub(super) fn record(&self, event: &CudaEvent) -> Result<(), CudaError> {
-        // SAFETY: event and stream are alive and of the same context.
+        // SAFETY: `event` and `self` own event and stream, which are of `self.context`.
         unsafe { result::event::record(event.cu_event(), self.stream.cu_stream()) }
             .called("cuEventRecord")
     }
@@ -169,7 +169,7 @@ impl Timeline for Window<'_> {
 
     fn wait(&mut self) -> Result<(), TimingError> {
         let (_, end) = self.events();
-        // SAFETY: the event is alive and was recorded.
+        // SAFETY: `self` owns the event.
         unsafe { result::event::synchronize(end.cu_event()) }.called("cuEventSynchronize")?;
         if self.device.gate.borrow_mut().take_timed_out() {
             return Err(TimingError::GateTimeout);
@@ -192,7 +192,7 @@ impl Timeline for Window<'_> {
 }
 
 pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
-    // SAFETY: both events are alive, were recorded with timing on, and have been waited for.
+    // SAFETY: `start` and `end` own the events; the driver refuses events that were not reached.
     unsafe { result::event::elapsed(start.cu_event(), end.cu_event()) }
         .map(|ms| f64::from(ms) * 1e6)
         .called("cuEventElapsedTime")
@@ -207,7 +207,7 @@ pub(super) struct Flush {
 
 impl Flush {
     fn new(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
-        // SAFETY: only ever written.
+        // SAFETY: nothing reads the buffer, which is unset.
         let buffer = unsafe { stream.alloc(2 * l2_bytes(context)?) }.called("cuMemAllocAsync")?;
         Ok(Self {
             stream: stream.clone(),
@@ -219,7 +219,7 @@ impl Flush {
         reset_persisting_lines()?;
         use cudarc::driver::DevicePtr;
         let (address, _guard) = self.buffer.device_ptr(&self.stream);
-        // SAFETY: the range is the buffer's own memory.
+        // SAFETY: `self` owns the buffer, of which this is the whole, and frees it on this stream.
         unsafe { result::memset_d8_async(address, 0, self.buffer.len(), self.stream.cu_stream()) }
             .called("cuMemsetD8Async")
     }
@@ -235,7 +235,7 @@ pub(super) fn l2_bytes(context: &CudaContext) -> Result<usize, CudaError> {
 
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html>
 fn reset_persisting_lines() -> Result<(), CudaError> {
-    // SAFETY: a context is current, since `window` has bound it.
+    // SAFETY: it takes no argument; `window` made a context current.
     match unsafe { sys::cuCtxResetPersistingL2Cache() } {
         // Before compute capability 8.0 no line persists.
         sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(()),

@@ -183,13 +183,13 @@ impl Gate {
 
     /// Lets the stream continue.
     pub(super) fn open(&mut self) {
-        // SAFETY: `words` is ours and mapped; the device polls it with system scope.
+        // SAFETY: the first word, which `drop` frees; the device polls it with system scope.
         unsafe { ptr::write_volatile(self.words, 1) };
     }
 
     /// Whether the gate opened by itself since the last call. Valid once the gate has run.
     pub(super) fn take_timed_out(&mut self) -> bool {
-        // SAFETY: as in `open`; a gate that has run writes no more.
+        // SAFETY: the second word of two, which `drop` frees. A gate that has run writes no more.
         unsafe {
             let word = self.words.add(1);
             let timed_out = ptr::read_volatile(word) != 0;
@@ -218,7 +218,7 @@ impl Gate {
     }
 
     fn write(&mut self, open: u32, timed_out: u32) {
-        // SAFETY: as in `open`; no gate is in flight, each is waited for.
+        // SAFETY: the two words, which `drop` frees. Each gate is waited for, so none is in flight.
         unsafe {
             ptr::write_volatile(self.words.add(1), timed_out);
             ptr::write_volatile(self.words, open);

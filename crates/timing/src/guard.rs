@@ -107,6 +107,7 @@ pub trait Guarded {
 
 /// The time that a benchmark reports, with its clock and amount of work.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Claim {
     /// The clock of its time.
     pub clock: Clock,
@@ -116,6 +117,18 @@ pub struct Claim {
     pub ns: f64,
     /// Lower bound on the bytes that an iteration reads and writes in device memory, if known.
     pub bytes: Option<f64>,
+}
+
+impl Claim {
+    /// A time of which no bytes are known.
+    pub fn new(clock: Clock, launches: u32, ns: f64) -> Self {
+        Self {
+            clock,
+            launches,
+            ns,
+            bytes: None,
+        }
+    }
 }
 
 /// A reason not to believe a time. Printed, it names the observation and the remedy.

@@ -85,7 +85,6 @@ impl CudaProfiler {
 /// measures.
 pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
     let note = match clock {
-        Clock::Wall | Clock::Events => None,
         Clock::EventsGated => Some(
             "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
         ),
@@ -96,6 +95,7 @@ pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
         Clock::Submit => Some(
             "the submit clock measures queueing alone; this profile has the work on the device too",
         ),
+        _ => None,
     };
     Profile {
         clock: clock.name().to_owned(),

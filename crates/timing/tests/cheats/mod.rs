@@ -95,7 +95,7 @@ impl Code {
 
     fn copy(&self, from: &CudaSlice<u8>, on: &CudaStream, bytes: usize) -> Result<(), BoxError> {
         let (from, to) = (address(from), address(&self.output));
-        // SAFETY: both have as many bytes, and outlive the device's work.
+        // SAFETY: both slices have `BYTES` bytes. `all` drops them when the device is idle.
         Ok(unsafe { result::memcpy_dtod_async(to, from, bytes, on.cu_stream()) }?)
     }
 
@@ -116,7 +116,7 @@ impl Guarded for Code {
     }
 
     fn poison(&mut self) -> Result<(), BoxError> {
-        // SAFETY: its own memory.
+        // SAFETY: the output has `BYTES` bytes, and is freed on this stream.
         Ok(unsafe {
             result::memset_d8_async(address(&self.output), 0xFF, BYTES, self.stream.cu_stream())
         }?)
@@ -149,7 +149,7 @@ impl Guarded for Code {
             "changed input" => {
                 self.compute(&self.stream, BYTES)?;
                 let (at, stream) = (address(&self.input), self.stream.cu_stream());
-                // SAFETY: its own memory.
+                // SAFETY: the input has a byte, and is freed on this stream.
                 Ok(unsafe { result::memset_d8_async(at, 0x55, 1, stream) }?)
             }
             "half" => self.compute(&self.stream, BYTES / 2),
@@ -206,12 +206,8 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
         ns = begun.elapsed().as_nanos() as f64;
     }
     time.settle()?;
-    let claim = Claim {
-        clock,
-        launches: 1,
-        ns,
-        bytes: Some(if cheat == "less than said" { 64.0 } else { 2.0 } * BYTES as f64),
-    };
+    let mut claim = Claim::new(clock, 1, ns);
+    claim.bytes = Some(if cheat == "less than said" { 64.0 } else { 2.0 } * BYTES as f64);
     Ok(time.guard(&claim, &mut code)?)
 }
 

@@ -186,6 +186,6 @@ fn iter<E: Into<BoxError>>(
     let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
     bencher.iter_custom(|iterations| {
         time.measure_benchmark(benchmark, iterations, &mut routine)
-            .unwrap_or_else(|e| time.fail(e))
+            .unwrap_or_else(|error| panic!("{}", benchmark.failed(error)))
     });
 }

@@ -69,14 +69,20 @@ impl CudaTime {
     ) -> Result<Iteration, TimingError> {
         let clock = benchmark.clock;
         let iteration = benchmark.iteration.unwrap_or_default();
+        let benchmarks = &self.criterion().benchmarks;
+        if !self.is_profiling() && std::env::args_os().any(|a| is_profile_time(&a)) {
+            benchmarks.say(NO_PROFILER.to_owned());
+        }
         let Some(device) = self.device() else {
             return Ok(iteration);
         };
+        if device.context.is_managing_stream_synchronization() {
+            benchmarks.say(TRACKED.to_owned());
+        }
         device.gate.borrow().check(clock)?;
         if self.is_profiling() {
             return Ok(iteration);
         }
-        let benchmarks = &self.criterion().benchmarks;
         if matches!(clock, Clock::EventsGated | Clock::EventsCold)
             && let Some(reason) = device.gate.borrow().off()
         {
@@ -100,6 +106,19 @@ impl CudaTime {
             declared => declared,
         })
     }
+}
+
+/// The note if Criterion is to profile and has no profiler.
+const NO_PROFILER: &str = "--profile-time records nothing here: in Cargo.toml, add features = [\"profiler\"] to \
+    crossover-timing, and in the code .with_profiler(CudaProfiler::new(&time)) to Criterion";
+
+/// The note if each launch carries events.
+const TRACKED: &str = "the context has several streams, which cudarc orders by events: those of each launch are part \
+    of its time; to order the streams yourself, open the device with crossover_timing::open";
+
+fn is_profile_time(argument: &std::ffi::OsStr) -> bool {
+    let argument = argument.to_string_lossy();
+    argument.split('=').next() == Some("--profile-time")
 }
 
 /// The note if the gate is off.
@@ -156,6 +175,17 @@ mod tests {
         let unknown = told(Iteration::Uncounted, None).unwrap();
         assert!(unknown.contains("4 are assumed"), "{unknown}");
         assert_eq!(miscounted(Clock::Wall, Iteration::Uncounted, None), None);
+    }
+
+    #[test]
+    fn the_option_that_profiles_is_known_in_both_forms() {
+        for (argument, expected) in [
+            ("--profile-time", true),
+            ("--profile-time=3", true),
+            ("profile-time", false),
+        ] {
+            assert_eq!(is_profile_time(argument.as_ref()), expected, "{argument}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::clock_file::Ledger;
 use crate::device::Iteration;
+use crate::error::TimingError;
 use crossover_words::Clock;
 
 /// A benchmark as its bencher knows it: Criterion does not tell the id.
@@ -14,6 +15,18 @@ pub(crate) struct Benchmark {
     pub(crate) iteration: Option<Iteration>,
     /// The type of its closure.
     pub(crate) routine: &'static str,
+}
+
+impl Benchmark {
+    /// The sentence of an error that ends it.
+    pub(super) fn failed(&self, error: TimingError) -> String {
+        let function = self.routine.trim_start_matches("&mut ");
+        let function = function.split("::{{closure}}").next().unwrap_or(function);
+        match error {
+            TimingError::Routine(cause) => format!("the routine of {function} failed: {cause}"),
+            error => error.to_string(),
+        }
+    }
 }
 
 /// The benchmarks that a clock has timed.
@@ -56,6 +69,20 @@ mod tests {
         iteration: Some(Iteration::Uncounted),
         routine: "a",
     };
+
+    #[test]
+    fn an_error_of_a_routine_names_its_function() {
+        let failing = || Err::<(), _>("no file");
+        let benchmark = Benchmark {
+            routine: std::any::type_name_of_val(&failing),
+            ..GATED
+        };
+        let error = TimingError::from(crate::BoxError::from(failing().unwrap_err()));
+        let said = benchmark.failed(error);
+        let function = "tests::an_error_of_a_routine_names_its_function failed: no file";
+        assert!(said.starts_with("the routine of "), "{said}");
+        assert!(said.ends_with(function), "{said}");
+    }
 
     #[test]
     fn only_samples_of_equal_length_repeat() {

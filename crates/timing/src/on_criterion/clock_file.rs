@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
+use criterion::{Criterion, PlottingBackend};
 use serde_json::{Value, json};
 
 use super::write::write;
+use crate::panic::catch_panic;
 use crossover_words::Clock;
 use crossover_words::clock_file::{FILE, SAMPLES, SCHEMA, digest, read};
 
@@ -19,6 +21,9 @@ use crossover_words::clock_file::{FILE, SAMPLES, SCHEMA, digest, read};
 const NEW: &str = "new";
 /// `<group>/<function>/<value>/new`, and a little more for odd names.
 const MAX_DEPTH: usize = 8;
+/// The note on results without a report.
+const NO_REPORT: &str = "Criterion drew no HTML report, which takes gnuplot or its feature plotters: in Cargo.toml, add \
+    criterion = { version = \"0.8\", features = [\"plotters\"] } (--noplot leaves this note out)";
 /// Some file systems round the time of a file to steps of this length.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -64,8 +69,8 @@ impl Ledger {
     }
 
     /// Writes the clock of each result of these measurements. Returns messages: replaced results on
-    /// another clock, and files that could not be written.
-    fn keep(&self) -> Vec<String> {
+    /// another clock, files that could not be written, and results without a report if Criterion `cannot_plot`.
+    fn keep(&self, cannot_plot: bool) -> Vec<String> {
         let taken = self.taken.take();
         if taken.is_empty() {
             return Vec::new();
@@ -88,6 +93,10 @@ impl Ledger {
                 ));
             }
             said.extend(write_beside(&folder, &samples, clock).err());
+            let no_report = NO_REPORT.to_owned();
+            if cannot_plot && !folder.join("report").exists() && !said.contains(&no_report) {
+                said.push(no_report);
+            }
         }
         said
     }
@@ -95,10 +104,19 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        for line in self.keep() {
+        for line in self.keep(cannot_plot()) {
             eprintln!("note: {line}");
         }
     }
+}
+
+/// Whether Criterion was built without its feature `plotters`, which panics when it is used. (Criterion plots
+/// with gnuplot where that is installed.)
+fn cannot_plot() -> bool {
+    let plot = || Criterion::default().plotting_backend(PlottingBackend::Plotters);
+    let is_left_out = env::args_os().any(|argument| argument == "--noplot" || argument == "-n");
+    let may_panic = cfg!(panic = "unwind") && !std::thread::panicking();
+    may_panic && !is_left_out && catch_panic(|| drop(plot())).is_err()
 }
 
 /// Beside the newest result, and beside the baselines that Criterion copied it to.
@@ -210,7 +228,7 @@ mod tests {
         let other = root.result("group/cpu/64", &[2, 4], &[20.1, 40.4]);
         let warm_up_and_samples = [(1, 11.0), (2, 20.5), (2, 20.1), (4, 40.3)];
         let ledger = root.ledger(&warm_up_and_samples, Clock::EventsGated);
-        assert_eq!(ledger.keep(), [""; 0]);
+        assert_eq!(ledger.keep(false), [""; 0]);
         assert_eq!(stored_clock(&ours.join(NEW)), Some(Clock::EventsGated));
         assert_eq!(stored_clock(&ours.join("base")), Some(Clock::EventsGated));
         assert_eq!(stored_clock(&other.join(NEW)), None);
@@ -224,11 +242,11 @@ mod tests {
         let root = Root::new();
         root.result("group/gpu", &[2], &[20.0]);
         assert_eq!(
-            root.ledger(&[(2, 20.0)], Clock::EventsGated).keep(),
+            root.ledger(&[(2, 20.0)], Clock::EventsGated).keep(false),
             [""; 0]
         );
         let folder = root.result("group/gpu", &[2], &[31.0]);
-        let said = root.ledger(&[(2, 31.0)], Clock::Events).keep();
+        let said = root.ledger(&[(2, 31.0)], Clock::Events).keep(false);
         let [line] = &said[..] else {
             panic!("{said:?}");
         };
@@ -238,14 +256,31 @@ mod tests {
     }
 
     #[test]
+    fn results_without_a_report_are_noted_once_if_criterion_cannot_plot() {
+        let root = Root::new();
+        root.result("group/one", &[2], &[20.0]);
+        root.result("group/two", &[3], &[30.0]);
+        let keep = |cannot_plot| {
+            root.ledger(&[(2, 20.0), (3, 30.0)], Clock::Wall)
+                .keep(cannot_plot)
+        };
+        assert_eq!(keep(true), [NO_REPORT]);
+        assert_eq!(keep(false), [""; 0]);
+        for name in ["one", "two"] {
+            fs::create_dir(root.0.path().join("group").join(name).join("report")).unwrap();
+        }
+        assert_eq!(keep(true), [""; 0]);
+    }
+
+    #[test]
     fn folders_without_a_result_are_left_alone() {
         let root = Root::new();
         let folder = root.result("group/gpu", &[2], &[20.0]);
         fs::write(folder.join(NEW).join(FILE), "{").unwrap();
         assert_eq!(stored_clock(&folder.join(NEW)), None);
-        assert_eq!(root.ledger(&[], Clock::Wall).keep(), [""; 0]);
+        assert_eq!(root.ledger(&[], Clock::Wall).keep(false), [""; 0]);
         fs::write(folder.join(NEW).join(SAMPLES), "{}").unwrap();
-        assert_eq!(root.ledger(&[(2, 20.0)], Clock::Wall).keep(), [""; 0]);
+        assert_eq!(root.ledger(&[(2, 20.0)], Clock::Wall).keep(false), [""; 0]);
         assert_eq!(fs::read(folder.join(NEW).join(FILE)).unwrap(), b"{");
     }
 }

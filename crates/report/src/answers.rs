@@ -9,7 +9,8 @@ use crate::thresholds::with_article;
 use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, RunAnswer, curve, headlines, of_runs,
 };
-use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
+use crossover_results::analysis::answer::kind::Speedup;
+use crossover_results::analysis::answer::speedup_curve::along;
 use crossover_results::analysis::limits::{self, Share};
 use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::model::role::Residency;

@@ -8,7 +8,7 @@ use crate::group::{Group, Implementation};
 use crossover_draw::ink::Paint;
 use crossover_draw::plot::{Axis, Curve, Dot, Limit, Plot, Quantity};
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::speedup_curve::Speedup;
+use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::model::role::Residency;
 use crossover_results::store::curves::Benchmark;
 use crossover_words::units::{self, significant};

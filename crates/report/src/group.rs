@@ -11,7 +11,7 @@ use crossover_draw::ink::{CPU_HUES, Paint};
 use crossover_draw::plot::Limit;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
-use crossover_results::analysis::answer::speedup_curve::Speedup;
+use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;

@@ -12,7 +12,8 @@ use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, curve, find, headlines,
 };
 use crossover_results::analysis::answer::curve::Curve;
-use crossover_results::analysis::answer::estimate::{Answer, FEWEST_PROCESSES};
+use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
+use crossover_results::analysis::answer::kind::Answer;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 

@@ -12,7 +12,7 @@ use crate::claims::figure::{Figure, Missing};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
-use crossover_results::analysis::answer::estimate::Answer;
+use crossover_results::analysis::answer::kind::Answer;
 use crossover_results::store::machine::MachineResults;
 
 pub(crate) use declared::{Claim, Question};

@@ -9,6 +9,7 @@ use crate::report::Report;
 use crate::tests::committed::{commit, measured, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::thresholds::{decision_in_words, thresholds};
+use crossover_results::store::curves::Benchmark;
 
 fn advice(report: &Report) -> Advice {
     Advice::new(thresholds(report).unwrap()).unwrap()
@@ -56,6 +57,41 @@ fn they_are_written_beside_the_page() {
         let answer = advice.decide(&question);
         assert_eq!(answer.choice, choice, "{size} {answer:?}");
     }
+}
+
+/// The processes of the run measured close to the crossing and at the largest size; at 512 the run's own
+/// process saw the CPU win.
+#[test]
+fn page_terminal_advice_and_thresholds_know_a_size_that_the_cpu_wins_above_the_crossing() {
+    let dir = folder();
+    let mut results = measured(&["matmul"]);
+    let is_slow = |b: &&mut Benchmark| b.id.contains("/gpu/") && [512, 2048].contains(&b.size);
+    for benchmark in results.benchmarks.iter_mut().filter(is_slow) {
+        let (low, high) = benchmark.interval_ns.unwrap();
+        benchmark.median_ns *= 1e3;
+        benchmark.interval_ns = Some((1e3 * low, 1e3 * high));
+    }
+    let said = written(results.clone(), dir.path());
+    holds(&said.to_string(), &["N ≥ 762, 32× faster"]);
+    holds(&said.pages(), &["crosses back; for good from N = "]);
+    let advice = advice(&report(results, dir.path()));
+    let matmul = &advice.thresholds().operations[0];
+    assert_eq!(matmul.places[0].crossing.kind, Kind::BothWays);
+    let words = decision_in_words::from(matmul, &matmul.places[0]);
+    holds(&words, &["from N = ", ", until N = ", "; 6 processes"]);
+    let at = |size: u64| {
+        let question = Question::new("matmul", size).data(Residency::Queued);
+        advice.decide(&question).choice
+    };
+    let choices = [8, 256, 512, 1024, 2048].map(at);
+    let expected = [
+        Choice::Cpu,
+        Choice::Gpu,
+        Choice::Cpu,
+        Choice::Gpu,
+        Choice::Gpu,
+    ];
+    assert_eq!(choices, expected);
 }
 
 /// The GPU code of a group without processes was measured at every second size of the CPU's.

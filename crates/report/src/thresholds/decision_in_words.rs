@@ -186,7 +186,13 @@ pub fn from(operation: &Operation, place: &Place) -> String {
     let answer = match (place.crossing.kind, &place.crossing.changes[..]) {
         (Kind::Always, _) => format!("everywhere, tested {range}"),
         (Kind::Never, _) => format!("nowhere, tested {range}"),
-        (Kind::Undecided, _) | (_, []) => format!("at no size for certain, tested {range}"),
+        (Kind::Undecided, _) | (_, []) => {
+            let last = size(last);
+            format!(
+                "or loses (undecided at {} = {last}), tested {range}",
+                symbol(operation)
+            )
+        }
         (Kind::From, [only, ..]) => format!("from {} on", at(only)),
         (Kind::BothWays, changes) => {
             let all: Vec<String> = changes

@@ -21,8 +21,9 @@ use rayon::prelude::*;
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
 use crossover_results::analysis::answer::curve::Curve;
-use crossover_results::analysis::answer::estimate::{self, Answer};
-use crossover_results::analysis::answer::speedup_curve::{Speedup, along};
+use crossover_results::analysis::answer::kind::{Answer, Speedup};
+use crossover_results::analysis::answer::speedup_curve::along;
+use crossover_results::analysis::answer::{estimate, kind};
 use crossover_results::analysis::cold_start;
 use crossover_results::analysis::limits::at as limit_at;
 use crossover_results::model::id::Device;
@@ -164,7 +165,7 @@ fn decided(mut place: Place) -> Option<Place> {
 }
 
 fn stored(crossing: &estimate::Crossing) -> Crossing {
-    let change = |c: &estimate::Change| Change {
+    let change = |c: &kind::Change| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),

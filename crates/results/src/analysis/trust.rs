@@ -9,7 +9,8 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, of_other_runs};
-use crate::analysis::answer::estimate::{Answer, Crossing};
+use crate::analysis::answer::estimate::Crossing;
+use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
@@ -142,6 +143,7 @@ mod tests {
         let mut trust = Trust::of_estimate(&Crossing {
             answer: Answer::Never,
             changes: Vec::new(),
+            root: None,
             range: (1.0, 64.0),
             processes: 5,
             agree: 5,

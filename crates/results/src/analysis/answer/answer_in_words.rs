@@ -1,7 +1,8 @@
 //! An answer in words.
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
-use crate::analysis::answer::estimate::{Answer, Crossing};
+use crate::analysis::answer::estimate::Crossing;
+use crate::analysis::answer::kind::Answer;
 use crate::model::group_info::GroupInfo;
 use crossover_words::units;
 

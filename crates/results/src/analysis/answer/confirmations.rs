@@ -4,13 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::answer::estimate::{
-    Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, centre, estimates, half_width,
+    Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, at_each_size, centre, estimates,
 };
-use crate::analysis::answer::speedup_curve::Speedup;
+use crate::analysis::answer::kind::Speedup;
 use crate::model::record::{Confirmation, PairedTimes};
-use crate::statistics::median::median;
 use crate::statistics::positive;
-use crate::statistics::spread::Spread;
 
 /// If one side was this many times faster at an end of the range in each process so far, the next
 /// process will not see a crossing there.
@@ -43,30 +41,33 @@ pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
     processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
 }
 
-/// The speedup at each size that enough processes measured, by size.
-pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<Speedup> {
-    at_each_size(sound(processes).concat())
-}
-
-/// The speedup at each size that enough of several processes measured, by size.
-pub(super) fn at_each_size(mut gaps: Vec<Gap>) -> Vec<Speedup> {
-    gaps.retain(|gap| gap.measured);
-    gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
-    let at = |gaps: &[Gap]| {
-        let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();
-        let middle = median(logs.iter().copied()).filter(|_| logs.len() >= FEWEST_PROCESSES)?;
-        let half = half_width(Spread::of(&logs), std::iter::empty(), logs.len());
-        Some(Speedup {
-            size: gaps[0].size,
-            ratio: middle.exp(),
-            low: (middle - half).exp(),
-            high: (middle + half).exp(),
-            processes: logs.len(),
-        })
+/// The speedup at each size, ascending: of several processes where they measured, around the crossing and
+/// at the largest size, and elsewhere the run's own.
+pub(super) fn with_own(
+    own: &[Gap],
+    processes: &[Vec<PairedTimes>],
+) -> impl Iterator<Item = Speedup> {
+    let mut all = at_each_size(sound(processes).concat());
+    // All but the largest size lie around the crossing.
+    let around = &all[..all.len().saturating_sub(1)];
+    let window = around.first().zip(around.last());
+    let window = window.map(|(first, last)| first.size..=last.size);
+    let largest = all.last().map(|at| at.size);
+    let is_known = |size: f64| {
+        largest == Some(size) || window.as_ref().is_some_and(|window| window.contains(&size))
     };
-    gaps.chunk_by(|a, b| a.size == b.size)
-        .filter_map(at)
-        .collect()
+    let own: Vec<Speedup> = own
+        .iter()
+        .filter(|own| !is_known(own.size))
+        .map(Gap::speedup)
+        .collect();
+    all.extend(own);
+    all.sort_by(|a, b| a.size.total_cmp(&b.size));
+    all.into_iter().filter(|at| {
+        [at.size, at.ratio, at.low, at.high]
+            .iter()
+            .all(|v| v.is_normal())
+    })
 }
 
 /// The gaps of each process whose times are positive numbers, at ascending sizes.

@@ -23,9 +23,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analysis::answer::confirmations::of_confirmations;
+use crate::analysis::answer::confirmations::{of_confirmations, with_own};
 use crate::analysis::answer::curve::{Curve, Point, gaps};
-use crate::analysis::answer::estimate::{Answer, Crossing, Samples, estimates};
+use crate::analysis::answer::estimate::{Crossing, Gap, Samples, estimates};
+use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -67,15 +68,11 @@ pub struct CrossoverAnswer {
 }
 
 impl CrossoverAnswer {
-    /// Takes over the estimate of several processes.
-    fn confirm(&mut self, asked: &Confirmation, estimate: &Crossing) {
-        let own = std::mem::replace(&mut self.crossing, estimate.clone());
-        // The processes did not measure at each of its changes.
-        let wins = estimate.wins_at_the_largest();
-        if own.answer == Answer::CrossesBack && wins == Some(own.for_good().is_some()) {
-            (self.crossing.answer, self.crossing.changes) = (own.answer, own.changes);
-        }
+    /// Takes over the estimate of several processes; elsewhere the run's own times, `own`, count.
+    fn confirm(&mut self, asked: &Confirmation, estimate: &Crossing, own: &[Gap]) {
+        self.crossing.clone_from(estimate);
         self.processes.clone_from(&asked.processes);
+        self.crossing.decide(with_own(own, &self.processes));
     }
 
     /// Whether the answer is about this GPU curve.
@@ -299,7 +296,8 @@ fn compare(
         if let Some(i) = at.or_else(|| headline(&found, question)) {
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
-                found[i].confirm(asked, answer);
+                let own = found[i].gpu_series(theirs).map(curve).unwrap_or_default();
+                found[i].confirm(asked, answer, &gaps(&cpu, &own));
                 // The processes may have measured at other sizes than the runs.
                 if let Some(gpu) = found[i].gpu_series(&all_theirs) {
                     let crossing = &found[i].crossing;

@@ -13,9 +13,9 @@
 
 use std::f64::consts::LN_2;
 
-use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::analysis::answer::kind::{Answer, Change, Speedup, is_close, kind, winner};
 use crate::model::role::Residency;
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
@@ -42,10 +42,6 @@ pub const FEWEST_PROCESSES: usize = 3;
 /// Sizes that make the line on either side of a crossing.
 pub(super) const ON_EITHER_SIDE: usize = 2;
 
-/// Two sizes at most this far apart enclose a measured crossing, not an interpolated one: a quarter
-/// of a power of two at its lower end.
-const MEASURED_STEP: f64 = 1.25 + 1e-9;
-
 /// Both sides at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gap {
@@ -69,6 +65,17 @@ impl Gap {
     fn winner(&self) -> Option<bool> {
         (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
     }
+
+    /// The speedup that one process shows.
+    pub(super) fn speedup(&self) -> Speedup {
+        Speedup {
+            size: self.size,
+            ratio: (-self.log).exp(),
+            low: (-self.log - self.half_width).exp(),
+            high: (-self.log + self.half_width).exp(),
+            processes: 1,
+        }
+    }
 }
 
 /// One question as the processes answered it.
@@ -81,46 +88,15 @@ pub struct Samples {
     pub processes: Vec<Vec<Gap>>,
 }
 
-/// Which side is faster where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// a below one size, b from there on.
-    At,
-    /// b at every size.
-    Always,
-    /// a at every size.
-    Never,
-    /// b at some sizes, and a again at larger ones.
-    CrossesBack,
-    /// Another run may find either side ahead at the largest size, or the processes disagree.
-    Undecided,
-}
-
-/// One change of the winner.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
-    /// Median over the processes.
-    pub size: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Whether b is faster above it.
-    pub to_b: bool,
-    /// Whether both sides were measured closely around it.
-    pub measured: bool,
-    /// The sizes that enclose it.
-    pub bracket: (f64, f64),
-}
-
 /// The estimate for one pair of sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crossing {
     /// Which side is faster where.
     pub answer: Answer,
-    /// All changes of the winner, by size.
+    /// All changes of the winner, by size; none where it is undecided.
     pub changes: Vec<Change>,
+    /// Where b begins to win by the times around that size.
+    pub root: Option<Change>,
     /// Smallest and largest size of both sides.
     pub range: (f64, f64),
     /// Number of processes.
@@ -171,11 +147,29 @@ impl Crossing {
 
     /// Whether b is faster at the largest size; `None` where another run may find either.
     pub fn wins_at_the_largest(&self) -> Option<bool> {
+        winner(self.speedup_interval)
+    }
+
+    /// At the largest size the interval of the answer, which includes the spread of similar questions.
+    pub(super) fn at_the_largest(&self, at: Speedup) -> Speedup {
         let (low, high) = self.speedup_interval;
-        match (low > 1.0, high < 1.0) {
-            (false, false) => None,
-            (wins, _) => Some(wins),
+        match self.largest == at.size {
+            true => Speedup {
+                ratio: self.speedup,
+                low,
+                high,
+                ..at
+            },
+            false => at,
         }
+    }
+
+    /// Finds the kind of the answer from the speedups at all sizes up to the largest.
+    pub(super) fn decide(&mut self, sizes: impl IntoIterator<Item = Speedup>) {
+        let inside = self.range.0..=self.largest;
+        let sizes = sizes.into_iter().filter(|at| inside.contains(&at.size));
+        let sizes: Vec<Speedup> = sizes.map(|at| self.at_the_largest(at)).collect();
+        (self.answer, self.changes) = kind(&sizes, self.range, self.root);
     }
 
     /// Whether the answer of another run has no crossing in common with this one, or another winner.
@@ -327,6 +321,8 @@ struct Pooled<'a> {
     unknown: f64,
     slope: Option<f64>,
     speedup: f64,
+    /// Logarithms of the speedup of each process.
+    speedups: Vec<f64>,
     of_speedups: Spread,
     of_crossings: Spread,
 }
@@ -394,7 +390,7 @@ impl<'a> Pooled<'a> {
                 [Spread::of(&speedups), Spread::of(&around)]
             }
         };
-        let speedup = median(speedups)?;
+        let speedup = median(speedups.iter().copied())?;
         Some(Self {
             asked,
             roots,
@@ -403,6 +399,7 @@ impl<'a> Pooled<'a> {
             unknown,
             slope,
             speedup,
+            speedups,
             of_speedups,
             of_crossings,
         })
@@ -415,43 +412,33 @@ impl<'a> Pooled<'a> {
             Some(own) => kind(root) == kind(own),
             None => root < f64::INFINITY,
         };
-        let agree = |own: &&Root| self.root.is_some_and(|root| agrees(root, own));
         let (first, last) = self.asked.range;
         let mut crossing = Crossing {
             answer: Answer::Undecided,
             changes: Vec::new(),
+            root: None,
             range: (first, last),
             processes: self.asked.processes.len(),
-            agree: self.roots.iter().filter(agree).count(),
+            agree: 0,
             or_always: self.roots.iter().any(|root| root.high == f64::NEG_INFINITY),
             or_never: self.roots.iter().any(|root| root.low == f64::INFINITY),
             speedup: self.speedup.exp(),
-            speedup_interval: (
-                (self.speedup - of_speedup).exp(),
-                (self.speedup + of_speedup).exp(),
-            ),
+            speedup_interval: interval(self.speedup, of_speedup, &self.speedups),
             largest: self.largest(),
         };
-        let (Some(root), Some(wins)) = (self.root, crossing.wins_at_the_largest()) else {
-            return crossing;
-        };
-        let (answer, changes) = match root {
-            f64::NEG_INFINITY => (Answer::Always, Vec::new()),
-            f64::INFINITY => (Answer::Never, Vec::new()),
-            root => {
-                let reach = of_crossing / self.slope.map_or(1.0, f64::abs) + self.unknown;
-                let within = |log: f64| log.exp().clamp(first, last);
-                let ends = (within(root - reach), within(root + reach));
-                (Answer::At, vec![self.change(within(root), ends, true)])
-            }
-        };
-        // A side that wins from some size on also wins at the largest.
-        if wins == (answer != Answer::Never) {
-            (crossing.answer, crossing.changes) = (answer, changes);
+        crossing.root = self.root.filter(|root| root.is_finite()).map(|root| {
+            let reach = of_crossing / self.slope.map_or(1.0, f64::abs) + self.unknown;
+            let within = |log: f64| log.exp().clamp(first, last);
+            self.change(within(root), (within(root - reach), within(root + reach)))
+        });
+        match &self.asked.processes[..] {
+            [gaps] => crossing.decide(gaps.iter().map(Gap::speedup)),
+            processes => crossing.decide(at_each_size(processes.concat())),
         }
-        if let [gaps] = &self.asked.processes[..] {
-            self.back_and_forth(gaps, &mut crossing);
-        }
+        // Without a joint crossing there may be one between the other sizes.
+        let root = self.root.or((crossing.answer == Answer::At).then_some(0.0));
+        let agree = |own: &&Root| root.is_some_and(|root| agrees(root, own));
+        crossing.agree = self.roots.iter().filter(agree).count();
         crossing
     }
 
@@ -461,13 +448,13 @@ impl<'a> Pooled<'a> {
     }
 
     /// A change at `size`, and whether one process alone measured around it.
-    fn change(&self, size: f64, (low, high): (f64, f64), to_b: bool) -> Change {
+    fn change(&self, size: f64, (low, high): (f64, f64)) -> Change {
         let [gaps] = &self.asked.processes[..] else {
             return Change {
                 size,
                 low,
                 high,
-                to_b,
+                to_b: true,
                 measured: true,
                 bracket: (low, high),
             };
@@ -476,36 +463,14 @@ impl<'a> Pooled<'a> {
             .partition_point(|gap| gap.size < size)
             .clamp(1, gaps.len().max(2) - 1);
         let (a, b) = (&gaps[above - 1], &gaps[above]);
-        let close = b.size <= (a.size * MEASURED_STEP).max(a.size + 1.0);
         let bracket = (a.size, b.size);
         Change {
             size,
             low,
             high,
-            to_b,
-            measured: close && a.measured && b.measured,
+            to_b: true,
+            measured: is_close(bracket) && a.measured && b.measured,
             bracket,
-        }
-    }
-
-    /// The changes of the winner along the curve of one process, where there are several.
-    fn back_and_forth(&self, gaps: &[Gap], crossing: &mut Crossing) {
-        let decided: Vec<(&Gap, bool)> = gaps
-            .iter()
-            .filter_map(|gap| Some((gap, gap.winner()?)))
-            .collect();
-        let changes = decided.windows(2).filter(|pair| pair[0].1 != pair[1].1);
-        let changes: Vec<Change> = changes
-            .map(|pair| {
-                let ends = [*pair[0].0, *pair[1].0];
-                let (root, _) = line(&ends);
-                self.change(root.exp(), (ends[0].size, ends[1].size), pair[1].1)
-            })
-            .collect();
-        let back = changes.iter().any(|change| !change.to_b);
-        if back && crossing.answer != Answer::Undecided {
-            crossing.answer = Answer::CrossesBack;
-            crossing.changes = changes;
         }
     }
 }
@@ -538,6 +503,38 @@ fn middle_of_sorted(sorted: &[f64]) -> Option<f64> {
         (true, false) => Some(a),
         (false, true) => Some(b),
         (false, false) => (a == b).then_some(a),
+    }
+}
+
+/// The speedup at each size that enough of several processes measured, by size.
+pub(super) fn at_each_size(mut gaps: Vec<Gap>) -> Vec<Speedup> {
+    gaps.retain(|gap| gap.measured);
+    gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
+    let at = |gaps: &[Gap]| {
+        let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();
+        let middle = median(logs.iter().copied()).filter(|_| logs.len() >= FEWEST_PROCESSES)?;
+        let half = half_width(Spread::of(&logs), std::iter::empty(), logs.len());
+        let (low, high) = interval(middle, half, &logs);
+        Some(Speedup {
+            size: gaps[0].size,
+            ratio: middle.exp(),
+            low,
+            high,
+            processes: logs.len(),
+        })
+    };
+    gaps.chunk_by(|a, b| a.size == b.size)
+        .filter_map(at)
+        .collect()
+}
+
+/// The interval of a speedup, from logarithms. It extends to 1 if its processes disagree about the winner.
+fn interval(middle: f64, half: f64, processes: &[f64]) -> (f64, f64) {
+    let ahead = processes.iter().filter(|log| **log > 0.0).count();
+    let (low, high) = (middle - half, middle + half);
+    match ahead == 0 || ahead == processes.len() {
+        true => (low.exp(), high.exp()),
+        false => (low.min(0.0).exp(), high.max(0.0).exp()),
     }
 }
 

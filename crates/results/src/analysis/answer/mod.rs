@@ -1,17 +1,20 @@
 //! From which size on the GPU wins. `crossover_answer` chooses the curves to compare and makes the
 //! answer. `estimate` estimates a crossing from the curves of one process (`curve`) or the times of
-//! several (`confirmations`). `time_table` makes answers from any two programs' times. `speedup_curve`
-//! has the speedup along the sizes, `answer_in_words` the words, and `row` the stored form.
+//! several (`confirmations`). `kind` defines the kinds of answers. `time_table` makes answers from any two
+//! programs' times. `speedup_curve` has the speedup along the sizes, `answer_in_words` the words.
 
 pub mod answer_in_words;
 pub mod confirmations;
 pub mod crossover_answer;
 pub mod curve;
 pub mod estimate;
+pub mod kind;
 pub mod speedup_curve;
 pub mod time_table;
 
 #[cfg(test)]
 mod committed_tests;
+#[cfg(test)]
+mod patterns;
 #[cfg(test)]
 pub(crate) mod tests;

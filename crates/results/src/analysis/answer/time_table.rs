@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::answer::confirmations::{at_each_size, up_to_the_largest_size};
+use crate::analysis::answer::confirmations::up_to_the_largest_size;
 use crate::analysis::answer::curve::{Curve, Point, gaps};
-use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES, Gap, Samples, estimates};
-use crate::analysis::answer::speedup_curve::Speedup;
+use crate::analysis::answer::estimate::{
+    Crossing, FEWEST_PROCESSES, Gap, Samples, at_each_size, estimates,
+};
+use crate::analysis::answer::kind::Speedup;
 use crate::model::role::Residency;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
 
@@ -78,7 +80,7 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         let measured = all.iter().filter(|gap| gap.measured);
         let speedups = match apart.len() {
             FEWEST_PROCESSES.. => at_each_size(apart.concat()),
-            _ => measured.map(Speedup::of_one_process).collect(),
+            _ => measured.map(Gap::speedup).collect(),
         };
         let processes = match apart.len() {
             FEWEST_PROCESSES.. => apart,
@@ -101,7 +103,7 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
         if let Some(crossing) = &crossing {
             for at in &mut answer.speedups {
-                *at = at.with_answer(crossing);
+                *at = crossing.at_the_largest(*at);
             }
         }
         answer.crossing = crossing;
@@ -143,7 +145,7 @@ fn curves(sizes: BySize) -> [Curve; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::answer::estimate::Answer;
+    use crate::analysis::answer::kind::Answer;
 
     const SIZES: [u64; 4] = [64, 90, 112, 200];
 
@@ -179,6 +181,34 @@ mod tests {
             assert_eq!((first.size, first.processes), (64.0, counted));
             assert!((first.ratio / 0.4096 - 1.0).abs() < 1e-6 && first.high < 1.0);
             assert!(largest.low < 4.0 && largest.high > 4.0);
+        }
+    }
+
+    #[test]
+    fn each_size_that_the_other_side_wins_counts_with_one_process_and_with_several() {
+        for (speedups, changes) in [
+            (&[2.0, 2.0, 2.0, 2.0, 2.0, 0.4][..], &[false][..]),
+            (&[0.4, 2.0, 2.0, 0.5, 0.5, 0.5], &[true, false]),
+            (&[3.0, 3.0, 0.3, 3.0, 3.0, 3.0, 3.0], &[false, true]),
+        ] {
+            for processes in [1, 3, 5] {
+                let time = |(process, at): (usize, usize)| {
+                    let sides = [(Side::A, speedups[at]), (Side::B, 1.0)];
+                    sides.map(|(side, ns)| Time {
+                        operation: "product".into(),
+                        place: Residency::Pinned,
+                        size: 8 << at,
+                        side,
+                        process: process.to_string(),
+                        ns: 1e4 * ns,
+                    })
+                };
+                let times = (0..processes).flat_map(|p| (0..speedups.len()).map(move |at| (p, at)));
+                let times: Vec<Time> = times.flat_map(time).collect();
+                let crossing = of_times(&times).remove(0).crossing.unwrap();
+                let to_b: Vec<bool> = crossing.changes.iter().map(|change| change.to_b).collect();
+                assert_eq!((crossing.answer, &to_b[..]), (Answer::CrossesBack, changes));
+            }
         }
     }
 

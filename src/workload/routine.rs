@@ -142,7 +142,7 @@ pub trait Routine {
     }
 
     /// How many kernel (or graph) launches one [`run`](Routine::run) enqueues, 0 for CPU code. The
-    /// gate needs it, since only about a thousand fit in a stream's queue.
+    /// gate needs it: what it holds has to fit in the stream's queue.
     fn launches(&self) -> u32 {
         1
     }

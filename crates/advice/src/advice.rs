@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::decision::{self, Answer, Question, Reason};
-use crate::machine::{Concern, Here};
+use crate::machine::{Concern, HostInfo};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{Choice, Operation, Place, Residency, SCHEMA, Thresholds};
+use crate::thresholds::{Choice, Operation, Residency, SCHEMA, Thresholds};
 
 /// A larger file is not a file of thresholds, bytes.
 const LARGEST: u64 = 16 << 20;
@@ -30,6 +30,7 @@ pub struct Advice {
 }
 
 /// Why there is no advice.
+#[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
     Io(PathBuf, std::io::Error),
@@ -40,7 +41,7 @@ pub enum Error {
     /// The file has impossible numbers; the sentence names them.
     Numbers(String),
     /// This machine has no file.
-    None,
+    NotFound,
 }
 
 impl std::fmt::Display for Error {
@@ -60,7 +61,7 @@ impl std::fmt::Display for Error {
                 "the thresholds are of version {schema}, and this program knows {SCHEMA}: update it, or export them again with its version of crossover"
             ),
             Error::Numbers(sentence) => f.write_str(sentence),
-            Error::None => write!(
+            Error::NotFound => write!(
                 f,
                 "no thresholds: measure with crossover and run `crossover export --thresholds`, or name a file in {VARIABLE}"
             ),
@@ -79,7 +80,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io(_, error) => Some(error),
-            Error::Form(_) | Error::Newer(_) | Error::Numbers(_) | Error::None => None,
+            Error::Form(_) | Error::Newer(_) | Error::Numbers(_) | Error::NotFound => None,
         }
     }
 }
@@ -116,8 +117,8 @@ impl Advice {
             .filter(|name| !name.is_empty())
             .map(PathBuf::from);
         let in_data = || Self::data_file().filter(|path| path.exists());
-        let path = named.or_else(in_data).ok_or(Error::None)?;
-        Ok(Self::open(path)?.check(&Here::detect()))
+        let path = named.or_else(in_data).ok_or(Error::NotFound)?;
+        Ok(Self::open(path)?.check(&HostInfo::detect()))
     }
 
     /// The default path of this machine's thresholds, to which `crossover export --thresholds` writes:
@@ -193,26 +194,11 @@ impl Advice {
         })
     }
 
-    /// Prepares one place of an operation without a name.
-    ///
-    /// # Errors
-    /// See [`new`](Self::new).
-    pub fn of_place(place: Place) -> Result<Self, Error> {
-        let operation = Operation {
-            places: vec![place],
-            ..Operation::default()
-        };
-        Self::new(Thresholds {
-            operations: vec![operation],
-            ..Thresholds::default()
-        })
-    }
-
-    /// Compares the machine of the thresholds with a machine, usually [`Here::detect`]. If the machine
+    /// Compares the machine of the thresholds with a machine, usually [`HostInfo::detect`]. If the machine
     /// is another one, every choice becomes [`Unsure`](crate::Choice::Unsure), beside that machine's
     /// times. With another driver, or if the thresholds are old, the choices stand.
     #[must_use]
-    pub fn check(mut self, here: &Here) -> Self {
+    pub fn check(mut self, here: &HostInfo) -> Self {
         self.concerns = Concern::all(&self.thresholds, here);
         self.is_other_machine = self.concerns.iter().any(Concern::is_other_machine);
         self
@@ -230,31 +216,26 @@ impl Advice {
 
     /// Decides which side is faster. Allocates nothing.
     pub fn decide(&self, question: &Question) -> Answer {
-        match self.find(question.operation) {
-            Some(at) => self.decide_at(at, question),
-            None if self.is_other_machine => Answer::unsure(Reason::OtherMachine),
+        let answer = match self.find(question.operation) {
+            Some(at) => decision::decide(&self.operations[at], question),
             None => Answer::unsure(Reason::NoOperation),
+        };
+        let choice = match self.is_other_machine {
+            true => Choice::Unsure,
+            false => answer.choice,
+        };
+        Answer {
+            choice,
+            other_machine: self.is_other_machine,
+            ..answer
         }
     }
 
     /// The index of the operation of this name in [`Thresholds::operations`].
-    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+    fn find(&self, name: &str) -> Option<usize> {
         let named = |at: &usize| self.operations[*at].name.as_str().cmp(name);
         let place = self.by_name.binary_search_by(named);
         Some(self.by_name[place.ok()?])
-    }
-
-    /// [`decide`](Self::decide) for the operation of this index.
-    pub(crate) fn decide_at(&self, at: usize, question: &Question) -> Answer {
-        let answer = decision::decide(&self.operations[at], question);
-        match self.is_other_machine {
-            true => Answer {
-                choice: Choice::Unsure,
-                reason: Reason::OtherMachine,
-                ..answer
-            },
-            false => answer,
-        }
     }
 
     /// The content of the file about an operation.

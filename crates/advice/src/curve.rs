@@ -21,7 +21,7 @@ pub(crate) struct At {
     pub speedup: f64,
     pub low: f64,
     pub high: f64,
-    pub lies: Lies,
+    pub position: Position,
 }
 
 impl At {
@@ -32,8 +32,8 @@ impl At {
 
 /// The position of a size among the measured ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lies {
-    On,
+pub(crate) enum Position {
+    Measured,
     Between,
     Below,
     Above,
@@ -125,7 +125,7 @@ impl Curve {
             speedup,
             low: chord(|at| at.low) + low,
             high: chord(|at| at.high) + high,
-            lies: Lies::Between,
+            position: Position::Between,
         }
     }
 
@@ -136,13 +136,16 @@ impl Curve {
 
     /// At or beyond an end.
     fn end(&self, next: usize, size: f64) -> At {
-        let (knot, lies) = match next {
-            0 => (&self.0[0], Lies::Below),
-            _ => (&self.0[self.0.len() - 1], Lies::Above),
+        let (knot, position) = match next {
+            0 => (&self.0[0], Position::Below),
+            _ => (&self.0[self.0.len() - 1], Position::Above),
         };
         match knot.size == size {
             true => knot.at,
-            false => At { lies, ..knot.at },
+            false => At {
+                position,
+                ..knot.at
+            },
         }
     }
 }
@@ -171,9 +174,9 @@ fn knot(point: &Point) -> Knot {
             speedup,
             low: point.low.ln().min(speedup),
             high: point.high.ln().max(speedup),
-            lies: match point.processes {
-                0 => Lies::Between,
-                _ => Lies::On,
+            position: match point.processes {
+                0 => Position::Between,
+                _ => Position::Measured,
             },
         },
         before: None,

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use crate::curve::{At, Lies};
+use crate::curve::{At, Position};
 use crate::prepared::{Measured, PreparedPlace};
 use crate::thresholds::{Choice, Residency, Shape};
 
 /// A program's question.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Question<'a> {
     /// Name of the operation.
     pub operation: &'a str,
@@ -33,6 +34,12 @@ impl<'a> Question<'a> {
         }
     }
 
+    /// The question about another size.
+    pub fn size(self, size: impl Into<Size>) -> Self {
+        let size = size.into();
+        Self { size, ..self }
+    }
+
     /// The question with its data in another place.
     pub fn data(self, data: Residency) -> Self {
         Self { data, ..self }
@@ -54,6 +61,7 @@ impl<'a> Question<'a> {
 
 /// How large an operation is.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Size {
     /// A size as the thresholds define it.
     Of(f64),
@@ -93,8 +101,9 @@ impl From<(usize, usize, usize)> for Size {
     }
 }
 
-/// The time on either side, all calls together.
+/// The time on either side, all calls of the question together.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The CPU's time, wherever the data are for the GPU.
     pub cpu_ns: f64,
@@ -107,10 +116,14 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// The measured size whose times these are, if the size of the question lies outside the measured
+    /// ones: their smallest or largest. Otherwise they are the times of the question's size.
+    pub nearest: Option<f64>,
 }
 
 /// The basis of an answer, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// The size was measured.
     Measured,
@@ -139,6 +152,11 @@ pub enum Reason {
     NoShape,
     /// The size or the number of uses is not a number above zero.
     NoSize,
+    /// The amounts of work are not numbers from zero on, or none of them is above zero.
+    NoAmounts,
+    /// The limits of the machine were not measured, or none of the code that shows how near code comes to
+    /// them.
+    NoLimits,
     /// The thresholds are of another machine: see [`Advice::concerns`](crate::Advice::concerns).
     OtherMachine,
 }
@@ -165,21 +183,34 @@ impl fmt::Display for Reason {
             Reason::NoFirstCall => "what the first call costs was not measured",
             Reason::NoShape => "the sizes of this operation are not those of square products",
             Reason::NoSize => "a size and a number of uses are above zero",
+            Reason::NoAmounts => {
+                "amounts are numbers from zero on, and one of flop, bytes and the CPU's time is above zero"
+            }
+            Reason::NoLimits => {
+                "the limits of the machine are not known: run the groups transfer and cold_start with a GPU, \
+                 or name a file of thresholds that has them"
+            }
             Reason::OtherMachine => "the thresholds are of another machine",
         })
     }
 }
 
+impl std::error::Error for Reason {}
+
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// Who is faster.
     pub choice: Choice,
     /// The times and the speedup, where they are known; outside the measured sizes, those of the
-    /// nearest one.
+    /// [nearest](Estimate::nearest) one.
     pub estimate: Option<Estimate>,
     /// Its basis.
     pub reason: Reason,
+    /// Whether the thresholds are of another machine. Then the choice is [`Choice::Unsure`], beside that
+    /// machine's times.
+    pub other_machine: bool,
 }
 
 impl Answer {
@@ -189,7 +220,14 @@ impl Answer {
             choice: Choice::Unsure,
             estimate: None,
             reason,
+            other_machine: false,
         }
+    }
+
+    /// All reasons: the basis, after [`Reason::OtherMachine`] if it applies.
+    pub fn reasons(&self) -> impl Iterator<Item = Reason> {
+        let other = self.other_machine.then_some(Reason::OtherMachine);
+        other.into_iter().chain([self.reason])
     }
 }
 
@@ -238,7 +276,9 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
     let [speedup, low, high] = of_all;
     let choice = Choice::of(speedup, low, high);
     let mut ends = ends.into_iter().flatten();
-    let (choice, reason) = match ends.next() {
+    let end = ends.next();
+    let nearest = end.as_ref().map(|end| end.nearest);
+    let (choice, reason) = match end {
         // The answer of an end holds if every curve continues steadily there.
         Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
             (choice, first.reason)
@@ -255,8 +295,10 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
             speedup,
             low,
             high,
+            nearest,
         }),
         reason,
+        other_machine: false,
     }
 }
 
@@ -311,6 +353,8 @@ struct Between(At, Option<At>);
 /// A size outside the measured ones.
 struct End {
     reason: Reason,
+    /// The end of the measured sizes.
+    nearest: f64,
     /// The answer there, if the curve continues steadily.
     says: Option<Choice>,
 }
@@ -337,20 +381,30 @@ impl Between {
     }
 
     fn reason(&self) -> Reason {
-        match (&self.1, self.0.lies) {
+        match (&self.1, self.0.position) {
             (Some(_), _) => Reason::Shape,
-            (None, Lies::On) => Reason::Measured,
+            (None, Position::Measured) => Reason::Measured,
             (None, _) => Reason::Between,
         }
     }
 
     fn end(&self, place: &PreparedPlace) -> Option<End> {
-        let end = |reason, says| Some(End { reason, says });
-        match (self.0.lies, self.1.map(|large| large.lies)) {
-            (Lies::Below, None | Some(Lies::Below)) => end(Reason::Below, place.below),
-            (Lies::Above, _) => end(Reason::Above, place.above),
+        let (first, last) = place.range;
+        let end = |reason, nearest, says| {
+            Some(End {
+                reason,
+                nearest,
+                says,
+            })
+        };
+        match (self.0.position, self.1.map(|large| large.position)) {
+            (Position::Below, None | Some(Position::Below)) => {
+                end(Reason::Below, first, place.below)
+            }
+            (Position::Above, _) => end(Reason::Above, last, place.above),
             // One of the two sizes lies outside.
-            (Lies::Below, _) | (_, Some(Lies::Above)) => end(Reason::Outside, None),
+            (Position::Below, _) => end(Reason::Outside, first, None),
+            (_, Some(Position::Above)) => end(Reason::Outside, last, None),
             _ => None,
         }
     }

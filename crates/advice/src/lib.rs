@@ -3,7 +3,6 @@
 #![warn(missing_docs)]
 
 mod advice;
-mod breakpoints;
 mod curve;
 mod decision;
 mod machine;
@@ -12,11 +11,10 @@ pub mod thresholds;
 mod work;
 
 pub use advice::{Advice, Error};
-pub use breakpoints::Breakpoint;
 pub use decision::{Answer, Estimate, Question, Reason, Size};
-pub use machine::{Concern, Here};
+pub use machine::{Concern, HostInfo};
 pub use thresholds::{Choice, Residency, Thresholds};
-pub use work::{Least, Limit, Moved, Range, Work};
+pub use work::{Least, Limit, OffloadEstimate, Range, Work};
 
 #[cfg(test)]
 mod tests {

@@ -13,11 +13,16 @@ const OLD: i64 = 180;
 
 /// Properties of this machine that are known without a GPU library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Here {
+#[non_exhaustive]
+pub struct HostInfo {
     /// Model of the CPU.
     pub cpu: Option<String>,
     /// Processors that this process may use at once.
     pub threads: Option<usize>,
+    /// Sizes of the CPU's caches, as Linux lists them: `48K 32K 2048K 107520K`.
+    pub caches: Option<String>,
+    /// Vector extensions, such as `avx2`; empty where they are not known.
+    pub vector_extensions: Vec<String>,
     /// Models of the GPUs; empty where they are not known.
     pub gpus: Vec<String>,
     /// Version of the GPU's driver.
@@ -26,9 +31,9 @@ pub struct Here {
     pub today: Option<i64>,
 }
 
-impl Here {
-    /// This machine, as Linux and NVIDIA's driver describe it in `/proc`. Elsewhere the number of
-    /// threads and the date are known. Unknown properties are not compared.
+impl HostInfo {
+    /// This machine, as Linux and NVIDIA's driver describe it in `/proc` and `/sys`. Elsewhere the number
+    /// of threads, the vector extensions and the date are known. Unknown properties are not compared.
     pub fn detect() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
@@ -37,6 +42,8 @@ impl Here {
         Self {
             cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             threads: available_parallelism().ok().map(NonZero::get),
+            caches: caches(),
+            vector_extensions: vector_extensions(),
             gpus: gpus
                 .filter_map(|gpu| fs::read_to_string(gpu.path().join("information")).ok())
                 .filter_map(|text| field(&text, "Model"))
@@ -45,6 +52,33 @@ impl Here {
             today: now.map(|time| (time.as_secs() / 86_400) as i64),
         }
     }
+}
+
+/// The sizes of the caches of the first processor.
+fn caches() -> Option<String> {
+    let size = |index: usize| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        Some(fs::read_to_string(path).ok()?.trim().to_owned())
+    };
+    let sizes: Vec<String> = (0..).map_while(size).collect();
+    (!sizes.is_empty()).then(|| sizes.join(" "))
+}
+
+/// Names of the extensions detected at run time, from a list that numerical code of the suite uses.
+fn vector_extensions() -> Vec<String> {
+    #[allow(unused_mut, reason = "stays empty on other architectures")]
+    let mut found: Vec<String> = Vec::new();
+    macro_rules! detect {
+        ($detected:ident: $($name:tt),*) => {
+            $(if std::arch::$detected!($name) { found.push($name.to_owned()); })*
+        };
+    }
+    #[cfg(target_arch = "x86_64")]
+    detect!(is_x86_feature_detected: "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw",
+        "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16");
+    #[cfg(target_arch = "aarch64")]
+    detect!(is_aarch64_feature_detected: "neon", "fp16", "bf16", "dotprod", "i8mm", "sve", "sve2");
+    found
 }
 
 /// The value of the first line `name : value`.
@@ -67,6 +101,7 @@ fn driver(text: &str) -> Option<String> {
 
 /// Why thresholds may not hold here.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Concern {
     /// They were measured on another CPU.
     Cpu {
@@ -74,6 +109,20 @@ pub enum Concern {
         theirs: String,
         /// The CPU here.
         ours: String,
+    },
+    /// The CPU has other caches or vector extensions, though its name may be the same.
+    CpuFeatures {
+        /// Those of the thresholds.
+        theirs: String,
+        /// Those here.
+        ours: String,
+    },
+    /// The name of the CPU has no model number, so CPUs of this name may differ.
+    CpuName {
+        /// The name.
+        cpu: String,
+        /// The properties besides it that were compared.
+        compared: Vec<&'static str>,
     },
     /// The CPU code might use another number of threads.
     Threads {
@@ -106,17 +155,45 @@ impl Concern {
     pub fn is_other_machine(&self) -> bool {
         matches!(
             self,
-            Concern::Cpu { .. } | Concern::Threads { .. } | Concern::Gpu { .. }
+            Concern::Cpu { .. }
+                | Concern::CpuFeatures { .. }
+                | Concern::Threads { .. }
+                | Concern::Gpu { .. }
         )
     }
 
     /// The differences between the machine of the thresholds and `here`.
-    pub(crate) fn all(thresholds: &Thresholds, here: &Here) -> Vec<Self> {
+    pub(crate) fn all(thresholds: &Thresholds, here: &HostInfo) -> Vec<Self> {
         let machine = &thresholds.machine;
         let mut concerns = Vec::new();
         if let Some(ours) = here.cpu.as_ref().filter(|ours| **ours != machine.cpu) {
             let (theirs, ours) = (machine.cpu.clone(), ours.clone());
             concerns.push(Concern::Cpu { theirs, ours });
+        }
+        let features = |caches: &Option<String>, extensions: &[String]| {
+            [caches.clone().unwrap_or_default(), extensions.join(" ")]
+        };
+        let theirs = features(&machine.caches, &machine.vector_extensions);
+        let ours = features(&here.caches, &here.vector_extensions);
+        let mut compared = vec!["the number of threads"];
+        for (name, (theirs, ours)) in ["caches", "vector extensions"]
+            .into_iter()
+            .zip(theirs.into_iter().zip(ours))
+        {
+            if theirs.is_empty() || ours.is_empty() {
+                continue;
+            }
+            compared.push(name);
+            if theirs != ours {
+                let [theirs, ours] = [theirs, ours].map(|text| format!("{name} {text}"));
+                concerns.push(Concern::CpuFeatures { theirs, ours });
+            }
+        }
+        let has_model = |cpu: &&String| cpu.contains(|c: char| c.is_ascii_digit());
+        if concerns.is_empty()
+            && let Some(cpu) = here.cpu.clone().filter(|cpu| !has_model(&cpu))
+        {
+            concerns.push(Concern::CpuName { cpu, compared });
         }
         if let Some(ours) = here.threads.filter(|ours| *ours != machine.threads) {
             let theirs = machine.threads;
@@ -153,6 +230,19 @@ impl fmt::Display for Concern {
                 write!(
                     f,
                     "the thresholds were measured on the CPU {theirs}, and this one is {ours}"
+                )
+            }
+            Concern::CpuFeatures { theirs, ours } => {
+                write!(
+                    f,
+                    "the thresholds were measured on a CPU with {theirs}, and this one has {ours}"
+                )
+            }
+            Concern::CpuName { cpu, compared } => {
+                write!(
+                    f,
+                    "CPUs named {cpu} may differ in speed; besides the name only {} could be compared",
+                    compared.join(", ")
                 )
             }
             Concern::Threads { theirs, ours } => {
@@ -216,6 +306,40 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_of_the_same_name_without_a_model_may_be_another_one() {
+        let mut here = HostInfo {
+            cpu: Some("Intel(R) Xeon(R) Processor".into()),
+            caches: Some("48K 32K 2048K 107520K".into()),
+            ..HostInfo::default()
+        };
+        let mut thresholds = Thresholds::default();
+        thresholds.machine.cpu = here.cpu.clone().unwrap();
+        let said = |thresholds: &Thresholds, here: &HostInfo| {
+            let all = Concern::all(thresholds, here);
+            let words: Vec<String> = all.iter().map(Concern::to_string).collect();
+            (all.iter().any(Concern::is_other_machine), words.join("; "))
+        };
+        let (is_other, words) = said(&thresholds, &here);
+        assert!(
+            !is_other
+                && words.ends_with("besides the name only the number of threads could be compared"),
+            "{words}"
+        );
+        thresholds.machine.caches = here.caches.clone();
+        let (is_other, words) = said(&thresholds, &here);
+        assert!(
+            !is_other && words.contains("the number of threads, caches could"),
+            "{words}"
+        );
+        here.caches = Some("32K 32K 1024K 36608K".into());
+        let (is_other, words) = said(&thresholds, &here);
+        assert!(
+            is_other && words.contains("with caches 48K") && words.contains("has caches 32K"),
+            "{words}"
+        );
+    }
+
+    #[test]
     fn the_driver_says_its_version() {
         let open =
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n";
@@ -231,22 +355,26 @@ mod tests {
             date: "2026-11-22T22:53:57Z".into(),
             ..Thresholds::default()
         };
-        thresholds.machine.cpu = "a".into();
+        thresholds.machine.cpu = "a1".into();
         thresholds.machine.threads = 16;
         thresholds.machine.gpu = "NVIDIA H200".into();
         thresholds.machine.driver = Some("580.159.04".into());
-        assert_eq!(Concern::all(&thresholds, &Here::default()), []);
-        let same = Here {
-            cpu: Some("a".into()),
+        assert_eq!(Concern::all(&thresholds, &HostInfo::default()), []);
+        let same = HostInfo {
+            cpu: Some("a1".into()),
             threads: Some(16),
+            caches: Some("48K 2048K".into()),
+            vector_extensions: vec!["avx2".into(), "fma".into()],
             gpus: vec!["NVIDIA H200".into()],
             driver: Some("580.159.04".into()),
             today: Some(20_779 + OLD),
         };
         assert_eq!(Concern::all(&thresholds, &same), []);
-        let other = Here {
-            cpu: Some("b".into()),
+        let other = HostInfo {
+            cpu: Some("b1".into()),
             threads: Some(8),
+            caches: Some("32K 1024K".into()),
+            vector_extensions: vec!["avx2".into()],
             gpus: vec!["NVIDIA T4".into()],
             driver: Some("1.2".into()),
             today: Some(20_780 + OLD),
@@ -254,6 +382,17 @@ mod tests {
         let all = Concern::all(&thresholds, &other);
         let others: Vec<bool> = all.iter().map(Concern::is_other_machine).collect();
         assert_eq!(others, [true, true, true, false, false], "{all:?}");
+        // Known on both sides.
+        thresholds.machine.caches = same.caches.clone();
+        thresholds.machine.vector_extensions = same.vector_extensions.clone();
+        assert_eq!(Concern::all(&thresholds, &same), []);
+        let all = Concern::all(&thresholds, &other);
+        let others: Vec<bool> = all.iter().map(Concern::is_other_machine).collect();
+        assert_eq!(
+            others,
+            [true, true, true, true, true, false, false],
+            "{all:?}"
+        );
         thresholds.machine.gpu_of_another_machine = true;
         assert!(Concern::all(&thresholds, &same)[0].is_other_machine());
     }

@@ -19,6 +19,8 @@ pub(crate) struct PreparedPlace {
     /// Logarithms of sizes and of the CPU's times, from all places of the operation: where the data are
     /// for the GPU makes no difference to the CPU.
     cpu: Vec<(f64, f64)>,
+    /// The smallest and the largest measured size.
+    pub range: (f64, f64),
     pub below: Option<Choice>,
     pub above: Option<Choice>,
 }
@@ -32,8 +34,11 @@ impl PreparedPlace {
         // Of several times at a size, the one from the most processes stays.
         points.dedup_by_key(|point| point.size);
         let logarithms = |point: &Point| (point.size.ln(), point.cpu_ns.ln());
+        let ends = [place.points.first(), place.points.last()];
+        let [first, last] = ends.map(|point| point.map_or(0.0, |point| point.size));
         Ok(Self {
             curve,
+            range: (first, last),
             cpu: points.into_iter().map(logarithms).collect(),
             below: place.below,
             above: place.above,

@@ -52,6 +52,12 @@ pub struct Machine {
     pub driver: Option<String>,
     /// The GPU's power limit, watts.
     pub power_limit_w: Option<f64>,
+    /// Sizes of the CPU's caches, as Linux lists them: `48K 32K 2048K 107520K`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<String>,
+    /// Vector extensions of the CPU; none where they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vector_extensions: Vec<String>,
 }
 
 /// One operation.
@@ -201,7 +207,7 @@ pub enum Kind {
     Never,
     /// The GPU somewhere, and not at a larger size.
     BothWays,
-    /// No measured size shows a difference.
+    /// Another run may find either side ahead at the largest size.
     #[default]
     Undecided,
 }

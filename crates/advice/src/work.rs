@@ -1,6 +1,7 @@
 //! Decisions for work that was never measured, from the limits of the machine.
 
 use crate::advice::Advice;
+use crate::decision::Reason;
 use crate::thresholds::{Bandwidth, Choice, Limits, Link, Residency};
 
 /// Time to wake the threads of a pool, ns: a few microseconds on the measured hosts.
@@ -28,6 +29,7 @@ pub struct Work {
 
 /// A limit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// Arithmetic.
     Compute,
@@ -71,7 +73,8 @@ pub struct Range {
 
 /// Estimated times of work on either side.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+#[non_exhaustive]
+pub struct OffloadEstimate {
     /// On the CPU: a range of its limits, or the time that was given.
     pub cpu: Range,
     /// On the GPU, with the data moved.
@@ -89,7 +92,7 @@ pub struct Moved {
     pub uses: Range,
 }
 
-impl Moved {
+impl OffloadEstimate {
     /// Whether moving the data alone takes longer than the CPU.
     pub fn cannot_win(&self) -> bool {
         let mut link = self
@@ -105,7 +108,7 @@ impl Limits {
     /// for plain code. Plain code launches its kernels one by one and copies before and after them; the
     /// best code replays a graph and copies while it computes. `None` if the copies of such data were
     /// not measured.
-    pub fn allow(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
+    pub fn bounds(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let launches = f64::from(work.launches.max(1));
         let busy = (work.flop / self.gpu_flop).max(work.bytes / self.gpu_rate(work)) * 1e9;
         // The host waits for the first launch.
@@ -160,7 +163,7 @@ impl Limits {
     /// The time of code, from the best to the typical. `None` if nothing is known about code there.
     pub fn estimate(&self, data: Option<Residency>, work: &Work) -> Option<Range> {
         let reached = self.reached.iter().find(|reached| reached.data == data)?;
-        let allowed = self.allow(data, work)?;
+        let allowed = self.bounds(data, work)?;
         let range = Range {
             best: allowed.best * reached.best,
             typical: allowed.typical * reached.typical,
@@ -193,23 +196,37 @@ fn bandwidth(curve: &[Bandwidth], set: f64) -> f64 {
 
 impl Advice {
     /// Estimates the times of work that was never measured, from the machine's limits and the times of
-    /// measured code relative to them. `None` if these or the copies of such data are not known.
-    pub fn moved(&self, work: &Work, data: Residency) -> Option<Moved> {
-        let limits = self.thresholds().limits.as_ref()?;
+    /// measured code relative to them.
+    ///
+    /// # Errors
+    /// [`Reason::NoAmounts`] if an amount is not a number from zero on, or if there is neither arithmetic
+    /// nor memory traffic nor a time; [`Reason::NoLimits`] if the limits are not known, and
+    /// [`Reason::NoPlace`] if the copies of such data are not.
+    pub fn estimate_offload(
+        &self,
+        work: &Work,
+        data: Residency,
+    ) -> Result<OffloadEstimate, Reason> {
         let amounts = [work.flop, work.bytes, work.upload, work.download];
         let is_amount = |n: &f64| (0.0..=1e30).contains(n);
-        if !amounts.iter().chain(&work.cpu_ns).all(is_amount) {
-            return None;
+        let is_work = work.flop.max(work.bytes).max(work.cpu_ns.unwrap_or(0.0)) > 0.0;
+        if !amounts.iter().chain(&work.cpu_ns).all(is_amount)
+            || !is_work
+            || work.cpu_ns == Some(0.0)
+        {
+            return Err(Reason::NoAmounts);
         }
+        let limits = self.thresholds().limits.as_ref().ok_or(Reason::NoLimits)?;
         let cpu = match work.cpu_ns {
             Some(ns) => Range {
                 best: ns,
                 typical: ns,
             },
-            None => limits.estimate(None, work)?,
+            None => limits.estimate(None, work).ok_or(Reason::NoLimits)?,
         };
-        let gpu = limits.estimate(Some(data), work)?;
-        let resident = limits.estimate(Some(Residency::Awaited), work)?;
+        let gpu = limits.estimate(Some(data), work).ok_or(Reason::NoPlace)?;
+        let resident = limits.estimate(Some(Residency::Awaited), work);
+        let resident = resident.ok_or(Reason::NoLimits)?;
         let link = limits.links.iter().find(|link| link.data == data);
         let uses = |moved: f64, there: f64, cpu: f64| match cpu - there {
             saved if saved > 0.0 => ((moved - there) / saved).max(1.0).ceil(),
@@ -222,7 +239,7 @@ impl Advice {
         let least = |limit, ns| Least { limit, ns };
         let seconds = |limit, seconds: f64| least(limit, seconds * 1e9);
         let (low, high) = (cpu.best / gpu.typical, cpu.typical / gpu.best);
-        Some(Moved {
+        Ok(OffloadEstimate {
             cpu,
             gpu,
             resident,

@@ -4,11 +4,11 @@ mod planted;
 
 use crossover_advice::Choice::{Cpu, Gpu, Unsure};
 use crossover_advice::Reason::{
-    Above, Below, Between, Close, Measured, NoFirstCall, NoOperation, NoPlace, NoReuse, NoShape,
-    NoSize, OtherMachine, Outside, Shape,
+    Above, Below, Between, Close, Measured, NoAmounts, NoFirstCall, NoLimits, NoOperation, NoPlace,
+    NoReuse, NoShape, NoSize, OtherMachine, Outside, Shape,
 };
 use crossover_advice::{
-    Advice, Answer, Choice, Error, Here, Question, Reason, Residency, Thresholds, Work,
+    Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds, Work,
 };
 use planted::{point, thresholds};
 
@@ -189,66 +189,65 @@ fn thresholds_of_another_machine_decide_nothing() {
     let mut thresholds = thresholds();
     thresholds.machine.cpu = "this".into();
     let advice = Advice::new(thresholds).unwrap();
-    let other = Here {
-        cpu: Some("that".into()),
-        ..Here::default()
-    };
+    let mut other = HostInfo::default();
+    other.cpu = Some("that".into());
     let advice = advice.check(&other);
     assert_eq!(advice.concerns().len(), 1);
     let answer = advice.decide(&product(256));
-    assert_eq!(of(answer), (Unsure, OtherMachine));
+    assert_eq!(of(answer), (Unsure, Measured));
     assert!(answer.estimate.is_some(), "what was measured there");
-    let driver = Here {
-        today: Some(30_000),
-        ..Here::default()
-    };
-    let advice = advice.check(&driver);
+    let reasons = |question: &Question| advice.decide(question).reasons().collect::<Vec<_>>();
+    assert_eq!(reasons(&product(1 << 20)), [OtherMachine, Above]);
+    let unknown = Question::new("other", 8);
+    assert_eq!(reasons(&unknown), [OtherMachine, NoOperation]);
+    let mut old = HostInfo::default();
+    old.today = Some(30_000);
+    let advice = advice.check(&old);
     assert_eq!(advice.concerns().len(), 1, "too old");
     assert_eq!(advice.decide(&product(256)).choice, Gpu);
 }
 
+/// Outside the measured sizes, 4 to 2,048, an answer has the times of an end, and says which.
 #[test]
-fn stored_answers_and_breakpoints_are_the_decisions() {
-    let advice = advice();
-    let operations = advice.thresholds().operations.iter();
-    let places = operations.flat_map(|of| of.places.iter().map(|place| (&of.name, place)));
-    for (name, place) in places {
-        assert!(place.answers.len() >= 3, "{:?}", place.answers);
-        let question = |size: u64| Question::new(name, size).data(place.data);
-        let found = advice.breakpoints(&question(1));
-        for size in (1..=2100u64).chain([9_999]) {
-            let mut stored = place.answers.iter();
-            let stored = stored.rfind(|answer| answer.from <= size as f64).unwrap();
-            let answer = advice.decide(&question(size));
-            assert_eq!(answer.choice, stored.choice, "{size}");
-            if size > 2048 {
-                continue;
-            }
-            let at = found.partition_point(|point| point.size <= size) - 1;
-            let (from, to) = (&found[at], found.get(at + 1).unwrap_or(&found[at]));
-            assert_eq!(answer.choice, from.choice, "{size}");
-            let log = |to: u64| (to as f64 / from.size as f64).ln();
-            let is_last = at + 1 == found.len();
-            let share = if is_last {
-                0.0
-            } else {
-                log(size) / log(to.size)
-            };
-            let here = answer.estimate.unwrap();
-            let here = [here.speedup, here.low, here.high];
-            for (i, here) in here.into_iter().enumerate() {
-                let line = from.speedup[i] * (to.speedup[i] / from.speedup[i]).powf(share);
-                assert!((here / line - 1.0).abs() < 0.01, "{size}: {here}, {line}");
-            }
-        }
+fn times_of_another_size_are_named() {
+    let nearest = |question: Question| {
+        let estimate = advice().decide(&question).estimate.unwrap();
+        (estimate.nearest, estimate.cpu_ns)
+    };
+    let (first, last) = (4f64.powi(3), 2048f64.powi(3));
+    for (question, at, cpu_ns) in [
+        (product(1), Some(4.0), first),
+        (product(4), None, first),
+        (product(2048), None, last),
+        (product(1_000_000_000), Some(2048.0), last),
+        (
+            product(3000).data(Residency::Ordinary).reuse(5).cold(),
+            Some(2048.0),
+            5.0 * last,
+        ),
+        (
+            Question::new("product", (3000u64, 3000, 3000)),
+            Some(2048.0),
+            last,
+        ),
+    ] {
+        let (named, ns) = nearest(question);
+        assert_eq!(named, at, "{question:?}");
+        near(ns, cpu_ns);
     }
+    // Both squares that bound a flat product lie at or beyond the end.
+    let (named, _) = nearest(Question::new("product", (1u64, 4096, 4096)).data(Residency::Queued));
+    assert_eq!(named, Some(2048.0));
 }
 
 #[test]
 fn files_that_are_none_are_named() {
     let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error(""), Error::Form(_)));
-    assert_eq!(format!("{:?}", Error::None), Error::None.to_string());
+    assert_eq!(
+        format!("{:?}", Error::NotFound),
+        Error::NotFound.to_string()
+    );
     let text = serde_json::to_string(&thresholds()).unwrap();
     let unknown = error(&text.replace(":\"gpu\"", ":\"\\u001b[2J\"")).to_string();
     assert!(unknown.contains("unknown variant"), "{unknown}");
@@ -292,7 +291,9 @@ fn work_that_was_never_measured_has_a_range() {
         launches: 12,
         cpu_ns: None,
     };
-    let moved = advice().moved(&work, Residency::Ordinary).unwrap();
+    let moved = advice()
+        .estimate_offload(&work, Residency::Ordinary)
+        .unwrap();
     assert_eq!(moved.choice, Gpu);
     near(moved.cpu.best, 2_005_050.0);
     // Awaited, copied, and eleven more kernels as a graph, which take less than the arithmetic.
@@ -303,7 +304,7 @@ fn work_that_was_never_measured_has_a_range() {
         cpu_ns: Some(70_000.0),
         ..work
     };
-    let moved = advice().moved(&slow, Residency::Pinned).unwrap();
+    let moved = advice().estimate_offload(&slow, Residency::Pinned).unwrap();
     assert!(moved.choice == Cpu && moved.cannot_win(), "{moved:?}");
     assert!(moved.uses.best > 1.0 && moved.uses.typical.is_infinite());
     let memory = Work {
@@ -311,12 +312,46 @@ fn work_that_was_never_measured_has_a_range() {
         bytes: 1e9,
         ..work
     };
-    let moved = advice().moved(&memory, Residency::Pinned).unwrap();
+    let moved = advice()
+        .estimate_offload(&memory, Residency::Pinned)
+        .unwrap();
     near(moved.cpu.best, 20_000_050.0);
-    let negative = Work { flop: -1.0, ..work };
-    assert_eq!(advice().moved(&negative, Residency::Pinned), None);
-    let mut no_links = thresholds();
-    no_links.limits.as_mut().unwrap().links.clear();
-    let advice = Advice::new(no_links).unwrap();
-    assert_eq!(advice.moved(&work, Residency::Pinned), None);
+    let refused = |work: Work, reason: Reason| {
+        let estimate = advice().estimate_offload(&work, Residency::Pinned);
+        assert_eq!(estimate, Err(reason), "{work:?}");
+    };
+    refused(Work { flop: -1.0, ..work }, NoAmounts);
+    refused(
+        Work {
+            bytes: f64::NAN,
+            ..work
+        },
+        NoAmounts,
+    );
+    refused(
+        Work {
+            cpu_ns: Some(0.0),
+            ..work
+        },
+        NoAmounts,
+    );
+    refused(
+        Work {
+            flop: 0.0,
+            bytes: 0.0,
+            ..work
+        },
+        NoAmounts,
+    );
+    let without = |spoil: fn(&mut Thresholds)| {
+        let mut thresholds = thresholds();
+        spoil(&mut thresholds);
+        let advice = Advice::new(thresholds).unwrap();
+        advice
+            .estimate_offload(&work, Residency::Pinned)
+            .unwrap_err()
+    };
+    let no_links = without(|of| of.limits.as_mut().unwrap().links.clear());
+    assert_eq!(no_links, NoPlace);
+    assert_eq!(without(|of| of.limits = None), NoLimits);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crossover_advice::{Advice, Here, Question};
+use crossover_advice::{Advice, HostInfo, Question};
 
 const PAGE: &str = include_str!("../THRESHOLDS.md");
 const MAIN: &str = r#"
@@ -61,7 +61,7 @@ fn rust_program() -> PathBuf {
 #[test]
 fn the_programs_of_the_page_decide_as_the_crate_does() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let here = Here::detect();
+    let here = HostInfo::detect();
     let (Some(cpu), Some(threads)) = (here.cpu.clone(), here.threads) else {
         return println!("skipped: the programs read the CPU from /proc/cpuinfo");
     };
@@ -69,7 +69,7 @@ fn the_programs_of_the_page_decide_as_the_crate_does() {
     let usable = status.split("Cpus_allowed_list:").nth(1).unwrap().trim();
     let first = usable.split(|c: char| !c.is_ascii_digit()).next().unwrap();
     let mut thresholds = planted::thresholds();
-    let sizes: Vec<u64> = (1..=60).chain([300, 2048, 5000]).collect();
+    let sizes: Vec<u64> = (1..=60).chain([300, 2048, 5000, 1_000_000_000]).collect();
     let [c, rust] = [c_program(folder), rust_program()].map(|path| path.display().to_string());
     let file = "thresholds.json";
     let programs = [
@@ -77,17 +77,23 @@ fn the_programs_of_the_page_decide_as_the_crate_does() {
         vec![&c, file],
         vec![&rust],
     ];
-    // On this machine, on another one, and on one processor of this one.
-    for (cpu, threads, wrapper) in [
-        (cpu.clone(), threads, vec![]),
-        (format!("{cpu}?"), threads, vec![]),
-        (cpu.clone(), 1, vec!["taskset", "-c", first]),
+    let caches = here.caches.clone();
+    let others = caches.as_ref().map(|caches| format!("{caches} 1K?"));
+    // On this machine, on others, and on one processor of this one.
+    for (cpu, caches, threads, wrapper) in [
+        (cpu.clone(), caches.clone(), threads, vec![]),
+        (cpu.clone(), None, threads, vec![]),
+        (cpu.clone(), others, threads, vec![]),
+        (format!("{cpu}?"), caches.clone(), threads, vec![]),
+        (cpu.clone(), caches, 1, vec!["taskset", "-c", first]),
     ] {
-        let here = Here {
-            threads: Some(threads),
-            ..here.clone()
-        };
-        let is_other = cpu.ends_with('?');
+        let mut here = here.clone();
+        here.threads = Some(threads);
+        let is_other = [Some(&cpu), caches.as_ref()]
+            .iter()
+            .flatten()
+            .any(|text| text.ends_with('?'));
+        thresholds.machine.caches = caches;
         (thresholds.machine.cpu, thresholds.machine.threads) = (cpu, threads);
         fs::write(folder.join(file), serde_json::to_vec(&thresholds).unwrap()).unwrap();
         let advice = Advice::new(thresholds.clone()).unwrap().check(&here);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use crossover_advice::{Advice, Here, Question, Residency, Size, Work};
+use crossover_advice::{Advice, HostInfo, Question, Residency, Size, Work};
 
 use crossover_protocol::filter::nearest;
 use crossover_protocol::settings::Settings;
@@ -27,64 +27,100 @@ pub(crate) struct Arguments {
     /// Its size; for a matrix product also M N K (M x K times K x N)
     #[arg(num_args = 1..=3, requires = "operation")]
     size: Vec<u64>,
-    /// Where the data start and end
+    /// Where the data start and end [default: ordinary]
     #[arg(
         long,
-        default_value = "ordinary",
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
-    data: Residency,
-    /// Number of operations on the same data, which are moved once
+    data: Option<Residency>,
+    /// Number of operations on the same data, which are moved once [default: 1]
     #[arg(
         long,
         value_name = "TIMES",
-        default_value_t = 1,
-        requires = "operation"
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "amounts"
     )]
-    reuse: u32,
+    reuse: Option<u32>,
     /// Include the cold start: the call is the first one of its process on the GPU
-    #[arg(long)]
+    #[arg(long, conflicts_with = "amounts")]
     cold: bool,
     /// Floating-point operations of the work
-    #[arg(long, value_name = "COUNT", group = "amounts")]
+    #[arg(long, value_name = "COUNT", group = "amounts", value_parser = amount)]
     flop: Option<f64>,
     /// Bytes that the work must move through memory
-    #[arg(long, value_name = "BYTES", group = "amounts")]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
     bytes: Option<f64>,
     /// Bytes to the device
-    #[arg(long, value_name = "BYTES", group = "amounts")]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
     upload: Option<f64>,
     /// Bytes back to the host
-    #[arg(long, value_name = "BYTES", group = "amounts")]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
     download: Option<f64>,
-    /// Kernel launches of the work
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    launches: u32,
+    /// Kernel launches of the work [default: 1]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "operation"
+    )]
+    launches: Option<u32>,
     /// Time that the work takes on the CPU now
-    #[arg(long, value_name = "MS", requires = "amounts")]
+    #[arg(long, value_name = "MS", value_parser = amount, conflicts_with = "operation")]
     cpu_ms: Option<f64>,
     /// Use this file of thresholds [default: CROSSOVER_THRESHOLDS, or else the stored results]
     #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
 }
 
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|n| (0.0..=1e30).contains(n));
+    amount.ok_or_else(|| "an amount is a number from zero to 1e30".to_owned())
+}
+
+impl Arguments {
+    fn has_amounts(&self) -> bool {
+        [self.flop, self.bytes, self.upload, self.download]
+            .iter()
+            .any(Option::is_some)
+    }
+
+    /// # Errors
+    /// An option that would change nothing.
+    fn check(&self) -> anyhow::Result<()> {
+        let asks = self.operation.is_some();
+        let moves = self.upload.unwrap_or(0.0) + self.download.unwrap_or(0.0) > 0.0;
+        if self.has_amounts() {
+            let is_moved = !self.data.is_some_and(Residency::on_device);
+            ensure!(
+                self.data.is_none() || moves == is_moved,
+                "--data names host memory beside --upload and --download, and the device without them"
+            );
+        } else {
+            ensure!(
+                asks || !self.cold && self.data.is_none() && self.reuse.is_none(),
+                "--data, --reuse and --cold need an operation, such as `crossover advise matmul 1000`"
+            );
+            ensure!(
+                self.launches.is_none() && self.cpu_ms.is_none(),
+                "--launches and --cpu-ms need --flop, --bytes, --upload or --download"
+            );
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
     let named = arguments.thresholds.clone();
     let (advice, groups) = match named.or_else(|| crate::path_in("CROSSOVER_THRESHOLDS")) {
         Some(file) => (Advice::open(&file)?, Vec::new()),
         None => of_the_results()?,
     };
     // As `Advice::of_this_machine`: the same question has the same answer everywhere.
-    let advice = advice.check(&Here::detect());
-    let amounts = [
-        arguments.flop,
-        arguments.bytes,
-        arguments.upload,
-        arguments.download,
-    ];
+    let advice = advice.check(&HostInfo::detect());
     let said = match &arguments.operation {
         Some(operation) => measured(&advice, &groups, operation, arguments)?,
-        None if amounts.iter().any(Option::is_some) => unmeasured(&advice, arguments)?,
+        None if arguments.has_amounts() => unmeasured(&advice, arguments)?,
         None => decision_in_words::operations(advice.thresholds()),
     };
     println!("{}", visible_lines(&said));
@@ -139,12 +175,13 @@ fn measured(
             operation.size
         ),
     };
-    let question = Question {
-        operation: name,
-        size,
-        data: arguments.data,
-        reuse: arguments.reuse,
-        warm: !arguments.cold,
+    let question = Question::new(name, size)
+        .data(arguments.data.unwrap_or_default())
+        .reuse(arguments.reuse.unwrap_or(1));
+    let question = if arguments.cold {
+        question.cold()
+    } else {
+        question
     };
     Ok(decision_in_words::measured(advice, operation, &question))
 }
@@ -156,17 +193,16 @@ fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> 
         bytes: amount(arguments.bytes),
         upload: amount(arguments.upload),
         download: amount(arguments.download),
-        launches: arguments.launches,
+        launches: arguments.launches.unwrap_or(1),
         cpu_ns: arguments.cpu_ms.map(|ms| ms * 1e6),
     };
-    let data = match work.upload + work.download > 0.0 {
-        true => arguments.data,
-        // Nothing is moved.
-        false => Residency::Awaited,
+    // Without copies the data are on the device.
+    let there = if work.upload + work.download > 0.0 {
+        Residency::Ordinary
+    } else {
+        Residency::Awaited
     };
-    let moved = advice.moved(&work, data).context(
-        "amounts are numbers from zero on, and the limits of the machine have to be known: run \
-         the groups transfer and cold_start with a GPU, or name a file with --thresholds",
-    )?;
-    Ok(decision_in_words::unmeasured(&work, data, &moved))
+    let data = arguments.data.unwrap_or(there);
+    let estimate = advice.estimate_offload(&work, data)?;
+    Ok(decision_in_words::unmeasured(&work, data, &estimate))
 }

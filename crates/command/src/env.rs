@@ -82,6 +82,9 @@ fn cpu(rows: &mut Rows, cpu: &Cpu) {
     rows.add("cores", cores);
     rows.maybe("quota", cpu.quota_cores.map(|q| format!("{q:.2} cores")));
     rows.maybe("memory", cpu.memory_bytes.map(gibibytes));
+    rows.maybe("caches", cpu.caches.clone());
+    let extensions = Some(cpu.vector_extensions.join(" "));
+    rows.maybe("vectors", extensions.filter(|names| !names.is_empty()));
     rows.maybe("governor", cpu.governor.clone());
 }
 
@@ -145,6 +148,8 @@ mod tests {
                 logical_cores: 16,
                 usable_cores: 4,
                 quota_cores: Some(0.5),
+                caches: Some("48K 32K 2048K".to_owned()),
+                vector_extensions: vec!["avx2".to_owned(), "fma".to_owned()],
                 ..Cpu::default()
             },
             gpu: Some(GpuInfo {
@@ -165,6 +170,8 @@ mod tests {
             "CPU           Xeon",
             "cores         4 usable, 16 logical",
             "quota         0.50 cores",
+            "caches        48K 32K 2048K",
+            "vectors       avx2 fma",
             "GPU           NVIDIA H200 (device 0)",
             "memory        139.0 GiB",
             "link          PCIe 5.0 x16",

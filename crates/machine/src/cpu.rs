@@ -7,6 +7,7 @@ use std::path::Path;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::cgroup;
+use crossover_advice::HostInfo;
 use crossover_results::model::environment::Cpu;
 use crossover_system::usable_cores;
 
@@ -17,6 +18,7 @@ pub(super) fn collect() -> Cpu {
             .with_cpu(CpuRefreshKind::nothing())
             .with_memory(MemoryRefreshKind::nothing().with_ram()),
     );
+    let here = HostInfo::detect();
     let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
     Cpu {
         model: system
@@ -30,7 +32,8 @@ pub(super) fn collect() -> Cpu {
         usable_cores: parallelism,
         allowed_cores: Some(usable_cores().len()).filter(|&cores| cores > 0),
         quota_cores: cgroup::quota(),
-        vector_extensions: vector_extensions(),
+        vector_extensions: here.vector_extensions,
+        caches: here.caches,
         memory_bytes: Some(system.total_memory()).filter(|&bytes| bytes > 0),
         governor: governor(Path::new("/sys/devices/system/cpu")),
     }
@@ -46,23 +49,6 @@ fn governor(root: &Path) -> Option<String> {
         .map(|text| text.trim().to_owned())
         .collect();
     (!found.is_empty()).then(|| found.into_iter().collect::<Vec<_>>().join(", "))
-}
-
-/// Names of the extensions detected at run time, from a list that numerical code here uses.
-fn vector_extensions() -> Vec<String> {
-    #[allow(unused_mut, reason = "stays empty on other architectures")]
-    let mut found: Vec<String> = Vec::new();
-    macro_rules! detect {
-        ($detected:ident: $($name:tt),*) => {
-            $(if std::arch::$detected!($name) { found.push($name.to_owned()); })*
-        };
-    }
-    #[cfg(target_arch = "x86_64")]
-    detect!(is_x86_feature_detected: "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw",
-        "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16");
-    #[cfg(target_arch = "aarch64")]
-    detect!(is_aarch64_feature_detected: "neon", "fp16", "bf16", "dotprod", "i8mm", "sve", "sve2");
-    found
 }
 
 #[cfg(test)]

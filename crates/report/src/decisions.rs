@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::report::Report;
 use crate::thresholds;
+use crate::thresholds::breakpoints::{Breakpoint, breakpoints};
 use crate::thresholds::decision_in_words::{choice_words, limit_words};
 use crossover_advice::thresholds::{Binding, Operation, Place, Point, Thresholds};
-use crossover_advice::{Advice, Breakpoint, Choice, Question, Residency};
+use crossover_advice::{Advice, Choice, Question, Residency};
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::analysis::answer::curve;
 use crossover_results::model::role::Threads;
@@ -86,7 +87,7 @@ impl Decisions {
             let question = Question::new(&operation.name, 1)
                 .data(place.data)
                 .reuse(uses);
-            let all = self.advice.breakpoints(&question);
+            let all = breakpoints(&self.advice, &question);
             let short = |at: &Breakpoint| {
                 let [speedup, low, high] = at.speedup.map(thresholds::rounded);
                 json!({"size": at.size, "choice": at.choice, "speedup": speedup, "low": low, "high": high})

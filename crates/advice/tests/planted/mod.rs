@@ -1,9 +1,10 @@
 //! Thresholds of a machine whose times are easy to compute by hand.
 
-use crossover_advice::Residency;
 use crossover_advice::thresholds::{
-    Bandwidth, Limits, Link, OneWay, Operation, Place, Point, Reached, SCHEMA, Shape, Thresholds,
+    AnswerFrom, Bandwidth, Limits, Link, OneWay, Operation, Place, Point, Reached, SCHEMA, Shape,
+    Thresholds,
 };
+use crossover_advice::{Advice, Question, Residency};
 
 /// A size with a CPU time, a GPU time and an interval of 10 % either way, to four digits.
 pub(crate) fn point(size: f64, cpu_ns: f64, gpu_ns: f64) -> Point {
@@ -38,7 +39,7 @@ pub(crate) fn product() -> Operation {
             above: Some(crossover_advice::Choice::Gpu),
             ..Place::default()
         };
-        place.answers = place.decide_all().expect("the points ascend");
+        place.answers = answers(&place);
         place
     };
     Operation {
@@ -51,6 +52,28 @@ pub(crate) fn product() -> Operation {
             .into(),
         ..Operation::default()
     }
+}
+
+/// The decision of each whole size, from where it changes on.
+fn answers(place: &Place) -> Vec<AnswerFrom> {
+    let operation = Operation {
+        places: vec![place.clone()],
+        ..Operation::default()
+    };
+    let advice = Advice::new(Thresholds {
+        operations: vec![operation],
+        ..Thresholds::default()
+    });
+    let advice = advice.expect("the points ascend");
+    let decide = |size: u64| AnswerFrom {
+        from: size as f64,
+        choice: advice
+            .decide(&Question::new("", size).data(place.data))
+            .choice,
+    };
+    let mut all: Vec<AnswerFrom> = (1..=2049).map(decide).collect();
+    all.dedup_by_key(|answer| answer.choice);
+    all
 }
 
 /// 1 TFLOP/s and 100 GB/s on sixteen cores, 100 TFLOP/s and 4 TB/s on the GPU, 50 GB/s between.

@@ -224,12 +224,36 @@ fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     advise(&quick, 0, least);
     let meant = "no operation matmull, is matmul meant? There are: fft, matmul, ";
     advise(&["matmull", "3"], 2, meant);
-    for wrong in [
-        &["matmul"][..],
-        &["matmul", "3", "4"],
-        &["matmul", "3", "--flop", "1"],
-        &["--cpu-ms", "3"],
+    let outside = "basis: the thresholds are of another machine; outside the measured sizes";
+    let far = ["matmul", "1000000000"];
+    let out = advise(&far, 0, outside);
+    holds(&out, "\nat N = 2,048, the largest measured size: CPU ");
+    for (wrong, reason) in [
+        ("matmul", "name a size of matmul"),
+        ("matmul 3 4", "name a size of matmul"),
+        ("matmul 3 --flop 1", "cannot be used with"),
+        ("matmul 3 --launches 2", "cannot be used with"),
+        ("matmul 3 --cpu-ms 2", "cannot be used with"),
+        ("matmul 3 --reuse 0", "0 is not in 1.."),
+        ("--flop 1 --cold", "cannot be used with"),
+        ("--flop 1 --reuse 5", "cannot be used with"),
+        (
+            "--flop 1 --data pinned",
+            "--data names host memory beside --upload",
+        ),
+        (
+            "--upload 1 --flop 1 --data queued",
+            "and the device without them",
+        ),
+        (
+            "--flop 0",
+            "one of flop, bytes and the CPU's time is above zero",
+        ),
+        ("--flop NaN", "an amount is a number from zero"),
+        ("--bytes=-1", "an amount is a number from zero"),
+        ("--cpu-ms 3", "need --flop, --bytes, --upload or --download"),
+        ("--cold", "need an operation"),
     ] {
-        advise(wrong, 2, "");
+        advise(&Vec::from_iter(wrong.split(' ')), 2, reason);
     }
 }

@@ -8,6 +8,7 @@ use crossover_advice::{Advice, Choice, Question, Residency};
 use crate::report::Report;
 use crate::tests::committed::{commit, measured, without_gpu};
 use crate::tests::{folder, holds, report, written};
+use crate::thresholds::breakpoints::breakpoints;
 use crate::thresholds::{decision_in_words, thresholds};
 use crossover_results::store::curves::Benchmark;
 
@@ -160,7 +161,9 @@ fn a_machine_without_a_gpu_compares_its_cpu_with_the_gpu_of_the_reference() {
 #[test]
 fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let dir = folder();
-    let advice = advice(&report(measured(&["matmul"]), dir.path()));
+    let mut thresholds = thresholds(&report(measured(&["matmul"]), dir.path())).unwrap();
+    thresholds.operations[0].first_call_ns = Some(1e9);
+    let advice = Advice::new(thresholds).unwrap();
     let matmul = &advice.thresholds().operations[0];
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
     let far = said(&Question::new("matmul", 2048).data(Residency::Queued));
@@ -178,6 +181,18 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
         &far,
         &["× faster (", "; GPU ", "nearest to its compute limit"],
     );
+    let outside = said(&Question::new("matmul", 1_000_000_000u64));
+    let largest = "at N = 2,048, the largest measured size";
+    holds(
+        &outside,
+        &[
+            &format!(") {largest}\n{largest}: CPU "),
+            "\nbasis: outside the measured sizes\n",
+        ],
+    );
+    let often = said(&Question::new("matmul", 2048).reuse(5).cold());
+    let together = "\nall calls together, with the start of the process on the GPU: CPU ";
+    holds(&often, &[together]);
     let near = said(&Question::new("matmul", 16));
     holds(
         &near,
@@ -186,4 +201,82 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
             "\nmoved once and used often: the GPU wins ",
         ],
     );
+}
+
+#[test]
+fn stored_answers_and_breakpoints_are_the_decisions() {
+    let dir = folder();
+    let advice = advice(&report(measured(&["matmul"]), dir.path()));
+    let operations = advice.thresholds().operations.iter();
+    let places = operations.flat_map(|of| of.places.iter().map(|place| (&of.name, place)));
+    for (name, place) in places {
+        assert!(place.answers.len() >= 2, "{:?}", place.answers);
+        let question = |size: u64| Question::new(name, size).data(place.data);
+        let found = breakpoints(&advice, &question(1));
+        for size in (1..=2100u64).chain([9_999]) {
+            let mut stored = place.answers.iter();
+            let stored = stored.rfind(|answer| answer.from <= size as f64).unwrap();
+            let answer = advice.decide(&question(size));
+            assert_eq!(answer.choice, stored.choice, "{size}");
+            if size > 2048 {
+                continue;
+            }
+            let at = found.partition_point(|point| point.size <= size) - 1;
+            let (from, to) = (&found[at], found.get(at + 1).unwrap_or(&found[at]));
+            assert_eq!(answer.choice, from.choice, "{size}");
+            let log = |to: u64| (to as f64 / from.size as f64).ln();
+            let is_last = at + 1 == found.len();
+            let share = if is_last {
+                0.0
+            } else {
+                log(size) / log(to.size)
+            };
+            let here = answer.estimate.unwrap();
+            let here = [here.speedup, here.low, here.high];
+            for (i, here) in here.into_iter().enumerate() {
+                let line = from.speedup[i] * (to.speedup[i] / from.speedup[i]).powf(share);
+                assert!((here / line - 1.0).abs() < 0.01, "{size}: {here}, {line}");
+            }
+        }
+    }
+}
+
+/// Without the times on the device, or with the start of a process that was not measured.
+#[test]
+fn an_unknown_number_of_uses_is_not_none() {
+    let dir = folder();
+    let all = thresholds(&report(measured(&["matmul"]), dir.path())).unwrap();
+    let uses = |thresholds: Thresholds, question: Question| {
+        let advice = Advice::new(thresholds).unwrap();
+        let matmul = &advice.thresholds().operations[0];
+        let said = decision_in_words::measured(&advice, matmul, &question);
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.starts_with("moved once"));
+        line.unwrap_or(&said).to_owned()
+    };
+    let small = Question::new("matmul", 16);
+    let never = "moved once and used often: the GPU wins at no number of uses";
+    assert_eq!(uses(all.clone(), small), never);
+    let mut moved = all.clone();
+    moved.operations[0]
+        .places
+        .retain(|place| !place.data.on_device());
+    let unknown = "moved once and used often: the GPU wins from an unknown number of uses on; ";
+    let said = uses(moved, small);
+    assert_eq!(
+        said,
+        format!("{unknown}this operation was not measured with its data on the device")
+    );
+    let mut warm = all.clone();
+    warm.operations[0].first_call_ns = None;
+    let said = uses(warm, Question::new("matmul", 2048).cold());
+    assert_eq!(
+        said,
+        format!("{unknown}what the first call costs was not measured")
+    );
+    // The GPU wins each call, and sooner or later the start of the process has paid.
+    let mut cold = all;
+    cold.operations[0].first_call_ns = Some(1e15);
+    let said = uses(cold, Question::new("matmul", 2048).cold());
+    holds(&said, &["the GPU wins from ", " uses on"]);
 }

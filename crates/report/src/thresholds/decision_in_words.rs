@@ -2,7 +2,7 @@
 
 use crossover_advice::thresholds::{Binding, Change, Kind, Operation, Place, Thresholds};
 use crossover_advice::{
-    Advice, Answer, Choice, Least, Moved, Question, Range, Reason, Residency, Size, Work,
+    Advice, Answer, Choice, Least, OffloadEstimate, Question, Range, Residency, Size, Work,
 };
 
 use super::with_article;
@@ -10,7 +10,7 @@ use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_words::units;
 
 /// More uses than anyone needs.
-const MANY: u32 = 1 << 20;
+const MANY: u32 = 1 << 30;
 
 /// The operations of the thresholds, each with its answer for data in ordinary memory, or else its
 /// first answer.
@@ -68,6 +68,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     let asked = match question.size {
         Size::Of(of) => format!("{} = {}", symbol(operation), size(of)),
         Size::Product { m, n, k } => format!("{m} x {k} times {k} x {n}"),
+        other => format!("{other:?}"),
     };
     let uses_asked = match question.reuse {
         1 => String::new(),
@@ -78,11 +79,13 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     } else {
         ", first call of its process"
     };
+    let nearest = nearest(operation, &answer);
     let mut lines = vec![format!(
-        "{}, {asked}, {}{uses_asked}{first}: {}",
+        "{}, {asked}, {}{uses_asked}{first}: {}{}",
         operation.name,
         question.data.words(),
-        decision(advice, &answer)
+        decision(advice, &answer),
+        nearest.as_deref().unwrap_or_default()
     )];
     let place = operation
         .places
@@ -93,6 +96,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         let order = match question.size {
             Size::Of(size) => size,
             Size::Product { m, n, k } => (m as f64 * n as f64 * k as f64).cbrt(),
+            _ => f64::INFINITY,
         };
         let limits = place.limits.iter().rfind(|limit| limit.from <= order);
         let side = |name, code: &str, ns, limit: Option<&String>| {
@@ -102,24 +106,57 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         let limit = |of: fn(&Binding) -> &Option<String>| limits.and_then(|it| of(it).as_ref());
         let cpu = side("CPU", &place.cpu, estimate.cpu_ns, limit(|it| &it.cpu));
         let gpu = side("GPU", &place.gpu, estimate.gpu_ns, limit(|it| &it.gpu));
-        lines.push(format!("{cpu}; {gpu}"));
+        let calls = match (question.reuse, question.warm) {
+            (1, true) => "",
+            (1, false) => "with the start of the process on the GPU: ",
+            (_, true) => "all calls together: ",
+            (_, false) => "all calls together, with the start of the process on the GPU: ",
+        };
+        let at = nearest.map_or(String::new(), |at| format!("{}: ", at.trim_start()));
+        lines.push(format!("{at}{calls}{cpu}; {gpu}"));
     }
-    lines.push(format!("basis: {}", answer.reason));
+    lines.push(format!("basis: {}", reasons(&answer)));
     if let Some(place) = place {
         lines.push(format!("one call: the GPU wins {}", from(operation, place)));
     }
-    let is_here = answer.reason != Reason::OtherMachine;
-    if is_here && !question.data.on_device() && answer.choice != Choice::Gpu {
+    if !answer.other_machine && !question.data.on_device() && answer.choice != Choice::Gpu {
         lines.push(uses(advice, question));
     }
     for other in &operation.places {
         let asked = question.data(other.data);
         if other.data != question.data && question.reuse == 1 {
-            let words = decision(advice, &advice.decide(&asked));
-            lines.push(format!("{}: {words}", other.data.words()));
+            let answer = advice.decide(&asked);
+            let at = self::nearest(operation, &answer).unwrap_or_default();
+            let words = decision(advice, &answer);
+            lines.push(format!("{}: {words}{at}", other.data.words()));
         }
     }
     lines.join("\n")
+}
+
+/// ` at N = 128, the largest measured size`, where an answer has the times of another size than its
+/// question's.
+fn nearest(operation: &Operation, answer: &Answer) -> Option<String> {
+    let nearest = answer.estimate?.nearest?;
+    let mut ends = operation
+        .places
+        .iter()
+        .filter_map(|place| place.points.last());
+    let end = if ends.any(|point| point.size == nearest) {
+        "largest"
+    } else {
+        "smallest"
+    };
+    Some(format!(
+        " at {} = {}, the {end} measured size",
+        symbol(operation),
+        size(nearest)
+    ))
+}
+
+fn reasons(answer: &Answer) -> String {
+    let all: Vec<String> = answer.reasons().map(|reason| reason.to_string()).collect();
+    all.join("; ")
 }
 
 /// The words for a choice, before the speedup. If the GPU is another machine's, they advise nothing.
@@ -150,14 +187,13 @@ pub(crate) fn limit_words(name: &str) -> String {
 
 /// `stay on the CPU; the GPU is 1.4× slower (1.2× to 1.7×)`.
 pub(crate) fn decision(advice: &Advice, answer: &Answer) -> String {
-    let is_elsewhere = answer.reason == Reason::OtherMachine;
-    let choice = match is_elsewhere && !advice.thresholds().machine.gpu_of_another_machine {
+    let choice = match answer.other_machine && !advice.thresholds().machine.gpu_of_another_machine {
         true => "unsure; on that other machine the GPU is".to_owned(),
         false => choice_words(advice, answer.choice),
     };
     match answer.estimate {
         Some(e) => format!("{choice} {}", by_how_much(e.speedup, Some((e.low, e.high)))),
-        None => format!("unsure; {}", answer.reason),
+        None => format!("unsure; {}", reasons(answer)),
     }
 }
 
@@ -213,11 +249,17 @@ pub fn from(operation: &Operation, place: &Place) -> String {
 
 /// From how many uses of the same data on the GPU wins.
 fn uses(advice: &Advice, question: &Question) -> String {
-    let wins = |reuse: u32| advice.decide(&question.reuse(reuse)).choice == Choice::Gpu;
+    let at = |reuse: u32| advice.decide(&question.reuse(reuse));
+    let wins = |reuse: u32| at(reuse).choice == Choice::Gpu;
     let (mut few, mut enough) = (0, question.reuse.max(1));
     while !wins(enough) {
         if enough > MANY {
-            return "moved once and used often: the GPU wins at no number of uses".to_owned();
+            let often = at(MANY);
+            let uses = match often.choice {
+                Choice::Unsure => format!("from an unknown number of uses on; {}", often.reason),
+                _ => "at no number of uses".to_owned(),
+            };
+            return format!("moved once and used often: the GPU wins {uses}");
         }
         (few, enough) = (enough, 2 * enough);
     }
@@ -233,7 +275,7 @@ fn uses(advice: &Advice, question: &Question) -> String {
 }
 
 /// The estimated times of work that was never measured.
-pub fn unmeasured(work: &Work, data: Residency, moved: &Moved) -> String {
+pub fn unmeasured(work: &Work, data: Residency, moved: &OffloadEstimate) -> String {
     let least = |all: &[Least]| {
         let all = all.iter().filter(|least| least.ns > 0.0);
         let all = all.map(|least| format!("{} {}", least.limit.name(), units::time(least.ns)));

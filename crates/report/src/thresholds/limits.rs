@@ -166,7 +166,7 @@ pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
     let of = |data: Option<Residency>| {
         let here = samples.iter().filter(|sample| sample.data == data);
         let over = here.filter_map(|sample| {
-            let Range { best, typical } = limits.allow(data, &sample.work)?;
+            let Range { best, typical } = limits.bounds(data, &sample.work)?;
             let shares = (sample.ns / best, sample.ns / typical);
             (shares.0.is_finite() && shares.1.is_finite()).then_some(shares)
         });

@@ -3,6 +3,7 @@
 //! An operation has one answer per place of the data, with the points of the curve on the page: the
 //! medians of several processes, if there were several.
 
+pub(crate) mod breakpoints;
 pub mod decision_in_words;
 mod limits;
 pub mod of_table;
@@ -65,6 +66,8 @@ pub fn thresholds(report: &Report) -> Option<Thresholds> {
             gpu_of_another_machine: report.reference.is_some(),
             driver: device.driver.clone(),
             power_limit_w: device.power_limit_w,
+            caches: environment.cpu.caches.clone(),
+            vector_extensions: environment.cpu.vector_extensions.clone(),
         },
         limits: limits::limits(&report.machine, gpu),
         operations: operations.collect(),
@@ -160,7 +163,7 @@ fn place(
 fn decided(mut place: Place) -> Option<Place> {
     place.below = steady(place.points.iter());
     place.above = steady(place.points.iter().rev());
-    place.answers = place.decide_all()?;
+    place.answers = breakpoints::answers(&place)?;
     Some(place)
 }
 
@@ -265,7 +268,7 @@ fn between(curve: &Curve) -> Option<Advice> {
         points: points.collect(),
         ..Place::default()
     };
-    Advice::of_place(place).ok()
+    breakpoints::of_place(place).ok()
 }
 
 /// Sizes at an end that show how the speedup continues there.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crossover_advice::Here;
+use crossover_advice::HostInfo;
 use crossover_advice::thresholds::{Machine, Operation, Place, SCHEMA, Thresholds};
 
 use super::{decided, measured, stored};
@@ -12,7 +12,7 @@ use crossover_results::store::runs;
 /// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
 /// `sides` are the names of a and b.
 pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
-    let here = Here::detect();
+    let here = HostInfo::detect();
     let operations = answers.chunk_by(|a, b| a.operation == b.operation);
     Some(Thresholds {
         schema: SCHEMA,
@@ -23,6 +23,8 @@ pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresh
             threads: here.threads.unwrap_or(1),
             gpu: here.gpus.into_iter().next().unwrap_or_default(),
             driver: here.driver,
+            caches: here.caches,
+            vector_extensions: here.vector_extensions,
             ..Machine::default()
         },
         operations: operations

@@ -10,6 +10,7 @@ use std::path::Path;
 use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Question, Size};
 
+use super::breakpoints::of_place;
 use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
 use crate::report::{Options, Report, read};
@@ -149,7 +150,7 @@ fn without(place: &Place, left_out: usize) -> Option<Advice> {
     place.points.remove(left_out);
     place.below = steady(place.points.iter());
     place.above = steady(place.points.iter().rev());
-    Advice::of_place(place).ok()
+    of_place(place).ok()
 }
 
 /// Inside the measured range, and at its ends.
@@ -240,7 +241,7 @@ fn each_group_left_out(report: &Report, limits: &Limits) -> (Ranges, Tally) {
                 .find(|cpu| cpu.data.is_none() && cpu.size == sample.size);
             if let (Some(data), Some(cpu)) = (sample.data, on_cpu) {
                 // The CPU code may count other amounts than the GPU's.
-                let moved = advice.moved(&sample.work, data).unwrap();
+                let moved = advice.estimate_offload(&sample.work, data).unwrap();
                 let measured = cpu.ns / sample.ns;
                 let choice = Point {
                     cpu_ns: cpu.ns,

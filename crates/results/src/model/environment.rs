@@ -108,6 +108,9 @@ pub struct Cpu {
     pub quota_cores: Option<f64>,
     /// Vector extensions that matter here, such as `avx2`, `fma`, `avx512f`, `neon`.
     pub vector_extensions: Vec<String>,
+    /// Sizes of the caches of processor 0, as Linux lists them: `48K 32K 2048K 107520K`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// Frequency governor, for example `performance`.

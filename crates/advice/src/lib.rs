@@ -23,6 +23,17 @@ mod tests {
     use crate::Thresholds;
 
     #[test]
+    fn the_readme_names_each_dependency() {
+        let manifest = include_str!("../Cargo.toml");
+        let (_, rest) = manifest.split_once("[dependencies]\n").unwrap();
+        let lines = rest.split("\n[").next().unwrap().lines();
+        let name = |line: &'static str| Some(line.split_once(" = ")?.0);
+        let required = lines.filter(|line| !line.contains("optional"));
+        let names: Vec<&str> = required.filter_map(name).collect();
+        assert_eq!(names, ["serde", "serde_json"]);
+    }
+
+    #[test]
     fn the_schema_is_that_of_the_types() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/thresholds.schema.json");
         let schema = schemars::schema_for!(Thresholds);

@@ -272,9 +272,9 @@ fn a_replay_takes_what_was_captured() -> TestResult {
     let (time, stream) = (&device.time, &device.stream);
     let (short, long) = (device.spin(20_000)?, device.spin(80_000)?);
     let both = || -> Result<(), CudaError> {
-        // SAFETY: the kernels take one 64-bit number.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { short.launch(stream) }?;
-        // SAFETY: as above.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { long.launch(stream) }
     };
     time.measure_graph(Clock::EventsGated, 1, both)?;

@@ -124,7 +124,7 @@ fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
     let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     bench.stream.begin_capture(mode)?;
     for _ in 0..7 {
-        // SAFETY: as above.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { spin.launch(&bench.stream) }?;
     }
     let flags = sys::CUgraphInstantiate_flags(0);
@@ -263,7 +263,7 @@ fn ranges_have_the_device_time_launched_in_them() -> TestResult {
             unsafe { forward.launch(&bench.stream) }?;
         }
         let _backward = range("backward");
-        // SAFETY: as above.
+        // SAFETY: the kernel takes one 64-bit number.
         unsafe { backward.launch(&bench.stream) }
     })?;
     let seen: Vec<_> = (profile.ranges.iter())
@@ -325,7 +325,7 @@ fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
     let before = gated()? / 200.0;
     for _ in 0..2 {
         let profile = bench.profile(Clock::EventsGated, 1, || {
-            // SAFETY: as above.
+            // SAFETY: the kernel takes one 64-bit number.
             unsafe { spin.launch(&bench.stream) }
         })?;
         assert_eq!(

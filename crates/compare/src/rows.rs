@@ -99,16 +99,11 @@ pub(super) fn rows(
         .chain(options.failed.keys())
         .collect();
     ids.into_iter()
-        .filter_map(|id| row(id, base, new, options))
+        .map(|id| row(id, base, new, options))
         .collect()
 }
 
-fn row(
-    id: &str,
-    base: &[Baseline],
-    new: &[Baseline],
-    options: &Options,
-) -> Option<(Row, Option<Case>)> {
+fn row(id: &str, base: &[Baseline], new: &[Baseline], options: &Options) -> (Row, Option<Case>) {
     let mut pairs: Vec<Sides<'_>> = (base.iter().zip(new).enumerate())
         .map(|(round, (b, n))| Sides::of(round, b.results.get(id), n.results.get(id)))
         .collect();
@@ -135,27 +130,15 @@ fn row(
         reason: None,
         marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
     };
-    // A result that could not be read is named among the problems; it is not gone.
-    let is_broken = |side: &[Baseline], other: &[Baseline]| {
-        side.iter()
-            .any(|s| other.iter().any(|o| s.is_broken(id, o)))
-    };
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;
         Err(Some(how.clone()))
     } else if afters.is_empty() {
-        if is_broken(new, base) {
-            return None;
-        }
         row.verdict = Verdict::Gone;
-        let why = new.iter().find_map(|b| b.why_absent(id));
-        Err(why.or_else(|| shares_a_folder(id, base, new)))
+        Err(why_absent(id, new, base))
     } else if befores.is_empty() {
-        if is_broken(base, new) {
-            return None;
-        }
         row.verdict = Verdict::New;
-        Err(shares_a_folder(id, new, base))
+        Err(why_absent(id, base, new))
     } else {
         match (constant(&befores), constant(&afters), clocks.len()) {
             // A count needs no statistics.
@@ -184,7 +167,7 @@ fn row(
     };
     let case = case.map_err(|reason| row.reason = reason).ok();
     row.class = case.as_ref().map(|case| case.class.clone());
-    Some((row, case))
+    (row, case)
 }
 
 /// The value that all samples of these runs have; `None` where they differ, or are too few.
@@ -195,6 +178,13 @@ fn constant(runs: &[&Sampled]) -> Option<f64> {
     let is_first = |ns: &f64| (ns / first - 1.0).abs() <= ROUNDING;
     let are = |run: &&Sampled| run.ns.len() >= FEWEST_SAMPLES && run.ns.iter().all(is_first);
     runs.iter().all(are).then_some(first)
+}
+
+/// Why `id` is missing on a `side`.
+fn why_absent(id: &str, side: &[Baseline], other: &[Baseline]) -> Option<String> {
+    let mut pairs = (side.iter()).flat_map(|run| other.iter().map(move |other| (run, other)));
+    let why = pairs.find_map(|(run, other)| run.why_absent(id, other));
+    why.or_else(|| shares_a_folder(id, other, side))
 }
 
 /// Why `id` may be missing on the `other` side: Criterion makes folders of ids, and replaces
@@ -241,7 +231,9 @@ fn case(
         }
         let median = |side: &Sampled| Median::at(options.location, &side.ns);
         let (Some(base), Some(new)) = (median(before), median(after)) else {
-            return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
+            return Err(format!(
+                "fewer than {FEWEST_SAMPLES} samples; measure without `--quick`"
+            ));
         };
         judged.push(Pair { round, base, new });
     }
@@ -424,6 +416,17 @@ mod tests {
         let (row, case) = rows(&side, &side, &Options::default()).remove(0);
         assert!(case.is_none() && row.judgement.is_none());
         assert_eq!(row.reason.as_deref(), Some(BELOW_RESOLUTION));
+    }
+
+    #[test]
+    fn too_few_samples_have_their_remedy() {
+        let mut quick = run(10.0, None);
+        quick.results.get_mut(ID).unwrap().ns.truncate(4);
+        let row = rows(&[run(10.0, None)], &[quick], &Options::default())
+            .remove(0)
+            .0;
+        let remedy = "fewer than 5 samples; measure without `--quick`";
+        assert_eq!(row.reason.as_deref(), Some(remedy));
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub struct Baseline {
     pub runs: BTreeMap<String, RunRecord>,
     /// Files that could not be read.
     pub problems: Vec<Unreadable>,
-    /// Folders (under the root, without the baseline's name) whose ids could not be read.
-    broken_folders: BTreeSet<PathBuf>,
+    /// The problem of each folder (under the root, without the baseline's name) without a sound result.
+    broken: BTreeMap<PathBuf, Unreadable>,
     /// The folder of each id, also where its samples could not be read.
     folders: BTreeMap<String, PathBuf>,
 }
@@ -86,14 +86,11 @@ impl Baseline {
         for (dir, id) in dirs.iter().zip(ids) {
             let folder = dir.parent().unwrap_or(dir);
             let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
-            let added = match id {
-                Ok(id) => this.add(root, &folder, dir, id),
-                Err(problem) => {
-                    this.broken_folders.insert(folder);
-                    Err(problem)
-                }
-            };
-            this.problems.extend(added.err());
+            let added = id.and_then(|id| this.add(root, &folder, dir, id));
+            if let Err(problem) = added {
+                this.problems.push(problem.clone());
+                this.broken.insert(folder, problem);
+            }
         }
         this
     }
@@ -162,15 +159,14 @@ impl Baseline {
         folders.find_map(|(id, held)| (held == folder).then_some(id.as_str()))
     }
 
-    /// Whether the benchmark is there but could not be read, so that it is neither new nor
-    /// gone. `other` knows the folder of an id that this side may have lost.
-    pub fn is_broken(&self, id: &str, other: &Baseline) -> bool {
-        self.folders.contains_key(id) && !self.results.contains_key(id)
-            || (other.folders.get(id)).is_some_and(|folder| self.broken_folders.contains(folder))
-    }
-
-    /// Why a benchmark has no result, if a run says so.
-    pub fn why_absent(&self, id: &str) -> Option<String> {
+    /// Why a benchmark has no result: its files cannot be read, or a run failed or skipped it. `other`
+    /// knows the folder of an id that this side may have lost.
+    pub fn why_absent(&self, id: &str, other: &Baseline) -> Option<String> {
+        let lost = || (other.folder(id)).filter(|folder| self.held_in(folder).is_none());
+        let folder = self.folder(id).or_else(lost);
+        if let Some(problem) = folder.and_then(|folder| self.broken.get(folder)) {
+            return Some(format!("its result cannot be read: {problem}"));
+        }
         self.runs.values().find_map(|run| {
             let failed = run.failed.iter().find(|failure| failure.id == id);
             let skipped = run.skipped.iter().find(|skip| skip.covers(id));
@@ -183,12 +179,12 @@ impl Baseline {
 
 /// The id of the result in the folder of a baseline, `<group>/<function>/<value>`: the parts that there are.
 fn id_of(dir: &Path) -> Result<String, Unreadable> {
-    if is_nothing(dir) {
-        let reason = "a run was cut short here before it left a result; run the benchmark again";
-        return Err(Unreadable::new(
-            dir.parent().unwrap_or(dir).display(),
-            reason,
-        ));
+    if is_empty(dir) {
+        let reason = match is_kept(dir) {
+            true => "a run was cut short here before it left a result; run the benchmark again",
+            false => "the folder is empty, as some caches restore it; run the benchmark again",
+        };
+        return Err(Unreadable::new(dir.display(), reason));
     }
     let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
     let parts = [Some(file.group_id), file.function_id, file.value_str];
@@ -238,11 +234,14 @@ pub(super) fn is_whole(dir: &Path) -> bool {
         && read_json_as_it_stands::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok()
 }
 
-/// Whether a folder is empty: it then says that there was no result before an attempt.
-fn is_nothing(dir: &Path) -> bool {
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether a folder keeps the result before an attempt; it is empty if there was none.
+fn is_kept(dir: &Path) -> bool {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
-    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-    keeps(&name).is_some() && empty()
+    keeps(&name).is_some()
 }
 
 /// Names of the baselines that have a result under `root`.
@@ -359,7 +358,8 @@ mod tests {
             read(&there, "a/cpu/c/1", 1.0),
         );
         assert_eq!((here.problems.len(), there.problems.len()), (1, 0));
-        assert!(here.is_broken("a/cpu/b/1", &there));
-        assert!(!here.is_broken("a/cpu/c/1", &there));
+        let why = here.why_absent("a/cpu/b/1", &there).unwrap();
+        assert!(why.contains("a time is not a positive number"), "{why}");
+        assert_eq!(here.why_absent("a/cpu/c/1", &there), None);
     }
 }

@@ -38,12 +38,14 @@ impl fmt::Display for Class {
             Some(clock) => write!(f, "{clock}")?,
             None => f.write_str("unknown clock")?,
         }
-        let launches = match self.clock {
-            None | Some(Clock::Wall) => "",
-            Some(_) => " per launch",
+        let limit = match self.clock {
+            // Its numbers have no unit.
+            None => "20,000",
+            Some(Clock::Wall) => "20 µs",
+            Some(_) => "20 µs per launch",
         };
         let duration = if self.short { "under" } else { "from" };
-        write!(f, " {duration} 20 µs{launches}")
+        write!(f, " {duration} {limit}")
     }
 }
 
@@ -100,6 +102,6 @@ mod tests {
         let short = name("g/gpu/i/1", Some(Clock::Events), 19_999.0);
         assert_eq!(short, "gpu events under 20 µs per launch");
         let long = name("g/f/1", None, 20_000.0);
-        assert_eq!(long, "unknown clock from 20 µs");
+        assert_eq!(long, "unknown clock from 20,000");
     }
 }

@@ -9,6 +9,7 @@ use crate::case::{Case, Class};
 use crate::estimate::Estimate;
 use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
 use crate::median::Location;
+use crossover_results::statistics::median::median;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
@@ -243,12 +244,14 @@ pub(super) fn judge(
 fn doubt(cases: &[&Case], model: &DriftModel, edge: f64) -> Option<String> {
     let together = model.centre.abs() > edge.max(model.deviation());
     together.then(|| {
+        let middle = median(cases.iter().map(|case| case.mean_change())).unwrap_or(model.centre);
+        let word = if middle > 0.0 { "slower" } else { "faster" };
         format!(
-            "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot distinguish \
-             a change in shared code from another speed of the machine, so only benchmarks that \
-             stand out from the others get a verdict",
+            "half of the {} benchmarks became at least {:.1} % {word}: either code that they share \
+             changed, or the machine was {word}. One pair of runs cannot tell which, so only \
+             benchmarks that stand out from the others get a verdict",
             cases.len(),
-            100.0 * model.centre.exp_m1(),
+            100.0 * middle.exp_m1().abs(),
         )
     })
 }

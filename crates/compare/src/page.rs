@@ -12,6 +12,7 @@ use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
 use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
 use crossover_results::model::group_info::Unit;
+use crossover_words::text::visible;
 
 /// The sizes of one implementation.
 type Sizes<'a> = Vec<(f64, &'a Row)>;
@@ -20,16 +21,17 @@ impl Comparison {
     /// The page.
     pub fn page(&self) -> String {
         let title = format!("{} against {}", self.new.join(", "), self.base.join(", "));
+        let title = visible(&title);
         let body = html! {
             header { div.wrap {
                 p.brand { "crossover compare" }
                 h1 { (title) }
-                p.machine { b { (self.summary()) } ". " (self.promise()) "." }
+                p.machine { b { (self.summary()) } ". " (self.promise()) }
             } }
             main {
                 @if !self.failures.is_empty() { section {
                     h2 { "Failed" }
-                    ul { @for failure in &self.failures { li { (failure) } } }
+                    ul { @for failure in &self.failures { li { (visible(failure)) } } }
                 } }
                 @for (heading, lines) in self.remarks(true) {
                     section {
@@ -42,8 +44,8 @@ impl Comparison {
                     div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
                 }
                 @for (name, sizes) in self.curves() {
-                    section id=(name) {
-                        h2 { (name) }
+                    section id=(visible(name)) {
+                        h2 { (visible(name)) }
                         div.plots {
                             figure { (drawn(&times(&sizes))) }
                             figure { (drawn(&changes(&sizes, self.options.threshold))) }

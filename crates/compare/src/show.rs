@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, LineStyle, Table, presets};
 
 use crate::case::Class;
 use crate::comparison::Comparison;
@@ -11,7 +11,7 @@ use crate::judge::{CHANGE_ERROR, Drift, Judgement, Verdict};
 use crate::median::Location;
 use crate::rows::Row;
 use crossover_results::statistics::median::median;
-use crossover_words::text::{columns, wants_colours};
+use crossover_words::text::{columns, visible, wants_colours};
 use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
 
 /// The columns of a table.
@@ -26,8 +26,8 @@ const HEADER: [&str; 8] = [
     "verdict",
 ];
 
-/// The column of the clock.
-const CLOCK: usize = 1;
+/// Columns that a narrow terminal lacks, the first one first.
+const DISPENSABLE: [&str; 4] = ["samples", "clock", "base", "new"];
 
 /// Columns of a terminal that a table needs, and those that one is given without a terminal.
 const NARROWEST: u16 = 80;
@@ -52,19 +52,13 @@ const LARGEST_RESOLUTION: f64 = 0.5;
 /// Undecided benchmarks that the terminal lists.
 const LISTED: usize = 10;
 
-pub(super) fn interval(j: &Judgement) -> String {
-    if j.high / j.low > TOO_WIDE {
-        return "too wide to tell".to_owned();
+/// The change and its interval, unless there is no verdict and nothing can be said of it.
+fn ratio_and_interval(verdict: Verdict, j: &Judgement) -> [String; 2] {
+    if verdict == Verdict::Unsure && j.high / j.low > TOO_WIDE {
+        return ["–".to_owned(), "too wide to tell".to_owned()];
     }
-    format!("[{}, {}]", change(j.low), change(j.high))
-}
-
-/// The change, unless nothing can be said of it.
-pub(super) fn ratio(j: &Judgement) -> String {
-    match j.high / j.low > TOO_WIDE {
-        true => "–".to_owned(),
-        false => change(j.ratio),
-    }
+    let interval = format!("[{}, {}]", change(j.low), change(j.high));
+    [change(j.ratio), interval]
 }
 
 /// Samples of one side: `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
@@ -79,17 +73,14 @@ fn runs(samples: &[usize]) -> String {
 }
 
 /// The verdict with its disturbances: a throttled benchmark is never just `slower`.
-pub(super) fn verdict(row: &Row) -> String {
-    let mut text = row.verdict.name().to_owned();
-    if let (Verdict::Unsure, None, Some(judgement)) = (row.verdict, &row.reason, &row.judgement) {
-        text.push_str("; ");
-        text.push_str(&more_pairs(judgement));
-    }
-    for remark in row.reason.iter().chain(&row.marks) {
-        text.push_str("; ");
-        text.push_str(remark);
-    }
-    text
+fn verdict(row: &Row) -> String {
+    let more = match (row.verdict, &row.reason, &row.judgement) {
+        (Verdict::Unsure, None, Some(judgement)) => Some(more_pairs(judgement)),
+        _ => None,
+    };
+    let remarks = more.iter().chain(&row.reason).chain(&row.marks);
+    let parts = std::iter::once(row.verdict.name()).chain(remarks.map(String::as_str));
+    Vec::from_iter(parts).join("; ")
 }
 
 /// Rows as they are shown, without the clock where none is known.
@@ -100,15 +91,37 @@ pub(super) struct Sheet<'a> {
 
 impl<'a> Sheet<'a> {
     pub(super) fn of(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let mut lines: Vec<_> = rows.into_iter().map(|row| (row, cells(row))).collect();
-        let mut header = HEADER.to_vec();
-        if lines.iter().all(|(row, _)| row.clock.is_none()) {
-            header.remove(CLOCK);
-            for (_, cells) in &mut lines {
-                cells.remove(CLOCK);
+        let lines = rows.into_iter().map(|row| (row, cells(row)));
+        let mut sheet = Self {
+            header: HEADER.to_vec(),
+            lines: lines.collect(),
+        };
+        if sheet.lines.iter().all(|(row, _)| row.clock.is_none()) {
+            sheet.remove("clock");
+        }
+        sheet
+    }
+
+    fn remove(&mut self, column: &str) {
+        if let Some(at) = self.header.iter().position(|name| *name == column) {
+            self.header.remove(at);
+            for (_, cells) in &mut self.lines {
+                cells.remove(at);
             }
         }
-        Self { header, lines }
+    }
+
+    /// Columns of a terminal that its table needs.
+    fn width(&self) -> usize {
+        let of_column = |(at, name): (usize, &&str)| {
+            let cells = self
+                .lines
+                .iter()
+                .map(|(_, cells)| cells[at].chars().count());
+            // A space stands on either side.
+            cells.fold(name.len(), usize::max) + 2
+        };
+        self.header.iter().enumerate().map(of_column).sum()
     }
 }
 
@@ -124,15 +137,17 @@ fn cells(row: &Row) -> Vec<String> {
         Some(_) => time_fine,
         None => bare,
     };
+    let [ratio, interval] = (row.judgement.as_ref())
+        .map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row.verdict, j));
     vec![
-        row.id.clone(),
+        visible(&row.id),
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
         row.base_ns.map_or_else(dash, figure),
         row.new_ns.map_or_else(dash, figure),
-        row.judgement.as_ref().map_or_else(dash, ratio),
-        row.judgement.as_ref().map_or_else(dash, interval),
+        ratio,
+        interval,
         format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
-        verdict(row),
+        visible(&verdict(row)),
     ]
 }
 
@@ -180,14 +195,13 @@ impl Comparison {
     /// The error rates of the verdicts.
     pub fn promise(&self) -> String {
         format!(
-            "change of the {2}; on average at most {0} of the verdicts 'slower' and 'faster' are \
-             false, and if nothing changed, the probability of any such verdict is {0}; changes \
-             under {1} get no verdict",
+            "{2} Changes under {1} get no verdict. On average, at most {0} of the verdicts 'slower' \
+             and 'faster' are false; if nothing changed, the probability of any such verdict is {0}.",
             percent_fine(CHANGE_ERROR),
             percent_fine(self.options.threshold),
             match self.options.location {
-                Location::Median => "median time",
-                Location::Fastest => "time of each process's fastest sample",
+                Location::Median => "Times are medians of the samples.",
+                Location::Fastest => "The time of a process is that of its fastest sample.",
             }
         )
     }
@@ -212,19 +226,10 @@ impl Comparison {
     /// processes would decide.
     fn undecided(&self, listed: usize) -> Vec<String> {
         let rows = self.of(&[Verdict::Unsure]);
-        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for row in &rows {
-            if let Some(reason) = &row.reason {
-                reasons.entry(reason).or_default().push(&row.id);
-            }
-        }
-        let mut lines: Vec<String> = reasons
-            .into_iter()
-            .map(|(reason, ids)| match ids[..] {
-                [id] => format!("{id}: {reason}"),
-                _ => format!("{} benchmarks: {reason}", ids.len()),
-            })
-            .collect();
+        let with_reason = rows
+            .iter()
+            .filter_map(|row| Some((row.id.as_str(), row.reason.clone()?)));
+        let mut lines = by_text(with_reason);
         let mut noisy: Vec<(&str, &Judgement)> = rows
             .iter()
             .filter(|row| row.reason.is_none())
@@ -232,12 +237,9 @@ impl Comparison {
             .collect();
         noisy.sort_by(|a, b| a.1.more_pairs.total_cmp(&b.1.more_pairs));
         for (id, judgement) in noisy.iter().take(listed) {
-            lines.push(format!(
-                "{id}: {}, {}; {}",
-                ratio(judgement),
-                interval(judgement),
-                more_pairs(judgement)
-            ));
+            let [ratio, interval] = ratio_and_interval(Verdict::Unsure, judgement);
+            let more = more_pairs(judgement);
+            lines.push(format!("{id}: {ratio}, {interval}; {more}"));
         }
         if noisy.len() > listed {
             let more = noisy.len() - listed;
@@ -266,22 +268,13 @@ impl Comparison {
     /// A line for each class: the change that is found there, and the spread of its processes.
     pub(crate) fn class_lines(&self) -> Vec<String> {
         let line = |drift: &Drift| {
-            let finds = match self.resolution(&drift.class) {
-                Some(resolution) if resolution <= LARGEST_RESOLUTION => {
-                    format!("changes from {} on are detected", percent_fine(resolution))
-                }
-                Some(_) => format!(
-                    "only changes of more than {} are detected",
-                    percent_fine(LARGEST_RESOLUTION)
-                ),
-                None => "no change is detected".to_owned(),
-            };
             format!(
-                "{}: {finds}; {} ({}, {})",
+                "{} ({}, {}): {}, so {}",
                 drift.class,
-                differ(drift.deviation),
                 counted(drift.benchmarks, "benchmark"),
                 counted(drift.pairs, "pair"),
+                differ(drift.deviation),
+                can_be_seen(self.resolution(&drift.class)),
             )
         };
         self.drifts.iter().map(line).collect()
@@ -306,6 +299,7 @@ impl Comparison {
         ]
         .into_iter()
         .filter(|(_, lines)| !lines.is_empty())
+        .map(|(heading, lines)| (heading, lines.iter().map(|line| visible(line)).collect()))
         .collect()
     }
 
@@ -313,12 +307,9 @@ impl Comparison {
     fn finds(&self) -> Option<String> {
         let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
-        let finds = match typical <= LARGEST_RESOLUTION {
-            true => format!("changes from {} on", percent_fine(typical)),
-            false => format!("no change under {}", percent_fine(LARGEST_RESOLUTION)),
-        };
         Some(format!(
-            "these results show {finds} in the typical benchmark; `crossover ab` decides about less"
+            "in the typical benchmark, {}; `crossover ab` finds smaller ones",
+            can_be_seen(Some(typical))
         ))
     }
 
@@ -326,18 +317,20 @@ impl Comparison {
     fn layout(&self) -> Option<&'static str> {
         let changed = self.count(Verdict::Slower) + self.count(Verdict::Faster);
         (self.options.on_one_machine && changed > 0).then_some(
-            "a change can move other code in memory: a few percent in a benchmark that does not \
-             call the changed code may be layout",
+            "changed code can move other code in memory: a few percent in a benchmark that does not \
+             call the changed code may come from the memory layout",
         )
     }
 
     /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
     pub fn text(&self, all: bool) -> String {
+        let width = columns().or_else(|| Table::new().width());
+        let line = |line: &str| wrapped(line, "", width);
         let mut text = String::new();
-        for line in self.unknown.iter().cloned().chain(self.finds()) {
-            let _ = writeln!(text, "{line}");
+        for known in self.unknown.iter().cloned().chain(self.finds()) {
+            text += &line(&known);
         }
-        let _ = writeln!(text, "{}", self.summary());
+        text += &line(&self.summary());
         if self.equal {
             return text;
         }
@@ -346,16 +339,23 @@ impl Comparison {
             false => self.loud(),
         };
         if !rows.is_empty() {
-            let _ = writeln!(text, "{}", terminal_table(&rows));
+            text += &terminal_table(&rows, width.unwrap_or(USUAL));
+            text.push('\n');
         }
-        if let Some(line) = self.layout() {
-            let _ = writeln!(text, "{line}");
+        // The reasons of those without a verdict follow in a list of their own.
+        let has_remark = |row: &&&Row| {
+            !row.marks.is_empty() || row.reason.is_some() && row.verdict != Verdict::Unsure
+        };
+        let with_remark = rows.iter().filter(has_remark);
+        for remark in by_text(with_remark.map(|row| (row.id.as_str(), verdict(row)))) {
+            text += &wrapped(&visible(&remark), "  ", width);
         }
-        let _ = writeln!(text, "{}", self.promise());
+        text += &self.layout().map_or_else(String::new, line);
+        text += &line(&self.promise());
         for (heading, lines) in self.remarks(all) {
-            let _ = writeln!(text, "\n{heading}:");
-            for line in lines {
-                let _ = writeln!(text, "  {line}");
+            text += &format!("\n{}", line(&format!("{heading}:")));
+            for remark in lines {
+                text += &wrapped(&remark, "  ", width);
             }
         }
         text
@@ -369,7 +369,7 @@ impl Comparison {
         }
         let _ = write!(
             text,
-            "### Benchmarks: {}\n\n{} against {}; {}.\n",
+            "### Benchmarks: {}\n\n{} against {}. {}\n",
             self.summary(),
             code_list(&self.new),
             code_list(&self.base),
@@ -407,29 +407,86 @@ impl Comparison {
 /// The spread between two processes of the same code, as a standard deviation.
 fn differ(deviation: f64) -> String {
     match deviation.is_finite() {
-        true => format!("processes differ by {}", percent_fine(deviation)),
-        false => "the difference between processes is unknown".to_owned(),
+        true => format!(
+            "two runs of the same code differ by {}",
+            percent_fine(deviation)
+        ),
+        false => "it is unknown how much two runs of the same code differ".to_owned(),
     }
 }
 
-/// A table, or in a narrow terminal a block for each benchmark.
-fn terminal_table(rows: &[&Row]) -> String {
-    let Sheet { header, lines } = Sheet::of(rows.iter().copied());
+/// The changes that a resolution lets be seen.
+fn can_be_seen(resolution: Option<f64>) -> String {
+    match resolution {
+        Some(found) if found <= LARGEST_RESOLUTION => {
+            format!("changes from {} on can be seen", percent_fine(found))
+        }
+        Some(_) => format!(
+            "only changes above {} can be seen",
+            percent_fine(LARGEST_RESOLUTION)
+        ),
+        None => "no change can be seen".to_owned(),
+    }
+}
+
+/// A line for each text, with its benchmark or the number of them.
+fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (id, text) in texts {
+        ids.entry(text).or_default().push(id);
+    }
+    let line = |(text, ids): (String, Vec<&str>)| match ids[..] {
+        [id] => format!("{id}: {text}"),
+        _ => format!("{} benchmarks: {text}", ids.len()),
+    };
+    ids.into_iter().map(line).collect()
+}
+
+/// A text behind an indent, broken between words where the terminal ends.
+fn wrapped(text: &str, indent: &str, width: Option<u16>) -> String {
+    let width = width.map_or(usize::MAX, usize::from);
+    // A number keeps its sign of percent.
+    let text = text.replace(" %", "\u{a0}%");
+    let (mut out, mut line) = (String::new(), indent.to_owned());
+    for word in text.split(' ') {
+        let is_empty = line.trim().is_empty();
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
+            out += &format!("{line}\n");
+            line = format!("{indent}{indent}");
+        } else if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+    }
+    (out + &line + "\n").replace('\u{a0}', " ")
+}
+
+/// A table with a line for each benchmark, or in a narrow terminal a block.
+fn terminal_table(rows: &[&Row], width: u16) -> String {
+    let mut sheet = Sheet::of(rows.iter().copied());
+    for (row, cells) in &mut sheet.lines {
+        let verdict = cells.last_mut().expect("the verdict is the last column");
+        row.verdict.name().clone_into(verdict);
+    }
+    let needs_less = |sheet: &Sheet<'_>| width >= NARROWEST && sheet.width() > width.into();
+    for column in DISPENSABLE {
+        if needs_less(&sheet) {
+            sheet.remove(column);
+        }
+    }
+    let Sheet { header, lines } = sheet;
     let mut table = Table::new();
-    let width = columns().or(table.width()).unwrap_or(USUAL);
     if width < NARROWEST {
         let block = |(row, cells): &(&Row, Vec<String>)| {
             let named = header.iter().zip(cells).skip(1);
             let lines = named.map(|(name, cell)| format!("  {name}: {cell}\n"));
-            format!("{}\n{}", row.id, lines.collect::<String>())
+            format!("{}\n{}", visible(&row.id), lines.collect::<String>())
         };
         return lines.iter().map(block).collect();
     }
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(&header)
-        .set_width(width);
+        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+        .set_header(&header);
     if wants_colours() {
         table.enforce_styling();
     }
@@ -456,19 +513,18 @@ fn terminal_table(rows: &[&Row]) -> String {
 }
 
 fn code_list(labels: &[String]) -> String {
-    let quoted: Vec<String> = labels.iter().map(|l| format!("`{l}`")).collect();
+    let quoted: Vec<String> = labels.iter().map(|l| format!("`{}`", visible(l))).collect();
     quoted.join(", ")
 }
 
 /// Text that cannot break out of a Markdown table cell or list item.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            '\n' | '\r' => out.push(' '),
             c => out.push(c),
         }
     }
@@ -502,13 +558,77 @@ mod tests {
         assert_eq!(runs(&[30]), "30");
         assert_eq!(runs(&[30, 30]), "2×30");
         assert_eq!(runs(&[12, 10, 12]), "3×10…12");
-        assert_eq!(differ(0.003), "processes differ by 0.3 %");
-        assert!(differ(f64::INFINITY).ends_with("unknown"));
+        assert_eq!(differ(0.003), "two runs of the same code differ by 0.3 %");
+        assert!(differ(f64::INFINITY).contains("unknown"));
     }
 
     #[test]
     fn nothing_breaks_out_of_a_table() {
         assert_eq!(escape("a|b <i>\n`x`"), "a\\|b &lt;i&gt; \\`x\\`");
+    }
+
+    #[test]
+    fn a_verdict_is_shown_with_its_size() {
+        let judgement = Judgement {
+            ratio: 3.32,
+            low: 2.29,
+            high: 4.81,
+            resolution: 0.5,
+            pairs: 8,
+            confirmed: 6,
+            more_pairs: f64::INFINITY,
+        };
+        let mut run = Baseline::default();
+        let sampled = Sampled {
+            ns: vec![199.0, 200.0, 199.5, 199.2, 200.1],
+            clock: None,
+            sidecar: None,
+        };
+        run.results.insert("sum/1000".to_owned(), sampled);
+        let run = [run];
+        let mut compared = compare(&run, &run, &Options::default());
+        compared.rows[0].judgement = Some(judgement);
+        compared.rows[0].verdict = Verdict::Slower;
+        for text in [compared.text(false), compared.markdown(), compared.page()] {
+            let shown = text.replace("\\", "");
+            for size in ["+232 %", "[+129 %, +381 %]"] {
+                assert!(shown.contains(size), "{text}");
+            }
+            assert!(!text.contains("too wide"), "{text}");
+        }
+        compared.rows[0].verdict = Verdict::Unsure;
+        assert!(compared.text(true).contains("too wide to tell"));
+    }
+
+    /// Of failures, in which any text may stand.
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        let id = "a\u{1b}[31m\tb\u{202e}/1";
+        let options = Options {
+            failed: [(id.to_owned(), format!("{id} failed"))].into(),
+            ..Options::default()
+        };
+        let mut compared = compare(&[], &[], &options);
+        compared.failures.push(format!("{id}\nfailed"));
+        compared.warnings.push(id.to_owned());
+        compared.base.push(id.to_owned());
+        for text in [compared.text(true), compared.markdown(), compared.page()] {
+            for acts in ['\u{1b}', '\t', '\u{202e}'] {
+                assert!(!text.contains(acts), "{text:?}");
+            }
+            assert!(
+                text.replace("\\\\", "\\").contains("b\\u{202e}/1"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn sentences_end_with_the_terminal() {
+        let text = "half of the 5 benchmarks became 25.8 % slower";
+        assert_eq!(wrapped(text, "", None), format!("{text}\n"));
+        let lines = "  half of the 5\n    benchmarks\n    became\n    25.8 %\n    slower\n";
+        assert_eq!(wrapped(text, "  ", Some(16)), lines);
     }
 
     /// Such as instructions, of a measurement that is not a time.
@@ -531,7 +651,7 @@ mod tests {
             ..Options::default()
         };
         let text = compare(&side(100_000.0), &side(102_000.0), &options).text(true);
-        for shown in ["100,000", "slower", "may be layout"] {
+        for shown in ["100,000", "slower", "may come from the memory layout"] {
             assert!(text.contains(shown), "{text}");
         }
         assert_eq!(text.matches("same").count(), 2, "{text}");
@@ -570,7 +690,7 @@ mod tests {
             "Undecided (a larger --budget runs more pairs)",
             "more pairs of processes would decide it",
             "2 more, which would take even more pairs: `--all` lists them",
-            "no change is detected",
+            "no change can be seen",
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
         }

@@ -88,8 +88,10 @@ pub fn change(ratio: f64) -> String {
         "×∞".to_owned()
     } else if !(1e-3..1e6).contains(&ratio) {
         format!("×{}", number(ratio))
-    } else if ratio >= 3.0 {
+    } else if ratio >= 10.0 {
         format!("×{ratio:.2}")
+    } else if percent >= 99.95 {
+        format!("{percent:+.0} %")
     } else if percent.abs() < 0.005 {
         // No "-0.00 %".
         "0.00 %".to_owned()
@@ -289,7 +291,8 @@ mod tests {
         check(time_fine, &[(999.97, "1.000 µs"), (34_567.0, "34.57 µs")]);
         check(time_fine, &[(1380.04, "1.380 µs"), (f64::NAN, "? s")]);
         check(change, &[(0.5, "-50.0 %"), (0.99999, "0.00 %")]);
-        check(change, &[(4.0, "×4.00"), (f64::INFINITY, "×∞")]);
+        check(change, &[(1.9994, "+99.9 %"), (3.32, "+232 %")]);
+        check(change, &[(12.0, "×12.00"), (f64::INFINITY, "×∞")]);
         check(speedup, &[(1.0, "as fast"), (1.01, "as fast")]);
         check(speedup, &[(0.99, "as fast"), (0.5, "2× slower")]);
         check(speedup, &[(2.5, "2.5× faster")]);

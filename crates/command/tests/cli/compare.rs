@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crossover::model::Skip;
+use crossover_results::model::record::Failure;
 use serde_json::{Value, json};
 
 use crate::baselines::{Result, folder, record, suite, write};
@@ -78,6 +79,20 @@ fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
     assert!(!blocks.contains('─'), "{blocks}");
     holds(&blocks, "matmul/gpu/naive/64\n  clock: events-gated\n");
     holds(&blocks, "  verdict: slower");
+    // A line for each benchmark, whose id stays whole, and sentences that end with the terminal.
+    let narrow = shown("--all", "COLUMNS", "80");
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let rows = narrow.lines().filter(|line| line.starts_with(" matmul/"));
+    let ids = rows.map(|line| line.split_whitespace().next().unwrap());
+    let ids = Vec::from_iter(ids);
+    assert_eq!(ids.len(), 20, "{narrow}");
+    assert!(ids.contains(&"matmul/gpu/cublas/1024"), "{ids:?}");
+    holds(
+        &narrow,
+        "  matmul/gpu/naive/64: slower; new throttled (sw_thermal_slowdown)",
+    );
 }
 
 #[test]
@@ -140,6 +155,14 @@ fn sides_are_baselines_and_folders_or_have_a_remedy() {
     ] {
         ended(&crossover(here, arguments).output().unwrap(), 2, remedy);
     }
+    // A folder with the name of a baseline.
+    suite(&there.path().join("main"), "new", 6, |_| 1.0);
+    let mut named = crossover(here, "main ./main --json");
+    let found = compared(&named.current_dir(there.path()).output().unwrap(), 0);
+    assert_eq!(
+        (&found["base"][0], &found["new"][0]),
+        (&json!("main"), &json!("./main"))
+    );
     let empty = tempfile::tempdir().unwrap();
     let output = crossover(empty.path(), "main mine").output().unwrap();
     ended(&output, 2, "--save-baseline");
@@ -162,6 +185,10 @@ fn broken_files_are_named_and_the_rest_compared() {
     fs::remove_file(dir(&c).join("sample.json")).unwrap();
     let zero = r#"{"iters":[1,1,1,1,1],"times":[1,1,1,0,1]}"#;
     fs::write(dir(&d).join("sample.json"), zero).unwrap();
+    // As caches restore a folder.
+    let empty = "matmul/gpu/naive/128";
+    fs::remove_dir_all(dir(empty)).unwrap();
+    fs::create_dir(dir(empty)).unwrap();
     // A sidecar of other samples does not say which clock it was.
     let sample = dir(&stale).join("sample.json");
     let text = fs::read_to_string(&sample).unwrap();
@@ -169,12 +196,24 @@ fn broken_files_are_named_and_the_rest_compared() {
     let found = comparison(root.path(), "main mine", 0);
     let reason = row(&found, &stale)["reason"].to_string();
     holds(&reason, "timed on an unknown clock and events-gated");
-    // Neither gone nor compared, each named with its path.
-    assert_eq!(found["counts"]["gone"], 0, "{found:#}");
-    assert_eq!(found["benchmarks"].as_array().unwrap().len(), 16);
+    // Each is gone, with the reason, and named with its path.
+    assert_eq!(found["counts"]["gone"], 5, "{found:#}");
+    assert_eq!(found["benchmarks"].as_array().unwrap().len(), 20);
+    for (id, reason) in [
+        (empty, "the folder is empty"),
+        (&a, "EOF while parsing"),
+        (&c, "No such file"),
+    ] {
+        let row = row(&found, id);
+        assert_eq!(row["verdict"], "gone");
+        holds(&row["reason"].to_string(), "its result cannot be read: ");
+        holds(&row["reason"].to_string(), reason);
+    }
+    comparison(root.path(), "main mine --fail-on any", 1);
+    assert_eq!(comparison(root.path(), "mine main", 0)["counts"]["new"], 5);
     let problems = found["problems"].as_array().unwrap();
-    assert_eq!(problems.len(), 5, "{problems:#?}");
-    for id in [a, b, c, d, stale] {
+    assert_eq!(problems.len(), 6, "{problems:#?}");
+    for id in [a, b, c, d, stale, empty.to_owned()] {
         let path = dir(&id).display().to_string();
         let names = |problem: &Value| problem.as_str().unwrap().contains(&path);
         assert!(problems.iter().any(names), "{path} in {problems:#?}");
@@ -188,7 +227,12 @@ fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
     let id = |name: &str| format!("g/gpu/{name}/8");
     write(root, "main", &Result::new(&id("before"), 1e6, 1));
     write(root, "mine", &Result::new(&id("after"), 1e6, 1));
+    write(root, "main", &Result::new(&id("wrong"), 1e6, 1));
     record(root, "run-mine", |run| {
+        run.failed.push(Failure {
+            id: id("wrong"),
+            error: "wrong result".to_owned(),
+        });
         run.skipped.push(Skip {
             id: "g/gpu/before".to_owned(),
             reason: "too little memory".to_owned(),
@@ -198,6 +242,7 @@ fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
     let gone = row(&found, &id("before"));
     assert_eq!(gone["verdict"], "gone");
     assert_eq!(gone["reason"], "skipped: too little memory");
+    assert_eq!(row(&found, &id("wrong"))["reason"], "failed: wrong result");
     assert_eq!(verdict(&found, &id("after")), "new");
     comparison(root, "main mine --fail-on any", 1);
     // Nothing in common is no clean comparison.
@@ -314,7 +359,7 @@ fn results_without_our_sidecar_compare_too() {
         }
     }
     let output = crossover(root.path(), "main mine").output().unwrap();
-    let said = ended(&output, 0, "`crossover ab` decides about less");
+    let said = ended(&output, 0, "`crossover ab` finds smaller ones");
     assert!(said.starts_with("the machine of base is unknown"), "{said}");
     let found = comparison(root.path(), "main mine", 0);
     let rows = found["benchmarks"].as_array().unwrap();

@@ -27,7 +27,7 @@ const HEADER: [&str; 8] = [
 ];
 
 /// Columns that a narrow terminal lacks, the first one first.
-const DISPENSABLE: [&str; 4] = ["samples", "clock", "base", "new"];
+const DISPENSABLE: [&str; 5] = ["samples", "clock", "base", "new", "interval"];
 
 /// Columns of a terminal that a table needs, and those that one is given without a terminal.
 const NARROWEST: u16 = 80;
@@ -239,7 +239,7 @@ impl Comparison {
         for (id, judgement) in noisy.iter().take(listed) {
             let [ratio, interval] = ratio_and_interval(Verdict::Unsure, judgement);
             let more = more_pairs(judgement);
-            lines.push(format!("{id}: {ratio}, {interval}; {more}"));
+            lines.push(format!("{id}: {ratio} {interval}; {more}"));
         }
         if noisy.len() > listed {
             let more = noisy.len() - listed;
@@ -308,8 +308,8 @@ impl Comparison {
         let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
         Some(format!(
-            "in the typical benchmark, {}; `crossover ab` finds smaller ones",
-            can_be_seen(Some(typical))
+            "in the typical benchmark, {}; `crossover ab` shows smaller ones",
+            can_be_seen(Some(typical).filter(|typical| typical.is_finite()))
         ))
     }
 
@@ -425,7 +425,7 @@ fn can_be_seen(resolution: Option<f64>) -> String {
             "only changes above {} can be seen",
             percent_fine(LARGEST_RESOLUTION)
         ),
-        None => "no change can be seen".to_owned(),
+        None => "no changes can be seen".to_owned(),
     }
 }
 
@@ -690,7 +690,7 @@ mod tests {
             "Undecided (a larger --budget runs more pairs)",
             "more pairs of processes would decide it",
             "2 more, which would take even more pairs: `--all` lists them",
-            "no change can be seen",
+            "no changes can be seen",
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
         }

@@ -291,7 +291,7 @@ impl Pairs<'_> {
         comparison.warnings.extend(self.outcome.remarks);
         let mut code = self.args.verdict.show(&comparison)?;
         for text in &self.outcome.failures {
-            eprintln!("error: {text}");
+            eprintln!("error: {}", visible(text));
         }
         match self.args.verdict.keep(&comparison, self.results) {
             Ok(()) => eprintln!(
@@ -317,15 +317,22 @@ pub(super) fn left_in(home: &Path) -> Baseline {
 }
 
 /// # Errors
-/// That nothing can be written there.
+/// That nothing can be written to this folder for results.
 pub(super) fn check_room(folder: &Path) -> anyhow::Result<()> {
-    try_to_write(folder).with_context(|| no_room(folder))
+    try_to_write(folder).with_context(|| {
+        let folder = folder.display();
+        format!("{folder}: make room there, or choose another folder with --results")
+    })
 }
 
-/// The advice where nothing can be written to the folder of the results, or to one within it.
-pub(super) fn no_room(results: &Path) -> String {
-    let results = results.display();
-    format!("{results}: make room there, or choose another folder with --results")
+/// # Errors
+/// That nothing can be written to the temporary folder.
+pub(super) fn check_temporary() -> anyhow::Result<()> {
+    let folder = std::env::temp_dir();
+    try_to_write(&folder).with_context(|| {
+        let folder = folder.display();
+        format!("{folder}: make room there, or name a folder with more room in TMPDIR")
+    })
 }
 
 /// A benchmark that is not decided.

@@ -112,7 +112,7 @@ pub(super) fn choose<'a>(
         }
     }
     let are_empty = harnesses.each_ref().map(Vec::is_empty);
-    let processes = Processes::new(copies, harnesses);
+    let processes = Processes::new(copies, harnesses, &mut left_out);
     if !processes.any_shared() {
         let [old, new] = [0, 1].map(|side| {
             let what = match are_empty[side] {

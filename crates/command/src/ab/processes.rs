@@ -3,7 +3,7 @@
 //! to pair. A pair of all benchmarks is complete before the next begins, so those of one benchmark
 //! are spread over the whole time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
-use crate::ab::pairs::{Outcome, Pair, Sampling, left_in, no_room};
+use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary, left_in};
 use crate::ab::worktree::Copies;
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
-use crossover_results::store::whole_file::try_to_write;
+use crossover_words::text::{is_plain, visible, with_causes};
 use crossover_words::units;
 
 /// An executable with benchmarks of Criterion.
@@ -37,6 +37,17 @@ impl Harness {
             .arg(pattern(id))
             .env("CRITERION_HOME", home);
         command
+    }
+
+    /// Seconds that its options have a process warm up and measure.
+    fn asked_seconds(&self) -> f64 {
+        let seconds = |name: &&str| -> Option<f64> {
+            let mut words = self.options.iter().flat_map(|option| option.split('='));
+            words.find(|word| word == name)?;
+            words.next()?.parse().ok()
+        };
+        let options = ["--warm-up-time", "--measurement-time"];
+        options.iter().filter_map(seconds).sum()
     }
 }
 
@@ -62,10 +73,26 @@ struct Benchmark {
     /// Seconds that a pair of it takes at least, if an iteration takes long; known from the first pair
     /// on.
     slow: f64,
+    /// Seconds after which its process is ended in the first pair, and run again after the others.
+    patience: f64,
+}
+
+/// How a benchmark was run.
+enum Ran {
+    Completely,
+    /// Longer than it may, on both sides or on the first one.
+    TooLong,
+    /// A process failed, and how.
+    Failed(String),
 }
 
 impl<'a> Processes<'a> {
-    pub(super) fn new(copies: &'a Copies, harnesses: [Vec<Harness>; 2]) -> Self {
+    /// Benchmarks that are left out go to `left_out`.
+    pub(super) fn new(
+        copies: &'a Copies,
+        harnesses: [Vec<Harness>; 2],
+        left_out: &mut BTreeSet<String>,
+    ) -> Self {
         let has_twins = |harnesses: &Vec<Harness>| {
             let mut seen = BTreeSet::new();
             let mut ids = harnesses.iter().flat_map(|harness| &harness.ids);
@@ -75,7 +102,13 @@ impl<'a> Processes<'a> {
         let mut benchmarks: Vec<Benchmark> = Vec::new();
         for (side, harnesses) in harnesses.iter().enumerate() {
             for (of, harness) in harnesses.iter().enumerate() {
-                for own in &harness.ids {
+                let (plain, others): (Vec<&String>, _) =
+                    harness.ids.iter().partition(|id| is_plain(id));
+                left_out.extend(others.into_iter().map(|id: &String| {
+                    let id = visible(id);
+                    format!("left out: {id}: its name has a character that cannot be shown")
+                }));
+                for own in plain {
                     let id = match named_apart {
                         true => format!("{}/{own}", harness.executable.name),
                         false => own.clone(),
@@ -87,6 +120,7 @@ impl<'a> Processes<'a> {
                             own: own.clone(),
                             of: [None, None],
                             slow: 0.0,
+                            patience: 0.0,
                         });
                         benchmarks.len() - 1
                     });
@@ -124,7 +158,8 @@ impl<'a> Processes<'a> {
         child::output(command.args(option), limit).map(Some)
     }
 
-    /// Runs one iteration of each benchmark, as a test, and sorts the slow ones to the end.
+    /// Runs one iteration of each benchmark, as a test, sorts the slow ones to the end, and finds how
+    /// long a process may take.
     ///
     /// # Errors
     /// As [`Sampling::run`].
@@ -133,30 +168,39 @@ impl<'a> Processes<'a> {
         const LONG: f64 = 0.1;
         /// Criterion takes ten samples of an iteration or more, after a warm-up, on each side.
         const ITERATIONS: f64 = 22.0;
+        /// Seconds that a process may take beyond twice those that its options and its iterations explain.
+        const PATIENCE: f64 = 4.0;
         let home = pair.homes[0].join("tested");
         for at in 0..self.benchmarks.len() {
             let start = Instant::now();
             let tested = self.run_on(0, &self.benchmarks[at], &home, Some("--test"), pair.limit)?;
             let seconds = start.elapsed().as_secs_f64();
             // If it fails here, the pair reports it.
+            let benchmark = &mut self.benchmarks[at];
             if tested.is_some_and(|output| output.succeeded()) && seconds > LONG {
-                self.benchmarks[at].slow = ITERATIONS * seconds;
+                benchmark.slow = ITERATIONS * seconds;
             }
+            let of = benchmark.of.iter().zip(&self.harnesses);
+            let asked = of.filter_map(|(of, harnesses)| Some(harnesses[(*of)?].asked_seconds()));
+            benchmark.patience = PATIENCE + benchmark.slow + 2.0 * asked.fold(0.0, f64::max);
         }
         self.benchmarks.sort_by(|a, b| a.slow.total_cmp(&b.slow));
         Ok(())
     }
 
-    /// Runs one benchmark on each side. What the processes left goes to `sides`.
+    /// Runs one benchmark on each side, each for so long at most. What the processes left goes to
+    /// `sides`. If it `is_run_again` should it take longer, the first side that does ends the run.
     ///
     /// # Errors
-    /// As [`Sampling::run`]; within, how a process failed.
+    /// As [`Sampling::run`].
     fn run_one(
         &self,
         at: usize,
         pair: &Pair<'_>,
+        limit: Duration,
+        is_run_again: bool,
         sides: &mut [Baseline; 2],
-    ) -> anyhow::Result<Result<(), String>> {
+    ) -> anyhow::Result<Ran> {
         let benchmark = &self.benchmarks[at];
         let order = match (pair.number as usize + at).is_multiple_of(2) {
             true => [0, 1],
@@ -165,19 +209,80 @@ impl<'a> Processes<'a> {
         // Folders of its own: Criterion stores ids that differ in some characters in one.
         let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
         // A time counts only if the other process has a result too.
-        let mut left = Vec::new();
+        let (mut left, mut late, mut one_is_quick) = (Vec::new(), None, false);
         for side in order {
-            let ran = self.run_on(side, benchmark, &homes[side], None, pair.limit)?;
+            let start = Instant::now();
+            let ran = self.run_on(side, benchmark, &homes[side], None, limit)?;
             let Some(output) = ran else { continue };
+            if output.status.is_none() && limit < pair.limit {
+                // It may have left something.
+                let _ = fs::remove_dir_all(&homes[side]);
+                if is_run_again {
+                    return Ok(Ran::TooLong);
+                }
+                late = Some(side);
+                continue;
+            }
+            one_is_quick |= start.elapsed() < limit / 2;
             match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
                 Ok(sampled) => left.push((side, sampled)),
-                Err(how) => return Ok(Err(format!("{} {how}", pair.run(side)))),
+                Err(how) => return Ok(Ran::Failed(format!("{} {how}", pair.run(side)))),
             }
+        }
+        if let Some(side) = late {
+            return Ok(match one_is_quick {
+                true => Ran::Failed(format!(
+                    "{} took {:.0} s, more than twice as long as the other side, and was ended",
+                    pair.run(side),
+                    limit.as_secs_f64()
+                )),
+                false => Ran::TooLong,
+            });
         }
         for (side, sampled) in left {
             sides[side].results.insert(benchmark.id.clone(), sampled);
         }
-        Ok(Ok(()))
+        Ok(Ran::Completely)
+    }
+
+    /// After how long a process of the first pair is ended, and whether its benchmark is then run again,
+    /// for twice as long.
+    ///
+    /// A benchmark that sets its own measurement time must not take the time of the others.
+    fn patience(&self, at: usize, pair: &Pair<'_>, retries: Option<Instant>) -> (Duration, bool) {
+        /// Seconds that a process may take without a budget, unless its iterations explain more.
+        const LONGEST: f64 = 10.0;
+        if pair.number > 1 {
+            return (pair.limit, false);
+        }
+        let patience = self.benchmarks[at].patience;
+        let limit = Duration::try_from_secs_f64(patience).unwrap_or(pair.limit);
+        let limit = limit.min(pair.limit);
+        let is_run_again = match retries {
+            // This process, and then one of either side.
+            Some(retries) => Instant::now() + 5 * limit <= retries,
+            None => 2.0 * patience <= LONGEST,
+        };
+        (limit, is_run_again)
+    }
+
+    /// Drops the benchmarks that the first pair did not reach, and names them.
+    fn leave_out(&mut self, unreached: &[usize]) -> Option<String> {
+        let benchmarks = unreached.iter().map(|at| &self.benchmarks[*at]);
+        let slowest = benchmarks.max_by(|a, b| a.slow.total_cmp(&b.slow))?;
+        let takes = match slowest.slow > 0.0 {
+            true => format!(", a pair of which takes {:.0} s or more", slowest.slow),
+            false => String::new(),
+        };
+        let remark = format!(
+            "the budget did not reach {}, such as {}{takes}: raise --budget, or filter them",
+            units::counted(unreached.len(), "benchmark"),
+            slowest.id,
+        );
+        let mut all = 0..;
+        let is_reached = |_: &Benchmark| all.next().is_some_and(|at| !unreached.contains(&at));
+        self.benchmarks.retain(is_reached);
+        Some(remark)
     }
 }
 
@@ -190,56 +295,75 @@ impl Sampling for Processes<'_> {
         for harness in self.harnesses.iter().flatten() {
             harness.executable.read_anew();
         }
-        if pair.number == 1 && pair.until.is_some() {
+        let start = Instant::now();
+        if pair.number == 1 {
             self.sort_by_time(pair)?;
         }
+        let retries = pair.until.map(|until| start + (until - start) / 4);
         let (mut sides, mut seconds) = (<[Baseline; 2]>::default(), 0.0);
-        let mut unreached = Vec::new();
-        for (at, benchmark) in self.benchmarks.iter().enumerate() {
-            let id = &benchmark.id;
-            let is_wanted = pair.only.is_none_or(|only| only.contains(id));
-            if outcome.failed.contains_key(id) || !is_wanted {
+        let (mut unreached, mut queue) =
+            (Vec::new(), VecDeque::from_iter(0..self.benchmarks.len()));
+        while let Some(at) = queue.pop_front() {
+            let id = self.benchmarks[at].id.clone();
+            let is_wanted = pair.only.is_none_or(|only| only.contains(&id));
+            if outcome.failed.contains_key(&id) || !is_wanted {
                 continue;
             }
             let start = Instant::now();
-            let end = start + Duration::from_secs_f64(benchmark.slow);
+            let end = start + Duration::from_secs_f64(self.benchmarks[at].slow);
             if pair.until.is_some_and(|until| end > until) {
-                unreached.push(benchmark);
+                unreached.push(at);
                 continue;
             }
-            match self.run_one(at, pair, &mut sides)? {
-                Ok(()) => {
+            let (limit, is_run_again) = self.patience(at, pair, retries);
+            let room = || {
+                let mut homes = pair.homes.iter();
+                homes.try_for_each(|home| check_room(home))?;
+                check_temporary()
+            };
+            let failed = match self.run_one(at, pair, limit, is_run_again, &mut sides) {
+                Ok(Ran::Completely) => {
                     let took = start.elapsed().as_secs_f64();
-                    outcome.seconds.insert(id.clone(), took);
+                    outcome.seconds.insert(id, took);
                     seconds += took;
+                    continue;
                 }
-                Err(how) => {
-                    let full = pair.homes.iter().find_map(|home| try_to_write(home).err());
-                    if let Some(why) = full {
-                        // The results of this pair so far count.
-                        let results = pair.homes[0].parent().unwrap_or(&pair.homes[0]);
-                        let failure =
-                            format!("no more pairs were run: {}: {why}", no_room(results));
-                        outcome.failures.push(failure);
-                        outcome.over = true;
-                        break;
+                Ok(Ran::TooLong) => {
+                    let benchmark = &mut self.benchmarks[at];
+                    benchmark.patience *= 2.0;
+                    if is_run_again {
+                        queue.push_back(at);
+                    } else {
+                        benchmark.slow = benchmark.slow.max(benchmark.patience);
+                        unreached.push(at);
                     }
+                    continue;
+                }
+                Ok(Ran::Failed(how)) => room().map(|()| how),
+                Err(error) if child::interrupted() => return Err(error),
+                Err(error) => room().and(Err(error)),
+            };
+            match failed {
+                Ok(how) => {
                     let failure = format!("{id} of {how}; it is not run again");
                     outcome.failures.push(failure);
-                    outcome.failed.insert(id.clone(), how);
+                    outcome.failed.insert(id, how);
+                }
+                Err(error) if sides.iter().all(|side| side.results.is_empty()) => {
+                    return Err(error);
+                }
+                // The results of this pair so far count.
+                Err(error) => {
+                    let why = with_causes(error.as_ref());
+                    let failure = format!("no more pairs were run: {why}");
+                    outcome.failures.push(failure);
+                    outcome.over = true;
+                    break;
                 }
             }
         }
-        if let (Some(slowest), 1) = (unreached.last(), pair.number) {
-            outcome.remarks.push(format!(
-                "the budget did not reach {}, such as {}{}: raise --budget, or filter them",
-                units::counted(unreached.len(), "benchmark"),
-                slowest.id,
-                match slowest.slow > 0.0 {
-                    true => format!(", a pair of which takes {:.0} s or more", slowest.slow),
-                    false => String::new(),
-                }
-            ));
+        if pair.number == 1 {
+            outcome.remarks.extend(self.leave_out(&unreached));
         }
         for (side, baseline) in outcome.sides.iter_mut().zip(sides) {
             side.push(baseline);

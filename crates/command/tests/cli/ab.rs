@@ -182,14 +182,18 @@ fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
     project.write("fresh", "new\n");
     project.write("target-x", "ignored");
     let before = git(top, &["status", "--porcelain"]);
+    // The user goes on editing.
     project.cargo(&format!(
         r#"echo "$PWD|$(cat file)|$1 $2|$CARGO_TARGET_DIR|$(ls | tr '\n' ' ')|$(git status --porcelain | tr '\n' ' ')" >> {}-at
+echo edited > {}/file
 {}"#,
         project.ran().display(),
+        top.display(),
         builds(&project.path("target-bench/run")),
     ));
     let mut ab = project.ab("--features f --pairs 2 --budget 0 --");
-    ended(&ab.arg("some filter|s").output().unwrap(), 0, "");
+    let says = "The time of a process is that of its fastest sample.";
+    ended(&ab.arg("some filter|s").output().unwrap(), 0, says);
     let log = fs::read_to_string(project.path("target-ran-at")).unwrap();
     let (tree, _) = log.split_once('|').unwrap();
     let target = top.canonicalize().unwrap().join("target/ab");
@@ -208,6 +212,39 @@ fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
     clean(top);
 }
 
+/// The second one begins during the first build.
+#[test]
+fn a_second_comparison_builds_elsewhere_with_the_options_of_cargo() {
+    let project = Project::new(&BOTH[..1], "");
+    project.cargo(&format!(
+        r#"echo "$* $CARGO_TARGET_DIR" >> {ran}
+if [ ! -e {ran}-nested ]; then
+  touch {ran}-nested
+  (cd {top}; CARGO="$0" env -u CARGO_TARGET_DIR {crossover} ab {ONE_PAIR} --run-equal > {ran}-nested)
+fi
+{built}"#,
+        ran = project.ran().display(),
+        top = project.top().display(),
+        crossover = env!("CARGO_BIN_EXE_crossover"),
+        built = builds(&project.path("target-bench/run")),
+    ));
+    let options = format!("{ONE_PAIR} --run-equal --all-features --no-default-features");
+    compared(&project.ab(&options).output().unwrap(), 0);
+    let nested = fs::read_to_string(project.path("target-ran-nested")).unwrap();
+    holds(&nested, r#""exit_code": 0"#);
+    let log = fs::read_to_string(project.ran()).unwrap();
+    for built in [
+        "/target/ab/a\n",
+        "/target/ab/b\n",
+        "/target/ab/2/a\n",
+        "/target/ab/2/b\n",
+    ] {
+        holds(&log, built);
+    }
+    holds(&log, "--all-features --no-default-features");
+    clean(project.top());
+}
+
 /// One benchmark panics, is killed, hangs or leaves no result: it is named, it is not run again, and
 /// the other one is compared.
 #[test]
@@ -219,6 +256,7 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
             1,
         ),
         ("kill -KILL $$", "failed (signal: 9 (SIGKILL)", 1),
+        // It is run again, for longer, after the others.
         ("sleep 600", "took longer than --turn-limit", 1),
         ("exit 0", "left no result in CRITERION_HOME: more;", 1),
         // As for times of zero.
@@ -243,7 +281,8 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         let named = format!("error: sum of run b{runs} {says}");
         holds(&text(&output.stderr), &named);
         let log = bundles.read("log");
-        assert_eq!(log.matches("fresh sum").count(), runs, "{log}");
+        let attempts = if fails.starts_with("sleep") { 2 } else { runs };
+        assert_eq!(log.matches("fresh sum").count(), attempts, "{log}");
     }
 }
 
@@ -302,6 +341,30 @@ fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
         }
         assert_eq!(bundles.read("log").lines().count(), processes, "{said}");
     }
+}
+
+/// The temporary folder, which has what processes print, is full in the middle of the second pair.
+#[test]
+fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
+    let fills =
+        r#"case $CRITERION_HOME in *b2/1) touch "$(dirname $log)/full";; esac; echo progress"#;
+    let bundles = Bundles::new(&BOTH, &BOTH, fills);
+    let mut ab = bundles.command("--json --pairs 3");
+    let full = ab.env("LD_PRELOAD", full_disk::library());
+    let full = full.env("FULL_IN", bundles.dir().join("tmp"));
+    let output = full
+        .env("FULL_FROM", bundles.dir().join("full"))
+        .output()
+        .unwrap();
+    let json = compared(&output, 1);
+    assert_eq!(row(&json, "sort/100")["pairs"], 2, "{json:#}");
+    assert_eq!(json["counts"]["failed"], 0, "{json:#}");
+    let named = format!(
+        "error: no more pairs were run: {}: make room there, or name a folder with more room in \
+         TMPDIR: No space left on device (os error 28)",
+        bundles.dir().join("tmp").display()
+    );
+    holds(&text(&output.stderr), &named);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::compare::{compared, verdict};
+use crate::compare::{compared, row, verdict};
 use crate::printed::{ended, holds};
 use crate::repositories::{
     BOTH, Bundles, ONE_PAIR, Project, alone, builds, clean, commit, crossover, executable, git,
@@ -89,6 +89,59 @@ fn slow_benchmarks_leave_the_others_their_time() {
         let slow_ones = log.lines().filter(|line| line.ends_with(slow));
         assert_eq!(Vec::from_iter(slow_ones), ran, "{log}");
     }
+}
+
+/// As one that sets its own measurement time.
+#[test]
+fn a_benchmark_that_takes_the_time_of_the_others_is_left_out() {
+    let sleeps = "if [ $id = sort/100 ]; then sleep 600; fi";
+    for budget in ["--budget 0.5", "--budget 0 --pairs 3"] {
+        let bundles = Bundles::new(&BOTH, &BOTH, sleeps);
+        bundles.replace("old", "echo noise", &format!("{sleeps}; echo noise"));
+        let json = bundles.compared(budget, 0);
+        let benchmarks = json["benchmarks"].as_array().unwrap();
+        assert_eq!(benchmarks.len(), 1, "{json:#}");
+        assert_eq!(benchmarks[0]["id"], "sum");
+        let says = "the budget did not reach 1 benchmark, such as sort/100, a pair of which takes";
+        holds(&json["warnings"].to_string(), says);
+        // Later pairs run the other one alone.
+        let log = bundles.read("log");
+        let last = log.rfind("sort/100").unwrap();
+        assert!(log[last..].matches("old sum").count() >= 2, "{log}");
+    }
+}
+
+#[test]
+fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
+    let bundles = Bundles::new(&BOTH, &BOTH, "if [ $id = sort/100 ]; then sleep 600; fi");
+    let json = bundles.compared("--budget 0 --pairs 1", 1);
+    let failed = row(&json, "sort/100");
+    assert_eq!(failed["verdict"], "failed");
+    let says = "run b1 took 8 s, more than twice as long as the other side, and was ended";
+    holds(&failed["reason"].to_string(), says);
+}
+
+#[test]
+fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
+    let acting = ["red\u{1b}[31m", "turned\u{202e}", "tab\tbed"];
+    let benchmarks = acting.map(|id| (id, 20.0));
+    let all = [&BOTH[..], &benchmarks].concat();
+    let bundles = Bundles::new(&all, &all, "");
+    for format in ["text --all", "markdown", "json"] {
+        let output = bundles.ab(&format!("--pairs 1 --budget 0 --format {format}"));
+        let said = ended(&output, 0, "");
+        for acts in ['\u{1b}', '\u{202e}', '\t'] {
+            assert!(!said.contains(acts), "{said:?}");
+        }
+        // Markdown and JSON escape the backslash.
+        let said = said.replace("\\\\", "\\").replace("\\[", "[");
+        for named in ["red\\u{1b}[31m", "turned\\u{202e}", "tab bed"] {
+            let named = format!("left out: {named}: its name has a character that cannot be shown");
+            holds(&said, &named);
+        }
+    }
+    let ran = |line: &str| BOTH.iter().any(|(id, _)| line.ends_with(&format!(" {id}")));
+    assert!(bundles.read("log").lines().all(ran));
 }
 
 /// Packages of a workspace with bench targets that only start the stand-in of their package.

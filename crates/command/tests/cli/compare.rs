@@ -359,7 +359,7 @@ fn results_without_our_sidecar_compare_too() {
         }
     }
     let output = crossover(root.path(), "main mine").output().unwrap();
-    let said = ended(&output, 0, "`crossover ab` finds smaller ones");
+    let said = ended(&output, 0, "`crossover ab` shows smaller ones");
     assert!(said.starts_with("the machine of base is unknown"), "{said}");
     let found = comparison(root.path(), "main mine", 0);
     let rows = found["benchmarks"].as_array().unwrap();

@@ -97,10 +97,15 @@ impl Bundles {
         fs::write(run, script.replace(text, by)).unwrap();
     }
 
-    pub(crate) fn ab(&self, options: &str) -> Output {
+    pub(crate) fn command(&self, options: &str) -> Command {
         let mut command = crossover(self.dir());
         command.args(["old", "fresh"]);
-        command.args(options.split_whitespace()).output().unwrap()
+        command.args(options.split_whitespace());
+        command
+    }
+
+    pub(crate) fn ab(&self, options: &str) -> Output {
+        self.command(options).output().unwrap()
     }
 
     /// The comparison, which ends with this code.

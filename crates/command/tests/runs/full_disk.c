@@ -1,11 +1,14 @@
 /* Preloaded: after FULL_AFTER bytes written to regular files the disk is full, or the process is
- * killed where KILLED is set. Where NO_LOCKS is set, no file can be locked. */
+ * killed where KILLED is set. The folder FULL_IN is full as soon as the file FULL_FROM exists. Where
+ * NO_LOCKS is set, no file can be locked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -23,10 +26,24 @@ static int on_disk(int fd) {
     return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
 }
 
+static int in_full_folder(int fd) {
+    const char *folder = getenv("FULL_IN"), *from = getenv("FULL_FROM");
+    if (!folder || !from || access(from, F_OK) != 0)
+        return 0;
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path);
+    return length > (ssize_t)strlen(folder) && strncmp(path, folder, strlen(folder)) == 0;
+}
+
 ssize_t write(int fd, const void *bytes, size_t count) {
     ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
     if (!on_disk(fd))
         return real(fd, bytes, count);
+    if (in_full_folder(fd)) {
+        errno = ENOSPC;
+        return -1;
+    }
     long long left = atomic_fetch_sub(&room, (long long)count);
     if (left >= (long long)count)
         return real(fd, bytes, count);

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::device::{copies_and_events::copy_to_device, kernel::Source};
 use crate::model::{CopyDirection, Cost, Verified};
 use crate::timing::CudaError;
-use crate::workload::prepare::{Device, Memory, kernels};
+use crate::workload::prepare::{Device, Memory, kernels, seed};
 use crate::workload::routine::Workload;
 
 /// The source of the kernel that reads host memory itself.
@@ -78,10 +78,12 @@ impl Workload for Transfer {
     fn new(size: u64) -> Self {
         // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
         // copy that is shifted, cut short or repeated is found.
+        let other = seed(0);
+        let other = (other >> 24 ^ other >> 16) as usize;
         let pattern = (0..size as usize)
             .into_par_iter()
             .with_min_len(PIECE)
-            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16)) as u8)
+            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16) ^ other) as u8)
             .collect();
         Self { pattern }
     }

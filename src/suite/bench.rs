@@ -12,6 +12,7 @@ use crate::suite::group::AnyGroup;
 use crate::suite::profiles::Profiles;
 use crate::suite::run::Run;
 use crate::workload::run_child;
+use crossover_protocol::settings::VARIABLES_IN_WORDS;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};
 use crossover_results::store::baseline::baselines;
@@ -72,6 +73,9 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
 /// # Errors
 /// Why the run does not start, in a sentence.
 fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
+    if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
+        println!("{VARIABLES_IN_WORDS}\n");
+    }
     let (mut run, mut criterion) = Run::from_env()?;
     let groups = groups();
     let mut names = BTreeSet::new();
@@ -87,10 +91,11 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
     let is_measured = run.measure_all(&groups, &mut criterion);
     let mut code = run.close(&groups);
     let (results, out) = (&*run.settings.results, run.settings.report_folder());
+    let stored = run.journal.results();
     // In turns, `ab` reports.
-    if is_measured && run.turns.is_none() {
+    if is_measured && !stored.benchmarks.is_empty() && run.turns.is_none() {
         // Results are already on disk: a failure here loses nothing.
-        match write::of_results(run.journal.results(), results, out, &Options::default()) {
+        match write::of_results(stored, results, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {
                 let error = visible_lines(&error.to_string());

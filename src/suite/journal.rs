@@ -47,8 +47,8 @@ pub(super) struct Journal {
     pub(super) selected: bool,
     /// Number of implementations of which the profile leaves out sizes.
     by_profile: usize,
-    /// How many implementations or benchmarks cannot run here, by the reason.
-    skipped: BTreeMap<String, usize>,
+    /// The implementations, benchmarks and kernels that cannot run here, by the reason.
+    skipped: BTreeMap<String, Vec<String>>,
     /// How many benchmarks were not run because nothing can be written any more; `None` while it
     /// can.
     pub(super) no_room: Option<usize>,
@@ -105,8 +105,8 @@ impl Journal {
     /// others are counted at the end of the run.
     pub(super) fn skip(&mut self, id: String, reason: String) {
         let with_reason = self.skipped.entry(reason.clone()).or_default();
-        *with_reason += 1;
-        if self.mode != Mode::List && *with_reason == 1 {
+        with_reason.push(id.clone());
+        if self.mode != Mode::List && with_reason.len() == 1 {
             eprintln!("skipped {id}: {reason}");
         }
         self.record.skipped.push(Skip { id, reason });
@@ -127,7 +127,11 @@ impl Journal {
     }
 
     pub(super) fn fail(&mut self, id: &str, error: String) {
-        eprintln!("FAILED {id}: {error}");
+        let earlier = self.record.failed.iter().find(|it| it.error == error);
+        match earlier {
+            Some(earlier) => eprintln!("FAILED {id}: as {}", earlier.id),
+            None => eprintln!("FAILED {id}: {error}"),
+        }
         self.record.failed.push(Failure {
             id: id.to_owned(),
             error,
@@ -322,8 +326,8 @@ impl Journal {
     /// Prints skips and failures, and for a filter without a match a similar id. Returns the exit code.
     pub(super) fn close(&self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
-            for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
-                eprintln!("left out {count} implementations or benchmarks: {reason}");
+            for (reason, ids) in self.skipped.iter().filter(|(_, ids)| ids.len() > 1) {
+                eprintln!("left out {}: {reason}", some(ids));
             }
             let nothing = !self.selected && self.record.skipped.is_empty();
             if nothing && interrupt::signal().is_none() {
@@ -365,24 +369,11 @@ impl Journal {
         if self.record.failed.is_empty() {
             return ExitCode::SUCCESS;
         }
-        eprintln!("\n{} failed:", self.record.failed.len());
-        for (error, ids) in by_error(&self.record.failed) {
-            eprintln!("  {}: {error}", some(&ids));
-        }
+        let failed = self.record.failed.iter().map(|failure| &*failure.id);
+        let failed: Vec<&str> = failed.collect();
+        eprintln!("\n{} failed, see above: {}", failed.len(), some(&failed));
         ExitCode::FAILURE
     }
-}
-
-/// The failures with one error, in the order in which it was first met.
-fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for Failure { id, error } in failed {
-        match groups.iter_mut().find(|(known, _)| known == error) {
-            Some((_, ids)) => ids.push(id),
-            None => groups.push((error, vec![id])),
-        }
-    }
-    groups
 }
 
 /// Says that these results exceed a limit.
@@ -394,14 +385,14 @@ fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     )
 }
 
+/// Ids that a line shows.
+const SHOWN: usize = 8;
+
 /// The first few ids, and the number of the others.
 fn some(ids: &[impl Borrow<str>]) -> String {
-    match ids {
-        [first, second, third, _, ..] => {
-            let shown = [first, second, third].map(Borrow::borrow).join(", ");
-            format!("{shown} and {} more", ids.len() - 3)
-        }
-        few => few.join(", "),
+    match ids.split_at_checked(SHOWN) {
+        Some((shown, [_, ..])) => format!("{} and {} more", shown.join(", "), ids.len() - SHOWN),
+        _ => ids.join(", "),
     }
 }
 

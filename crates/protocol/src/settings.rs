@@ -1,13 +1,4 @@
 //! Settings from the environment, checked before anything runs.
-//!
-//! | variable | values | default |
-//! | --- | --- | --- |
-//! | `CROSSOVER_PROFILE` | `quick`, `default`, `full` | `default` |
-//! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
-//! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
-//! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
-//! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
-//! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
 use std::ffi::OsString;
@@ -62,6 +53,17 @@ pub struct Settings {
     /// `CRITERION_HOME`: the folder of Criterion's files and ours.
     pub results: PathBuf,
 }
+
+/// The settings of a run, for its `--help`.
+pub const VARIABLES_IN_WORDS: &str = "\
+Environment variables:
+  CROSSOVER_PROFILE    sizes: quick, default or full       [default: default]
+  CROSSOVER_DEVICE     index of the GPU, or none           [default: 0]
+  CROSSOVER_GATE       auto, or off: no gated clock        [default: auto]
+  CROSSOVER_MONITOR    on or off: reads NVML meanwhile     [default: on]
+  CROSSOVER_PROCESSES  0 to 99: more processes for each answer
+                                                           [default: 6, quick 0]
+  CRITERION_HOME       folder of the results               [default: target-reports/criterion]";
 
 /// Every variable of ours that a run or its tests read.
 const VARIABLES: [&str; 8] = [

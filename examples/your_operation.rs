@@ -4,7 +4,7 @@
 //! `cargo run --release --example your_operation -- --bench`
 //!
 //! The group declares its question, and each row where its data are; the page's heading, answers and
-//! findings follow from that. `tests/groups/example.rs` tests it.
+//! findings follow from that. The test at the end checks all of it, `cargo test --example your_operation`.
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crossover::model::{Cost, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
-use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
+use crossover::workload::{HostMemory, Routine, RoutineError, Workload, uniform, visit_f32};
 use rayon::prelude::*;
 
 static SIGMOID: Source = Source {
@@ -32,7 +32,8 @@ pub(crate) struct Sigmoid(Vec<f32>);
 
 impl Workload for Sigmoid {
     fn new(n: u64) -> Self {
-        Self((0..n).map(|i| i as f32 / n as f32 * 8.0 - 4.0).collect())
+        // The seed is 1, or another one where tests need other values.
+        Self(uniform(1, n, -4.0..4.0))
     }
     fn host_bytes(n: u64) -> u64 {
         8 * n
@@ -43,6 +44,9 @@ impl Workload for Sigmoid {
     // Tests compile them for every architecture. A constant, because the list outlives the call.
     fn kernels() -> &'static [&'static Source] {
         const { &[&SIGMOID] }
+    }
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.0, visit);
     }
 }
 
@@ -62,12 +66,16 @@ fn cpu(problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
     };
     // On all cores, because one core would be no fair comparison; small inputs on one thread.
     const PIECE: usize = 1 << 12;
-    let compute = move |y: &mut [f32]| match y.len() {
-        0..=PIECE => sigmoid(y, &input.0),
-        _ => y
-            .par_chunks_mut(PIECE)
-            .zip(input.0.par_chunks(PIECE))
-            .for_each(|(y, x)| sigmoid(y, x)),
+    let compute = move |y: &mut [f32]| {
+        // Threads share slices; they cannot share an Rc.
+        let x = input.0.as_slice();
+        match y.len() {
+            0..=PIECE => sigmoid(y, x),
+            _ => y
+                .par_chunks_mut(PIECE)
+                .zip(x.par_chunks(PIECE))
+                .for_each(|(y, x)| sigmoid(y, x)),
+        }
     };
     Ok(on_cpu(problem.0.len(), compute, move |y| judge.check(y)))
 }
@@ -89,7 +97,8 @@ fn gpu(
 }
 
 pub(crate) fn group() -> Group<Sigmoid> {
-    let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26).odd([1, 1000]);
+    // Odd sizes are verified and not timed: above PIECE too, with a rest.
+    let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26).odd([1, 1000, 4097]);
     let cost = |n| Cost::default().bytes(8.0 * n as f64);
     let kernel = |name, clock| Implementation::gpu(name, clock, |g, p| gpu(g, p, None));
     let transfer = |name, memory| {
@@ -113,4 +122,9 @@ pub(crate) fn group() -> Group<Sigmoid> {
 
 fn main() -> ExitCode {
     crossover::suite::bench(crossover::package!(), || vec![group().into()])
+}
+
+#[test]
+fn the_group_is_right() -> Result<(), RoutineError> {
+    crossover::suite::AnyGroup::from(group()).test()
 }

@@ -19,8 +19,8 @@
 #![doc = include_str!("../examples/your_operation.rs")]
 //! ```
 //!
-//! `cargo run --release --example your_operation -- --bench` measures it. The settings are those of
-//! the suite, for example `CROSSOVER_PROFILE` and `CROSSOVER_DEVICE`; `docs/running.md` lists them.
+//! `cargo run --release --example your_operation -- --bench` measures it, and `--help` lists the settings.
+//! `docs/developing.md` has a Cargo.toml for a crate of your own.
 //!
 //! | module | what it has for a group |
 //! | --- | --- |

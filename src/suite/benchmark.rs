@@ -16,6 +16,7 @@ use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::Timed;
 use crate::suite::sampling_plan::{Pace, Sampling};
+use crate::suite::verify::{ROUNDS, admits_anything};
 use crate::timing::{Clock, CudaError, Doubt};
 use crate::workload::choose;
 use crate::workload::routine::RoutineError;
@@ -64,8 +65,8 @@ pub(super) struct Prepared {
 pub(super) struct GroupCache {
     pub(super) pace: Pace,
     pub(super) edge_cases: OnceCell<Option<Inputs>>,
-    /// Implementations that passed the edge cases, whose set-up is the same at each size.
-    pub(super) right_on_edge_cases: BTreeSet<String>,
+    /// Implementations that are right on the inputs that are not timed.
+    pub(super) right_untimed: BTreeSet<String>,
     /// The inputs of a size, for all implementations.
     pub(super) inputs: OfLastSize,
     /// Inputs with other values than the timed ones.
@@ -133,7 +134,7 @@ impl Run {
         self.check_memory(bench)?;
         self.check_duration(bench)?;
         self.measure_limits(bench)?;
-        self.verify_edge_cases(bench)?;
+        self.verify_untimed(bench)?;
         let mut prepared = self.prepare(bench)?;
         self.announce_ready(bench, &prepared)?;
         self.guard_on_other_values(bench, &mut prepared)?;
@@ -183,34 +184,45 @@ impl Run {
         bench.spent.on(Activity::Ceilings, begin)
     }
 
-    /// Verifies an implementation on the edge cases of its workload, which are never timed, once for all
-    /// sizes.
-    fn verify_edge_cases(&self, bench: &mut Bench<'_>) -> Result<(), Missing> {
-        let (function, cache) = (bench.row.function(), &mut *bench.cache);
-        if !self.verifies() || cache.right_on_edge_cases.contains(&function) {
+    /// Verifies an implementation on the inputs that are never timed, once for all sizes: the edge cases
+    /// of its workload, and the odd sizes.
+    fn verify_untimed(&self, bench: &mut Bench<'_>) -> Result<(), Missing> {
+        let (group, row, cache) = (bench.group, bench.row, &mut *bench.cache);
+        let function = row.function();
+        if !self.verifies() || cache.right_untimed.contains(&function) {
             return Ok(());
         }
-        let edge_cases = bench.group.operation.edge_cases;
-        let Some(edge_cases) = cache.edge_cases.get_or_init(edge_cases) else {
-            return Ok(());
-        };
-        let verified = caught(|| {
-            let mut code = self.machine.set_up(bench.row, edge_cases)?;
-            self.machine.run_once(&mut code)?;
-            self.compare(&mut code)
-        });
-        let on_edge_cases = |error: RoutineError| -> RoutineError {
-            format!("on edge cases: {}", with_causes(&*error)).into()
-        };
-        match verified {
-            Err(Missing::Failed(error)) => Err(Missing::Failed(on_edge_cases(error))),
-            Err(Missing::ContextLost(error)) => Err(Missing::ContextLost(on_edge_cases(error))),
-            verified => {
-                verified?;
-                cache.right_on_edge_cases.insert(function);
-                Ok(())
+        let is_test = self.arguments.mode == Mode::Test;
+        let measures = self.arguments.saves && self.turns.is_none();
+        let is_verified = !(row.is_gpu() && recorded::recorded());
+        let odd = is_verified && (is_test || measures && !group.verified_by_tests);
+        let rounds = if is_test { ROUNDS } else { 1 };
+        let edge_cases = cache.edge_cases.get_or_init(group.operation.edge_cases);
+        let mut rejects = None;
+        for (place, size, inputs) in group.untimed(row, edge_cases.clone(), odd) {
+            let verified = caught(|| {
+                let mut code = self.machine.set_up(row, &inputs)?;
+                let gpu = self.machine.opened().filter(|_| row.is_gpu());
+                Ok(group.verify_routine(row, &mut *code.routine, size, gpu, rounds)?)
+            });
+            let named = |error: RoutineError| -> RoutineError {
+                format!("{place}: {}; it is not timed", with_causes(&*error)).into()
+            };
+            match verified {
+                Ok(rejected) => rejects = rejected.or(rejects),
+                // What cannot run at a timed size either is skipped there.
+                Err(Missing::Absent(_)) => {}
+                Err(Missing::Failed(error)) => return Err(Missing::Failed(named(error))),
+                Err(Missing::ContextLost(error)) => return Err(Missing::ContextLost(named(error))),
+                Err(no_space) => return Err(no_space),
             }
         }
+        // Edge cases alone may have no value that another format lacks.
+        if let Some(fault) = admits_anything(rejects).filter(|_| odd) {
+            return Err(fault.into());
+        }
+        cache.right_untimed.insert(function);
+        Ok(())
     }
 
     /// Sets an implementation up, runs it once, verifies it, and plans its samples.
@@ -225,6 +237,10 @@ impl Run {
             self.machine.run_once(&mut code)?;
             if self.verifies() {
                 self.compare(&mut code)?;
+            }
+            if self.arguments.mode == Mode::Test && bench.row.is_gpu() && recorded::recorded() {
+                let reason = "the recording driver runs no kernel, so no result was verified";
+                return Err(Missing::Absent(reason.into()));
             }
             let sampling = self.plan(bench, &mut code)?;
             Ok(Prepared { code, sampling })

@@ -56,8 +56,9 @@ impl Sizes {
         self
     }
 
-    /// Sizes at which tests verify, instead of the smallest one and its neighbours: small ones, some
-    /// of them no multiple of a block or a vector.
+    /// Sizes at which every implementation is verified and never timed, instead of the smallest one and
+    /// its neighbours: some that are no multiple of a block or a vector, and one for each branch of the
+    /// code.
     pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
         self.odd = sizes.into_iter().collect();
         self
@@ -325,6 +326,8 @@ pub struct AnyGroup {
     cost: CostOf,
     pub(super) rows: Vec<Row>,
     pub(super) operation: Operation,
+    pub(super) has_inputs: bool,
+    pub(super) verified_by_tests: bool,
 }
 
 /// The parts of a [`Workload`] that a group needs, without its type, so that the suite is compiled once
@@ -336,7 +339,7 @@ pub(super) struct Operation {
     pub(super) host_bytes: fn(u64) -> u64,
     pub(super) device_bytes: fn(u64) -> u64,
     kernels: fn() -> &'static [&'static Source],
-    visit_inputs: fn(u64, Visit),
+    pub(super) visit_inputs: fn(&Inputs, Visit),
 }
 
 impl<W> From<Group<W>> for AnyGroup {
@@ -363,7 +366,7 @@ impl<W: Workload> Group<W> {
             host_bytes: W::host_bytes,
             device_bytes: W::device_bytes,
             kernels: W::kernels,
-            visit_inputs: |size, visit| W::new(size).visit_inputs(visit),
+            visit_inputs: |inputs, visit| typed::<W>(inputs).visit_inputs(visit),
         };
         Self {
             group: AnyGroup {
@@ -377,6 +380,8 @@ impl<W: Workload> Group<W> {
                 cost: Rc::new(cost),
                 rows: Vec::new(),
                 operation,
+                has_inputs: true,
+                verified_by_tests: false,
             },
             operation: PhantomData,
         }
@@ -402,6 +407,12 @@ impl<W: Workload> Group<W> {
     pub fn words(mut self, work: &str, part: &str) -> Self {
         self.group.topic.work = work.to_owned();
         self.group.topic.part = part.to_owned();
+        self
+    }
+
+    /// Declares that no implementation reads inputs, such as those that allocate memory.
+    pub fn no_inputs(mut self) -> Self {
+        self.group.has_inputs = false;
         self
     }
 
@@ -477,7 +488,14 @@ impl AnyGroup {
 
     /// Makes the inputs of a size and calls `visit` with their bytes, in pieces, for a digest.
     pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
-        (self.operation.visit_inputs)(size, visit);
+        (self.operation.visit_inputs)(&(self.operation.inputs)(size), visit);
+    }
+
+    /// Declares that tests call [`verify`](Self::verify) for every implementation, so a run that
+    /// measures does not verify the odd sizes again.
+    pub fn verified_by_tests(mut self) -> Self {
+        self.verified_by_tests = true;
+        self
     }
 
     pub(super) fn sizes_of<'a>(&'a self, row: &'a Row) -> &'a Sizes {

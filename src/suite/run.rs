@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use criterion::{Bencher, Criterion, Throughput};
 
-use crate::device::kernel::{Source, shared};
+use crate::device::kernel::{CompileError, Source, shared};
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::benchmark::{Bench, GroupCache};
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_lines::Hidden;
-use crate::suite::group::AnyGroup;
+use crate::suite::group::{AnyGroup, Row};
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots_of, profiled};
 use crate::suite::journal::Journal;
@@ -110,6 +110,7 @@ impl Run {
         self.compile_ahead(groups);
         for group in groups {
             self.name_what_is_left_out(group);
+            self.check_group(group);
             let mut plots = plots_of(criterion, group.name);
             let mut cache = GroupCache::default();
             for (size, row) in group.plan(self.settings.profile) {
@@ -224,6 +225,35 @@ impl Run {
             }
         }
         self.journal.keep();
+    }
+
+    /// Checks the parts of a group that no benchmark shows: its inputs, and with `--test` the kernels that no
+    /// device compiles.
+    fn check_group(&mut self, group: &AnyGroup) {
+        let is_test = self.arguments.mode == Mode::Test;
+        let measures = self.arguments.saves && self.turns.is_none() && !group.verified_by_tests;
+        let plan = group.plan(self.settings.profile).into_iter();
+        let is_wanted =
+            |(size, row): &(u64, &Row)| self.is_wanted(&group.id_of(row, *size).to_string());
+        let rows: Vec<&Row> = plan.filter(is_wanted).map(|(_, row)| row).collect();
+        if rows.is_empty() || !(is_test || measures) {
+            return;
+        }
+        match group.doubtful_inputs() {
+            Some(doubt) if is_test => self.journal.fail(group.name, doubt),
+            Some(doubt) => eprintln!("note: {doubt}"),
+            None => {}
+        }
+        let uncompiled = is_test && self.machine.device().is_err();
+        let sources = group.kernels().iter();
+        for source in sources.filter(|_| uncompiled && rows.iter().any(|row| row.is_gpu())) {
+            let id = format!("{}/{}", group.name, source.name);
+            match source.compile(source.oldest) {
+                Ok(_) => {}
+                Err(CompileError::Absent(absence)) => self.journal.skip(id, absence.to_string()),
+                Err(error) => self.journal.fail(&id, error.to_string()),
+            }
+        }
     }
 
     /// Measures one implementation at one size, if it is selected and can run here.

@@ -2,27 +2,75 @@
 //! needs no test of its own for that.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
-use crate::device::kernel::CompileError;
+use crate::device::kernel::{ARCHITECTURES, CompileError};
 use crate::model::group_info::Truth;
 use crate::model::id::Device;
-use crate::suite::group::{AnyGroup, Row};
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::choose;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Alteration, Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
+use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;
 
+/// How often tests verify an implementation at each size, each time in another way.
+pub(super) const ROUNDS: usize = 3;
+
 impl AnyGroup {
+    /// Tests the whole group: its declaration, that its inputs have other values with another seed, that
+    /// its kernels compile for every architecture, and each implementation by [`verify`](Self::verify).
+    /// Prints what it cannot test here, because there is no GPU or no NVRTC.
+    ///
+    /// # Errors
+    /// The first fault, in a sentence.
+    pub fn test(&self) -> Result<(), RoutineError> {
+        let contradiction = self.contradictions().into_iter().next();
+        if let Some(fault) = contradiction.or_else(|| self.doubtful_inputs()) {
+            return Err(fault.into());
+        }
+        // The macros would print where a test's output is captured.
+        let mut stderr = std::io::stderr();
+        let mut unchecked = |what: &str, why: &dyn std::fmt::Display| {
+            let _ = writeln!(stderr, "unchecked: {what}: {why}");
+        };
+        for source in self.kernels() {
+            let claimed = ARCHITECTURES.iter().filter(|arch| **arch >= source.oldest);
+            let compiled: Result<Vec<_>, _> = claimed.map(|arch| source.compile(*arch)).collect();
+            match compiled {
+                Err(CompileError::Absent(why)) => unchecked(source.name, &why),
+                compiled => drop(compiled?),
+            }
+        }
+        let gpu = Settings::from_env()?.probe();
+        let gpu = gpu.and_then(|device| Gpu::open(device.ordinal).map(Rc::new));
+        for row in &self.rows {
+            let function = row.function();
+            match &gpu {
+                Err(absence) if row.is_gpu() => unchecked(&function, absence),
+                gpu => {
+                    for reason in self.verify(&function, gpu.as_ref().ok())? {
+                        unchecked(&function, &reason);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
-    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that was never written must fail the
-    /// check against float64, one run must pass it, and so must several in a row. Returns the sizes
-    /// that the device or the library does not take, each with the reason.
+    /// ([`Sizes::odd`](crate::suite::Sizes::odd)) and on edge cases, and at the largest of these sizes
+    /// with other values: an output that was never written must fail the check against float64, one run
+    /// must pass it, and so must several in a row. The bound must reject the output in a coarser format,
+    /// or both zeros and the output shifted by one value. Returns the sizes that the device or the library does not take, each
+    /// with the reason.
     ///
     /// # Errors
     /// A wrong result, an implementation that fails or does not exist, a library that is not
@@ -33,37 +81,103 @@ impl AnyGroup {
         gpu: Option<&Rc<Gpu>>,
     ) -> Result<Vec<String>, RoutineError> {
         let row = self.row(function)?;
-        let operation = &self.operation;
-        let mut absent = Vec::new();
-        let own = row.sizes.as_ref().filter(|sizes| !sizes.odd.is_empty());
-        let sizes = own.unwrap_or(&self.sizes).for_tests();
-        let timed = sizes.iter().map(|&size| {
-            let id = self.id_of(row, size).to_string();
-            (id, size, (operation.inputs)(size))
-        });
-        let edge_cases = (operation.edge_cases)().map(|inputs| {
-            let id = format!("{}/{} on edge cases", self.name, row.function());
-            (id, 0, inputs)
-        });
-        let other = sizes.first().map(|&size| {
-            let id = format!("{} with other values", self.id_of(row, size));
-            (id, size, (operation.other_values)(size))
-        });
-        for (id, size, inputs) in edge_cases.into_iter().chain(timed).chain(other) {
+        let name = format!("{}/{function}", self.name);
+        let (mut absent, mut rejects) = (Vec::new(), None);
+        let edge_cases = (self.operation.edge_cases)();
+        for (place, size, inputs) in self.untimed(row, edge_cases, true) {
             let outcome = row.set_up(&inputs, open(gpu)).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
-                match routine.time(1).transpose()? {
-                    Some(first) => self.timed_itself(row, &mut *routine, size, first),
-                    None => written(&mut *routine, gpu.map(|gpu| &**gpu)),
-                }
+                self.verify_routine(row, &mut *routine, size, gpu, ROUNDS)
             });
-            let Err(error) = outcome else { continue };
-            if !is_left_out(&error) {
-                return Err(format!("{id}: {}", with_causes(&*error)).into());
+            match outcome {
+                Ok(rejected) => rejects = rejected.or(rejects),
+                Err(error) if is_left_out(&error) => {
+                    absent.push(format!("{name} {place}: {error}"));
+                }
+                Err(error) => {
+                    return Err(format!("{name} {place}: {}", with_causes(&*error)).into());
+                }
             }
-            absent.push(format!("{id}: {error}"));
         }
-        Ok(absent)
+        match admits_anything(rejects) {
+            Some(fault) => Err(format!("{name}: {fault}").into()),
+            None => Ok(absent),
+        }
+    }
+
+    /// The inputs on which an implementation is verified and not timed, each with its place in words and
+    /// its size: edge cases, and with `odd` the odd sizes and the largest of them with other values.
+    pub(super) fn untimed(
+        &self,
+        row: &Row,
+        edge_cases: Option<Inputs>,
+        odd: bool,
+    ) -> impl Iterator<Item = (String, u64, Inputs)> {
+        let operation = &self.operation;
+        let own = row.sizes.as_ref().filter(|sizes| !sizes.odd.is_empty());
+        let sizes = own.unwrap_or(&self.sizes).for_tests();
+        let largest = sizes.iter().max().copied().filter(|_| odd).into_iter();
+        let edge_cases = (edge_cases.into_iter()).map(|it| ("on edge cases".to_owned(), 0, it));
+        let odd = sizes.into_iter().filter(move |_| odd);
+        let odd = odd.map(|size| (format!("at size {size}"), size, (operation.inputs)(size)));
+        let other = largest.map(|size| {
+            let place = format!("at size {size} with other values");
+            (place, size, (operation.other_values)(size))
+        });
+        edge_cases.chain(odd).chain(other)
+    }
+
+    /// Verifies a routine in so many of the [`ROUNDS`]. Returns whether its bound rejects a wrong output;
+    /// `None` where there is none to reject.
+    pub(super) fn verify_routine(
+        &self,
+        row: &Row,
+        routine: &mut dyn Routine,
+        size: u64,
+        gpu: Option<&Rc<Gpu>>,
+        rounds: usize,
+    ) -> Result<Option<bool>, RoutineError> {
+        if let Some(first) = routine.time(1).transpose()? {
+            self.timed_itself(row, routine, size, first)?;
+            return Ok(None);
+        }
+        written(routine, gpu.map(|gpu| &**gpu), rounds)?;
+        let mut rejects = |by| -> Result<Option<bool>, RoutineError> {
+            let altered = routine.check_altered(by)?;
+            Ok(altered.map(|verified| !verified.passed()))
+        };
+        let is_fine = rejects(Alteration::Coarser)? == Some(true);
+        let gross = [rejects(Alteration::Shifted)?, rejects(Alteration::Zeroed)?];
+        let gross = gross.into_iter().flatten().reduce(|a, b| a && b);
+        Ok(gross.map(|rejected| rejected || is_fine))
+    }
+
+    /// What is wrong with the inputs, in a sentence: there are none, or another seed gives the same.
+    pub fn doubtful_inputs(&self) -> Option<String> {
+        let operation = &self.operation;
+        let sizes = self.sizes.for_tests().into_iter();
+        let size = sizes.max().filter(|_| self.has_inputs)?;
+        let digest = |inputs| {
+            let (mut hasher, mut bytes) = (DefaultHasher::new(), 0);
+            (operation.visit_inputs)(&inputs, &mut |piece| {
+                hasher.write(piece);
+                bytes += piece.len();
+            });
+            (bytes, hasher.finish())
+        };
+        let (name, usual) = (self.name, digest((operation.inputs)(size)));
+        if usual.0 == 0 {
+            return Some(format!(
+                "{name} shows no inputs for a digest: implement Workload::visit_inputs, or declare \
+                 Group::no_inputs"
+            ));
+        }
+        (digest((operation.other_values)(size)) == usual).then(|| {
+            format!(
+                "{name} has the same inputs with another seed, so an implementation that keeps an earlier \
+                 result would pass: make the values with workload::uniform or from workload::seed"
+            )
+        })
     }
 
     /// Runs one GPU implementation at one size as a benchmark does, without a clock, and calls
@@ -174,15 +288,28 @@ fn is_left_out(error: &RoutineError) -> bool {
         )
 }
 
+/// What is wrong with a bound that rejects no wrong output.
+pub(super) fn admits_anything(rejects: Option<bool>) -> Option<&'static str> {
+    (rejects == Some(false)).then_some(
+        "the bound admits anything: the output passes in a coarser format, and shifted by one value or as \
+         zeros; lower the bound until it fails",
+    )
+}
+
 /// Checks that poison fails the comparison with float64, that a run from restored state passes it,
-/// and that several runs in a row pass it, without a wait between them, as a clock makes them. A
-/// routine may read nothing that it has written but the state that it restores, here before each
-/// run. On the GPU, a long kernel holds up the clock's stream meanwhile: work on another stream
-/// that does not wait for this one then comes too early, and works on poison.
-fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineError> {
+/// and, in further rounds, that several runs in a row pass it, without a wait between them, as a clock
+/// makes them. A routine may read nothing that it has written but the state that it restores, here
+/// before each run. On the GPU, a long kernel holds up the clock's stream meanwhile: work on another
+/// stream that does not wait for this one then comes too early, and works on poison.
+fn written(
+    routine: &mut dyn Routine,
+    gpu: Option<&Gpu>,
+    rounds: usize,
+) -> Result<(), RoutineError> {
     let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
     let held_up = gpu.map(|gpu| (0, Some(gpu)));
-    for (more, hold) in [(0, None), (2, None)].into_iter().chain(held_up) {
+    let all = [(0, None), (2, None)].into_iter().chain(held_up);
+    for (more, hold) in all.take(rounds) {
         routine.poison()?;
         wait()?;
         if routine.check()?.passed() {
@@ -232,8 +359,8 @@ mod tests {
     use crate::model::verified::Verified;
     use crate::suite::group::{Group, Implementation, Sizes};
     use crate::timing::Clock;
-    use crate::workload::Workload;
     use crate::workload::simple::{compare, on_cpu};
+    use crate::workload::{Workload, uniform, visit_f32};
 
     struct Ones(usize);
 
@@ -278,15 +405,91 @@ mod tests {
         assert_eq!(verified(|_, y| y.fill(1.0)), Ok(Vec::new()));
         let wrong = verified(|_, y| y.fill(2.0)).unwrap_err();
         assert!(
-            wrong.starts_with("ones/cpu/fill/3: wrong result"),
+            wrong.starts_with("ones/cpu/fill at size 3: wrong result"),
             "{wrong}"
         );
         // Whole vectors alone, and no remainder.
         let odd = verified(|_, y| y.chunks_exact_mut(4).for_each(|y| y.fill(1.0))).unwrap_err();
-        assert!(odd.starts_with("ones/cpu/fill/3:"), "{odd}");
+        assert!(odd.starts_with("ones/cpu/fill at size 3:"), "{odd}");
         // Right but for the second of several in a row.
         let again = verified(|run, y| y.fill(if run > 2 { 3.0 } else { 1.0 }));
         assert!(again.is_err());
+    }
+
+    struct Values(Vec<f32>);
+
+    impl Workload for Values {
+        fn new(size: u64) -> Self {
+            Self(uniform(1, size, 1.0..2.0))
+        }
+        fn host_bytes(size: u64) -> u64 {
+            4 * size
+        }
+        fn device_bytes(size: u64) -> u64 {
+            4 * size
+        }
+        fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+            visit_f32(&self.0, visit);
+        }
+    }
+
+    #[test]
+    fn a_bound_that_admits_anything_is_named() {
+        let with = |bound| {
+            let sizes = Sizes::new([4], [8], [16]);
+            let copy = Implementation::cpu("copy", move |values: &Rc<Values>| {
+                let (from, judge) = (values.clone(), values.clone());
+                let reference = move || judge.0.clone().into_iter().map(f64::from);
+                let check = move |y: &[f32]| compare(y, reference(), 1.0, bound);
+                Ok(on_cpu(
+                    from.0.len(),
+                    move |y| y.copy_from_slice(&from.0),
+                    check,
+                ))
+            });
+            let group = Group::new("values", sizes, None, |_| Cost::default()).with(copy);
+            AnyGroup::from(group)
+                .test()
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(with(1e-6), Ok(()));
+        assert_eq!(with(1e-2), Ok(()), "it rejects the shifted output");
+        for admits_zeros in [1.0, 1e3] {
+            let error = with(admits_zeros).unwrap_err();
+            let named = "values/cpu/copy: the bound admits anything";
+            assert!(error.starts_with(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn inputs_that_are_absent_or_always_the_same_are_named() {
+        let absent = AnyGroup::from(group(|_, y| y.fill(1.0)));
+        let doubt = absent.doubtful_inputs().unwrap();
+        assert!(doubt.starts_with("ones shows no inputs"), "{doubt}");
+        assert!(absent.test().is_err());
+        let declared = AnyGroup::from(group(|_, y| y.fill(1.0)).no_inputs());
+        assert_eq!(declared.doubtful_inputs(), None);
+    }
+
+    #[test]
+    fn alterations_change_values_of_floats_alone() {
+        let third = [1.0f32 / 3.0; 2];
+        let coarse = Alteration::Coarser.of(&third).unwrap();
+        assert!((1e-4..1e-3).contains(&(third[0] - coarse[0])), "{coarse:?}");
+        assert_eq!(
+            Alteration::Coarser.of(&[1.5f32, 2.0]),
+            None,
+            "they have few bits"
+        );
+        assert_eq!(Alteration::Shifted.of(&third), None);
+        assert_eq!(Alteration::Shifted.of(&[1.0, 2.0]).unwrap(), [2.0, 1.0]);
+        assert_eq!(Alteration::Shifted.of(&[1u32, 2]), None);
+        assert_eq!(Alteration::Shifted.of::<f32>(&[]), None);
+        let coarse = Alteration::Coarser.of(&[0.1f64]).unwrap();
+        assert!((1e-9..1e-7).contains(&(0.1 - coarse[0])), "{coarse:?}");
+        assert_eq!(Alteration::Zeroed.of(&[0.1f64, 2.0]).unwrap(), [0.0, 0.0]);
+        assert_eq!(Alteration::Zeroed.of(&third).unwrap(), [0.0, 0.0]);
+        assert_eq!(Alteration::Zeroed.of(&[0.0f32]), None);
     }
 
     /// Adds one to its state, and gives that back as its output.
@@ -328,7 +531,7 @@ mod tests {
                 poison,
                 restores,
             };
-            written(&mut routine, None).map_err(|error| error.to_string())
+            written(&mut routine, None, ROUNDS).map_err(|error| error.to_string())
         };
         assert_eq!(adds(true, f32::NAN), Ok(()));
         let error = adds(false, f32::NAN).unwrap_err();

@@ -24,7 +24,7 @@ pub use lessons::{
     warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
-pub use prepare::{Device, HostMemory, Memory, Prepared};
+pub use prepare::{Device, HostMemory, Memory, Prepared, seed, uniform};
 pub(crate) use prepare::{choose, with_other_values};
-pub use routine::{Routine, RoutineError, Workload, visit_f32};
+pub use routine::{Alteration, Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -1,5 +1,6 @@
 //! The traits of an operation and of its implementations.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::device::Absence;
@@ -42,7 +43,8 @@ pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
 /// An operation at one size: the inputs that all its implementations share.
 pub trait Workload: Sized + 'static {
-    /// Makes the inputs of a size, with a fixed seed, so that every run computes the same.
+    /// Makes the inputs of a size, with values from a [`seed`](crate::workload::seed), so that every run
+    /// computes the same.
     fn new(size: u64) -> Self;
     /// Host memory that the inputs and one implementation take at a size, in bytes. The size is skipped
     /// if there is less.
@@ -61,7 +63,8 @@ pub trait Workload: Sized + 'static {
         None
     }
     /// Calls `visit` with the bytes of the inputs, in pieces, so that a digest can tell whether two
-    /// versions compute the same. By default it is not called.
+    /// versions compute the same. Only a group that declares
+    /// [`no_inputs`](crate::suite::Group::no_inputs) may leave it out.
     fn visit_inputs(&self, _visit: &mut dyn FnMut(&[u8])) {}
 }
 
@@ -122,6 +125,15 @@ pub trait Routine {
     /// An output that cannot be read. A wrong one is no error: [`Verified::passed`] says so.
     fn check(&mut self) -> Result<Verified, RoutineError>;
 
+    /// As [`check`](Routine::check), on a copy of the output that is wrong, so that tests see whether the
+    /// bound rejects it. `None`, the default, if there is no such copy.
+    ///
+    /// # Errors
+    /// As [`check`](Routine::check).
+    fn check_altered(&mut self, _by: Alteration) -> Result<Option<Verified>, RoutineError> {
+        Ok(None)
+    }
+
     /// Times `iterations` itself and returns their total time in nanoseconds: for events that happen
     /// once per process and are measured in child processes. `None`, the default, leaves the timing to
     /// the clock.
@@ -160,6 +172,61 @@ pub trait Routine {
     /// Remarks stored with the result, such as the number of threads chosen.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A way to make an output wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alteration {
+    /// Each value in the next coarser format: f32 with the 11 bits of f16, f64 with those of f32.
+    Coarser,
+    /// Each value in the place of the next one.
+    Shifted,
+    /// Zeros.
+    Zeroed,
+}
+
+impl Alteration {
+    /// An altered copy of values of f32 or f64. `None` for other types, and where it is the same.
+    pub fn of<T: Copy + 'static>(self, values: &[T]) -> Option<Vec<T>> {
+        let mut altered = values.to_vec();
+        match self {
+            Self::Coarser => (altered.iter_mut()).for_each(|it| keep(it, !0 << 13, !0 << 29)),
+            Self::Zeroed => altered.iter_mut().for_each(|it| keep(it, 0, 0)),
+            Self::Shifted if altered.is_empty() => {}
+            Self::Shifted => altered.rotate_right(1),
+        }
+        let differs = altered.iter().zip(values).any(|(a, b)| bits(a) != bits(b));
+        differs.then_some(altered)
+    }
+}
+
+/// Clears the bits of a float that are not in the mask of its format.
+fn keep(value: &mut dyn Any, of_f32: u32, of_f64: u64) {
+    if let Some(value) = value.downcast_mut::<f32>() {
+        *value = f32::from_bits(value.to_bits() & of_f32);
+    } else if let Some(value) = value.downcast_mut::<f64>() {
+        *value = f64::from_bits(value.to_bits() & of_f64);
+    }
+}
+
+/// `None` for a type that is not altered.
+fn bits(value: &dyn Any) -> Option<u64> {
+    let single = value
+        .downcast_ref::<f32>()
+        .map(|value| u64::from(value.to_bits()));
+    single.or_else(|| value.downcast_ref::<f64>().map(|value| value.to_bits()))
+}
+
+/// The verdict of `check` on values, or on an altered copy of them if there is one.
+pub(crate) fn judged<T: Copy + 'static, V>(
+    values: &[T],
+    altered: Option<Alteration>,
+    check: impl Fn(&[T]) -> V,
+) -> Option<V> {
+    match altered {
+        None => Some(check(values)),
+        Some(by) => by.of(values).map(|altered| check(&altered)),
     }
 }
 

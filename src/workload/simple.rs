@@ -9,31 +9,38 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
 use crate::workload::prepare::{HostMemory, Prepared, Threads, fill};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Alteration, Routine, RoutineError, judged};
 
 /// Compares every element with a float64 reference. The error is the largest one relative to the
 /// reference, or to `floor` where the reference is smaller, and may be up to `bound`. A NaN never
-/// passes, nor does an output that is longer than the reference.
+/// passes, nor does an output that is longer than the reference. The method names the first wrong value.
 pub fn compare(
     output: &[f32],
     reference: impl IntoIterator<Item = f64>,
     floor: f64,
     bound: f64,
 ) -> Verified {
-    let mut errors = output
-        .iter()
-        .zip(reference)
-        .map(|(y, r)| (f64::from(*y) - r).abs() / r.abs().max(floor))
-        .collect::<Vec<_>>();
-    // If the reference is too short or a value is NaN, the largest error is unknown.
-    if errors.len() != output.len() || errors.iter().any(|e| e.is_nan()) {
-        errors.push(f64::INFINITY);
+    let mut method = "largest relative error, every element".to_owned();
+    let mut reference = reference.into_iter();
+    let (mut largest, mut is_wrong) = (0.0, false);
+    for (at, y) in output.iter().enumerate() {
+        let expected = reference.next();
+        // NaN if a value is NaN or the reference is too short.
+        let r = expected.unwrap_or(f64::NAN);
+        let error = (f64::from(*y) - r).abs() / r.abs().max(floor);
+        let error = if error.is_nan() { f64::INFINITY } else { error };
+        if error > bound && !is_wrong {
+            is_wrong = true;
+            let right = expected.map_or("absent".to_owned(), |r| format!("{r:e}"));
+            method +=
+                &format!("; the first wrong one, [{at}], is {y:e}, and the reference is {right}");
+        }
+        largest = error.max(largest);
     }
-    let error = errors.into_iter().fold(0.0, f64::max);
     Verified {
-        error,
+        error: largest,
         bound,
-        method: "largest relative error, every element".to_owned(),
+        method,
     }
 }
 
@@ -100,7 +107,7 @@ pub(crate) struct OnCpu<F, C, T = f32> {
     pub(crate) notes: Vec<String>,
 }
 
-impl<F, C, T: Copy + Send + Sync> Routine for OnCpu<F, C, T>
+impl<F, C, T: Copy + Send + Sync + 'static> Routine for OnCpu<F, C, T>
 where
     F: FnMut(&Threads, &mut [T]),
     C: Fn(&[T]) -> Result<Verified, RoutineError>,
@@ -121,6 +128,10 @@ where
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         (self.check)(&self.output)
+    }
+
+    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
+        judged(&self.output, Some(by), &self.check).transpose()
     }
 
     fn launches(&self) -> u32 {
@@ -147,5 +158,10 @@ mod tests {
         assert!(!compare(&[1.0, f32::NAN, 0.0], reference, 1.0, 1e9).passed());
         assert!(!compare(&[f32::NAN, 2.0, 0.0], reference, 1.0, 1e9).passed());
         assert!(!compare(&[1.0, 2.0, 0.0, 0.0], reference, 1.0, 1e9).passed());
+        let wrong = compare(&[1.0, 2.5, 0.5], reference, 1.0, 1e-3)
+            .failure()
+            .unwrap();
+        let named = "the first wrong one, [1], is 2.5e0, and the reference is 2e0";
+        assert!(wrong.contains(named) && !wrong.contains("[2]"), "{wrong}");
     }
 }

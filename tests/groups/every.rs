@@ -19,6 +19,13 @@ pub(crate) fn trials() -> Vec<Trial> {
             None => Ok(()),
             Some(text) => Err(text.into()),
         }));
+        let doubts = format!("{}/has_other_inputs_with_another_seed", group.name());
+        trials.push(Trial::test(doubts, move || {
+            match groups()[at].doubtful_inputs() {
+                None => Ok(()),
+                Some(text) => Err(text.into()),
+            }
+        }));
         for function in group.functions() {
             let name = format!("{}/{function}", group.name());
             let on_gpu = function.starts_with("gpu/");

@@ -21,6 +21,7 @@ pub(crate) fn group() -> Group<ColdStart> {
             "Cold start",
             "What does the first GPU call of a new process cost, phase by phase, and what does a later call cost?",
         )
+        .no_inputs()
         .axis("n", "n", Unit::Count)
         .no_winner()
         .with(row(Phase::DriverInit))

@@ -21,6 +21,7 @@ pub(crate) fn group() -> Group<Memory> {
             "Device memory",
             "Allocate device memory, write a word, free it, synchronise: what does it cost to do so in each iteration?",
         )
+        .no_inputs()
         .axis("size", "size of the allocation", Unit::Bytes)
         .with(row("malloc", Malloc))
         .with(row("malloc-async", MallocAsync))

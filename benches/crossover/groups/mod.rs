@@ -25,9 +25,9 @@ mod transfer;
 mod transformer;
 mod warming_up;
 
-/// In the order in which they run.
+/// In the order in which they run. `tests/groups` verifies them.
 pub(crate) fn all() -> Vec<AnyGroup> {
-    vec![
+    let groups: Vec<AnyGroup> = vec![
         matmul::group().into(),
         matmul_batched::group().into(),
         matmul_skinny::group().into(),
@@ -48,5 +48,7 @@ pub(crate) fn all() -> Vec<AnyGroup> {
         loader::group().into(),
         host_sync::group().into(),
         memory::group().into(),
-    ]
+    ];
+    let groups = groups.into_iter();
+    groups.map(AnyGroup::verified_by_tests).collect()
 }

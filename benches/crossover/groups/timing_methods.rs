@@ -19,6 +19,7 @@ pub(crate) fn group() -> Group<Spin> {
             "A kernel that spins for a known time, timed in five ways: by how much is each way \
              wrong, and at which durations?",
         )
+        .no_inputs()
         .axis("t", "t, true time on the device", Unit::Time)
         .words("a kernel of known duration", "kernel")
         .truth(Truth::Size)

@@ -40,6 +40,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
             "The first ten calls of a new process, one by one: after how many are they as fast as later ones, \
              and after how many is the cost of compiling, capturing and instantiating recovered?",
         )
+        .no_inputs()
         .axis("call", "number of the call in its process", Unit::Count)
         .no_winner()
         .with(call("chain", Work::Chain, Wall))

@@ -10,6 +10,10 @@ use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_NVRTC};
 
+/// One compute capability of each generation that CUDA 13 compiles for: major, minor.
+pub const ARCHITECTURES: [(u32, u32); 7] =
+    [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];
+
 /// A CUDA C++ source, embedded in the executable and compiled at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source {

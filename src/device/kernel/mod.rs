@@ -3,4 +3,4 @@
 mod compile;
 pub(crate) mod shared;
 
-pub use compile::{CompileError, Cubin, Module, Source};
+pub use compile::{ARCHITECTURES, CompileError, Cubin, Module, Source};

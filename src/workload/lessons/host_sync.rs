@@ -7,13 +7,11 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use rand::{RngExt, SeedableRng};
-
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, seed, wide,
+    Device, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, uniform, wide,
 };
 use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
@@ -40,8 +38,7 @@ pub struct Pipeline {
 
 impl Workload for Pipeline {
     fn new(size: u64) -> Self {
-        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed(size));
-        let x = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
+        let x = uniform(size, size, -1.0..1.0);
         let reference = OnceCell::new();
         Self { x, reference }
     }

@@ -16,7 +16,7 @@ use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
 use crate::workload::prepare::steps::{Steps, Stream};
 use crate::workload::prepare::threads::Threads;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Alteration, Routine, RoutineError, judged};
 
 /// Values in the device memory of a [`Prepared`].
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +174,8 @@ impl Memory {
 }
 
 type Change = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
-type Check = Box<dyn Fn(&Memory) -> Result<Verified, RoutineError>>;
+/// Of the output, or of an altered copy if it can make one.
+type Check = Box<dyn Fn(&Memory, Option<Alteration>) -> Result<Option<Verified>, RoutineError>>;
 
 /// A routine of the GPU. Add memory ([`upload`](Self::upload), [`output`](Self::output),
 /// [`input`](Self::input)), [kernels](Self::kernel) and a [check](Self::check_by), in the order in
@@ -225,7 +226,7 @@ impl Prepared {
             restores: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            check: Box::new(|_| Err("nothing compares the result".into())),
+            check: Box::new(|_, _| Err("nothing compares the result".into())),
         })
     }
 
@@ -361,7 +362,8 @@ impl Prepared {
         check: impl Fn(&[T]) -> Verified + 'static,
     ) -> Result<(), CudaError> {
         let Some(memory) = to else {
-            self.check_by(move |memory| Ok(check(&memory.read(device)?)));
+            self.check =
+                Box::new(move |memory, altered| Ok(judged(&memory.read(device)?, altered, &check)));
             return Ok(());
         };
         let host = self.host_output(memory, poison, device.len)?;
@@ -369,7 +371,8 @@ impl Prepared {
         // SAFETY: both have as many values, the routine owns them, and `waits` keeps the host from them.
         unsafe { self.steps.download(Stream::Compute, from, host.values) };
         self.waits = true;
-        self.check_by(move |memory| Ok(check(memory.values(host))));
+        self.check =
+            Box::new(move |memory, altered| Ok(judged(memory.values(host), altered, &check)));
         Ok(())
     }
 
@@ -378,7 +381,10 @@ impl Prepared {
         &mut self,
         check: impl Fn(&Memory) -> Result<Verified, RoutineError> + 'static,
     ) {
-        self.check = Box::new(check);
+        self.check = Box::new(move |memory, altered| match altered {
+            None => check(memory).map(Some),
+            Some(_) => Ok(None),
+        });
     }
 
     /// Sets each byte to `byte` before a checked run.
@@ -484,7 +490,12 @@ impl Routine for Prepared {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        (self.check)(&self.memory)
+        let verified = (self.check)(&self.memory, None)?;
+        Ok(verified.ok_or("nothing compares the result")?)
+    }
+
+    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
+        (self.check)(&self.memory, Some(by))
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {

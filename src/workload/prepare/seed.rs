@@ -1,6 +1,10 @@
 //! Seeds of inputs.
 
 use std::cell::Cell;
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::workload::routine::Workload;
 
@@ -9,17 +13,24 @@ thread_local! {
     static OTHER: Cell<(u64, bool)> = const { Cell::new((0, false)) };
 }
 
-/// The seed of a random stream of inputs: `usual`, or another inside [`with_other_values`]. Call it on
-/// the thread that makes the inputs, before other threads help.
-pub(crate) fn seed(usual: u64) -> u64 {
+/// The seed of a random stream of inputs: `usual`, or another one where an implementation is verified
+/// with other values than the timed ones. Call it on the thread that makes the inputs, before other
+/// threads help.
+pub fn seed(usual: u64) -> u64 {
     match OTHER.get() {
         (times, true) => usual ^ (0x2a00_0000 + times * 0x0001_0000),
         (_, false) => usual,
     }
 }
 
-/// Inputs of a size with other values than the timed inputs, and than all made before. A workload without random values gets the
-/// same values at other addresses.
+/// `n` random values within `range`, from the [`seed`] of `usual`.
+pub fn uniform(usual: u64, n: u64, range: Range<f32>) -> Vec<f32> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(usual));
+    (0..n).map(|_| random.random_range(range.clone())).collect()
+}
+
+/// Inputs of a size with other values than the timed inputs, and than all made before. A workload
+/// without random values gets the same values at other addresses.
 pub(crate) fn with_other_values<W: Workload>(size: u64) -> W {
     struct Usual;
     impl Drop for Usual {

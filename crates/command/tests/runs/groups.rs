@@ -1,7 +1,9 @@
 //! The groups of the suite under test: one that works, and several that fail on purpose.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::rc::Rc;
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use crossover::model::{Cost, Verified};
@@ -9,7 +11,7 @@ use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::cpu;
 use crossover::workload::simple::{compare, on_cpu};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Routine, RoutineError, Workload, uniform, visit_f32};
 
 pub(crate) fn groups() -> Vec<AnyGroup> {
     let of_sound = Sizes::new([4, 8, 32], [4, 8, 16], [4]);
@@ -19,10 +21,12 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         ..Cost::default()
     };
     let sound = Group::new("sound", of_sound, Rate::flop(|n| n), flop)
+        .no_inputs()
         .with(Implementation::cpu("fill", with(Fault::None)))
         .with(never("none"))
         .with(never("neither"));
     let faulty = Group::new("faulty", of_faulty, None, |_| Cost::default())
+        .no_inputs()
         .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
             panic!("no set-up")
         }))
@@ -43,7 +47,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         cpu::best::<f32>(problem, 1)
     }))
     .with(never("none"));
-    let few = |name, sizes| Group::new(name, sizes, None, |_| Cost::default());
+    let few = |name, sizes| Group::new(name, sizes, None, |_| Cost::default()).no_inputs();
     let modes = few("modes", Sizes::new([4], [4], [4]))
         .with(Implementation::cpu("two", with(Fault::TwoModes)));
     // By its cost, the second size takes 64 times as long as the first.
@@ -52,6 +56,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         ..Cost::default()
     };
     let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cost)
+        .no_inputs()
         .with(Implementation::cpu("sleeps", with(Fault::Sleeps)).one_thread());
     let moody = few("moody", Sizes::new([4, 8], [], []))
         .with(Implementation::cpu("settles", |d| {
@@ -62,7 +67,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         .with(Implementation::cpu("steps", |_: &Rc<Ones>| {
             Ok(Box::new(Steps::default()))
         }));
-    vec![
+    let groups: Vec<AnyGroup> = vec![
         sound.into(),
         faulty.into(),
         choice.into(),
@@ -70,7 +75,72 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         long.into(),
         moody.into(),
         stateful.into(),
-    ]
+    ];
+    let groups = groups.into_iter().map(AnyGroup::verified_by_tests);
+    groups.chain([own().into(), fixed().into()]).collect()
+}
+
+/// A user's group, in which each row but one is wrong in a way that no timed size shows.
+fn own() -> Group<Values> {
+    let sizes = Sizes::new([4], [4], [4]).odd([1, 9]);
+    Group::new("own", sizes, None, |_| Cost::default())
+        .with(Implementation::cpu("right", |x| {
+            copies(x, 1e-6, |x, y| y.copy_from_slice(x))
+        }))
+        .with(Implementation::cpu("tail", |x| {
+            copies(x, 1e-6, |x, y| {
+                let whole = y.chunks_exact_mut(4).zip(x.chunks(4));
+                whole.for_each(|(y, x)| y.copy_from_slice(x));
+                if y.len() < 4 {
+                    y.copy_from_slice(x);
+                }
+            })
+        }))
+        .with(Implementation::cpu("cached", |x| {
+            static KNOWN: LazyLock<Mutex<HashMap<usize, Vec<f32>>>> = LazyLock::new(Mutex::default);
+            copies(x, 1e-6, |x, y| {
+                let mut known = KNOWN.lock().unwrap();
+                y.copy_from_slice(known.entry(x.len()).or_insert_with(|| x.to_vec()));
+            })
+        }))
+        .with(Implementation::cpu("loose", |x| {
+            copies(x, 1e3, |x, y| y.copy_from_slice(x))
+        }))
+}
+
+/// Whose inputs are the same with another seed.
+fn fixed() -> Group<Ones> {
+    let sizes = Sizes::new([4], [4], [4]);
+    Group::new("fixed", sizes, None, |_| Cost::default())
+        .with(Implementation::cpu("fill", with(Fault::None)))
+}
+
+struct Values(Vec<f32>);
+
+impl Workload for Values {
+    fn new(size: u64) -> Self {
+        Self(uniform(1, size, 1.0..2.0))
+    }
+    fn host_bytes(size: u64) -> u64 {
+        4 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        4 * size
+    }
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.0, visit);
+    }
+}
+
+/// Copies its input by `compute`.
+fn copies(
+    x: &Rc<Values>,
+    bound: f64,
+    compute: fn(&[f32], &mut [f32]),
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let (input, judge) = (x.clone(), x.clone());
+    let check = move |y: &[f32]| compare(y, judge.0.iter().map(|&x| x.into()), 1.0, bound);
+    Ok(on_cpu(x.0.len(), move |y| compute(&input.0, y), check))
 }
 
 /// So many ones.
@@ -87,6 +157,9 @@ impl Workload for Ones {
     }
     fn device_bytes(size: u64) -> u64 {
         4 * size
+    }
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&[self.0 as f32], visit);
     }
 }
 

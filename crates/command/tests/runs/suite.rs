@@ -22,6 +22,9 @@ tests! {
     Beside failures_are_named_and_the_rest_goes_on: failures_are_named_and_the_rest_goes_on,
     Beside a_left_out_benchmark_takes_no_time: a_left_out_benchmark_takes_no_time,
     Beside test_mode_verifies_and_writes_nothing: test_mode_verifies_and_writes_nothing,
+    Beside help_has_the_settings: help_has_the_settings,
+    Beside a_run_without_a_result_reports_nothing: a_run_without_a_result_reports_nothing,
+    Beside inputs_that_are_not_timed_are_verified: inputs_that_are_not_timed_are_verified,
     Beside profiling_says_what_it_cannot_see_and_keeps_no_result: profiling_says_what_it_cannot_see_and_keeps_no_result,
     Beside a_saved_baseline_compares_with_a_later_one: a_saved_baseline_compares_with_a_later_one,
 }
@@ -235,6 +238,58 @@ fn test_mode_verifies_and_writes_nothing() {
         expect(&mut bench(dir.path(), &["--test", filter]), code, words);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
+}
+
+fn inputs_that_are_not_timed_are_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let tail = "FAILED own/cpu/tail/4: at size 9: wrong result";
+    let element = "the first wrong one, [8], is NaN, and the reference is ";
+    let cached = "FAILED own/cpu/cached/4: at size 9 with other values: wrong result";
+    let loose = "FAILED own/cpu/loose/4: the bound admits anything";
+    for options in [&["--test", "own"][..], &["--bench", "--quick", "own"]] {
+        let said = expect(&mut bench(root, options), 1, tail);
+        for words in [element, cached, loose] {
+            assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
+        }
+        lacks(&said, &["FAILED own/cpu/right", "no report was written"]);
+    }
+    assert!(root.join("own/cpu_right/4/new").exists());
+    for row in ["tail", "cached", "loose"] {
+        assert!(
+            !root.join(format!("own/cpu_{row}")).exists(),
+            "{row} was timed"
+        );
+    }
+    let same = "fixed has the same inputs with another seed";
+    expect(
+        &mut bench(root, &["--test", "fixed"]),
+        1,
+        &format!("FAILED fixed: {same}"),
+    );
+    let quick = ["--bench", "--quick", "fixed"];
+    expect(&mut bench(root, &quick), 0, &format!("note: {same}"));
+}
+
+fn help_has_the_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = expect(
+        &mut bench(dir.path(), &["--bench", "--help"]),
+        0,
+        "--save-baseline",
+    );
+    for setting in ["PROFILE", "DEVICE", "GATE", "MONITOR", "PROCESSES"] {
+        holds(&said, &format!("  CROSSOVER_{setting} "));
+    }
+    holds(&said, "  CRITERION_HOME ");
+}
+
+fn a_run_without_a_result_reports_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--bench", "faulty/cpu/(wrong|errs)/4$"];
+    let failed = "2 failed, see above: faulty/cpu/wrong/4, faulty/cpu/errs/4";
+    let said = expect(&mut bench(dir.path(), &options), 1, failed);
+    lacks(&said, &["no report was written", "`cargo bench` first"]);
 }
 
 fn profiling_says_what_it_cannot_see_and_keeps_no_result() {

@@ -136,7 +136,9 @@ fn groups() -> Vec<AnyGroup> {
     let copies = group("copies", 1024)
         .with(pinned.data(HostMemory::Pinned))
         .with(ordinary.data(HostMemory::Pageable));
-    vec![sine.into(), product.into(), memory.into(), copies.into()]
+    [sine.into(), product.into(), memory.into(), copies.into()]
+        .map(AnyGroup::verified_by_tests)
+        .into()
 }
 
 /// What the process that was started again does.

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crossover::device::kernel::{Cubin, Source};
+use crossover::device::kernel::{ARCHITECTURES, Cubin, Source};
 
 use crate::golden::kernels::{HOPPER, PLANTED, compile, sources};
-
-/// One compute capability of each generation that CUDA 13 compiles for.
-const ARCHITECTURES: [(u32, u32); 7] = [(7, 5), (8, 0), (8, 6), (8, 9), HOPPER, (10, 0), (12, 0)];
 
 /// Spills are accepted of the tiled products and the linear layers on Blackwell alone: NVRTC 13.0
 /// schedules them for a few more registers there than their launch bounds, or a thread, can have,

@@ -32,7 +32,7 @@ const PANICKED: i32 = 101;
 /// What the process that was started again does: the task that its argument names.
 pub(crate) fn run() -> ExitCode {
     let task = std::env::args().nth(1).expect("the name of a task");
-    task_of(&task).unwrap();
+    task_of(&task).unwrap_or_else(|error| panic!("{error}"));
     ExitCode::SUCCESS
 }
 

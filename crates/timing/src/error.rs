@@ -118,11 +118,6 @@ impl TimingError {
     }
 }
 
-/// A number with its noun.
-pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// An error of the routine. A CUDA error keeps its type, because the context may be lost.
 impl From<BoxError> for TimingError {
     fn from(error: BoxError) -> Self {

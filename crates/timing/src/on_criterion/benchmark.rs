@@ -3,7 +3,7 @@
 use super::benchmarks::Benchmark;
 use crate::cuda_time::{CudaTime, UNCAPTURED};
 use crate::device::{Iteration, Routine, Sample};
-use crate::error::{TimingError, count};
+use crate::error::TimingError;
 use crate::sequence;
 use crossover_words::Clock;
 use crossover_words::units::time;
@@ -143,11 +143,13 @@ fn constant(cold_ns: f64, gated_ns: f64) -> String {
 /// The note if a routine makes another number of launches than declared, or an unknown one.
 fn miscounted(clock: Clock, iteration: Iteration, made: Option<u32>) -> Option<String> {
     match (iteration, made) {
-        (Iteration::Launches(declared), Some(made)) if declared != made => Some(format!(
-            "a benchmark on {clock} declares {} per iteration and makes {made}, copies and memory sets \
-             included; pass {made}, or let the clock count",
-            count(declared, "launch", "launches"),
-        )),
+        (Iteration::Launches(declared), Some(made)) if declared != made => {
+            let noun = if declared == 1 { "launch" } else { "launches" };
+            Some(format!(
+                "a benchmark on {clock} declares {declared} {noun} per iteration and makes {made}, copies and \
+                 memory sets included; pass {made}, or let the clock count"
+            ))
+        }
         (Iteration::Uncounted, None) if matches!(clock, Clock::EventsGated | Clock::Submit) => {
             Some(format!(
                 "an iteration of a benchmark on {clock} cannot be captured, so its launches were not counted: \

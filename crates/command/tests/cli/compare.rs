@@ -202,7 +202,7 @@ fn broken_files_are_named_and_the_rest_compared() {
     for (id, reason) in [
         (empty, "the folder is empty"),
         (&a, "EOF while parsing"),
-        (&c, "No such file"),
+        (&c, "(os error 2)"),
     ] {
         let row = row(&found, id);
         assert_eq!(row["verdict"], "gone");

@@ -25,7 +25,7 @@ pub(crate) struct Chart {
     more: Vec<More>,
 }
 
-/// What the script knows of a curve besides its points.
+/// The properties of a curve that only the page shows.
 #[derive(Default)]
 struct More {
     place: Option<Residency>,
@@ -36,7 +36,7 @@ struct More {
     crossing: Option<Value>,
 }
 
-/// What a chart shows.
+/// The quantity of a chart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     Speedup,

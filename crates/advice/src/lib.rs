@@ -8,6 +8,7 @@ mod decision;
 mod machine;
 mod prepared;
 pub mod thresholds;
+pub mod turns;
 mod work;
 
 pub use advice::{Advice, Error};

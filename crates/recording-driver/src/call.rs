@@ -1,11 +1,9 @@
-//! Exported functions: a call returns a planted fault, is passed through to the real library, or works
-//! on the state of the process.
+//! Exported functions: a call returns a planted fault, or works on the state of the process.
 
 use std::ffi::{CStr, c_char};
 
 use crate::fault::{self, Fault, code};
 use crate::log;
-use crate::real;
 use crate::state::{Outcome, State, lock};
 
 /// The driver, or a library beside it.
@@ -35,13 +33,7 @@ macro_rules! exported {
             #[unsafe(no_mangle)]
             #[allow(clippy::too_many_arguments, non_snake_case)]
             unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-                let real = || {
-                    type Function = unsafe extern "C" fn($($type),*) -> i32;
-                    let real = crate::real::function::<Function>(stringify!($name))?;
-                    // SAFETY: the caller's promises to the library.
-                    Some(unsafe { real($($argument),*) })
-                };
-                $library.call(stringify!($name), real, |$state| $body)
+                $library.call(stringify!($name), |$state| $body)
             }
         )*
     };
@@ -52,14 +44,8 @@ pub(crate) use exported;
 const WITHOUT_CONTEXT: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount"];
 
 impl Library {
-    /// Makes a call, and returns its error. If the real library has answered, `body` only updates the
-    /// state.
-    pub(crate) fn call(
-        &self,
-        function: &str,
-        real: impl FnOnce() -> Option<i32>,
-        body: impl FnOnce(&mut State) -> Outcome,
-    ) -> i32 {
+    /// Makes a call, and returns its error.
+    pub(crate) fn call(&self, function: &str, body: impl FnOnce(&mut State) -> Outcome) -> i32 {
         let needs_context = self.statuses.is_none() && !WITHOUT_CONTEXT.contains(&function);
         if let Some(code) = fault::injected(function) {
             if needs_context && fault::is_sticky(code) {
@@ -68,37 +54,19 @@ impl Library {
             let fault = Fault::new(self.status(code), "a fault that the test asked for");
             return self.refused(function, &fault);
         }
-        let real = real();
-        if let Some(code) = real.filter(|&code| code != 0)
-            // A capture ends even if it does not become a graph.
-            && function != "cuStreamEndCapture"
-        {
-            return self.refused(function, &Fault::new(code, "so the real library says"));
-        }
         let mut state = lock();
         if let Some(code) = state.lost.filter(|_| needs_context) {
             return code;
         }
         let answer = body(&mut state);
-        state.given = None;
         drop(state);
-        match (real, answer) {
-            (None, Ok(())) => 0,
-            (None, Err(fault)) => {
+        answer.map_or_else(
+            |fault| {
                 let code = self.status(fault.code);
                 self.refused(function, &Fault { code, ..fault })
-            }
-            (Some(code), answer) => {
-                if let Err(Fault { code, why, .. }) = answer
-                    && code != code::NOT_READY
-                {
-                    log::call(format_args!(
-                        "{function} is accepted, and would be refused here: {why}"
-                    ));
-                }
-                code
-            }
-        }
+            },
+            |()| 0,
+        )
     }
 
     /// The library's status for an error of the driver. A status of its own stays.
@@ -136,15 +104,13 @@ pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
     *code
 }
 
-/// Writes a result through a pointer, unless the real library has done so.
+/// Writes a result through a pointer.
 pub(crate) fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Fault::invalid("there is nowhere to write the answer"));
     }
-    if !real::passes() {
-        // SAFETY: every function has the caller promise that its pointers are valid.
-        unsafe { to.write_unaligned(value) };
-    }
+    // SAFETY: every function has the caller promise that its pointers are valid.
+    unsafe { to.write_unaligned(value) };
     Ok(())
 }
 
@@ -157,20 +123,10 @@ pub(crate) fn get<T: Copy>(from: *const T) -> Outcome<T> {
     Ok(unsafe { from.read_unaligned() })
 }
 
-/// The handle or address of the object that `body` makes: the real library's, if it has answered.
-pub(crate) fn make<H: Copy + TryFrom<u64> + TryInto<u64>>(
-    state: &mut State,
-    to: *mut H,
-    body: impl FnOnce(&mut State) -> Outcome<u64>,
-) -> Outcome {
-    if real::passes() {
-        state.given = get(to)?.try_into().ok();
-    }
-    let made = H::try_from(body(state)?);
-    put(
-        to,
-        made.map_err(|_| Fault::invalid("there are no more handles"))?,
-    )
+/// Writes the handle or address of a new object.
+pub(crate) fn make<H: TryFrom<u64>>(to: *mut H, made: u64) -> Outcome {
+    let made = H::try_from(made).map_err(|_| Fault::invalid("there are no more handles"))?;
+    put(to, made)
 }
 
 /// Reads a C string.

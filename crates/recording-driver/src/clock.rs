@@ -6,8 +6,8 @@ use crate::device::Description;
 pub(crate) type Time = u64;
 
 /// The host's position on the clock, and the variation of times.
+#[derive(Default)]
 pub(crate) struct Clock {
-    description: &'static Description,
     /// The host's time: enqueueing a launch advances it slightly, a wait advances it to the end of the
     /// awaited work.
     pub(crate) host: Time,
@@ -16,36 +16,23 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(description: &'static Description) -> Self {
-        Self {
-            description,
-            host: 0,
-            drawn: 0,
-        }
-    }
-
     /// Advances the host to `time`, unless it is already later.
     pub(crate) fn wait_until(&mut self, time: Time) {
         self.host = self.host.max(time);
     }
 
     /// `nanoseconds` with the variation, because Criterion panics if all samples are equal.
-    pub(crate) fn vary(&mut self, nanoseconds: u64) -> u64 {
+    pub(crate) fn vary(&mut self, on: &Description, nanoseconds: u64) -> u64 {
         self.drawn += 1;
-        let span = nanoseconds * self.description.variation_ppm / 1_000_000;
+        let span = nanoseconds * on.variation_ppm / 1_000_000;
         nanoseconds - span + mixed(self.drawn) % (2 * span + 1)
     }
+}
 
-    /// A copy or a set of `bytes` at a rate.
-    pub(crate) fn moved(&self, bytes: u64, bytes_per_s: u64) -> u64 {
-        let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
-        self.description.copy_ns + nanoseconds as u64
-    }
-
-    /// A library's kernel of so many operations.
-    pub(crate) fn computed(&self, flop: f64) -> u64 {
-        self.description.kernel_ns + (flop / self.description.flop_per_s as f64 * 1e9) as u64
-    }
+/// The time of a copy or a set of `bytes` at a rate.
+pub(crate) fn moved(on: &Description, bytes: u64, bytes_per_s: u64) -> u64 {
+    let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+    on.copy_ns + nanoseconds as u64
 }
 
 /// The n-th of a fixed sequence of random numbers (SplitMix64, Steele et al. 2014).

@@ -1,7 +1,9 @@
-//! The contexts of the devices: on which threads they are current, and their memory, which they share.
+//! The devices with their primary contexts: on which threads they are current, and their memory.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
+use crate::device::Description;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::state::{Outcome, State};
@@ -21,65 +23,140 @@ pub(crate) fn get_current() -> u64 {
     CURRENT.get()
 }
 
+/// A device, by the index of which its memory, streams, events and modules are known.
+pub(crate) struct Device {
+    pub(crate) description: &'static Description,
+    /// Its primary context; 0 where nobody has retained it.
+    pub(crate) context: u64,
+    retained: u32,
+    /// Devices whose memory it may use.
+    peers: BTreeSet<usize>,
+}
+
+impl Device {
+    pub(crate) fn new(description: &'static Description) -> Self {
+        Self {
+            description,
+            context: 0,
+            retained: 0,
+            peers: BTreeSet::new(),
+        }
+    }
+}
+
 impl State {
-    /// Retains the primary context of a device.
-    pub(crate) fn retain(&mut self, device: i32) -> u64 {
-        let known = self.contexts.get(&device).copied();
-        let (context, retained) = known.unwrap_or_else(|| (self.made(), 0));
-        self.contexts.insert(device, (context, retained + 1));
-        context
+    /// The device with this number.
+    pub(crate) fn device(&mut self, ordinal: i32) -> Outcome<&mut Device> {
+        let device = usize::try_from(ordinal).ok();
+        let device = device.and_then(|at| self.devices.get_mut(at));
+        device.ok_or_else(|| Fault::new(code::INVALID_DEVICE, "there are fewer devices"))
     }
 
-    /// Releases it; the last release of the last context frees the memory.
-    pub(crate) fn release(&mut self, device: i32) -> Outcome {
-        let Some((context, retained)) = self.contexts.get_mut(&device) else {
-            return Ok(());
-        };
-        *retained -= 1;
-        if *retained > 0 {
+    /// The index of the device with this context.
+    pub(crate) fn of_context(&self, context: u64) -> Outcome<usize> {
+        let mut devices = self.devices.iter();
+        let found = devices.position(|device| context != 0 && device.context == context);
+        found.ok_or_else(|| {
+            let why = "no context is current on this thread, or it was destroyed";
+            Fault::new(code::INVALID_CONTEXT, why)
+        })
+    }
+
+    /// The index of the device whose context is current on this thread.
+    pub(crate) fn current(&self) -> Outcome<usize> {
+        self.of_context(CURRENT.get())
+    }
+
+    /// Retains the primary context of a device.
+    pub(crate) fn retain(&mut self, ordinal: i32) -> Outcome<u64> {
+        let new = self.made();
+        let device = self.device(ordinal)?;
+        device.retained += 1;
+        if device.context == 0 {
+            device.context = new;
+        }
+        Ok(device.context)
+    }
+
+    /// Releases it; the last release frees what the context has.
+    pub(crate) fn release(&mut self, ordinal: i32) -> Outcome {
+        let device = self.device(ordinal)?;
+        device.retained = device.retained.saturating_sub(1);
+        if device.retained > 0 || device.context == 0 {
             return Ok(());
         }
-        let context = *context;
-        self.synchronize_context(context);
-        self.contexts.remove(&device);
-        if !self.contexts.is_empty() {
-            self.streams.retain(|_, stream| stream.context != context);
-            return Ok(());
-        }
-        for left in self.leaks() {
+        let at = ordinal as usize;
+        self.synchronize_device(at);
+        for left in self.leaks(at) {
             log::call(format_args!("the context ends with {left}"));
         }
-        for base in self.memory.live().map(|a| a.base).collect::<Vec<_>>() {
-            self.memory.free(base);
-            self.memory.release(base);
-        }
-        self.streams.clear();
-        self.events.clear();
-        self.modules.clear();
-        self.functions.clear();
+        self.memory.release_all(at);
+        self.streams.retain(|_, stream| stream.device != at);
+        self.events.retain(|_, event| event.device != at);
+        self.modules.retain(|_, module| module.device != at);
+        self.functions.retain(|_, function| function.device != at);
+        self.devices[at] = Device::new(self.devices[at].description);
         Ok(())
     }
 
-    /// Fails if no context is current on this thread.
-    pub(crate) fn check_current(&self) -> Outcome {
-        let mut active = self.contexts.values();
-        if active.any(|(context, _)| *context == CURRENT.get()) {
-            return Ok(());
+    /// Lets the current device use the memory of the device with this context.
+    pub(crate) fn enable_peer(&mut self, context: u64) -> Outcome {
+        let (here, peer) = (self.current()?, self.of_context(context)?);
+        if here == peer {
+            let why = "a device is no peer of its own";
+            return Err(Fault::new(code::INVALID_DEVICE, why));
         }
-        let why = "no context is current on this thread, or it was destroyed";
-        Err(Fault::new(code::INVALID_CONTEXT, why))
+        if !self.devices[here].peers.insert(peer) {
+            let why = format!("device {here} may already use the memory of device {peer}");
+            return Err(Fault::new(code::PEER_ACCESS_ALREADY_ENABLED, why));
+        }
+        log::call(format_args!(
+            "let device {here} use the memory of device {peer}"
+        ));
+        Ok(())
     }
 
-    /// Bytes of allocated device memory.
-    pub(crate) fn taken(&self) -> u64 {
-        let allocated = self.memory.live().filter(|a| a.kind.on_device());
-        let contexts = self.contexts.len() as u64 * self.description.context_bytes;
-        contexts + allocated.map(|a| a.bytes).sum::<u64>()
+    /// Whether work on a device may use memory of another: its context, or the memory's pool, allows
+    /// it.
+    ///
+    /// # Errors
+    /// It may not, or the address is wrong.
+    pub(crate) fn check_access(&self, device: usize, address: u64) -> Outcome {
+        let Some(allocation) = self.memory.holding(address) else {
+            return Ok(());
+        };
+        let (of, name) = (allocation.device, &allocation.name);
+        let is_allowed = match allocation.pool.and_then(|pool| self.pools.get(&pool)) {
+            Some(pool) => pool.peers.contains(&device),
+            None => self.devices[device].peers.contains(&of),
+        };
+        match of == device || is_allowed || !allocation.kind.on_device() {
+            true => Ok(()),
+            false => Err(Fault::corrupts(format!(
+                "device {device} uses {name} of device {of}, and has no access to it"
+            ))),
+        }
     }
 
-    /// Whether `bytes` more fit on the device.
-    pub(crate) fn check_room(&self, bytes: u64) -> Outcome {
-        let free = self.description.memory_bytes.saturating_sub(self.taken());
+    /// Bytes of a device's memory that are taken.
+    pub(crate) fn taken(&self, device: usize) -> u64 {
+        let Device {
+            description,
+            context,
+            ..
+        } = self.devices[device];
+        let of_context = u64::from(context != 0) * description.context_bytes;
+        let allocated = self
+            .memory
+            .live()
+            .filter(|a| a.kind.on_device() && a.device == device);
+        of_context + allocated.map(|a| a.bytes).sum::<u64>()
+    }
+
+    /// Whether `bytes` more fit on a device.
+    pub(crate) fn check_room(&self, device: usize, bytes: u64) -> Outcome {
+        let total = self.devices[device].description.memory_bytes;
+        let free = total.saturating_sub(self.taken(device));
         if bytes <= free {
             return Ok(());
         }

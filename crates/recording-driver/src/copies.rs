@@ -1,6 +1,5 @@
 //! Allocating, pinning, copying and setting memory.
 
-use crate::context;
 use crate::fault::Fault;
 use crate::log;
 use crate::memory::{Kind, Region};
@@ -45,14 +44,12 @@ impl State {
     }
 
     fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Outcome<u64> {
-        self.check_current()?;
+        let device = self.current()?;
         self.check_no_capture(call)?;
         if kind.on_device() {
-            self.check_room(bytes)?;
+            self.check_room(device, bytes)?;
         }
-        let allocation = self
-            .memory
-            .allocate(kind, bytes, &mut self.names, self.given.take())?;
+        let allocation = (self.memory).allocate(kind, bytes, (device, None), &mut self.names)?;
         log::call(format_args!(
             "allocate {} {bytes} B, awaited",
             allocation.name
@@ -73,7 +70,7 @@ impl State {
 
     /// The driver waits for the whole context before it frees.
     fn free_kind(&mut self, address: u64, is: impl Fn(Kind) -> bool) -> Outcome {
-        self.check_current()?;
+        self.current()?;
         self.check_no_capture("freeing memory")?;
         let allocation = self.memory.starting_at(address)?;
         let name = allocation.name.clone();
@@ -81,8 +78,9 @@ impl State {
             let why = format!("{name} is another kind of memory than this call frees");
             return Err(Fault::invalid(why));
         }
+        let device = allocation.device;
         log::call(format_args!("free {name}, awaited"));
-        self.synchronize_context(context::get_current());
+        self.synchronize_device(device);
         self.memory.free(address);
         self.memory.release(address);
         Ok(())
@@ -102,9 +100,9 @@ impl State {
 
     /// Free and total bytes of the current device.
     pub(crate) fn memory_info(&mut self) -> Outcome<(u64, u64)> {
-        let total = self.description.memory_bytes;
-        self.check_current()?;
-        let taken = self.taken();
+        let device = self.current()?;
+        let total = self.devices[device].description.memory_bytes;
+        let taken = self.taken(device);
         Ok((total.saturating_sub(taken), total))
     }
 
@@ -165,6 +163,7 @@ impl State {
         let stream = self.usable_stream(stream)?;
         let bytes = unit * count;
         let to = self.memory.side(to, bytes, true)?;
+        self.check_access(self.streams[&stream].device, to.base.unwrap_or_default())?;
         let digits = 2 * unit as usize;
         let text = format!("set {bytes} B of {} to 0x{value:0digits$x}", to.name);
         let set = Set {

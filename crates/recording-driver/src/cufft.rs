@@ -32,15 +32,15 @@ pub(crate) struct Plan {
 const C2C: c_int = 0x29;
 
 exported! { CUFFT:
-    fn cufftPlan1d(to: *mut c_int, n: c_int, of: c_int, batch: c_int) = |state| make(state, to, |state| {
+    fn cufftPlan1d(to: *mut c_int, n: c_int, of: c_int, batch: c_int) = |state| {
         if of != C2C {
             return Err(Fault::unknown("a transform of type", of));
         }
         let (name, handle) = (state.names.next("fft"), state.made());
         log::call(format_args!("plan {name}: {batch} transforms of {n}"));
         state.plans.insert(handle, Plan { name, n, batch, stream: 0 });
-        Ok(handle)
-    });
+        make(to, handle)
+    };
 
     fn cufftSetStream(plan: c_int, stream: u64) = |state| {
         let usable = state.usable_stream(stream)?;

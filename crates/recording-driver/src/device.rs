@@ -1,17 +1,15 @@
-//! The emulated device, described by a text file.
+//! The emulated devices, each described by a text file.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Names the description: `h200`, `t4`, `little_memory`, or the path of a file. `h200` without it.
-pub const DEVICE: &str = "RECORDING_DRIVER_DEVICE";
+/// Names the description of each device, with commas between: `h200`, `t4`, `little_memory`, or the path
+/// of a file. One `h200` without it.
+pub const DEVICES: &str = "RECORDING_DRIVER_DEVICES";
 
 /// How much the times of the virtual clock vary, in millionths, in place of the description's own.
 /// With 0 every kernel takes exactly its time, and every sample of Criterion is the same.
 pub const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
-
-/// The number of devices, which are all alike; one without it.
-pub const COUNT: &str = "RECORDING_DRIVER_DEVICES";
 
 macro_rules! description {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
@@ -72,28 +70,12 @@ description! {
     shared_per_block: i32,
     /// Bytes of it that a kernel may ask for.
     shared_per_block_optin: i32,
-    /// Bytes of shared memory.
-    shared_per_multiprocessor: i32,
-    /// Registers of 32 bits.
-    registers_per_block: i32,
-    /// Threads that are resident at most.
-    threads_per_multiprocessor: i32,
     /// Highest clock of the multiprocessors.
     sm_clock_mhz: u32,
     /// Clock of the memory.
     memory_clock_mhz: u32,
     /// Its bus.
     pci_bus: i32,
-    /// Generation of the link.
-    pcie_generation: u32,
-    /// Lanes of the link.
-    pcie_width: u32,
-    /// Power limit in milliwatts.
-    power_limit_mw: u32,
-    /// Version of the kernel driver, as NVML gives it.
-    driver_version: String,
-    /// Size of the window through which the host reaches the memory.
-    bar1_bytes: u64,
     /// Nanoseconds that a kernel takes.
     kernel_ns: u64,
     /// Nanoseconds that a kernel without any work takes.
@@ -116,29 +98,24 @@ description! {
     queue_depth: usize,
 }
 
-/// Its UUID, the same on every machine.
-pub const UUID: [u8; 16] = *b"recording device";
+/// The UUID of the first device; the last byte of others is larger.
+pub(crate) const UUID: [u8; 16] = *b"recording device";
 
-/// The number of devices of this process.
-pub(crate) fn count() -> i32 {
-    let count = std::env::var(COUNT);
-    count.map_or(1, |count| count.parse().expect("a number of devices"))
-}
-
-/// The device of this process.
-pub fn description() -> &'static Description {
-    static OF_PROCESS: OnceLock<Description> = OnceLock::new();
+/// The devices of this process.
+pub(crate) fn descriptions() -> &'static [Description] {
+    static OF_PROCESS: OnceLock<Vec<Description>> = OnceLock::new();
     OF_PROCESS.get_or_init(|| {
-        described().unwrap_or_else(|error| {
+        let names = std::env::var(DEVICES).unwrap_or_else(|_| "h200".to_owned());
+        let all: Result<Vec<_>, String> = names.split(',').map(described).collect();
+        all.unwrap_or_else(|error| {
             eprintln!("the recording driver has no device: {error}");
             std::process::abort();
         })
     })
 }
 
-fn described() -> Result<Description, String> {
-    let name = std::env::var(DEVICE).unwrap_or_else(|_| "h200".to_owned());
-    let text = match name.as_str() {
+fn described(name: &str) -> Result<Description, String> {
+    let text = match name {
         "h200" => include_str!("../devices/h200.txt").to_owned(),
         "t4" => include_str!("../devices/t4.txt").to_owned(),
         "little_memory" => include_str!("../devices/little_memory.txt").to_owned(),

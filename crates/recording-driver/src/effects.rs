@@ -2,14 +2,14 @@
 //! nothing.
 
 use crate::clock::Time;
+use crate::device::Description;
 use crate::memory::Region;
 use crate::objects::KernelEffect;
 use crate::state::State;
 
 impl KernelEffect {
-    /// The effect of kernel `name` with these arguments, of which `places` are the memory.
-    pub(crate) fn of(name: &str, values: &[u64], places: &[Option<Region>]) -> Self {
-        let place = |at: usize| places.get(at).cloned().flatten();
+    /// The effect of kernel `name` with these arguments; `place` has the memory of one.
+    pub(crate) fn of(name: &str, values: &[u64], place: impl Fn(usize) -> Option<Region>) -> Self {
         match (name, values) {
             ("empty" | "crossover_empty", []) => Self::Empty,
             ("crossover_gate", &[_, timeout]) => match place(0) {
@@ -42,17 +42,18 @@ fn is_open(words: usize) -> bool {
 impl State {
     pub(crate) fn run_kernel(
         &mut self,
+        on: &Description,
         effect: &KernelEffect,
         start: Time,
         forced: bool,
     ) -> Option<Time> {
         match effect {
-            KernelEffect::Nothing => Some(start + self.clock.vary(self.description.kernel_ns)),
-            KernelEffect::Empty => Some(start + self.clock.vary(self.description.empty_kernel_ns)),
+            KernelEffect::Nothing => Some(start + self.clock.vary(on, on.kernel_ns)),
+            KernelEffect::Empty => Some(start + self.clock.vary(on, on.empty_kernel_ns)),
             KernelEffect::Spin { nanoseconds, spun } => {
-                let took = nanoseconds.max(&self.description.empty_kernel_ns);
+                let took = nanoseconds.max(&on.empty_kernel_ns);
                 // The spin itself is exact; the time that its launch adds varies.
-                let added = self.clock.vary(self.description.empty_kernel_ns);
+                let added = self.clock.vary(on, on.empty_kernel_ns);
                 if let Some(spun) = spun {
                     // SAFETY: eight bytes that were checked at the launch.
                     unsafe { (spun.content as *mut u64).write_unaligned(*took) };
@@ -65,7 +66,7 @@ impl State {
                 timeout,
                 open,
             } => {
-                let passing = start + self.description.empty_kernel_ns;
+                let passing = start + on.empty_kernel_ns;
                 if *open {
                     return Some(passing);
                 }

@@ -13,7 +13,7 @@ const DISABLE_TIMING: u32 = 2;
 
 impl State {
     pub(crate) fn create_event(&mut self, flags: u32) -> Outcome<u64> {
-        self.check_current()?;
+        let device = self.current()?;
         let times = flags & DISABLE_TIMING == 0;
         let name = self.names.next("e");
         let kind = if times { "" } else { ", which does not time" };
@@ -21,6 +21,7 @@ impl State {
         let handle = self.made();
         let event = Event {
             name,
+            device,
             times,
             last: None,
             captured: None,
@@ -39,9 +40,10 @@ impl State {
     pub(crate) fn record(&mut self, event: u64, stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let on = &self.streams[&stream];
-        let capture = on.capture.clone();
+        let (capture, device) = (on.capture.clone(), on.device);
         let event = known(&mut self.events, event, "event")?;
         let name = event.name.clone();
+        of_same_device(&name, event.device, device)?;
         event.captured = capture;
         if event.captured.is_some() {
             log::call(format_args!("capture: record {name} on {}", on.name));
@@ -100,9 +102,23 @@ impl State {
                 Fault::new(code::INVALID_HANDLE, why)
             })?;
             let not_ready = || Fault::new(code::NOT_READY, format!("{name} is ahead"));
-            record.time().ok_or_else(not_ready)
+            let time = record.time().ok_or_else(not_ready)?;
+            Ok((time, name.clone(), event.device))
         };
-        let (start, end) = (time(start)?, time(end)?);
+        let ((start, name, from), (end, _, to)) = (time(start)?, time(end)?);
+        of_same_device(&name, from, to)?;
         Ok(((end as f64 - start as f64) / 1e6) as f32)
+    }
+}
+
+/// # Errors
+/// The event is used with a stream or an event of another device.
+fn of_same_device(event: &str, device: usize, other: usize) -> Outcome {
+    match device == other {
+        true => Ok(()),
+        false => Err(Fault::new(
+            code::INVALID_HANDLE,
+            format!("{event} of device {device} is used with what is of device {other}"),
+        )),
     }
 }

@@ -21,6 +21,7 @@ pub mod code {
     pub const NOT_READY: i32 = 600;
     pub const ILLEGAL_ADDRESS: i32 = 700;
     pub const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
+    pub const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
     pub const NOT_SUPPORTED: i32 = 801;
     pub const CAPTURE_UNSUPPORTED: i32 = 900;
     pub const CAPTURE_INVALIDATED: i32 = 901;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Time;
+use crate::device::Description;
 use crate::log;
 use crate::objects::{Graph, Work};
 use crate::state::{Outcome, State, known};
@@ -42,17 +43,18 @@ impl State {
         let stream = self.usable_stream(stream)?;
         let graph = known(&mut self.executables, handle, "instantiated graph")?.clone();
         let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());
-        self.clock.host += self.description.launch_ns;
+        let device = self.streams[&stream].device;
+        self.clock.host += self.devices[device].description.launch_ns;
         self.enqueue(stream, Work::Graph(graph), |on| format!("{text} on {on}"))
     }
 
     /// Runs the nodes, each once those before it are done.
-    pub(crate) fn run_graph(&mut self, graph: &Graph, start: Time) -> Time {
+    pub(crate) fn run_graph(&mut self, on: &Description, graph: &Graph, start: Time) -> Time {
         let mut ends = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
             let before = node.after.iter().map(|&at| ends[at]);
             let ready = before.max().unwrap_or(start);
-            ends.push(self.run(&node.work, ready, true).unwrap_or(ready));
+            ends.push(self.run(on, &node.work, ready, true).unwrap_or(ready));
         }
         ends.into_iter().max().unwrap_or(start)
     }

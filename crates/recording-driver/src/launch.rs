@@ -1,7 +1,7 @@
 //! Launching a kernel: the device's limits, and the arguments as text.
 
 use crate::fault::{Fault, code};
-use crate::image::{Kernel, Parameter};
+use crate::kernels::{Kernel, bytes};
 use crate::log;
 use crate::memory::{Memory, Region};
 use crate::objects::{KernelEffect, Work};
@@ -41,71 +41,63 @@ impl State {
         arguments: *const *const u8,
     ) -> Outcome {
         let stream = self.usable_stream(stream)?;
+        let device = self.streams[&stream].device;
         let function = known(&mut self.functions, handle, "function")?;
-        let dynamic = function.dynamic_shared;
         let kernel = &function.kernel;
-        check(kernel, shape, dynamic)?;
+        let name = kernel.name;
+        if function.device != device {
+            let of = function.device;
+            let why =
+                format!("{name} was loaded on device {of}, and the stream is of device {device}");
+            return Err(Fault::new(code::INVALID_HANDLE, why));
+        }
+        check(kernel, shape, function.dynamic_shared)?;
         if arguments.is_null() && !kernel.parameters.is_empty() {
-            let why = format!("{} has parameters, and no arguments are given", kernel.name);
-            return Err(Fault::new(code::INVALID_VALUE, why));
+            let why = format!("{name} has parameters, and no arguments are given");
+            return Err(Fault::invalid(why));
         }
         let mut given = Vec::with_capacity(kernel.parameters.len());
         for (at, parameter) in kernel.parameters.iter().enumerate() {
             // SAFETY: the caller's promise.
             let argument = unsafe { argument(&self.memory, parameter, *arguments.add(at)) };
             given.push(argument.map_err(|fault| Fault {
-                why: format!("argument {} of {}: {}", at + 1, kernel.name, fault.why),
+                why: format!("argument {} of {name}: {}", at + 1, fault.why),
                 ..fault
             })?);
         }
-        let values: Vec<u64> = given.iter().map(|argument| argument.value).collect();
-        let mut places: Vec<_> = given
-            .iter()
-            .map(|argument| argument.place.clone())
-            .collect();
-        if kernel.name == "crossover_gate"
-            && let Some(&words) = values.first()
-        {
+        if name == "crossover_gate" {
             // PTX does not mark this number as an address.
-            places[0] = Some(self.memory.check(words, 8)?);
+            given[0].place = Some(self.memory.check(given[0].value, 8)?);
         }
-        let effect = KernelEffect::of(&kernel.name, &values, &places);
-        let text = match log::enabled() {
-            true => described(&kernel.name, shape),
-            false => String::new(),
-        };
-        self.clock.host += self.description.launch_ns;
         let addresses = given.iter().filter(|argument| argument.place.is_some());
+        let used: Vec<u64> = addresses.map(|argument| argument.value).collect();
+        for &address in &used {
+            self.check_access(device, address)?;
+        }
+        let values: Vec<u64> = given.iter().map(|argument| argument.value).collect();
+        let place = |at: usize| given.get(at).and_then(|argument| argument.place.clone());
+        self.clock.host += self.devices[device].description.launch_ns;
         let work = Work::Kernel {
-            function: handle,
-            effect,
-            used: addresses.map(|argument| argument.value).collect(),
+            name,
+            effect: KernelEffect::of(name, &values, place),
+            used,
         };
         self.enqueue(stream, work, |on| {
-            let texts: Vec<&str> = given
-                .iter()
-                .map(|argument| argument.text.as_str())
-                .collect();
-            format!("{text} on {on} ({})", texts.join(", "))
+            let texts: Vec<&str> = given.iter().map(|a| a.text.as_str()).collect();
+            let [gx, gy, gz] = shape.grid;
+            let [bx, by, bz] = shape.block;
+            format!(
+                "launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {} on {on} ({})",
+                shape.shared,
+                texts.join(", ")
+            )
         })
     }
 }
 
-fn described(name: &str, shape: Shape) -> String {
-    let [gx, gy, gz] = shape.grid;
-    let [bx, by, bz] = shape.block;
-    let shared = shape.shared;
-    format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}")
-}
-
 /// Checks the device's limits.
 fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Outcome {
-    let Shape {
-        grid,
-        block,
-        shared,
-        ..
-    } = shape;
+    let (grid, block, shared) = (shape.grid, shape.block, shape.shared);
     let threads: u64 = block.iter().map(|&threads| u64::from(threads)).product();
     let is_block = (1..=THREADS).contains(&threads) && block[2] <= THREADS_Z;
     let is_grid = !grid.contains(&0) && grid[1..].iter().all(|&blocks| blocks <= BLOCKS_YZ);
@@ -127,36 +119,32 @@ fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Outcome {
 
 /// # Safety
 /// `at` is readable for the parameter's size.
-unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Outcome<Argument> {
+unsafe fn argument(memory: &Memory, parameter: &str, at: *const u8) -> Outcome<Argument> {
     let mut first = [0; 8];
-    let read = parameter.size.min(8);
     // SAFETY: the caller's promise.
-    unsafe { std::ptr::copy_nonoverlapping(at, first.as_mut_ptr(), read) };
+    unsafe { std::ptr::copy_nonoverlapping(at, first.as_mut_ptr(), bytes(parameter)) };
     let value = u64::from_le_bytes(first);
-    let is_pointer = parameter.type_name.ends_with('*');
+    let is_pointer = parameter == "ptr";
     let place = match is_pointer && value != 0 {
         true => Some(memory.check(value, 1)?),
         false => None,
     };
     let text = match log::enabled() {
-        false => String::new(),
-        true if is_pointer => memory.name_of(value),
         true => number(memory, parameter, value),
+        false => String::new(),
     };
     Ok(Argument { value, text, place })
 }
 
-fn number(memory: &Memory, parameter: &Parameter, value: u64) -> String {
-    match (parameter.type_name.as_str(), parameter.size) {
-        ("float", 4) => f32::from_bits(value as u32).to_string(),
-        ("double", 8) => f64::from_bits(value).to_string(),
-        ("int" | "long long", size) => {
-            let unused = 64 - 8 * size as u32;
-            ((value << unused) as i64 >> unused).to_string()
-        }
+fn number(memory: &Memory, parameter: &str, value: u64) -> String {
+    match parameter {
+        "ptr" => memory.name_of(value),
+        "f32" => f32::from_bits(value as u32).to_string(),
+        "f64" => f64::from_bits(value).to_string(),
+        "i32" => (value as i32).to_string(),
+        "i64" => (value as i64).to_string(),
         // PTX gives only the size of an address; numbers are never so large.
-        (_, 8) if memory.check(value, 1).is_ok() => memory.name_of(value),
-        (_, 1 | 2 | 4 | 8) => value.to_string(),
-        (_, size) => format!("{size} B"),
+        "u64" if memory.check(value, 1).is_ok() => memory.name_of(value),
+        _ => value.to_string(),
     }
 }

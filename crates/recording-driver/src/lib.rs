@@ -1,15 +1,22 @@
 //! Stands in for the CUDA driver and its libraries, so that GPU code runs where there is no GPU.
 //!
 //! A test makes a folder with links of the libraries' names (`libcuda.so.1`, `libcublas.so.13`, ...) to
-//! this one shared library and starts itself again with `LD_LIBRARY_PATH` on that folder. Memory is
-//! then on the host, copies and sets happen in stream order, kernels take a known time and write
-//! nothing, calls that the driver forbids fail or end the process with a sentence, and each call is a
-//! line of a text. Variables set the file of this text ([`log`]), the properties of the device
-//! ([`device`]) and the calls that fail ([`fault`]). [`real`] passes calls through to a real driver,
-//! and [`control`] has functions for tests.
+//! this one shared library and starts itself again with `LD_LIBRARY_PATH` on that folder.
 //!
-//! A missing function has not been needed yet: cudarc names it when it does not find it (`Missing
-//! symbol cuX`).
+//! # What a test wants of it
+//!
+//! | a test wants to know | so the driver |
+//! | --- | --- |
+//! | which calls a row makes, in which order, with sizes, geometry and counts | writes each call as a line of a text ([`log`]), with names in place of addresses |
+//! | that a failing call is handled | lets a call fail ([`fault`]), and counts the calls that can fail ([`control`]) |
+//! | that the host does nothing that the driver forbids | refuses the call, or ends the process with a sentence where the real driver would corrupt memory |
+//! | that the host waits for what it reads | runs copies and sets in stream order, as late as possible |
+//! | that a clock reads the time of the work | gives each piece of work a known time on a virtual clock |
+//! | all of this on several devices | takes a list of descriptions ([`device`]). Each device has a primary context, memory, streams and events of its own; it uses another device's memory only if it was given access |
+//!
+//! What serves none of these is left out. Kernels write nothing. Their parameters come from
+//! `kernels.txt`, which NVRTC is asked for; the heuristic of cuBLASLt always gives the same answer.
+//! cudarc names a function that is missing here (`Missing symbol cuX`).
 
 mod call;
 mod capture;
@@ -26,20 +33,17 @@ mod effects;
 mod event;
 pub mod fault;
 mod graph;
-pub mod image;
+mod kernels;
 mod launch;
 pub mod log;
 pub mod memory;
 pub mod module;
 mod names;
 mod nvml;
-pub mod nvrtc;
+mod nvrtc;
 mod objects;
 mod pool;
-mod preprocess;
 mod product;
-pub mod real;
-mod signature;
 mod state;
 pub mod stream;
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, code};
 use crate::names::Names;
 use crate::objects::{Set, Used};
-use crate::real;
 
 /// The first address of device memory: above all that a process of this architecture may map.
 const DEVICE: u64 = 0xd_0000_0000_0000;
@@ -43,6 +42,9 @@ pub(crate) struct Allocation {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
     pub(crate) kind: Kind,
+    pub(crate) device: usize,
+    /// The pool that it is from.
+    pub(crate) pool: Option<u64>,
     pub(crate) name: String,
     pub(crate) freed: bool,
     /// Address of the content on the host.
@@ -69,40 +71,20 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Allocates `bytes` bytes, whose content is undefined (here zero), or records the address that the
-    /// real driver returned.
+    /// Allocates `bytes` bytes, whose content is undefined (here zero).
     pub(crate) fn allocate(
         &mut self,
         kind: Kind,
         bytes: u64,
+        (device, pool): (usize, Option<u64>),
         names: &mut Names,
-        given: Option<u64>,
     ) -> Result<&Allocation, Fault> {
-        if let Some(base) = given {
-            let content = base as usize;
-            return Ok(self.insert(kind, base, content, bytes, names));
-        }
         let content = map(bytes)?;
-        let base = match kind {
-            Kind::Device => {
-                let base = DEVICE + self.next;
-                self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
-                base
-            }
-            _ => content as u64,
-        };
-        Ok(self.insert(kind, base, content, bytes, names))
-    }
-
-    fn insert(
-        &mut self,
-        kind: Kind,
-        base: u64,
-        content: usize,
-        bytes: u64,
-        names: &mut Names,
-    ) -> &Allocation {
-        if base < DEVICE {
+        let mut base = content as u64;
+        if kind == Kind::Device {
+            base = DEVICE + self.next;
+            self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
+        } else {
             // The host's addresses are reused.
             let apart = |a: &Allocation| base + bytes <= a.base || a.base + a.bytes <= base;
             self.table.retain(|_, a| !a.freed || apart(a));
@@ -111,13 +93,14 @@ impl Memory {
             base,
             bytes,
             kind,
+            device,
+            pool,
             name: names.next(kind.noun()),
             freed: false,
             content,
             last_set: None,
         };
-        self.table.insert(base, allocation);
-        &self.table[&base]
+        Ok(self.table.entry(base).insert_entry(allocation).into_mut())
     }
 
     /// From now on, no call may use the allocation. Its content stays until [`Self::release`].
@@ -130,10 +113,17 @@ impl Memory {
     /// Releases the content, once no enqueued work uses it.
     pub(crate) fn release(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
-            if !real::passes() {
-                unmap(allocation.content, allocation.bytes);
-            }
+            unmap(allocation.content, allocation.bytes);
             allocation.content = 0;
+        }
+    }
+
+    /// Frees and releases all memory of a device.
+    pub(crate) fn release_all(&mut self, device: usize) {
+        let of_device = self.live().filter(|a| a.device == device);
+        for base in of_device.map(|a| a.base).collect::<Vec<_>>() {
+            self.free(base);
+            self.release(base);
         }
     }
 
@@ -171,7 +161,8 @@ impl Memory {
         self.table.range(..=address).next_back().map(|(_, a)| a)
     }
 
-    fn holding(&self, address: u64) -> Option<&Allocation> {
+    /// The allocation that has this address.
+    pub(crate) fn holding(&self, address: u64) -> Option<&Allocation> {
         self.nearest(address)
             .filter(|a| address < a.base + a.bytes.max(1))
     }
@@ -182,17 +173,15 @@ impl Memory {
         if address == 0 {
             return "null".to_owned();
         }
-        let near = self
-            .nearest(address)
-            .filter(|a| address < a.base + a.bytes + GAP / 2);
-        let in_gap = |a: &&Allocation| address < a.base + a.bytes.max(1) || a.base >= DEVICE;
-        match near.filter(in_gap) {
+        // An address close behind device memory is told by its distance.
+        let is_near = |a: &&Allocation| address < a.base + a.bytes + GAP / 2 && a.base >= DEVICE;
+        let near = self.nearest(address).filter(is_near);
+        match self.holding(address).or(near) {
             Some(a) => {
-                let offset = address - a.base;
                 let freed = if a.freed { " (freed)" } else { "" };
-                match offset {
+                match address - a.base {
                     0 => format!("{}{freed}", a.name),
-                    _ => format!("{}+{offset:#x}{freed}", a.name),
+                    offset => format!("{}+{offset:#x}{freed}", a.name),
                 }
             }
             None if address >= DEVICE => "an address that no allocation has".to_owned(),

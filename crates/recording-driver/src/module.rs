@@ -1,9 +1,9 @@
 //! Modules and the functions in them.
 
 use crate::fault::{Fault, code};
-use crate::image::Image;
+use crate::kernels;
 use crate::log;
-use crate::objects::Function;
+use crate::objects::{Function, Module};
 use crate::state::{Outcome, State, known};
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
@@ -11,16 +11,16 @@ const MAX_DYNAMIC_SHARED: i32 = 8;
 
 impl State {
     pub(crate) fn load_module(&mut self, text: &str) -> Outcome<u64> {
-        self.check_current()?;
-        let image = Image::parse(text).map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
-        let of = match image.source.as_str() {
-            "" => String::new(),
-            source => format!(" of {source}"),
-        };
-        let kernels: Vec<&str> = image.kernels.iter().map(|k| k.name.as_str()).collect();
-        log::call(format_args!("load the kernels{of}: {}", kernels.join(", ")));
+        let device = self.current()?;
+        let of_module = kernels::of_module(text);
+        let (source, kernels) = of_module.map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
+        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name).collect();
+        log::call(format_args!(
+            "load the kernels of {source}: {}",
+            names.join(", ")
+        ));
         let handle = self.made();
-        self.modules.insert(handle, image);
+        self.modules.insert(handle, Module { device, kernels });
         Ok(handle)
     }
 
@@ -34,25 +34,22 @@ impl State {
 
     /// The same handle for the same kernel, whose attributes persist.
     pub(crate) fn function(&mut self, module: u64, name: &str) -> Outcome<u64> {
-        let image = known(&mut self.modules, module, "module")?;
-        let Some(kernel) = image
-            .kernels
-            .iter()
-            .find(|kernel| kernel.name == name)
-            .cloned()
-        else {
+        let Module { device, kernels } = known(&mut self.modules, module, "module")?;
+        let Some(kernel) = kernels.iter().find(|kernel| kernel.name == name).cloned() else {
             let why = format!("the module has no kernel {name}");
             return Err(Fault::new(code::NOT_FOUND, why));
         };
+        let device = *device;
         let mut functions = self.functions.iter();
         let found = functions.find(|(_, f)| f.module == module && f.kernel.name == name);
         if let Some((&handle, _)) = found {
             return Ok(handle);
         }
         let handle = self.made();
-        let dynamic_shared = self.description.shared_per_block;
+        let dynamic_shared = self.devices[device].description.shared_per_block;
         let function = Function {
             module,
+            device,
             kernel,
             dynamic_shared,
         };
@@ -66,8 +63,10 @@ impl State {
         attribute: i32,
         value: i32,
     ) -> Outcome {
-        let most = self.description.shared_per_block_optin;
         let function = known(&mut self.functions, handle, "function")?;
+        let most = self.devices[function.device]
+            .description
+            .shared_per_block_optin;
         let name = &function.kernel.name;
         if attribute != MAX_DYNAMIC_SHARED {
             log::call(format_args!(

@@ -1,16 +1,22 @@
 //! The driver's objects that were made and not destroyed, and the work in streams. The operations on
 //! each are in the file of its name.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::Time;
-use crate::image::Kernel;
+use crate::kernels::Kernel;
 use crate::memory::Region;
+
+pub(crate) struct Module {
+    pub(crate) device: usize,
+    pub(crate) kernels: Vec<Kernel>,
+}
 
 pub(crate) struct Function {
     pub(crate) module: u64,
+    pub(crate) device: usize,
     pub(crate) kernel: Kernel,
     /// Bytes of dynamic shared memory that a block may have.
     pub(crate) dynamic_shared: i32,
@@ -18,13 +24,16 @@ pub(crate) struct Function {
 
 pub(crate) struct Pool {
     pub(crate) name: String,
+    pub(crate) device: usize,
+    /// Other devices that may use its memory.
+    pub(crate) peers: BTreeSet<usize>,
     /// Whether it belongs to a device, and is never destroyed.
     pub(crate) is_default: bool,
 }
 
 pub(crate) struct Stream {
     pub(crate) name: String,
-    pub(crate) context: u64,
+    pub(crate) device: usize,
     /// Whether it does not synchronise with the legacy default stream.
     pub(crate) non_blocking: bool,
     /// Whether it is the legacy default stream.
@@ -42,6 +51,7 @@ pub(crate) const PENDING: Time = Time::MAX;
 
 pub(crate) struct Event {
     pub(crate) name: String,
+    pub(crate) device: usize,
     pub(crate) times: bool,
     pub(crate) last: Option<Record>,
     /// The nodes that it depends on, if it was recorded last in the active capture.
@@ -105,8 +115,7 @@ pub(crate) struct Used {
 #[derive(Clone)]
 pub(crate) enum Work {
     Kernel {
-        /// The name of this function is in error messages.
-        function: u64,
+        name: &'static str,
         effect: KernelEffect,
         /// Addresses among its arguments.
         used: Vec<u64>,

@@ -1,6 +1,8 @@
 //! Memory pools, from which `cuMemAllocAsync` allocates in stream order. Memory that a pool keeps is
 //! not modelled.
 
+use std::collections::BTreeSet;
+
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::memory::Kind;
@@ -8,24 +10,31 @@ use crate::objects::{Pool, Work};
 use crate::state::{Outcome, State, known};
 
 impl State {
-    /// The default pool of the device.
-    pub(crate) fn default_pool(&mut self) -> u64 {
-        let found = self.pools.iter().find(|(_, pool)| pool.is_default);
-        match found {
-            Some((&handle, _)) => handle,
-            None => self.insert_pool("the default pool".to_owned(), true),
-        }
+    /// The default pool of a device.
+    pub(crate) fn default_pool(&mut self, device: usize) -> u64 {
+        let mut pools = self.pools.iter();
+        let found = pools.find(|(_, pool)| pool.is_default && pool.device == device);
+        found.map(|(&handle, _)| handle).unwrap_or_else(|| {
+            let name = "the default pool".to_owned();
+            self.insert_pool(name, device, true)
+        })
     }
 
-    pub(crate) fn create_pool(&mut self) -> u64 {
+    pub(crate) fn create_pool(&mut self, device: usize) -> u64 {
         let name = self.names.next("pool");
         log::call(format_args!("create {name}"));
-        self.insert_pool(name, false)
+        self.insert_pool(name, device, false)
     }
 
-    fn insert_pool(&mut self, name: String, is_default: bool) -> u64 {
+    fn insert_pool(&mut self, name: String, device: usize, is_default: bool) -> u64 {
         let handle = self.made();
-        self.pools.insert(handle, Pool { name, is_default });
+        let pool = Pool {
+            name,
+            device,
+            peers: BTreeSet::new(),
+            is_default,
+        };
+        self.pools.insert(handle, pool);
         handle
     }
 
@@ -36,21 +45,32 @@ impl State {
         Ok(())
     }
 
-    /// Enqueues an allocation of `bytes` bytes.
-    pub(crate) fn allocate_async(&mut self, pool: u64, bytes: u64, stream: u64) -> Outcome<u64> {
+    /// Enqueues an allocation of `bytes` bytes; without a pool, from the default one of the stream's
+    /// device.
+    pub(crate) fn allocate_async(
+        &mut self,
+        pool: Option<u64>,
+        bytes: u64,
+        stream: u64,
+    ) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
+        let handle = match pool {
+            Some(pool) => pool,
+            None => self.default_pool(self.streams[&stream].device),
+        };
         if self.streams[&stream].capture.is_some() {
             let why = "an allocation in a capture makes a graph node that is not modelled here";
             return Err(Fault::new(code::NOT_SUPPORTED, why));
         }
-        let pool = known(&mut self.pools, pool, "memory pool")?;
+        let pool = known(&mut self.pools, handle, "memory pool")?;
+        let device = pool.device;
         let from = match pool.is_default {
             true => String::new(),
             false => format!(" from {}", pool.name),
         };
-        self.check_room(bytes)?;
-        let given = self.given.take();
-        let allocation = (self.memory).allocate(Kind::Device, bytes, &mut self.names, given)?;
+        self.check_room(device, bytes)?;
+        let of = (device, Some(handle));
+        let allocation = (self.memory).allocate(Kind::Device, bytes, of, &mut self.names)?;
         let (name, on) = (&allocation.name, &self.streams[&stream].name);
         log::call(format_args!("allocate {name} {bytes} B{from} on {on}"));
         Ok(allocation.base)

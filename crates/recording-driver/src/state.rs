@@ -5,31 +5,31 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::clock::Clock;
+use crate::context::Device;
 use crate::cublas::Blas;
-use crate::cublaslt;
+use crate::cublaslt::Described;
 use crate::cufft::Plan;
-use crate::device::{Description, description};
+use crate::device::{Description, descriptions};
 use crate::fault::{Fault, code};
-use crate::image::Image;
 use crate::memory::Memory;
 use crate::names::Names;
 use crate::nvrtc::Program;
-use crate::objects::{Capture, Event, Function, Graph, Pool, Stream};
+use crate::objects::{Capture, Event, Function, Graph, Module, Pool, Stream};
 
 /// The result of a call.
 pub(crate) type Outcome<T = ()> = Result<T, Fault>;
 
+/// The objects of every kind, by their handles.
+#[derive(Default)]
 pub(crate) struct State {
-    pub(crate) description: &'static Description,
+    pub(crate) devices: Vec<Device>,
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) memory: Memory,
-    /// The active primary contexts, by device: handle, and how many times it was retained.
-    pub(crate) contexts: BTreeMap<i32, (u64, u32)>,
     pub(crate) pools: BTreeMap<u64, Pool>,
     pub(crate) streams: BTreeMap<u64, Stream>,
     pub(crate) events: BTreeMap<u64, Event>,
-    pub(crate) modules: BTreeMap<u64, Image>,
+    pub(crate) modules: BTreeMap<u64, Module>,
     pub(crate) functions: BTreeMap<u64, Function>,
     /// The active capture.
     pub(crate) capture: Option<Capture>,
@@ -37,90 +37,59 @@ pub(crate) struct State {
     /// Graphs that can be launched.
     pub(crate) executables: BTreeMap<u64, Arc<Graph>>,
     pub(crate) blas: BTreeMap<u64, Blas>,
-    pub(crate) descriptions: BTreeMap<u64, cublaslt::Description>,
-    pub(crate) layouts: BTreeMap<u64, cublaslt::Layout>,
-    /// The most bytes of workspace of each preference.
-    pub(crate) preferences: BTreeMap<u64, u64>,
+    /// Descriptions, layouts and preferences of cuBLASLt.
+    pub(crate) described: BTreeMap<u64, Described>,
     pub(crate) plans: BTreeMap<u64, Plan>,
     pub(crate) programs: BTreeMap<u64, Program>,
-    /// The code that the real NVRTC made for a real driver, with the image of the same source.
-    pub(crate) compiled_for_real: Vec<(Vec<u8>, String)>,
     /// The error that persists, once it occurred.
     pub(crate) lost: Option<i32>,
     handles: u64,
-    /// The handle or address that the real library returned for the object that this call makes.
-    pub(crate) given: Option<u64>,
 }
 
 impl State {
-    pub(crate) fn new(description: &'static Description) -> Self {
+    pub(crate) fn new(devices: &'static [Description]) -> Self {
         Self {
-            description,
-            clock: Clock::new(description),
-            names: Names::default(),
-            memory: Memory::default(),
-            contexts: BTreeMap::new(),
-            pools: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            events: BTreeMap::new(),
-            modules: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            capture: None,
-            graphs: BTreeMap::new(),
-            executables: BTreeMap::new(),
-            blas: BTreeMap::new(),
-            descriptions: BTreeMap::new(),
-            layouts: BTreeMap::new(),
-            preferences: BTreeMap::new(),
-            plans: BTreeMap::new(),
-            programs: BTreeMap::new(),
-            compiled_for_real: Vec::new(),
-            lost: None,
-            handles: 0,
-            given: None,
+            devices: devices.iter().map(Device::new).collect(),
+            ..Self::default()
         }
     }
 
-    /// The handle of a new object: the real library's, or one that was never used before, so that use
-    /// after its destruction is always noticed.
+    /// The handle of a new object, never used before, so that use after its destruction is always
+    /// noticed.
     pub(crate) fn made(&mut self) -> u64 {
         // The numbers between are those of a graph's nodes.
         self.handles += 0x1000;
-        self.given.take().unwrap_or(self.handles)
+        self.handles
     }
 
-    /// Objects that were not released, a line each.
-    pub(crate) fn leaks(&self) -> Vec<String> {
-        let memory = self
-            .memory
-            .live()
-            .map(|a| format!("{}, {} B", a.name, a.bytes));
-        let streams = self.streams.values().filter(|stream| !stream.is_legacy);
+    /// Objects of a device that were not released, a line each; with the first device those that are
+    /// of no device.
+    pub(crate) fn leaks(&self, device: usize) -> Vec<String> {
+        let memory = self.memory.live().filter(|a| a.device == device);
+        let streams = self
+            .streams
+            .values()
+            .filter(|s| s.device == device && !s.is_legacy);
+        let events = self.events.values().filter(|event| event.device == device);
+        let of_device = (memory.map(|a| format!("{}, {} B", a.name, a.bytes)))
+            .chain(streams.map(|stream| stream.name.clone()))
+            .chain(events.map(|event| event.name.clone()));
         let executables = self.executables.values();
         let pools = self.pools.values().filter(|pool| !pool.is_default);
-        let library = [
-            ("matmul description", self.descriptions.len()),
-            ("layout", self.layouts.len()),
-            ("preference", self.preferences.len()),
-        ];
-        memory
-            .chain(streams.map(|stream| stream.name.clone()))
-            .chain(self.events.values().map(|event| event.name.clone()))
-            .chain(self.graphs.values().map(|graph| graph.name.clone()))
+        let others = (self.graphs.values().map(|graph| graph.name.clone()))
             .chain(executables.map(|graph| format!("{}, instantiated", graph.name)))
             .chain(pools.map(|pool| pool.name.clone()))
             .chain(self.blas.values().map(|blas| blas.name.clone()))
             .chain(self.plans.values().map(|plan| plan.name.clone()))
-            .chain((library.into_iter()).flat_map(|(of, n)| std::iter::repeat_n(of.to_owned(), n)))
-            .collect()
+            .chain(self.described.values().map(|of| of.what.to_owned()));
+        of_device.chain(others.filter(|_| device == 0)).collect()
     }
 }
 
-static STATE: OnceLock<Mutex<State>> = OnceLock::new();
-
 /// The state of this process.
 pub(crate) fn lock() -> MutexGuard<'static, State> {
-    let state = STATE.get_or_init(|| Mutex::new(State::new(description())));
+    static STATE: OnceLock<Mutex<State>> = OnceLock::new();
+    let state = STATE.get_or_init(|| Mutex::new(State::new(descriptions())));
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -4,11 +4,9 @@
 use std::collections::VecDeque;
 
 use crate::clock::Time;
-use crate::context;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::objects::{Progress, Stream, Used, Work};
-use crate::real;
 use crate::state::{Outcome, State, known};
 
 /// The handles that callers use for the legacy default stream.
@@ -16,18 +14,18 @@ const LEGACY: [u64; 2] = [0, 1];
 
 impl State {
     pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Outcome<u64> {
-        self.check_current()?;
+        let device = self.current()?;
         let name = self.names.next("s");
         log::call(format_args!("create {name}"));
         let handle = self.made();
-        self.insert_stream(handle, name, non_blocking);
+        self.insert_stream(handle, name, device, non_blocking);
         Ok(handle)
     }
 
-    fn insert_stream(&mut self, handle: u64, name: String, non_blocking: bool) {
+    fn insert_stream(&mut self, handle: u64, name: String, device: usize, non_blocking: bool) {
         let stream = Stream {
             name,
-            context: context::get_current(),
+            device,
             non_blocking,
             is_legacy: false,
             queue: VecDeque::new(),
@@ -46,24 +44,25 @@ impl State {
         Ok(())
     }
 
-    /// The handle of a stream that this thread may put work into: the legacy default stream for 0.
+    /// The handle of a stream that this thread may put work into: the legacy default stream of the
+    /// current device for 0.
     pub(crate) fn usable_stream(&mut self, handle: u64) -> Outcome<u64> {
-        self.check_current()?;
+        let device = self.current()?;
         if LEGACY.contains(&handle) {
-            return Ok(self.legacy());
+            return Ok(self.legacy(device));
         }
         known(&mut self.streams, handle, "stream")?;
         Ok(handle)
     }
 
-    /// The legacy default stream.
-    fn legacy(&mut self) -> u64 {
+    /// The legacy default stream of a device.
+    fn legacy(&mut self, device: usize) -> u64 {
         let mut streams = self.streams.iter();
-        if let Some((&handle, _)) = streams.find(|(_, s)| s.is_legacy) {
+        if let Some((&handle, _)) = streams.find(|(_, s)| s.is_legacy && s.device == device) {
             return handle;
         }
         let handle = self.made();
-        self.insert_stream(handle, "the default stream".to_owned(), false);
+        self.insert_stream(handle, "the default stream".to_owned(), device, false);
         self.streams
             .entry(handle)
             .and_modify(|s| s.is_legacy = true);
@@ -88,14 +87,11 @@ impl State {
             self.check_no_capture("work on the default stream")?;
             self.finish_blocking_streams(handle);
         }
-        if real::passes() {
-            if let Work::Free(base) = work {
-                self.memory.release(base);
-            }
-            return Ok(());
-        }
         // A full queue blocks the host until its first piece of work is done, gate or not.
-        while self.streams[&handle].queue.len() >= self.description.queue_depth {
+        let depth = self.devices[self.streams[&handle].device]
+            .description
+            .queue_depth;
+        while self.streams[&handle].queue.len() >= depth {
             self.run_next(handle, true);
             let time = self.streams[&handle].time;
             self.clock.wait_until(time);
@@ -123,7 +119,11 @@ impl State {
             return Err(Fault::new(code, "the context is lost"));
         }
         let stream = self.usable_stream(stream)?;
-        self.clock.host += self.description.launch_ns;
+        let device = self.streams[&stream].device;
+        for used in &used {
+            self.check_access(device, used.address)?;
+        }
+        self.clock.host += self.devices[device].description.launch_ns;
         let work = Work::Library { flop, used };
         self.enqueue(stream, work, |on| format!("{text} on {on}"))
     }
@@ -138,6 +138,7 @@ impl State {
             return Progress::Nothing;
         };
         let start = enqueued.max(stream.time);
+        let on = self.devices[stream.device].description;
         if let Work::Wait(record) = &work {
             while !record.is_done() {
                 match self.run_next(record.stream, forced) {
@@ -150,7 +151,7 @@ impl State {
                 }
             }
         }
-        match self.run(&work, start, forced) {
+        match self.run(on, &work, start, forced) {
             Some(end) => {
                 self.streams.get_mut(&handle).expect("it had work").time = end;
                 Progress::Something
@@ -201,7 +202,9 @@ impl State {
     }
 
     fn finish_blocking_streams(&mut self, legacy: u64) {
-        let blocking = self.streams.iter().filter(|(_, s)| !s.non_blocking);
+        let device = self.streams[&legacy].device;
+        let blocking = self.streams.iter();
+        let blocking = blocking.filter(|(_, s)| !s.non_blocking && s.device == device);
         for handle in blocking.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.finish(handle);
             let ended = self.streams[&handle].time;
@@ -224,9 +227,9 @@ impl State {
         Ok(())
     }
 
-    /// Runs all work of a context, and makes the host wait for it.
-    pub(crate) fn synchronize_context(&mut self, context: u64) {
-        let streams = self.streams.iter().filter(|(_, s)| s.context == context);
+    /// Runs all work of a device, and makes the host wait for it.
+    pub(crate) fn synchronize_device(&mut self, device: usize) {
+        let streams = self.streams.iter().filter(|(_, s)| s.device == device);
         for handle in streams.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.finish(handle);
             let ended = self.streams[&handle].time;

@@ -2,41 +2,42 @@
 
 use crate::context;
 use crate::copies::Side;
-use crate::device::description;
+use crate::device::{Description, descriptions};
 use crate::fault::code;
+use crate::kernels::COMPILED;
 use crate::launch::Shape;
 use crate::state::{Outcome, State};
 
-/// A kernel without parameters, and one with an address.
-const IMAGE: &str = "\
-crossover-image
-source test.cu
-kernel 1024 k
-kernel 1024 fill
-param 8 float *
-end
-";
-
 /// A driver whose context is current on this thread, and a stream.
 pub(crate) fn opened() -> (State, u64) {
-    let mut state = State::new(description());
-    let context = state.retain(0);
+    let mut state = State::new(descriptions());
+    let context = state.retain(0).unwrap();
     context::set_current(context);
     let stream = state.create_stream(true).unwrap();
     (state, stream)
 }
 
-/// Launches a kernel with an address, which `k` does not take.
+/// Launches `fill` with an address, or `empty`, of a module of the current device.
 fn launched(state: &mut State, kernel: &str, address: u64, stream: u64) -> Outcome {
-    let module = state.load_module(IMAGE).unwrap();
+    let source = if kernel == "fill" {
+        "cold_start.cu"
+    } else {
+        "spin.cu"
+    };
+    let module = state.load_module(&format!("{COMPILED}{source}")).unwrap();
     let function = state.function(module, kernel).unwrap();
     let shape = Shape {
         grid: [1; 3],
         block: [1; 3],
         shared: 0,
     };
-    let arguments = [(&raw const address).cast()];
-    // SAFETY: the kernels have at most this parameter.
+    let number = 1u32;
+    let arguments = [
+        (&raw const address).cast(),
+        (&raw const number).cast(),
+        (&raw const number).cast(),
+    ];
+    // SAFETY: the kernels have at most these parameters.
     unsafe { state.launch(function, shape, stream, arguments.as_ptr()) }
 }
 
@@ -161,7 +162,7 @@ fn a_stream_that_joined_must_be_waited_for() {
     state.begin_capture(stream_1).unwrap();
     state.record(event, stream_1).unwrap();
     state.wait_event(stream_2, event).unwrap();
-    launched(&mut state, "k", 0, stream_2).unwrap();
+    launched(&mut state, "empty", 0, stream_2).unwrap();
     let waited = state.synchronize_event(event).unwrap_err();
     assert_eq!(waited.code, code::CAPTURED_EVENT);
     let other = state.end_capture(stream_2).unwrap_err();
@@ -172,4 +173,102 @@ fn a_stream_that_joined_must_be_waited_for() {
         fault.why,
         "s2 joined the capture of s1 and s1 does not wait for it"
     );
+}
+
+/// Two devices whose contexts are retained, the first one current, and a stream of each.
+fn two() -> (State, [u64; 2], [u64; 2]) {
+    let device = Description::parse(include_str!("../devices/h200.txt")).unwrap();
+    let mut state = State::new(vec![device.clone(), device].leak());
+    let contexts = [0, 1].map(|ordinal| state.retain(ordinal).unwrap());
+    let [second, first] = [contexts[1], contexts[0]].map(|context| {
+        context::set_current(context);
+        state.create_stream(true).unwrap()
+    });
+    (state, contexts, [first, second])
+}
+
+#[test]
+fn each_device_has_a_context_memory_and_streams_of_its_own() {
+    let (mut state, [first, second], streams) = two();
+    assert_ne!(first, second);
+    let whole = state.memory_info().unwrap();
+    context::set_current(second);
+    let d1 = state.allocate(1 << 30).unwrap();
+    assert_eq!(state.memory_info().unwrap(), (whole.0 - (1 << 30), whole.1));
+    context::set_current(first);
+    assert_eq!(state.memory_info().unwrap(), whole, "the other device's");
+    // A wait for the first device leaves the work of the second one.
+    let spun = (streams[1], |state: &State| {
+        state.streams[&streams[1]].queue.len()
+    });
+    state.set(d1, 1, 1, 8, spun.0).unwrap();
+    state.synchronize_device(0);
+    assert_eq!(spun.1(&state), 1);
+    state.synchronize_device(1);
+    assert_eq!(spun.1(&state), 0);
+    state.release(1).unwrap();
+    assert!(state.usable_stream(streams[0]).is_ok());
+    assert!(
+        state.usable_stream(streams[1]).is_err(),
+        "it went with its context"
+    );
+    assert!(state.memory.check(d1, 1).is_err());
+    context::set_current(second);
+    assert_eq!(state.allocate(1).unwrap_err().code, code::INVALID_CONTEXT);
+}
+
+#[test]
+fn what_is_of_one_device_is_refused_on_the_other() {
+    let (mut state, [_, second], streams) = two();
+    let d1 = state.allocate(64).unwrap();
+    let event = state.create_event(0).unwrap();
+    assert_eq!(
+        state.record(event, streams[1]).unwrap_err().code,
+        code::INVALID_HANDLE
+    );
+    let fault = launched(&mut state, "empty", 0, streams[1]).unwrap_err();
+    assert_eq!(fault.code, code::INVALID_HANDLE);
+    let why = "empty was loaded on device 0, and the stream is of device 1";
+    assert_eq!(fault.why, why);
+    // A stream may wait for the other device, whose events are not timed against its own.
+    state.record(event, streams[0]).unwrap();
+    state.wait_event(streams[1], event).unwrap();
+    context::set_current(second);
+    let end = state.create_event(0).unwrap();
+    state.record(end, streams[1]).unwrap();
+    state.synchronize_event(end).unwrap();
+    assert_eq!(
+        state.elapsed(event, end).unwrap_err().code,
+        code::INVALID_HANDLE
+    );
+    let fault = launched(&mut state, "fill", d1, streams[1]).unwrap_err();
+    assert!(fault.corrupts);
+    assert_eq!(
+        fault.why,
+        "device 1 uses d1 of device 0, and has no access to it"
+    );
+    // Copies need no access.
+    let d2 = state.allocate(64).unwrap();
+    copied(&mut state, Side::device(d2), Side::device(d1), streams[1]);
+}
+
+#[test]
+fn a_device_uses_memory_that_it_was_given_access_to() {
+    let (mut state, [first, second], streams) = two();
+    let d1 = state.allocate(64).unwrap();
+    let pool = state.default_pool(0);
+    let d2 = state.allocate_async(None, 64, streams[0]).unwrap();
+    context::set_current(second);
+    assert!(state.enable_peer(second).is_err(), "its own memory");
+    state.enable_peer(first).unwrap();
+    let again = state.enable_peer(first).unwrap_err();
+    assert_eq!(again.code, code::PEER_ACCESS_ALREADY_ENABLED);
+    launched(&mut state, "fill", d1, streams[1]).unwrap();
+    // Memory of a pool follows the pool.
+    assert!(launched(&mut state, "fill", d2, streams[1]).is_err());
+    state.pools.get_mut(&pool).unwrap().peers.insert(1);
+    launched(&mut state, "fill", d2, streams[1]).unwrap();
+    context::set_current(first);
+    let d3 = state.allocate(64).unwrap();
+    launched(&mut state, "fill", d3, streams[0]).unwrap();
 }

@@ -1,28 +1,29 @@
 //! The work of a stream, and its execution.
 
 use crate::call::refused;
-use crate::clock::Time;
+use crate::clock::{Time, moved};
+use crate::device::Description;
 use crate::objects::{Copy, Set, Work};
 use crate::state::State;
 
 impl State {
     /// Runs a piece of work that may start at `start`, and returns when it ends; `None` for a gate
     /// that is closed and not `forced`.
-    pub(crate) fn run(&mut self, work: &Work, start: Time, forced: bool) -> Option<Time> {
+    pub(crate) fn run(
+        &mut self,
+        on: &Description,
+        work: &Work,
+        start: Time,
+        forced: bool,
+    ) -> Option<Time> {
         let took = match work {
-            Work::Kernel {
-                function,
-                effect,
-                used,
-            } => {
+            Work::Kernel { name, effect, used } => {
                 for &address in used {
                     if let Err(fault) = self.memory.check_there(address) {
-                        let kernel = self.functions.get(function);
-                        let name = kernel.map_or("a kernel", |f| f.kernel.name.as_str());
                         refused(&format!("{name} as it runs"), &fault);
                     }
                 }
-                return self.run_kernel(effect, start, forced);
+                return self.run_kernel(on, effect, start, forced);
             }
             Work::Library { flop, used } => {
                 for used in used {
@@ -31,16 +32,16 @@ impl State {
                         refused(&what, &fault);
                     }
                 }
-                self.clock.computed(*flop)
+                on.kernel_ns + (flop / on.flop_per_s as f64 * 1e9) as u64
             }
             Work::Copy(copy) => {
                 self.copy_now(copy);
-                self.copy_time(copy)
+                copy_time(on, copy)
             }
             Work::Set(set) => {
                 self.set_now(set);
                 let bytes = set.unit * set.count;
-                self.clock.moved(bytes, self.description.memory_bytes_per_s)
+                moved(on, bytes, on.memory_bytes_per_s)
             }
             Work::Record(record) => {
                 record.reach(start);
@@ -51,21 +52,9 @@ impl State {
                 self.memory.release(*base);
                 return Some(start);
             }
-            Work::Graph(graph) => return Some(self.run_graph(graph, start)),
+            Work::Graph(graph) => return Some(self.run_graph(on, graph, start)),
         };
-        Some(start + self.clock.vary(took))
-    }
-
-    fn copy_time(&self, copy: &Copy) -> u64 {
-        let description = self.description;
-        let bytes = copy.width * copy.rows;
-        match (copy.from.kind, copy.to.kind) {
-            (Some(from), Some(to)) if from.on_device() && to.on_device() => {
-                self.clock.moved(2 * bytes, description.memory_bytes_per_s)
-            }
-            (Some(_), Some(_)) => self.clock.moved(bytes, description.pcie_bytes_per_s),
-            _ => self.clock.moved(bytes, description.pageable_bytes_per_s),
-        }
+        Some(start + self.clock.vary(on, took))
     }
 
     fn copy_now(&mut self, copy: &Copy) {
@@ -101,5 +90,16 @@ impl State {
                 words.fill(set.value);
             },
         }
+    }
+}
+
+fn copy_time(on: &Description, copy: &Copy) -> u64 {
+    let bytes = copy.width * copy.rows;
+    match (copy.from.kind, copy.to.kind) {
+        (Some(from), Some(to)) if from.on_device() && to.on_device() => {
+            moved(on, 2 * bytes, on.memory_bytes_per_s)
+        }
+        (Some(_), Some(_)) => moved(on, bytes, on.pcie_bytes_per_s),
+        _ => moved(on, bytes, on.pageable_bytes_per_s),
     }
 }

@@ -234,7 +234,8 @@ fn kernel(
 
 /// PTX with a final zero, as the driver wants it.
 fn ptx(arch: (u32, u32)) -> Outcome<Vec<u8>> {
-    let program = nvrtc::create_program(&CString::new(COLD_START.text)?, None)?;
+    let [text, name] = [COLD_START.text, COLD_START.name].map(CString::new);
+    let program = nvrtc::create_program(&text?, Some(&name?))?;
     let options = [format!("--gpu-architecture=compute_{}{}", arch.0, arch.1)];
     // SAFETY: the program was just created and is destroyed once.
     unsafe {

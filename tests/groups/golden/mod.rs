@@ -36,6 +36,7 @@ const COMPILING: &[(&str, fn())] = named![
     kernels::compile::every_source_compiles_for_each_architecture_it_claims_and_does_not_spill,
     kernels::compile::spills_are_seen_where_there_are_some,
     kernels::compile::a_rejected_source_shows_the_compilers_words,
+    kernels::table::the_recording_driver_knows_every_kernel,
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::DRIVER;
 use crate::call::{exported, make, put, put_bytes};
 use crate::context;
-use crate::device::{UUID, count};
+use crate::device::UUID;
 use crate::fault::{Fault, code};
 use crate::log;
 
@@ -49,35 +49,37 @@ unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i3
 exported! { DRIVER:
     fn cuInit(_flags: u32) = |_state| Ok(());
 
-    fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.description.driver);
+    fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.devices[0].description.driver);
 
-    fn cuDeviceGetCount(to: *mut i32) = |_state| put(to, count());
+    fn cuDeviceGetCount(to: *mut i32) = |state| put(to, state.devices.len() as i32);
 
-    fn cuDeviceGet(to: *mut i32, ordinal: i32) = |_state| {
-        if !(0..count()).contains(&ordinal) {
-            return Err(Fault::new(code::INVALID_DEVICE, "there are fewer devices"));
-        }
+    fn cuDeviceGet(to: *mut i32, ordinal: i32) = |state| {
+        state.device(ordinal)?;
         put(to, ordinal)
     };
 
-    fn cuDeviceGetName(to: *mut u8, length: i32, _device: i32) = |state| {
-        let name = state.description.name.bytes().take(length as usize - 1);
+    fn cuDeviceGetName(to: *mut u8, length: i32, device: i32) = |state| {
+        let name = state.device(device)?.description.name.bytes().take(length as usize - 1);
         put_bytes(to, name.chain([0]))
     };
 
-    fn cuDeviceTotalMem_v2(to: *mut usize, _device: i32) = |state| {
-        put(to, state.description.memory_bytes as usize)
+    fn cuDeviceTotalMem_v2(to: *mut usize, device: i32) = |state| {
+        put(to, state.device(device)?.description.memory_bytes as usize)
     };
 
-    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], _device: i32) = |_state| put(to, UUID);
+    fn cuDeviceGetUuid_v2(to: *mut [u8; 16], device: i32) = |_state| {
+        let mut uuid = UUID;
+        uuid[15] += device as u8;
+        put(to, uuid)
+    };
 
-    fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, _device: i32) = |state| {
-        let of = state.description;
+    fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, device: i32) = |state| {
+        let of = state.device(device)?.description;
         let value = match attribute {
             1..=3 => 1024,
             16 => of.multiprocessors,
             17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
-            33 => of.pci_bus,
+            33 => of.pci_bus + device,
             38 => of.l2_bytes,
             75 => of.compute_capability_major,
             76 => of.compute_capability_minor,
@@ -91,14 +93,14 @@ exported! { DRIVER:
     };
 
     fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
-        make(state, to, |state| Ok(state.retain(device)))
+        make(to, state.retain(device)?)
     };
 
     fn cuDevicePrimaryCtxRelease_v2(device: i32) = |state| state.release(device);
 
     fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) = |state| {
         put(flags, 0)?;
-        put(active, i32::from(state.contexts.contains_key(&device)))
+        put(active, i32::from(state.device(device)?.context != 0))
     };
 
     fn cuCtxSetCurrent(context: u64) = |_state| {
@@ -109,11 +111,11 @@ exported! { DRIVER:
     fn cuCtxGetCurrent(to: *mut u64) = |_state| put(to, context::get_current());
 
     fn cuCtxSynchronize() = |state| {
-        state.check_current()?;
+        let device = state.current()?;
         log::call("wait for the context");
         state.check_no_capture("cuCtxSynchronize")?;
         let begun = state.clock.host;
-        state.synchronize_context(context::get_current());
+        state.synchronize_device(device);
         if std::env::var_os(WAITS).is_some() {
             std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
         }
@@ -121,9 +123,16 @@ exported! { DRIVER:
     };
 
     fn cuCtxResetPersistingL2Cache() = |state| {
-        state.check_current()?;
+        state.current()?;
         log::call("reset the persisting lines of the L2 cache");
         Ok(())
     };
 
+    fn cuDeviceCanAccessPeer(to: *mut i32, device: i32, peer: i32) = |state| {
+        state.device(device)?;
+        state.device(peer)?;
+        put(to, i32::from(device != peer))
+    };
+
+    fn cuCtxEnablePeerAccess(context: u64, _flags: u32) = |state| state.enable_peer(context);
 }

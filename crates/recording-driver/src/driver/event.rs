@@ -4,7 +4,7 @@ use super::DRIVER;
 use crate::call::{exported, make, put};
 
 exported! { DRIVER:
-    fn cuEventCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_event(flags));
+    fn cuEventCreate(to: *mut u64, flags: u32) = |state| make(to, state.create_event(flags)?);
 
     fn cuEventDestroy_v2(event: u64) = |state| state.destroy_event(event);
 

@@ -1,7 +1,7 @@
 //! Memory, copies, sets and pools.
 
 use super::DRIVER;
-use crate::call::{exported, make, put};
+use crate::call::{exported, get, make, put};
 use crate::copies::Side;
 use crate::fault::Fault;
 use crate::state::known;
@@ -45,6 +45,22 @@ impl Rectangle {
     }
 }
 
+/// The beginning of `CUmemPoolProps`. A location is a type and the number of a device.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PoolProperties {
+    types: [i32; 2],
+    location: [i32; 2],
+}
+
+/// `CUmemAccessDesc`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Access {
+    location: [i32; 2],
+    flags: i32,
+}
+
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
 
@@ -62,9 +78,9 @@ exported! { DRIVER:
         }
     };
 
-    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(state, to, |state| state.allocate(bytes as u64));
+    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(to, state.allocate(bytes as u64)?);
 
-    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(state, to, |state| state.allocate_host(bytes as u64));
+    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(to, state.allocate_host(bytes as u64)?);
 
     fn cuMemFree_v2(address: u64) = |state| state.free(address);
 
@@ -76,12 +92,10 @@ exported! { DRIVER:
     };
 
     fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) = |state| {
-        state.check_current()?;
-        let pool = state.default_pool();
-        make(state, to, |state| state.allocate_async(pool, bytes as u64, stream))
+        make(to, state.allocate_async(None, bytes as u64, stream)?)
     };
 
-    fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| make(state, to, |state| state.allocate_async(pool, bytes as u64, stream));
+    fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| make(to, state.allocate_async(Some(pool), bytes as u64, stream)?);
 
     fn cuMemFreeAsync(address: u64, stream: u64) = |state| state.free_async(address, stream);
 
@@ -120,11 +134,33 @@ exported! { DRIVER:
         state.set(to, value, 4, count as u64, stream)
     };
 
-    fn cuDeviceGetDefaultMemPool(to: *mut u64, _device: i32) = |state| {
-        make(state, to, |state| Ok(state.default_pool()))
+    fn cuMemcpyPeerAsync(to: u64, _of_to: u64, from: u64, _of_from: u64, bytes: usize, stream: u64) = |state| {
+        state.copy(Side::device(to), Side::device(from), (bytes as u64, 1), Some(stream))
     };
 
-    fn cuMemPoolCreate(to: *mut u64, _properties: u64) = |state| make(state, to, |state| Ok(state.create_pool()));
+    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {
+        state.device(device)?;
+        make(to, state.default_pool(device as usize))
+    };
+
+    fn cuMemPoolCreate(to: *mut u64, properties: *const PoolProperties) = |state| {
+        let [_, device] = get(properties)?.location;
+        state.device(device)?;
+        make(to, state.create_pool(device as usize))
+    };
+
+    fn cuMemPoolSetAccess(pool: u64, accesses: *const Access, count: usize) = |state| {
+        for at in 0..count {
+            let Access { location: [_, device], flags } = get(accesses.wrapping_add(at))?;
+            state.device(device)?;
+            let peers = &mut known(&mut state.pools, pool, "memory pool")?.peers;
+            match flags {
+                0 => peers.remove(&(device as usize)),
+                _ => peers.insert(device as usize),
+            };
+        }
+        Ok(())
+    };
 
     fn cuMemPoolDestroy(pool: u64) = |state| state.destroy_pool(pool);
 

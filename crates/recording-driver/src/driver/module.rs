@@ -5,17 +5,15 @@ use std::ffi::c_char;
 use super::DRIVER;
 use crate::call::{exported, make, text};
 use crate::launch::Shape;
-use crate::nvrtc;
 
 exported! { DRIVER:
     fn cuModuleLoadData(to: *mut u64, image: *const c_char) = |state| {
-        let compiled = nvrtc::source_of(state, image).map_or_else(|| text(image), Ok)?;
-        make(state, to, |state| state.load_module(&compiled))
+        make(to, state.load_module(&text(image)?)?)
     };
 
     fn cuModuleUnload(module: u64) = |state| state.unload_module(module);
 
-    fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| make(state, to, |state| state.function(module, &text(name)?));
+    fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| make(to, state.function(module, &text(name)?)?);
 
     fn cuFuncSetAttribute(function: u64, attribute: i32, value: i32) = |state| {
         state.set_function_attribute(function, attribute, value)

@@ -8,14 +8,15 @@ use crate::state::known;
 const NON_BLOCKING: u32 = 1;
 
 exported! { DRIVER:
-    fn cuStreamCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
+    fn cuStreamCreate(to: *mut u64, flags: u32) = |state| make(to, state.create_stream(flags & NON_BLOCKING != 0)?);
 
     fn cuStreamDestroy_v2(stream: u64) = |state| state.destroy_stream(stream);
 
     fn cuStreamSynchronize(stream: u64) = |state| state.synchronize_stream(stream);
 
     fn cuStreamGetCtx(stream: u64, to: *mut u64) = |state| {
-        put(to, known(&mut state.streams, stream, "stream")?.context)
+        let device = known(&mut state.streams, stream, "stream")?.device;
+        put(to, state.devices[device].context)
     };
 
     fn cuStreamWaitEvent(stream: u64, event: u64, _flags: u32) = |state| {
@@ -26,7 +27,7 @@ exported! { DRIVER:
 
     fn cuStreamEndCapture(stream: u64, to: *mut u64) = |state| {
         put(to, 0)?;
-        make(state, to, |state| state.end_capture(stream))
+        make(to, state.end_capture(stream)?)
     };
 
 }

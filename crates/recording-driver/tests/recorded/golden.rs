@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crossover::suite::{AnyGroup, Profile};
 
-use crate::stand_in::{StandIn, library, said};
+use crate::stand_in::{StandIn, said};
 use crate::suite;
 use crate::text::{sections, text};
 
@@ -152,19 +152,6 @@ pub(crate) fn group(at: usize) {
         return;
     }
     compare(name, &now);
-}
-
-/// A copy of the recording driver in place of the real one: what is passed through is written down as
-/// what is recorded.
-pub(crate) fn passed_through() {
-    let folder = tempfile::tempdir().expect("a folder of its own");
-    let real = folder.path().join("real.so");
-    fs::copy(library(), &real).expect("there is room");
-    for group in ["graph_replay", "precision", "transfer"] {
-        let stand_in = StandIn::passing_to(real.to_str().expect("a path"));
-        let now = recorded(&stand_in, group, &known(group));
-        compare(group, &now);
-    }
 }
 
 fn compare(name: &str, now: &[Section]) {

@@ -13,9 +13,6 @@ use crate::suite;
 /// `group/function/size`, with the choices that follow it, as `choice = candidate`.
 pub(crate) fn run() -> ExitCode {
     let groups = suite::groups();
-    // A real device takes long to make a context: it stays.
-    let real = std::env::var("RECORDING_DRIVER_REAL").unwrap_or_default();
-    let _kept = (!real.is_empty()).then(|| Gpu::open(0));
     // As in a run, a row takes what those before it chose.
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     let mut arguments = std::env::args().skip(1).peekable();

@@ -10,16 +10,16 @@ use crossover::timing::cudarc::driver::sys;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The names that cudarc looks for first. The real libraries ask for each other by other names.
-const PASSED: [&str; 5] = [
+/// The names that cudarc, nvml-wrapper and the suite look for first.
+const LIBRARIES: [&str; 7] = [
     "libcuda.so",
+    "libcuda.so.1",
     "libcublas.so",
     "libcublasLt.so",
     "libcufft.so",
     "libnvrtc.so",
+    "libnvidia-ml.so.1",
 ];
-/// Those that nvml-wrapper and the suite look for.
-const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 
 /// Says what a process that was started again is to do.
 pub(crate) const TASK: &str = "RECORDED_TASK";
@@ -34,30 +34,18 @@ pub(crate) const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 /// that use it.
 pub(crate) struct StandIn {
     folder: TempDir,
-    /// The real libraries that calls are passed through to, with colons between.
-    real: String,
-}
-
-/// The shared library, which lies beside the tests of its own package.
-pub(crate) fn library() -> PathBuf {
-    let here = std::env::current_exe().expect("this executable has a path");
-    here.with_file_name("libcrossover_recording_driver.so")
 }
 
 impl StandIn {
     pub(crate) fn new() -> Self {
-        Self::passing_to("")
-    }
-
-    /// Passes calls through to these libraries; to none of them where there are none.
-    pub(crate) fn passing_to(real: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder of its own");
-        let others = OTHERS.iter().filter(|_| real.is_empty());
-        for name in PASSED.iter().chain(others) {
-            symlink(library(), folder.path().join(name)).expect("a link in a new folder");
+        // It lies beside the tests of its own package.
+        let here = std::env::current_exe().expect("this executable has a path");
+        let library = here.with_file_name("libcrossover_recording_driver.so");
+        for name in LIBRARIES {
+            symlink(&library, folder.path().join(name)).expect("a link in a new folder");
         }
-        let real = real.to_owned();
-        Self { folder, real }
+        Self { folder }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -85,7 +73,7 @@ impl StandIn {
         self.folder.path().join("log")
     }
 
-    /// This executable again, with `task` to do on `device`.
+    /// This executable again, with `task` to do on `device`, or on several with commas between.
     pub(crate) fn command(&self, task: &str, device: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--signal=KILL", HANGS]);
@@ -95,8 +83,7 @@ impl StandIn {
         command
             .env(TASK, task)
             .env("LD_LIBRARY_PATH", path)
-            .env("RECORDING_DRIVER_REAL", &self.real)
-            .env("RECORDING_DRIVER_DEVICE", device)
+            .env("RECORDING_DRIVER_DEVICES", device)
             .env("CRITERION_HOME", self.folder.path().join("criterion"))
             .env("CROSSOVER_PROFILE", "quick");
         command

@@ -394,15 +394,16 @@ pub(crate) fn errors() {
 /// that is joined is timed.
 pub(crate) fn streams() {
     let stand_in = StandIn::new();
-    let waiting = |name| {
+    let waiting = |name: &str| {
         let mut command = task(&stand_in, name);
+        command.env("RECORDING_DRIVER_DEVICES", "h200,h200");
         command.env("RECORDING_DRIVER_WAITS", "1");
         command
     };
     let sentence =
         "work on another stream or device is not in the time; enqueue it on CudaTime::stream";
     for task in ["hidden", "hidden on a second device"] {
-        let said = expect(waiting(task).env("RECORDING_DRIVER_DEVICES", "2"), 0);
+        let said = expect(&mut waiting(task), 0);
         let is_found = |line: &&str| line.starts_with("true: a device worked for");
         let found = said.lines().filter(is_found);
         let found = found.filter(|line| line.contains(sentence));

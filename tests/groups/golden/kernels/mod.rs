@@ -2,6 +2,7 @@
 //! ignored, unless `CROSSOVER_REQUIRE_NVRTC=1`.
 
 pub(super) mod compile;
+pub(super) mod table;
 
 use crossover::device::kernel::{Cubin, Source};
 use crossover::device::libraries;

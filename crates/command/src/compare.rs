@@ -1,18 +1,20 @@
 //! `crossover compare BASE NEW`: verdicts over stored baselines.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use anyhow::bail;
 
+use crate::ab::Workspace;
+use crate::path_in;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::compare;
-use crossover_results::store::baseline::Baseline;
+use crossover_results::store::baseline::{Baseline, baselines};
 use crossover_results::store::source::Source;
 
 /// Compare two stored baselines: faster, slower, same, unsure, new or gone
 ///
-/// BASE and NEW are each the name of a baseline (`cargo bench -- --save-baseline NAME`), a
+/// BASE and NEW are each the name of a baseline (`cargo bench --bench TARGET -- --save-baseline NAME`), a
 /// folder of results (its latest run), or FOLDER:NAME for a baseline in a folder. Give
 /// several runs per side, separated by commas, to compare them pair by pair: `main-1,main-2
 /// mine-1,mine-2`.
@@ -24,13 +26,10 @@ pub(crate) struct Args {
     base: String,
     /// The new results
     new: String,
-    /// Folder of the results (CRITERION_HOME)
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        default_value_os_t = crate::results_folder()
-    )]
-    results: PathBuf,
+    /// Folder of the results [default: CRITERION_HOME, or target-reports/criterion and the folder
+    /// `criterion` in cargo's target folder]
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
     #[command(flatten)]
     verdict: VerdictArgs,
 }
@@ -38,12 +37,19 @@ pub(crate) struct Args {
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = args.verdict.options()?;
+    let mut roots = (args.results.clone()).map_or_else(results_folders, |folder| vec![folder]);
+    // Both sides come from one folder where one has both.
+    let names = || args.base.split(',').chain(args.new.split(','));
+    roots.sort_by_cached_key(|root| {
+        let there = baselines(root);
+        names().filter(|name| !there.contains(name.trim())).count()
+    });
     let mut named: Vec<Source> = Vec::new();
     let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
         names
             .split(',')
             .map(|name| {
-                let source = Source::resolve(name.trim(), &args.results)?;
+                let source = Source::resolve(name.trim(), &roots)?;
                 let same = |other: &Source| {
                     (&other.root, &other.baseline) == (&source.root, &source.baseline)
                 };
@@ -61,6 +67,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .collect()
     };
     let (base, new) = (side(&args.base)?, side(&args.new)?);
+    for other in roots.iter().filter(|root| *root != &named[0].root) {
+        let there = baselines(other);
+        if names().all(|name| there.contains(name.trim())) {
+            let other = other.display();
+            eprintln!(
+                "note: these baselines are also in {other}: `--results {other}` compares them"
+            );
+        }
+    }
     if base.len() != new.len() {
         bail!(
             "{} runs against {}: runs are compared in pairs, so name as many on one side as on the other",
@@ -69,4 +84,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     args.verdict.show(&compare(&base, &new, &options))
+}
+
+/// Where Criterion and the suite write results in this package or workspace. Bench executables run in the
+/// folder of their package, so a relative path may lead into each of them.
+fn results_folders() -> Vec<PathBuf> {
+    let home = path_in("CRITERION_HOME");
+    if let Some(home) = home.as_ref().filter(|home| home.is_absolute()) {
+        return vec![home.clone()];
+    }
+    let workspace = Workspace::read(Command::new("cargo")).ok();
+    let homes = home.map_or_else(
+        || {
+            let target = path_in("CARGO_TARGET_DIR")
+                .or_else(|| Some(workspace.as_ref()?.target_directory.clone()));
+            let target = target.unwrap_or_else(|| "target".into());
+            vec!["target-reports/criterion".into(), target.join("criterion")]
+        },
+        |home| vec![home],
+    );
+    let here = std::env::current_dir().unwrap_or_default();
+    let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).to_owned();
+    let mut found: Vec<PathBuf> = homes.iter().map(|home| shown(home)).collect();
+    for package in workspace.iter().flat_map(Workspace::folders) {
+        for home in &homes {
+            let folder = shown(&package.join(home));
+            if folder.is_dir() && !found.contains(&folder) {
+                found.push(folder);
+            }
+        }
+    }
+    found
 }

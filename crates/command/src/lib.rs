@@ -50,7 +50,6 @@ Environment variables:
   CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
   CROSSOVER_THRESHOLDS
                     file that `advise` and programs ask     [default: the results]
-  RUST_BACKTRACE    1 shows an error with all its details
 
 Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a run failed,
 2 nothing could be done (settings, files), 130 interrupted";
@@ -61,11 +60,7 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 pub fn run() -> ExitCode {
     let outcome = ab::record().unwrap_or_else(subcommand);
     outcome.unwrap_or_else(|error| {
-        let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
-            true => format!("{error:?}"),
-            false => with_causes(error.as_ref()),
-        };
-        eprintln!("crossover: {}", visible_lines(&text));
+        eprintln!("crossover: {}", visible_lines(&with_causes(error.as_ref())));
         ExitCode::from(2)
     })
 }

@@ -218,8 +218,10 @@ fn padding() -> String {
 
 /// A workspace as cargo describes it.
 #[derive(Deserialize)]
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     packages: Vec<Package>,
+    #[serde(default)]
+    pub(crate) target_directory: PathBuf,
     #[serde(default)]
     workspace_default_members: Vec<String>,
 }
@@ -227,6 +229,7 @@ pub(super) struct Workspace {
 #[derive(Deserialize)]
 pub(super) struct Package {
     id: String,
+    manifest_path: PathBuf,
     pub(super) name: String,
     targets: Vec<Target>,
 }
@@ -253,7 +256,7 @@ impl Package {
 impl Workspace {
     /// # Errors
     /// That cargo cannot read the manifest.
-    pub(super) fn read(mut cargo: Command) -> anyhow::Result<Self> {
+    pub(crate) fn read(mut cargo: Command) -> anyhow::Result<Self> {
         /// It may fetch an index.
         const LIMIT: Duration = Duration::from_secs(600);
         cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -262,6 +265,11 @@ impl Workspace {
             bail!("`cargo metadata` {}", output.failure());
         }
         serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")
+    }
+
+    /// The folders of its packages.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
+        (self.packages.iter()).filter_map(|package| package.manifest_path.parent())
     }
 
     /// The packages with bench targets whose benchmarks `cargo bench` runs.

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 
-pub(crate) use crate::ab::executable::record;
+pub(crate) use crate::ab::executable::{Workspace, record};
 use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Side;

@@ -168,6 +168,99 @@ fn sides_are_baselines_and_folders_or_have_a_remedy() {
     ended(&output, 2, "--save-baseline");
 }
 
+/// Where `cargo bench -- --save-baseline NAME` leaves them, in a package, a workspace, or neither.
+#[test]
+fn baselines_are_found_where_criterion_puts_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    let found = |place: &str, variable: (&str, &str), code: i32| {
+        let mut command = crate::command::crossover(&["compare", "main", "mine"]);
+        command
+            .env_remove("CARGO_TARGET_DIR")
+            .env(variable.0, variable.1);
+        ended(
+            &command.current_dir(top.join(place)).output().unwrap(),
+            code,
+            "",
+        )
+    };
+    let plant = |folder: &str| {
+        for (seed, baseline) in [(1, "main"), (2, "mine")] {
+            suite(&top.join(folder), baseline, seed, |_| 1.0);
+        }
+    };
+    let unset = ("CRITERION_HOME", "");
+    let nowhere = found("", unset, 2).replace('\\', "/");
+    let folders = "no results in target-reports/criterion, nor in target/criterion;";
+    holds(&nowhere, folders);
+    plant("target/criterion");
+    found("", unset, 0);
+    let elsewhere = ("CARGO_TARGET_DIR", "elsewhere");
+    holds(&found("", elsewhere, 2), "elsewhere");
+    plant("elsewhere/criterion");
+    found("", elsewhere, 0);
+    // Both sides come from one folder, and another one that has both is named.
+    suite(&top.join("target-reports/criterion"), "main", 3, |_| 1.0);
+    let one = found("", unset, 0);
+    assert!(!one.contains("note: "), "{one}");
+    suite(&top.join("target-reports/criterion"), "mine", 4, |_| 1.0);
+    holds(&found("", unset, 0), "are also in target");
+}
+
+/// As cargo describes a workspace. There is no cargo where tests run under Wine.
+#[cfg(unix)]
+#[test]
+fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    for (file, text) in [
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"one\"]\nresolver = \"3\"\n",
+        ),
+        ("one/Cargo.toml", "[package]\nname = \"one\"\n"),
+        ("one/src/lib.rs", ""),
+        (".cargo/config.toml", "[build]\ntarget-dir = \"built\"\n"),
+    ] {
+        fs::create_dir_all(top.join(file).parent().unwrap()).unwrap();
+        fs::write(top.join(file), text).unwrap();
+    }
+    for (folder, home) in [("built/criterion", ""), ("one/home", "home")] {
+        for place in ["", "one"] {
+            let compared = |code: i32| {
+                let mut command = crate::command::crossover(&["compare", "main", "mine"]);
+                command
+                    .env_remove("CARGO_TARGET_DIR")
+                    .env("CRITERION_HOME", home);
+                ended(
+                    &command.current_dir(top.join(place)).output().unwrap(),
+                    code,
+                    "",
+                )
+            };
+            holds(&compared(2), "--save-baseline NAME");
+            for (seed, baseline) in [(1, "main"), (2, "mine")] {
+                suite(&top.join(folder), baseline, seed, |_| 1.0);
+            }
+            compared(0);
+            fs::remove_dir_all(top.join(folder)).unwrap();
+        }
+    }
+}
+
+/// A backtrace is for those who mend the command.
+#[test]
+fn an_error_has_no_backtrace() {
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = crossover(empty.path(), "no/where main");
+    let said = ended(
+        &command.env("RUST_BACKTRACE", "1").output().unwrap(),
+        2,
+        "no/where",
+    );
+    assert_eq!(said.trim().lines().count(), 1, "{said}");
+}
+
 #[test]
 fn broken_files_are_named_and_the_rest_compared() {
     let root = main_and_mine(|_| 1.0);

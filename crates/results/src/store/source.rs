@@ -44,14 +44,13 @@ pub fn near(wanted: &str, names: BTreeSet<String>) -> String {
 
 impl Source {
     /// Resolves what a user wrote, in this order: `DIR:NAME` is baseline NAME of folder DIR;
-    /// a plain name is a baseline under `root`, if there is one; an existing folder stands
-    /// for its `new`. A folder may hold the results themselves or hold them under
-    /// `target-reports/criterion` or `criterion`. Write `./name` for a folder with the name
-    /// of a baseline.
+    /// a plain name is a baseline under the first of `roots` that has it; an existing folder stands
+    /// for its `new`. A folder may hold the results themselves, or hold them where Criterion or the
+    /// suite writes them. Write `./name` for a folder with the name of a baseline.
     ///
     /// # Errors
-    /// Where there are no results, or not that baseline; the baselines there are.
-    pub fn resolve(text: &str, root: &Path) -> Result<Self, SourceError> {
+    /// Where there are no results, or not that baseline; the folders, and the baselines there are.
+    pub fn resolve(text: &str, roots: &[PathBuf]) -> Result<Self, SourceError> {
         if let Some((dir, name)) = text.rsplit_once(':')
             && Path::new(dir).is_dir()
             && !name.is_empty()
@@ -60,7 +59,8 @@ impl Source {
         }
         let path = Path::new(text);
         let is_name = path.components().count() == 1 && !text.contains(['/', '\\', '.']);
-        if path.is_dir() && !(is_name && baselines(root).contains(text)) {
+        let is_baseline = || roots.iter().any(|root| baselines(root).contains(text));
+        if path.is_dir() && !(is_name && is_baseline()) {
             return Self::there(text, &results_in(path), NEW);
         }
         if text.contains('/') {
@@ -69,39 +69,53 @@ impl Source {
                 visible(text)
             )));
         }
-        Self::there(text, root, text)
+        Self::there(text, roots, text)
     }
 
-    fn there(label: &str, root: &Path, baseline: &str) -> Result<Self, SourceError> {
-        let there = baselines(root);
+    fn there(label: &str, roots: &[PathBuf], baseline: &str) -> Result<Self, SourceError> {
         let label = visible(label);
-        if there.contains(baseline) {
-            return Ok(Self {
-                root: root.to_owned(),
-                baseline: baseline.to_owned(),
-                label,
-            });
+        let mut others = BTreeSet::new();
+        for root in roots {
+            let there = baselines(root);
+            if there.contains(baseline) {
+                return Ok(Self {
+                    root: root.clone(),
+                    baseline: baseline.to_owned(),
+                    label,
+                });
+            }
+            others.extend(there);
         }
-        let root = root.display();
-        Err(SourceError(match there.is_empty() {
-            true => format!(
-                "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
-                 CRITERION_HOME at the results"
-            ),
-            false => format!(
-                "{label}: no baseline `{baseline}` in {root}; there are: {}",
-                near(baseline, there)
-            ),
+        let folders: Vec<String> = (roots.iter())
+            .map(|root| root.display().to_string())
+            .collect();
+        let folders = folders.join(", nor in ");
+        Err(SourceError(if others.is_empty() {
+            format!(
+                "{label}: no results in {folders}; run `cargo bench --bench TARGET -- --save-baseline NAME` first, \
+                 or name their folder with --results or CRITERION_HOME"
+            )
+        } else {
+            format!(
+                "{label}: no baseline `{baseline}` in {folders}; there are: {}",
+                near(baseline, others)
+            )
         }))
     }
 }
 
-fn results_in(dir: &Path) -> PathBuf {
-    ["target-reports/criterion", "criterion"]
-        .iter()
+/// The folders of results in the folder of a package, or the folder itself.
+fn results_in(dir: &Path) -> Vec<PathBuf> {
+    let there = ["target-reports/criterion", "target/criterion", "criterion"]
         .map(|inner| dir.join(inner))
-        .find(|inner| inner.is_dir())
-        .unwrap_or_else(|| dir.to_owned())
+        .into_iter()
+        .filter(|inner| inner.is_dir());
+    let there = Vec::from_iter(there);
+    if there.is_empty() {
+        vec![dir.to_owned()]
+    } else {
+        there
+    }
 }
 
 #[cfg(test)]

@@ -361,7 +361,7 @@ fn the_action_compares_what_its_event_changed() {
     // Logs the commits that it is given.
     let log = action.path("log");
     let logs = format!(
-        "git rev-parse \"$2^{{commit}}\" \"$3^{{commit}}\" > {}; echo compared",
+        "git rev-parse \"$2^{{commit}}\" \"$3^{{commit}}\" > {}; shift 6; echo $@ >> {0}; echo compared",
         log.display()
     );
     executable(&action.path("crossover"), &logs);
@@ -380,7 +380,15 @@ fn the_action_compares_what_its_event_changed() {
             "origin/main",
             Some([&main, &branch]),
         ),
-        ("whole", &zeros, &String::new(), "", None),
+        // A new branch, and one in a clone without its history.
+        ("whole", &zeros, &String::new(), "", Some([&start, &branch])),
+        (
+            "shallow",
+            &zeros,
+            &String::new(),
+            "",
+            Some([&main, &branch]),
+        ),
         ("whole", &String::new(), &String::new(), "", None),
     ] {
         let _ = fs::remove_file(&log);
@@ -388,6 +396,7 @@ fn the_action_compares_what_its_event_changed() {
             ("AB_EVENT_BASE", event_base.as_str()),
             ("AB_EVENT_HEAD", event_head),
             ("AB_BASE", named),
+            ("AB_DEFAULT_BRANCH", "main"),
         ];
         let code = if sides.is_some() { 0 } else { 2 };
         let outputs = action.run(place, &action.path("crossover"), &set, code);
@@ -395,10 +404,40 @@ fn the_action_compares_what_its_event_changed() {
         match sides {
             Some([base, head]) => {
                 let given = fs::read_to_string(&log).unwrap();
-                assert_eq!(given, format!("{base}\n{head}\n"), "{place} {named}");
+                // Behind them nothing: the defaults are those of the command.
+                assert_eq!(given, format!("{base}\n{head}\n\n"), "{place} {named}");
             }
-            None if *event_base == zeros => holds(&comment, "this branch is new"),
             None => holds(&comment, "set the input `base`"),
         }
     }
+}
+
+/// With a stand-in for cargo, which writes a command that prints the folder and the flags it was compiled with.
+#[test]
+fn the_action_compiles_the_command_once_and_for_itself() {
+    let action = Action::new();
+    repository(&action.path("top"));
+    let cargo = "while [ \"$1\" != --root ]; do shift; done; mkdir -p \"$2/bin\"
+        echo \"echo compiled in $PWD with [$RUSTFLAGS]\" > \"$2/bin/crossover\"; chmod +x \"$2/bin/crossover\"";
+    let cargo_at = action.path("bin/cargo");
+    executable(&cargo_at, cargo);
+    let path = format!(
+        "{}:{}",
+        action.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let run = || {
+        let set = [
+            ("AB_BASE", "HEAD"),
+            ("PATH", &*path),
+            ("RUSTFLAGS", "-D warnings"),
+        ];
+        let outputs = action.run("top", Path::new(""), &set, 0);
+        fs::read_to_string(&outputs["comment"]).unwrap()
+    };
+    let first = run();
+    assert!(first.ends_with(".github/actions/ab with []\n"), "{first}");
+    // From a cache.
+    executable(&cargo_at, "exit 1");
+    assert_eq!(run(), first);
 }

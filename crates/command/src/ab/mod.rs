@@ -6,6 +6,7 @@ mod executable;
 mod pairs;
 mod probe;
 mod processes;
+mod repository;
 mod subject;
 mod surroundings;
 mod turns;

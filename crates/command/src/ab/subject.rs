@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow, bail};
 use regex::Regex;
 
 use crate::ab::executable::{self, Executable, Workspace, cargo};
-use crate::ab::worktree::{Copies, Repository};
+use crate::ab::repository::Repository;
+use crate::ab::worktree::Copies;
 use crate::ab::{Args, NAMES, child, surroundings};
 use crossover_words::units;
 

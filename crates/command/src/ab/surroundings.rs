@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ab::worktree::{Repository, git_around, git_output};
+use crate::ab::repository::{Repository, git_around, git_output};
 use crossover_system::files::{os_string, symlink};
 
 /// Files that cargo and rustup look for in the current folder and in all folders above it.

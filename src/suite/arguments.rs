@@ -7,6 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use criterion::BenchmarkFilter;
 use regex::Regex;
 
+use crossover_protocol::filter::{WITH_VALUE, why_no_filter};
+
 /// The mode of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -21,42 +23,9 @@ pub(crate) enum Mode {
     Profile,
 }
 
-/// Options of Criterion 0.8 that take a value; the parser must step over them.
-const WITH_VALUE: [(&str, Option<char>); 16] = [
-    ("color", Some('c')),
-    ("save-baseline", Some('s')),
-    ("baseline", Some('b')),
-    ("baseline-lenient", None),
-    ("format", None),
-    ("profile-time", None),
-    ("load-baseline", None),
-    ("sample-size", None),
-    ("warm-up-time", None),
-    ("measurement-time", None),
-    ("nresamples", None),
-    ("noise-threshold", None),
-    ("confidence-level", None),
-    ("significance-level", None),
-    ("plotting-backend", None),
-    ("output-format", None),
-];
-
 /// Options of Criterion 0.8 without a value.
-const FLAGS: [(&str, Option<char>); 13] = [
-    ("verbose", Some('v')),
-    ("quiet", None),
-    ("noplot", Some('n')),
-    ("discard-baseline", None),
-    ("list", None),
-    ("ignored", None),
-    ("exact", None),
-    ("quick", None),
-    ("test", None),
-    ("bench", None),
-    ("nocapture", None),
-    ("show-output", None),
-    ("include-ignored", None),
-];
+const FLAGS: &str = "verbose quiet noplot discard-baseline list ignored exact quick test bench nocapture \
+    show-output include-ignored";
 
 /// The command line for the suite. Criterion parses it too, and rejects unknown options.
 #[derive(Clone, Debug)]
@@ -129,7 +98,7 @@ impl Arguments {
         let text = self
             .filter_text()
             .filter(|_| !self.given.get_flag("exact"))?;
-        Some((text, crossover_protocol::filter::why_no_filter(text)?))
+        Some((text, why_no_filter(text)?))
     }
 
     /// How long Criterion warms a benchmark up for which the plan has so much.
@@ -167,21 +136,29 @@ impl Arguments {
 }
 
 fn command() -> Command {
-    let option = |(name, short): (&'static str, Option<char>), action| {
-        let mut arg = Arg::new(name).long(name).action(action);
-        if let Some(short) = short {
-            arg = arg.short(short);
+    let option = |name: &'static str, action| {
+        let arg = Arg::new(name).long(name).action(action);
+        match name {
+            "color" | "save-baseline" | "baseline" | "verbose" | "noplot" => {
+                arg.short(name.chars().next())
+            }
+            _ => arg,
         }
-        arg
     };
+    let with_value = WITH_VALUE
+        .split(' ')
+        .map(|name| option(name, ArgAction::Set));
+    let flags = FLAGS
+        .split(' ')
+        .map(|name| option(name, ArgAction::SetTrue));
     Command::new("crossover")
         .no_binary_name(true)
         .ignore_errors(true)
         .disable_help_flag(true)
         .disable_version_flag(true)
         .arg(Arg::new("FILTER").index(1))
-        .args(WITH_VALUE.map(|o| option(o, ArgAction::Set)))
-        .args(FLAGS.map(|o| option(o, ArgAction::SetTrue)))
+        .args(with_value)
+        .args(flags)
 }
 
 fn filter(matches: &ArgMatches) -> BenchmarkFilter {
@@ -256,6 +233,7 @@ mod tests {
     fn filters() {
         let a = parse("--bench matmul/gpu");
         assert!(a.selects("matmul/gpu/cublas/64") && !a.selects("matmul/cpu/best/64"));
+        assert!(parse("--bench --colour always a").selects("a"));
         let a = parse("--bench --warm-up-time 1 gpu/.*/64$ --sample-size=20");
         assert!(a.selects("matmul/gpu/cublas/64") && !a.selects("matmul/gpu/cublas/640"));
         assert!(a.gave("sample-size") && a.gave("warm-up-time") && !a.gave("nresamples"));

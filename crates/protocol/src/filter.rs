@@ -1,6 +1,12 @@
-//! The filter of benchmarks, a regular expression, and suggestions for a mistyped one.
+//! The command line of Criterion: its options, its filter, a regular expression, and suggestions for
+//! mistyped names.
 
 use regex::Regex;
+
+/// The long options of Criterion, up to 0.8, that take a value.
+pub const WITH_VALUE: &str = "baseline baseline-lenient color colour confidence-level format \
+    load-baseline measurement-time noise-threshold nresamples output-format plotting-backend \
+    profile-time sample-size save-baseline significance-level warm-up-time";
 
 /// Why a text is no regular expression; `None` if it is one.
 pub fn why_no_filter(text: &str) -> Option<String> {

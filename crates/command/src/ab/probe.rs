@@ -15,6 +15,7 @@ use crate::ab::processes::{Harness, Processes, pattern};
 use crate::ab::subject::Side;
 use crate::ab::turns::{self, Turns};
 use crate::ab::worktree::Copies;
+use crossover_protocol::filter::WITH_VALUE;
 use crossover_words::text::with_causes;
 use crossover_words::units;
 
@@ -25,11 +26,6 @@ pub(super) struct BenchArgs {
     /// An option with its value, where it has one.
     options: Vec<Vec<String>>,
 }
-
-/// Options of Criterion that take a value.
-const WITH_VALUE: &str = "--baseline --baseline-lenient --color --colour --confidence-level --format \
-    --load-baseline --measurement-time --noise-threshold --nresamples --output-format \
-    --plotting-backend --profile-time --sample-size --significance-level --warm-up-time";
 
 impl BenchArgs {
     /// # Errors
@@ -45,7 +41,8 @@ impl BenchArgs {
             if argument == "--exact" {
                 is_exact = true;
             } else if argument.starts_with('-') {
-                let takes_value = WITH_VALUE.split(' ').any(|option| option == argument);
+                let name = argument.strip_prefix("--");
+                let takes_value = WITH_VALUE.split(' ').any(|option| Some(option) == name);
                 let value = takes_value.then(|| arguments.next()).flatten();
                 let option = [argument].into_iter().chain(value).cloned();
                 this.options.push(option.collect());

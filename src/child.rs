@@ -1,154 +1,162 @@
-//! Child processes of this executable: it starts itself again with an order, JSON in the environment, and
-//! the child prints a line of JSON for each reply.
+//! Child processes of this executable: it starts itself again, and the child asks what to do and sends
+//! replies.
 
-use std::fmt::Display;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::env;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::timing::BoxError;
-use crossover_system::interrupt;
+use crossover_protocol::child::{Child, ChildError, Parent};
+use crossover_system::own_executable;
 use crossover_words::text::with_causes;
 
-/// A process that prints nothing for this long counts as hung.
+/// A process that has not asked what to do after this long never will.
+const START: Duration = Duration::from_secs(60);
+/// A process that sends nothing for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(300);
-/// Time between two checks for a signal.
-const GLANCE: Duration = Duration::from_millis(50);
 
-/// The order of a child.
-pub(crate) trait Order: Serialize + DeserializeOwned {
-    /// The environment variable that holds it.
+/// Said of a child that ended, or did something else, before it asked.
+const NEVER_ASKED: &str = "it never asked what to do; an executable that runs groups must call `run_child` or \
+    `bench` first in `main`";
+
+/// What a child is asked to do.
+pub(crate) trait Request: Serialize + DeserializeOwned {
+    /// The environment variable that tells a child of it.
     const VARIABLE: &'static str;
     /// The child's reply.
     type Reply: Serialize + DeserializeOwned;
 }
 
-/// Starts a child with an order and these variables, and hands its replies over until it ends.
+/// Has a child do what is requested, with these variables, and hands its replies over until it ends.
 ///
 /// # Errors
-/// In a sentence: it cannot be started, fails, is silent for too long, prints something else, or a signal
-/// has ended this run. The child has ended then too.
-pub(crate) fn ask<O: Order>(
-    order: &O,
+/// It cannot be started, fails, never asks or is silent for too long, or a signal has ended this run. The
+/// child has ended then too.
+pub(crate) fn ask<R: Request>(
+    request: &R,
     variables: &[(&str, &str)],
-    hear: impl FnMut(O::Reply),
-) -> Result<(), String> {
-    let text = |error: &dyn Display| error.to_string();
-    let executable = std::env::current_exe().map_err(|e| text(&e))?;
-    let order = serde_json::to_string(order).map_err(|e| text(&e))?;
-    let mut child = Command::new(executable)
-        .env(O::VARIABLE, order)
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| text(&e))?;
-    let heard = listen(&mut child, hear);
-    if heard.is_err() {
-        let _ = child.kill();
+    hear: impl FnMut(R::Reply),
+) -> Result<(), BoxError> {
+    if env::var_os(R::VARIABLE).is_some() {
+        // This is the child, and would start another one, which would start another one.
+        return Err(NEVER_ASKED.into());
     }
-    let status = child.wait().map_err(|e| text(&e))?;
-    match heard {
-        Ok(()) if !status.success() => Err(format!("it ended with {status}")),
-        heard => heard,
+    let mut command = Command::new(own_executable()?);
+    ask_by(command.envs(variables.iter().copied()), request, hear)
+}
+
+fn ask_by<R: Request>(
+    command: &mut Command,
+    request: &R,
+    mut hear: impl FnMut(R::Reply),
+) -> Result<(), BoxError> {
+    let mut child = Child::start_asked(command.stdout(Stdio::null()), R::VARIABLE)?;
+    match child.hear(START) {
+        Ok(Some(())) => child.tell(request)?,
+        Ok(None) => return ended(child).and(Err(NEVER_ASKED.into())),
+        Err(ChildError::Silent(_)) => return Err(NEVER_ASKED.into()),
+        Err(error) => return Err(error.into()),
+    }
+    while let Some(reply) = child.hear::<Result<R::Reply, String>>(SILENCE)? {
+        hear(reply?);
+    }
+    ended(child)
+}
+
+/// # Errors
+/// The child did not end well.
+fn ended(mut child: Child) -> Result<(), BoxError> {
+    match child.ends_within(Duration::ZERO)? {
+        Some(status) if !status.success() => Err(format!("it ended with {status}").into()),
+        _ => Ok(()),
     }
 }
 
-fn listen<R: DeserializeOwned>(child: &mut Child, mut hear: impl FnMut(R)) -> Result<(), String> {
-    let out = child.stdout.take().ok_or("its output cannot be read")?;
-    let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(out).lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    let mut heard = Instant::now();
-    loop {
-        match lines.recv_timeout(GLANCE) {
-            Ok(line) => {
-                heard = Instant::now();
-                let reply: Result<R, String> = serde_json::from_str(&line).map_err(|error| {
-                    format!(
-                        "a line that it printed is not an answer ({error}); an executable that runs groups must \
-                         call `run_child` or `bench` first in `main`, and print nothing of its own to \
-                         standard output"
-                    )
-                })?;
-                hear(reply?);
-            }
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) if interrupt::signal().is_some() => {
-                return Err("interrupted".to_owned());
-            }
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => {
-                return Err(format!("it printed nothing for {} s", SILENCE.as_secs()));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
-}
-
-/// Prints a reply.
+/// Sends a reply.
 pub(crate) type Say<'a, R> = &'a mut dyn FnMut(R) -> io::Result<()>;
 
-/// Carries out the order of this process and returns its exit code; `None` in a process without an order of
+/// Does what this process is asked to and returns its exit code; `None` in a process without a request of
 /// this kind.
-pub(crate) fn answer<O: Order>(
-    carry_out: impl FnOnce(O, Say<'_, O::Reply>) -> Result<(), BoxError>,
+pub(crate) fn answer<R: Request>(
+    work: impl FnOnce(R, Say<'_, R::Reply>) -> Result<(), BoxError>,
 ) -> Option<ExitCode> {
-    let order = std::env::var(O::VARIABLE).ok()?;
-    let said = (serde_json::from_str(&order).map_err(BoxError::from))
-        .and_then(|order| carry_out(order, &mut |reply| print(&Ok(reply))));
-    let Err(error) = said else {
-        return Some(ExitCode::SUCCESS);
+    let channel = env::var_os(R::VARIABLE)?;
+    let answered = || -> Result<(), BoxError> {
+        let mut parent = Parent::connect(Path::new(&channel))?;
+        let request = parent.ask(&())?;
+        let worked = work(request, &mut |reply| parent.say(&Ok::<_, String>(reply)));
+        if let Err(error) = &worked {
+            parent.say(&Err::<R::Reply, _>(with_causes(&**error)))?;
+        }
+        worked
     };
-    // If this cannot be printed either, the exit code tells.
-    let _ = print::<O::Reply>(&Err(with_causes(&*error)));
-    Some(ExitCode::FAILURE)
-}
-
-fn print<R: Serialize>(reply: &Result<R, String>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", serde_json::to_string(reply)?)?;
-    out.flush()
+    Some(match answered() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
+    const CHILD: &str = "child::tests::child";
+
+    #[derive(Serialize, Deserialize)]
+    struct Count {
+        to: u32,
+        then_fails: bool,
+    }
+
+    impl Request for Count {
+        const VARIABLE: &'static str = "CROSSOVER_TEST_COUNTS";
+        type Reply = u32;
+    }
+
+    /// No test, but the child, in whose standard output the harness prints before and after it.
     #[test]
-    fn lines_are_replies_errors_or_refused() {
-        let listen_to = |script: &str| {
-            let mut child = Command::new("sh")
-                .args(["-c", script])
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut replies: Vec<u32> = Vec::new();
-            let heard = listen(&mut child, |reply| replies.push(reply));
-            child.wait().unwrap();
-            (replies, heard)
+    #[ignore = "started by the test below"]
+    fn child() {
+        answer(|Count { to, then_fails }, say| {
+            for number in 1..=to {
+                println!("this belongs to the code in the child");
+                say(number)?;
+            }
+            if then_fails {
+                Err("no device".into())
+            } else {
+                Ok(())
+            }
+        });
+    }
+
+    #[test]
+    fn a_child_replies_fails_or_never_asks() {
+        let ask = |test: &str, to, then_fails| {
+            let mut command = Command::new(env::current_exe().unwrap());
+            command.args(["--exact", test, "--ignored", "--nocapture"]);
+            let mut replies = Vec::new();
+            let asked = ask_by(&mut command, &Count { to, then_fails }, |number| {
+                replies.push(number);
+            });
+            (replies, asked.map_err(|error| error.to_string()))
         };
-        let said = |text: &str| Err(text.to_owned());
-        assert_eq!(
-            listen_to(r#"echo '{"Ok":1}'; echo '{"Ok":2}'"#),
-            (vec![1, 2], Ok(()))
-        );
-        let fails = r#"echo '{"Ok":1}'; echo '{"Err":"no device"}'"#;
-        assert_eq!(listen_to(fails), (vec![1], said("no device")));
-        let (replies, heard) = listen_to("echo running 3 tests");
+        assert_eq!(ask(CHILD, 2, false), (vec![1, 2], Ok(())));
+        let failed = Err("no device".to_owned());
+        assert_eq!(ask(CHILD, 1, true), (vec![1], failed));
+        let (replies, asked) = ask("no such test", 1, false);
         assert!(replies.is_empty());
+        let error = asked.unwrap_err();
         assert!(
-            heard
-                .unwrap_err()
-                .contains("call `run_child` or `bench` first")
+            error.contains("call `run_child` or `bench` first"),
+            "{error}"
         );
     }
 }

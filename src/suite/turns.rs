@@ -5,15 +5,15 @@
 //! one stands still.
 
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
+use crossover_protocol::child::Parent;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
-use crossover_system::{OnCores, channel, interrupt};
+use crossover_system::{OnCores, interrupt};
 
 /// A process's link to the command that drives it.
 pub(super) struct Turns {
-    link: RefCell<BufReader<channel::Stream>>,
+    parent: RefCell<Parent>,
     told: Instructions,
 }
 
@@ -23,14 +23,14 @@ impl Turns {
     /// # Errors
     /// The system's error, with the remedy.
     pub(super) fn connect(socket: &Path) -> Result<Self, String> {
-        let link = channel::connect(socket).map_err(|error| {
+        let parent = Parent::connect(socket).map_err(|error| {
             format!(
                 "CROSSOVER_TURNS={}: {error}; `crossover ab` sets it, unset it otherwise",
                 socket.display()
             )
         })?;
         Ok(Self {
-            link: RefCell::new(BufReader::new(link)),
+            parent: RefCell::new(parent),
             told: Instructions::default(),
         })
     }
@@ -43,8 +43,12 @@ impl Turns {
     /// Sends the benchmarks that it could run, and waits for instructions.
     pub(super) fn announce(&mut self, ids: Vec<String>) {
         let protocol = PROTOCOL;
-        match self.ask(&TurnMessage::Plan { protocol, ids }) {
-            Some(TurnReply::Run(instructions)) => self.told = instructions,
+        match self
+            .parent
+            .borrow_mut()
+            .ask(&TurnMessage::Plan { protocol, ids })
+        {
+            Ok(TurnReply::Run(instructions)) => self.told = instructions,
             _ => interrupt::end(),
         }
     }
@@ -56,18 +60,8 @@ impl Turns {
 
     /// Sends a message and waits for the turn. Ends the run if there is no reply.
     pub(super) fn say(&self, said: &TurnMessage) {
-        if self.ask(said) != Some(TurnReply::Go) {
+        if !matches!(self.parent.borrow_mut().ask(said), Ok(TurnReply::Go)) {
             interrupt::end();
         }
-    }
-
-    /// Sends a message and reads the reply; `None` without a valid reply.
-    fn ask(&self, said: &TurnMessage) -> Option<TurnReply> {
-        let mut link = self.link.borrow_mut();
-        let line = serde_json::to_string(said).ok()? + "\n";
-        link.get_mut().write_all(line.as_bytes()).ok()?;
-        let mut answer = String::new();
-        link.read_line(&mut answer).ok()?;
-        serde_json::from_str(&answer).ok()
     }
 }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use crate::child;
 use crate::workload::lessons::{cold_start, warming_up};
-use crate::workload::prepare::{Order, Task};
+use crate::workload::prepare::{DeviceTask, Task};
 
-/// In a child process of the suite, makes the measurement, prints the result and returns the exit code;
+/// In a child process of the suite, makes the measurement, sends the result and returns the exit code;
 /// `None` in any other process. [`bench`](crate::suite::bench) calls this. Another executable that runs
 /// groups calls it first in `main`, because the measured events must be the first of their kind.
 pub fn run_child() -> Option<ExitCode> {
-    child::answer(|Order { device, task }, say| {
+    child::answer(|DeviceTask { device, task }, say| {
         let report = match task {
             Task::ColdStart => cold_start::measure(device)?,
             Task::WarmingUp => warming_up::measure(device)?,

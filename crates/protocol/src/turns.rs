@@ -1,7 +1,7 @@
 //! Two processes that take turns, so that both meet the same load: `crossover ab` starts two revisions
 //! together and lets one run at a time.
 //!
-//! The process connects to the socket that `CROSSOVER_TURNS` names. It sends a [`TurnMessage`], a line
+//! The process connects to the channel that `CROSSOVER_TURNS` names ([`child`](crate::child)). It sends a [`TurnMessage`], a line
 //! of JSON, first with the benchmarks that it could run, and then at each point where it can pause:
 //! before the first sample of a benchmark, after each sample, and at its end. It continues when it gets
 //! a [`TurnReply`], also a line of JSON.
@@ -9,6 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+
+/// The environment variable that offers turns, and names the channel.
+pub const TURNS: &str = "CROSSOVER_TURNS";
 
 /// Version of the protocol. A process can be driven only by its own version.
 pub const PROTOCOL: u32 = 2;

@@ -11,13 +11,14 @@ use crate::device::kernel::shared;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
 use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
-use crate::suite::confirm::{CHOICES, Medians, Order, Task};
+use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
 use crate::workload::choose;
 use crossover_protocol::settings::Settings;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_system::interrupt;
+use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// Time between two processes during the groups. On a shared host, processes in quick succession meet
@@ -166,7 +167,11 @@ impl Confirming {
         self.since = Instant::now();
         if let Err(error) = asked {
             if interrupt::signal().is_none() {
-                eprintln!("note: child process {} did not answer: {error}", self.asked);
+                eprintln!(
+                    "note: child process {} did not answer: {}",
+                    self.asked,
+                    with_causes(&*error)
+                );
             }
             self.wanted = 0;
             return false;
@@ -182,7 +187,7 @@ impl Confirming {
     }
 
     /// The measurements of the next process for the open questions.
-    fn order(&self) -> Order {
+    fn order(&self) -> Tasks {
         let mut tasks: Vec<Task> = Vec::new();
         for question in self.asking.open() {
             let group = &question.asked.group;
@@ -212,7 +217,7 @@ impl Confirming {
                 }
             }
         }
-        Order {
+        Tasks {
             shared: self.shared.as_ref().map(|folder| folder.path().into()),
             tasks,
         }

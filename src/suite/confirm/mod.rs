@@ -2,7 +2,7 @@
 //!
 //! Between its groups and after them, a run starts its executable again several times. Each process
 //! sets up, for each question, the best CPU code and the GPU code at sizes around the crossing and at
-//! the largest size, lets them take turns, and prints their medians (`process`, `in_turns`). The run
+//! the largest size, lets them take turns, and sends their medians (`process`). The run
 //! measures around the crossing of the processes so far (`questions`), decides how many to start
 //! (`driver`), and stores their times in its record. The estimates are made in
 //! [`analysis::answer::estimate`](crossover_results::analysis::answer::estimate).
@@ -20,7 +20,7 @@ use crate::child;
 
 /// The measurements of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
+struct Tasks {
     /// The folder in which the processes of the run share compiled kernels and a file of calibrated
     /// choices.
     shared: Option<PathBuf>,
@@ -30,7 +30,7 @@ struct Order {
 /// The file of choices in the shared folder.
 const CHOICES: &str = "choices.json";
 
-impl child::Order for Order {
+impl child::Request for Tasks {
     const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
     type Reply = Medians;
 }

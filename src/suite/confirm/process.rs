@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use crate::child::{self, Say};
 use crate::device::kernel::shared;
-use crate::suite::confirm::{CHOICES, Medians, Order, Task};
-use crate::suite::group::AnyGroup;
+use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
+use crate::suite::group::{AnyGroup, Inputs, Row};
 use crate::suite::host::Host;
 use crate::suite::sampler::Timed;
 use crate::suite::verify::passes;
 use crate::timing::catch_panic;
 use crate::workload::choose;
 use crate::workload::routine::RoutineError;
+use crossover_advice::turns::{Side, take_turns};
 use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
 use crossover_words::text::with_causes;
@@ -36,7 +37,7 @@ pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode>
     child::answer(|order, say| carry_out(order, &groups(), say))
 }
 
-fn carry_out(order: Order, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result<(), RoutineError> {
+fn carry_out(order: Tasks, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result<(), RoutineError> {
     let machine = Host::new(&Settings::from_env()?);
     let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
     if let (Some(folder), Some(choices)) = (order.shared, &choices) {
@@ -62,17 +63,17 @@ fn carry_out(order: Order, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result
 }
 
 /// An implementation that takes turns.
-struct Side {
-    function: String,
+struct Contender<'a> {
     code: Timed,
+    machine: &'a Host,
     /// Iterations of a sample.
     iterations: u64,
-    /// Samples to take.
-    wanted: usize,
+    /// Samples still to take.
+    left: usize,
     /// Iterations before each sample, to warm the caches.
     warm_up: u64,
-    /// Nanoseconds of an iteration, by sample.
-    samples: Vec<f64>,
+    /// Seconds of a warm-up as long as the samples that follow.
+    first: Option<f64>,
 }
 
 impl AnyGroup {
@@ -97,88 +98,90 @@ impl AnyGroup {
             (on_gpu > 0).then(|| (self.operation.device_bytes)(size).saturating_mul(on_gpu));
         machine.has_room_for(host, device)?;
         let inputs = (self.operation.inputs)(size);
-        let mut sides = Vec::with_capacity(rows.len());
-        for row in rows {
-            let mut side = Side {
-                function: row.function(),
-                code: machine.set_up(row, &inputs)?,
-                iterations: 1,
-                wanted: SAMPLES,
-                warm_up: 0,
-                samples: Vec::new(),
-            };
-            side.prepare(machine, task.verify)?;
-            sides.push(side);
-        }
-        take_turns(&mut sides, machine)?;
-        Ok(sides
-            .into_iter()
-            .filter_map(|side| Some((side.function, median(side.samples)?)))
-            .collect())
+        let contenders = rows
+            .iter()
+            .map(|row| Contender::new(row, &inputs, machine, task.verify));
+        let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
+        let mut sides: Vec<_> = contenders.iter_mut().collect();
+        let samples = take_turns(&mut sides, Duration::MAX, |_| false)?;
+        let medians = rows
+            .iter()
+            .zip(samples)
+            .filter_map(|(row, samples)| Some((row.function(), 1e9 * median(samples)?)));
+        Ok(medians.collect())
     }
 }
 
-impl Side {
-    /// Runs once from restored state, verifies if `verify`, and chooses how many samples it gets and of how
-    /// many iterations.
-    fn prepare(&mut self, machine: &Host, verify: bool) -> Result<(), RoutineError> {
-        machine.run_once(&mut self.code)?;
+impl<'a> Contender<'a> {
+    /// Sets an implementation up, runs it once from restored state, verifies if `verify`, and chooses how
+    /// many samples it gets and of how many iterations.
+    fn new(
+        row: &Row,
+        inputs: &Inputs,
+        machine: &'a Host,
+        verify: bool,
+    ) -> Result<Self, RoutineError> {
+        let mut code = machine.set_up(row, inputs)?;
+        machine.run_once(&mut code)?;
         if verify {
-            let wrong = passes(&mut *self.code.routine, self.code.launches > 0).err();
+            let wrong = passes(&mut *code.routine, code.launches > 0).err();
             if let Some(error) = wrong {
-                return Err(format!("{}: {}", self.function, with_causes(&*error)).into());
+                return Err(format!("{}: {}", row.function(), with_causes(&*error)).into());
             }
         }
+        machine.wake(&code)?;
         // Half a sample is long enough to be trusted.
-        self.wake(machine)?;
-        let iteration = machine.warm_up(&mut self.code, SAMPLE, SAMPLE / 2)?;
-        self.code.routine.park();
-        self.iterations = (SAMPLE.as_nanos() as f64 / iteration).ceil().max(1.0) as u64;
-        let sample = self.iterations as f64 * iteration;
+        let iteration = machine.warm_up(&mut code, SAMPLE, SAMPLE / 2)?;
+        code.routine.park();
+        let iterations = (SAMPLE.as_nanos() as f64 / iteration).ceil().max(1.0) as u64;
+        let sample = iterations as f64 * iteration;
         let fit = LONGEST.as_nanos() as f64 / sample;
-        self.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
-        if sample < WARMS_ITSELF.as_nanos() as f64 {
-            self.warm_up = self.iterations.div_ceil(8);
-        } else {
-            // One iteration, as in the samples that follow.
-            self.samples.push(iteration);
-        }
-        Ok(())
+        let warms_itself = sample >= WARMS_ITSELF.as_nanos() as f64;
+        Ok(Self {
+            code,
+            machine,
+            iterations,
+            left: (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES),
+            warm_up: if warms_itself {
+                0
+            } else {
+                iterations.div_ceil(8)
+            },
+            first: warms_itself.then_some(1e-9 * iteration),
+        })
     }
+}
 
-    /// Wakes the device: the CPU may have had a long turn, and the device's clock has come down meanwhile.
-    fn wake(&self, machine: &Host) -> Result<(), RoutineError> {
-        match self.code.launches {
-            0 => Ok(()),
-            _ => Ok(machine.time.wake()?),
+impl Side for Contender<'_> {
+    type Error = RoutineError;
+
+    fn sample(&mut self) -> Result<Option<f64>, RoutineError> {
+        if self.left == 0 {
+            return Ok(None);
         }
-    }
-
-    /// Takes a sample.
-    fn sample(&mut self, machine: &Host) -> Result<(), RoutineError> {
-        self.wake(machine)?;
+        self.left -= 1;
+        if self.first.is_some() {
+            return Ok(self.first.take());
+        }
+        self.machine.wake(&self.code)?;
         // The other sides emptied the caches.
         if self.warm_up > 0 {
-            machine.measure(&mut self.code, self.warm_up)?;
+            self.machine.measure(&mut self.code, self.warm_up)?;
         }
-        let ns = machine.measure(&mut self.code, self.iterations)?;
+        let ns = self.machine.measure(&mut self.code, self.iterations)?;
         self.code.routine.park();
-        self.samples.push(ns / self.iterations as f64);
-        Ok(())
+        Ok(Some(1e-9 * ns / self.iterations as f64))
     }
 }
 
-/// Samples all sides in turn, alternately forwards and backwards through them.
-fn take_turns(sides: &mut [Side], machine: &Host) -> Result<(), RoutineError> {
-    for _ in 0..SAMPLES {
-        for side in sides.iter_mut() {
-            if side.samples.len() < side.wanted {
-                side.sample(machine)?;
-            }
+impl Host {
+    /// Wakes the device: the CPU may have had a long turn, and the device's clock has come down meanwhile.
+    fn wake(&self, code: &Timed) -> Result<(), RoutineError> {
+        if code.launches > 0 {
+            self.time.wake()?;
         }
-        sides.reverse();
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

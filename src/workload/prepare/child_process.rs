@@ -1,5 +1,5 @@
 //! Events that happen once per process, measured in child processes: the executable starts itself
-//! again, and the child measures and prints its times.
+//! again, and the child measures and sends its times.
 //!
 //! Criterion cannot repeat such events, so the processes run first, and each of Criterion's samples is
 //! one process's time.
@@ -15,6 +15,7 @@ use crate::child;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
+use crossover_words::text::with_causes;
 
 /// Number of processes: as many as Criterion's samples. A further sample reuses the first process's
 /// time.
@@ -30,12 +31,12 @@ pub(crate) enum Task {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct DeviceTask {
     pub(crate) device: usize,
     pub(crate) task: Task,
 }
 
-impl child::Order for Order {
+impl child::Request for DeviceTask {
     const VARIABLE: &'static str = "CROSSOVER_MEASURES";
     type Reply = Report;
 }
@@ -87,7 +88,7 @@ impl Processes {
         }
         let mut reports = Vec::with_capacity(PROCESSES);
         for _ in 0..PROCESSES {
-            reports.push(measured(&Order {
+            reports.push(measured(&DeviceTask {
                 device,
                 task: self.task,
             })?);
@@ -97,13 +98,17 @@ impl Processes {
 }
 
 /// Runs a child process to its end.
-fn measured(order: &Order) -> Result<Report, RoutineError> {
+fn measured(order: &DeviceTask) -> Result<Report, RoutineError> {
     // The driver's JIT, if measured, must not find the result of an earlier run.
     let variables = [("CUDA_CACHE_DISABLE", "1")];
     let mut report = None;
-    child::ask(order, &variables, |said| report = Some(said))
-        .map_err(|error| format!("the child process that measures failed: {error}"))?;
-    Ok(report.ok_or("the child process that measures printed no times")?)
+    child::ask(order, &variables, |said| report = Some(said)).map_err(|error| {
+        format!(
+            "the child process that measures failed: {}",
+            with_causes(&*error)
+        )
+    })?;
+    Ok(report.ok_or("the child process that measures sent no times")?)
 }
 
 /// One phase of the processes, as a routine.

@@ -18,7 +18,7 @@ pub(crate) mod steps;
 pub(crate) mod threads;
 
 pub(crate) use block::{Block, Direction};
-pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};
+pub(crate) use child_process::{DeviceTask, PhaseTime, Processes, Report, Task};
 pub(crate) use crossover_arithmetic::wide;
 pub(crate) use cublaslt::{
     Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,

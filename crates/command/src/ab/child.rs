@@ -2,21 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use crossover_system::{interrupt, process};
+use crossover_protocol::child::{Child, ChildError, no_channel};
+use crossover_system::interrupt;
 use crossover_words::text::visible;
-
-/// Time between two checks for an interrupt.
-pub(super) const GLANCE: Duration = Duration::from_millis(50);
-
-/// How long an interrupted child may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The message after an interrupt.
 pub(super) const INTERRUPTED: &str = "interrupted: worktrees are removed, finished runs are kept";
@@ -26,23 +20,14 @@ pub(super) fn interrupted() -> bool {
     interrupt::signal().is_some()
 }
 
-/// # Errors
-/// That the user interrupted.
-pub(super) fn check() -> anyhow::Result<()> {
-    if interrupted() {
-        bail!(INTERRUPTED);
-    }
-    Ok(())
-}
-
 /// Runs `command` to its end, or until the user interrupts. What it prints goes to standard
 /// error, since standard output is for the comparison.
 ///
 /// # Errors
 /// An interrupt, or that the command could not be started.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
-    let process = Process::start(command, Stdio::from(io::stderr()))?;
-    process.wait(None)?.context("there is no limit")
+    let child = Child::start(without_repository(command.stdout(io::stderr())))?;
+    child.wait(Duration::MAX)?.context("there is no limit")
 }
 
 /// The output of a process that ran to its end.
@@ -95,8 +80,8 @@ impl Output {
 pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<Output> {
     // Files, because nobody reads a pipe while it runs.
     let [mut out, mut err] = [tempfile::tempfile()?, tempfile::tempfile()?];
-    let command = command.stderr(err.try_clone()?);
-    let status = Process::start(command, out.try_clone()?.into())?.wait(Some(limit))?;
+    command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let status = Child::start(without_repository(command))?.wait(limit)?;
     let text = |file: &mut File| -> io::Result<String> {
         let mut bytes = Vec::new();
         file.rewind()?;
@@ -110,99 +95,25 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<O
     })
 }
 
-/// A process in a group of its own: an interrupt reaches it once, from here, and with all its children.
-/// They end when this is dropped.
-pub(super) struct Process {
-    child: Child,
-    /// Tells of its end.
-    ended: Receiver<()>,
-    status: Option<ExitStatus>,
-}
-
-impl Process {
-    /// Starts `command`, with what it prints going to `out`.
-    ///
-    /// # Errors
-    /// An interrupt, or that it could not be started.
-    pub(super) fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Self> {
-        check()?;
-        let child = process::in_own_group(without_repository(command))
-            .stdin(Stdio::null())
-            .stdout(out)
-            .spawn()
-            .with_context(|| format!("{} could not be started", command.get_program().display()))?;
-        let until_end = process::until_end(&child);
-        let (tell, ended) = channel();
-        // A thread that sleeps until then, because polling would take time from the measurement.
-        std::thread::spawn(move || {
-            until_end();
-            let _ = tell.send(());
-        });
-        Ok(Self {
-            child,
-            ended,
-            status: None,
-        })
-    }
-
-    /// Starts `command` as [`run`] does, without the lines in which Criterion prints its progress and
-    /// results: two runs at once would mix theirs.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Self> {
-        let (errors, theirs) = io::pipe()?;
-        let this = Self::start(command.stderr(theirs), Stdio::null())?;
-        // It holds the pipe's other end, and the thread would wait for it.
-        command.stderr(Stdio::null());
-        std::thread::spawn(move || {
-            for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                if !(line.is_empty() || is_progress(&line)) {
-                    eprintln!("{line}");
-                }
-            }
-        });
-        Ok(this)
-    }
-
-    /// Its status, if it ends within this time.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(super) fn ends_within(&mut self, time: Duration) -> anyhow::Result<Option<ExitStatus>> {
-        let is_running = self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-        check()?;
-        if !is_running && self.status.is_none() {
-            // Its remaining children end too, before another process could get the number of its group.
-            self.status = Some(process::kill(&mut self.child)?);
-        }
-        Ok(self.status)
-    }
-
-    /// Its status at its end; `None` where it takes longer than `limit`, and was ended.
-    ///
-    /// # Errors
-    /// An interrupt.
-    fn wait(mut self, limit: Option<Duration>) -> anyhow::Result<Option<ExitStatus>> {
-        let start = Instant::now();
-        while limit.is_none_or(|limit| start.elapsed() < limit) {
-            if let Some(status) = self.ends_within(GLANCE)? {
-                return Ok(Some(status));
+/// Starts `command` as [`run`] does, without the lines in which Criterion prints its progress and
+/// results: two runs at once would mix theirs. It finds a channel to this process in `variable`.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn start_quietly(command: &mut Command, variable: &str) -> Result<Child, ChildError> {
+    let (errors, theirs) = io::pipe().map_err(no_channel)?;
+    let command = without_repository(command.stderr(theirs));
+    let child = Child::start_asked(command.stdout(Stdio::null()), variable)?;
+    // It holds the pipe's other end, and the thread would wait for it.
+    command.stderr(Stdio::null());
+    std::thread::spawn(move || {
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            if !(line.is_empty() || is_progress(&line)) {
+                eprintln!("{line}");
             }
         }
-        Ok(None)
-    }
-}
-
-impl Drop for Process {
-    /// Asks it and its children to end, and makes them after [`GRACE`].
-    fn drop(&mut self) {
-        if self.status.is_none() {
-            process::interrupt(&self.child);
-            let _ = self.ended.recv_timeout(GRACE);
-            let _ = process::kill(&mut self.child);
-        }
-    }
+    });
+    Ok(child)
 }
 
 /// Whether Criterion prints this line while it works.

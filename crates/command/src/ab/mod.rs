@@ -2,6 +2,7 @@
 //! pair.
 
 mod child;
+mod driven;
 mod executable;
 mod pairs;
 mod probe;
@@ -21,7 +22,7 @@ use anyhow::Context;
 pub(crate) use crate::ab::executable::{Workspace, record};
 use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
-use crate::ab::subject::Side;
+use crate::ab::subject::Version;
 use crate::ab::worktree::Copies;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::Comparison;
@@ -140,8 +141,8 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let bench_args = BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
-    let copies = Copies::new(sides.iter().find_map(Side::repository))?;
-    let has_new = sides.iter().any(Side::is_work_tree);
+    let copies = Copies::new(sides.iter().find_map(Version::repository))?;
+    let has_new = sides.iter().any(Version::is_work_tree);
     for (side, subject) in sides.iter_mut().enumerate() {
         subject.copy(side, &copies, has_new)?;
     }

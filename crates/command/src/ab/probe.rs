@@ -9,11 +9,12 @@ use anyhow::bail;
 
 use crate::ab::Args;
 use crate::ab::child::{self, Output};
+use crate::ab::driven::takes_turns;
 use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
 use crate::ab::processes::{Harness, Processes, pattern};
-use crate::ab::subject::Side;
-use crate::ab::turns::{self, Turns};
+use crate::ab::subject::Version;
+use crate::ab::turns::Turns;
 use crate::ab::worktree::Copies;
 use crossover_protocol::filter::WITH_VALUE;
 use crossover_words::text::with_causes;
@@ -73,7 +74,7 @@ pub(super) fn choose<'a>(
     args: &'a Args,
     user: &BenchArgs,
     copies: &'a Copies,
-    sides: &[Side; 2],
+    sides: &[Version; 2],
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Box<dyn Sampling + 'a>> {
     let limit = Duration::from_secs(args.turn_limit.into());
@@ -169,7 +170,7 @@ fn probe(
         limit,
         noise: None,
     };
-    if offers_turns && turns::are_taken_by(executable, limit)? {
+    if offers_turns && takes_turns(executable, limit)? {
         return Ok(Kind::TakesTurns);
     }
     let given = user.options.concat();

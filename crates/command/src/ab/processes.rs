@@ -3,6 +3,7 @@
 //! to pair. A pair of all benchmarks is complete before the next begins, so those of one benchmark
 //! are spread over the whole time.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
@@ -13,6 +14,7 @@ use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary, left_in};
 use crate::ab::worktree::Copies;
+use crossover_advice::turns::{Side, take_turns};
 use crossover_results::store::baseline::{Baseline, Sampled};
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_words::text::{is_plain, visible, with_causes};
@@ -202,35 +204,46 @@ impl<'a> Processes<'a> {
         sides: &mut [Baseline; 2],
     ) -> anyhow::Result<Ran> {
         let benchmark = &self.benchmarks[at];
-        let order = match (pair.number as usize + at).is_multiple_of(2) {
-            true => [0, 1],
-            false => [1, 0],
-        };
         // Folders of its own: Criterion stores ids that differ in some characters in one.
         let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
         // A time counts only if the other process has a result too.
-        let (mut left, mut late, mut one_is_quick) = (Vec::new(), None, false);
-        for side in order {
+        let (mut left, mut late) = (Vec::new(), None);
+        let run = RefCell::new(|side: usize| {
             let start = Instant::now();
-            let ran = self.run_on(side, benchmark, &homes[side], None, limit)?;
-            let Some(output) = ran else { continue };
+            let ran = self.run_on(side, benchmark, &homes[side], None, limit);
+            let Some(output) = ran.map_err(Err)? else {
+                return Ok(None);
+            };
             if output.status.is_none() && limit < pair.limit {
                 // It may have left something.
                 let _ = fs::remove_dir_all(&homes[side]);
                 if is_run_again {
-                    return Ok(Ran::TooLong);
+                    return Err(Ok(Ran::TooLong));
                 }
                 late = Some(side);
-                continue;
+                return Ok(None);
             }
-            one_is_quick |= start.elapsed() < limit / 2;
+            let seconds = start.elapsed().as_secs_f64();
             match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
                 Ok(sampled) => left.push((side, sampled)),
-                Err(how) => return Ok(Ran::Failed(format!("{} {how}", pair.run(side)))),
+                Err(how) => return Err(Ok(Ran::Failed(format!("{} {how}", pair.run(side))))),
             }
+            Ok(Some(seconds))
+        });
+        let mut a = || (*run.borrow_mut())(0);
+        let mut b = || (*run.borrow_mut())(1);
+        // An error is what ends the run of this benchmark.
+        let mut turns: [&mut dyn Side<Error = anyhow::Result<Ran>>; 2] = [&mut a, &mut b];
+        if !(pair.number as usize + at).is_multiple_of(2) {
+            turns.reverse();
         }
+        let took = match take_turns(&mut turns, Duration::ZERO, |_| true) {
+            Ok(took) => took.concat(),
+            Err(end) => return end,
+        };
         if let Some(side) = late {
-            return Ok(match one_is_quick {
+            let is_quick = |seconds: &f64| *seconds < limit.as_secs_f64() / 2.0;
+            return Ok(match took.iter().any(is_quick) {
                 true => Ran::Failed(format!(
                     "{} took {:.0} s, more than twice as long as the other side, and was ended",
                     pair.run(side),

@@ -15,18 +15,18 @@ use crate::ab::{Args, NAMES, child, surroundings};
 use crossover_words::units;
 
 /// One side.
-pub(super) struct Side {
+pub(super) struct Version {
     /// How it is named in the comparison.
     pub(super) label: String,
     /// In the order in which they run.
     pub(super) executables: Vec<Executable>,
     /// `None` for a bundle.
-    source: Option<Source>,
+    source: Option<Origin>,
 }
 
 /// The code that a side is built from.
 #[derive(Default)]
-struct Source {
+struct Origin {
     repository: Repository,
     /// `None` for the work tree with its uncommitted changes.
     commit: Option<String>,
@@ -48,28 +48,28 @@ struct Source {
 ///
 /// # Errors
 /// That a name is neither a revision nor a bundle.
-pub(super) fn named(a: Option<&str>, b: Option<&str>) -> anyhow::Result<[Side; 2]> {
-    let a = Side::named(a.unwrap_or("HEAD"))?;
+pub(super) fn named(a: Option<&str>, b: Option<&str>) -> anyhow::Result<[Version; 2]> {
+    let a = Version::named(a.unwrap_or("HEAD"))?;
     let b = match b {
-        Some(b) => Side::named(b)?,
+        Some(b) => Version::named(b)?,
         None if a.source.is_none() => bail!(
             "{} is a bundle: name the second one too, `crossover ab DIR_A DIR_B`",
             a.label
         ),
-        None => Side::of("work tree".to_owned(), Repository::here()?, None),
+        None => Version::of("work tree".to_owned(), Repository::here()?, None),
     };
     Ok([a, b])
 }
 
-impl Side {
+impl Version {
     fn of(label: String, repository: Repository, commit: Option<String>) -> Self {
         Self {
             label,
             executables: Vec::new(),
-            source: Some(Source {
+            source: Some(Origin {
                 repository,
                 commit,
-                ..Source::default()
+                ..Origin::default()
             }),
         }
     }
@@ -231,7 +231,7 @@ impl Side {
 
 /// # Errors
 /// That both sides were built to one file, so that one would run the code of the other.
-pub(super) fn check_files(sides: &[Side; 2]) -> anyhow::Result<()> {
+pub(super) fn check_files(sides: &[Version; 2]) -> anyhow::Result<()> {
     let [old, new] = sides.each_ref().map(|side| {
         let files = side.executables.iter().filter_map(Executable::built);
         files.collect::<BTreeSet<_>>()
@@ -248,7 +248,7 @@ pub(super) fn check_files(sides: &[Side; 2]) -> anyhow::Result<()> {
 
 /// # Errors
 /// Packages and bench targets that the user named and neither side has.
-pub(super) fn check_names(sides: &[Side; 2], args: &Args) -> anyhow::Result<()> {
+pub(super) fn check_names(sides: &[Version; 2], args: &Args) -> anyhow::Result<()> {
     let [Some(old), Some(new)] = sides.each_ref().map(|side| {
         let workspace = side.source.as_ref()?.workspace.as_ref();
         Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).1))
@@ -264,7 +264,7 @@ pub(super) fn check_names(sides: &[Side; 2], args: &Args) -> anyhow::Result<()> 
 
 /// Leaves out packages that one side cannot build, and says how the sides differ beside their code, a
 /// sentence each.
-pub(super) fn differences(sides: &mut [Side; 2], args: &Args) -> Vec<String> {
+pub(super) fn differences(sides: &mut [Version; 2], args: &Args) -> Vec<String> {
     let mut remarks = BTreeSet::new();
     for side in [0, 1] {
         let Some(source) = &sides[side].source else {
@@ -299,7 +299,7 @@ pub(super) fn differences(sides: &mut [Side; 2], args: &Args) -> Vec<String> {
 }
 
 /// Whether both sides have the same executables.
-pub(super) fn are_equal(sides: &[Side; 2]) -> bool {
+pub(super) fn are_equal(sides: &[Version; 2]) -> bool {
     let [old, new] = [&sides[0].executables, &sides[1].executables];
     let equal = || old.iter().zip(new).all(|(old, new)| old.equals(new));
     !old.is_empty() && old.len() == new.len() && equal()

@@ -2,20 +2,18 @@
 //! the same host. What they say is in [`crossover_protocol::turns`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-use anyhow::Context;
+use std::process::Command;
+use std::time::Duration;
 
 use crate::ab::Args;
-use crate::ab::child::{self, GLANCE, Process};
+use crate::ab::driven::{Driven, Pause};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, left_in};
 use crate::ab::worktree::Copies;
-use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
-use crossover_system::{channel, usable_cores};
+use crossover_advice::turns::{Side, take_turns};
+use crossover_protocol::child::ChildError;
+use crossover_protocol::turns::Instructions;
+use crossover_system::usable_cores;
 
 /// The executables of both sides, which take turns.
 pub(super) struct Turns<'a> {
@@ -145,18 +143,6 @@ impl Sampling for Turns<'_> {
     }
 }
 
-/// Whether an executable takes turns where it is offered to, in our version of the protocol.
-///
-/// # Errors
-/// An interrupt, or that it cannot be started.
-pub(super) fn are_taken_by(executable: &Executable, limit: Duration) -> anyhow::Result<bool> {
-    let sockets = tempfile::tempdir()?;
-    let mut command = executable.command();
-    command.arg("--list");
-    let side = Side::start(vec![command], &sockets.path().join("turns"), None, limit)?;
-    Ok(side.at == At::Start)
-}
-
 /// The core that both sides of a pair share: another one for each pair, far from the last one, because
 /// the host's other work differs by core.
 fn core(pair: u32) -> Option<usize> {
@@ -176,226 +162,49 @@ fn take(
     [told_a, told_b]: [Instructions; 2],
     b_first: bool,
     limit: Duration,
-) -> anyhow::Result<[Side; 2]> {
-    let sockets = tempfile::tempdir()?;
-    let mut a = Side::start(a, &sockets.path().join("a"), Some(told_a), limit)?;
-    let mut b = Side::start(b, &sockets.path().join("b"), Some(told_b), limit)?;
-    let mut turn_of_b = b_first;
+) -> anyhow::Result<[Driven; 2]> {
+    let mut a = Driven::start(a, told_a, limit)?;
+    let mut b = Driven::start(b, told_b, limit)?;
     loop {
-        match (&a.at, &b.at) {
-            (At::Ended, At::Ended) => break,
-            (At::Ended, _) => b.go_on()?,
-            (_, At::Ended) => a.go_on()?,
+        match (&a.pause, &b.pause) {
+            (Pause::Ended, Pause::Ended) => return Ok([a, b]),
+            (Pause::Ended, _) => b.go_on()?,
+            (_, Pause::Ended) => a.go_on()?,
             // Which side makes its context first, and so has it first in memory, alternates from pair
             // to pair.
-            (At::Start, At::Start) if b_first => b.go_on()?,
-            (At::Start, _) => a.go_on()?,
-            (_, At::Start) => b.go_on()?,
-            (At::Benchmark(x), At::Benchmark(y)) if x == y => {
+            (Pause::Start, Pause::Start) if b_first => b.go_on()?,
+            (Pause::Start, _) => a.go_on()?,
+            (_, Pause::Start) => b.go_on()?,
+            (Pause::In(x), Pause::In(y)) if x == y => {
                 let id = x.clone();
-                let (first, second) = match turn_of_b {
-                    true => (&mut b, &mut a),
-                    false => (&mut a, &mut b),
-                };
-                first.go_on()?;
-                // The side with more samples continues alone.
-                if second.at == At::Benchmark(id) {
-                    second.go_on()?;
+                let (mut a, mut b) = (|| a.sample(&id), || b.sample(&id));
+                let mut sides: [&mut dyn Side<Error = ChildError>; 2] = [&mut a, &mut b];
+                if b_first {
+                    sides.reverse();
                 }
-                turn_of_b = !turn_of_b;
+                take_turns(&mut sides, Duration::MAX, |_| false)?;
             }
             // The other side will never reach this benchmark, or has it at another place.
-            (At::Benchmark(x), At::Benchmark(y)) => match b.comes_to(x) && !a.comes_to(y) {
-                true => b.go_on()?,
-                false => a.go_on()?,
-            },
-        }
-    }
-    Ok([a, b])
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum At {
-    /// Connected, nothing set up.
-    Start,
-    /// Stands still before or between samples of it.
-    Benchmark(String),
-    Ended,
-}
-
-struct Side {
-    /// The remaining executables.
-    commands: std::vec::IntoIter<Command>,
-    listener: channel::Listener,
-    /// Dropped before the process, which then learns that nobody drives it any more.
-    link: Option<BufReader<channel::Stream>>,
-    process: Option<Process>,
-    /// The benchmarks after the current one.
-    ahead: Vec<String>,
-    at: At,
-    /// Of the first executable that failed, or of the last one; `None` where it hung and was ended.
-    status: Option<ExitStatus>,
-    /// The results of its calibrations, by the name of the choice.
-    choices: BTreeMap<String, String>,
-    /// How long it ran for each benchmark.
-    seconds: BTreeMap<String, f64>,
-    /// Its instructions; `None` if it is only tested whether it takes turns.
-    told: Option<Instructions>,
-    /// The time limit of a turn.
-    limit: Duration,
-}
-
-impl Side {
-    /// Starts the first executable, and waits until it stands still.
-    fn start(
-        mut commands: Vec<Command>,
-        socket: &Path,
-        told: Option<Instructions>,
-        limit: Duration,
-    ) -> anyhow::Result<Self> {
-        let listener = channel::bind(socket)?;
-        listener.set_nonblocking(true)?;
-        for command in &mut commands {
-            command.env("CROSSOVER_TURNS", socket);
-        }
-        let mut this = Self {
-            commands: commands.into_iter(),
-            listener,
-            link: None,
-            process: None,
-            ahead: Vec::new(),
-            at: At::Start,
-            status: None,
-            choices: BTreeMap::new(),
-            seconds: BTreeMap::new(),
-            told,
-            limit,
-        };
-        this.arrive()?;
-        Ok(this)
-    }
-
-    /// Waits for the next executable of this side, or for its end.
-    fn arrive(&mut self) -> anyhow::Result<()> {
-        self.link = None;
-        let mut start = Instant::now();
-        while start.elapsed() < self.limit {
-            child::check()?;
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(false)?;
-                    stream.set_read_timeout(Some(GLANCE))?;
-                    self.link = Some(BufReader::new(stream));
-                    return self.hear();
+            (Pause::In(x), Pause::In(y)) => {
+                if b.comes_to(x) && !a.comes_to(y) {
+                    b.go_on()?;
+                } else {
+                    a.go_on()?;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error).context("the sides could not be connected"),
-            }
-            if let Some(process) = &mut self.process {
-                let Some(status) = process.ends_within(Duration::from_millis(2))? else {
-                    continue;
-                };
-                let failed = self.status.filter(|status| !status.success());
-                self.status = Some(failed.unwrap_or(status));
-            }
-            let Some(mut command) = self.commands.next() else {
-                self.at = At::Ended;
-                return Ok(());
-            };
-            self.process = Some(match self.told {
-                Some(_) => Process::start_quietly(&mut command)?,
-                None => Process::start(command.stderr(Stdio::null()), Stdio::null())?,
-            });
-            start = Instant::now();
-        }
-        self.give_up();
-        Ok(())
-    }
-
-    /// Ends a process that hangs.
-    fn give_up(&mut self) {
-        self.link = None;
-        self.process = None;
-        self.status = None;
-        self.at = At::Ended;
-    }
-
-    /// Lets it run until it stands still again.
-    fn go_on(&mut self) -> anyhow::Result<()> {
-        let start = Instant::now();
-        let reply = match self.at {
-            At::Start => TurnReply::Run(self.told.clone().unwrap_or_default()),
-            _ => TurnReply::Go,
-        };
-        self.tell(&reply)?;
-        self.hear()?;
-        // Includes the work before its current point, such as set-up.
-        if let At::Benchmark(id) = &self.at {
-            *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, told: &TurnReply) -> anyhow::Result<()> {
-        let line = serde_json::to_string(told)? + "\n";
-        let link = self.link.as_mut().context("it has ended")?;
-        // If this fails the process has died, which the next read detects.
-        let _ = link.get_mut().write_all(line.as_bytes());
-        Ok(())
-    }
-
-    fn hear(&mut self) -> anyhow::Result<()> {
-        let start = Instant::now();
-        let mut line = Vec::new();
-        loop {
-            child::check()?;
-            let link = self.link.as_mut().context("it has ended")?;
-            match link.read_until(b'\n', &mut line) {
-                Ok(_) => break,
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                // Its process died.
-                Err(_) => line.clear(),
-            }
-            if start.elapsed() > self.limit {
-                self.give_up();
-                return Ok(());
             }
         }
-        match serde_json::from_slice(&line) {
-            Ok(TurnMessage::Plan { protocol, ids }) if protocol == PROTOCOL => {
-                let wants = |id: &&String| self.told.as_ref().is_none_or(|told| told.wants(id));
-                self.ahead = ids.iter().filter(wants).cloned().collect();
-                self.at = At::Start;
-                Ok(())
-            }
-            Ok(TurnMessage::Ready { id } | TurnMessage::Sampled { id }) => {
-                if let Some(here) = self.ahead.iter().position(|ahead| *ahead == id) {
-                    self.ahead.drain(..=here);
-                }
-                self.at = At::Benchmark(id);
-                Ok(())
-            }
-            Ok(TurnMessage::Chose { choices }) => {
-                self.choices.extend(choices);
-                self.tell(&TurnReply::Go)?;
-                self.hear()
-            }
-            // The end of an executable.
-            _ => self.arrive(),
-        }
-    }
-
-    fn comes_to(&self, id: &str) -> bool {
-        self.ahead.iter().any(|ahead| ahead == id)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Write;
+    use std::path::Path;
 
     use super::*;
+    use crossover_protocol::child::Parent;
+    use crossover_protocol::turns::{PROTOCOL, TurnMessage, TurnReply};
 
     const SIDE: &str = "ab::turns::tests::side";
     const LONG: Duration = Duration::from_secs(60);
@@ -443,14 +252,8 @@ mod tests {
             std::thread::sleep(LONG);
         }
         let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
-        let mut link = BufReader::new(channel::connect(Path::new(&socket)).unwrap());
-        let mut say = |said: &TurnMessage| -> TurnReply {
-            let line = serde_json::to_string(said).unwrap() + "\n";
-            link.get_mut().write_all(line.as_bytes()).unwrap();
-            let mut answer = String::new();
-            link.read_line(&mut answer).unwrap();
-            serde_json::from_str(&answer).unwrap()
-        };
+        let mut parent = Parent::connect(Path::new(&socket)).unwrap();
+        let mut say = |said: &TurnMessage| -> TurnReply { parent.ask(said).unwrap() };
         let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
         let protocol = PROTOCOL;
         let TurnReply::Run(told) = say(&TurnMessage::Plan {
@@ -495,7 +298,7 @@ mod tests {
         let limit = Duration::from_millis(100);
         let sides = take([commands(), commands()], [told(), told()], false, limit).unwrap();
         for side in sides {
-            assert!(side.at == At::Ended && side.status.is_none());
+            assert!(side.pause == Pause::Ended && side.status.is_none());
         }
         assert!(!log.exists());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -119,6 +119,19 @@ fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
     assert_eq!(failed["verdict"], "failed");
     let says = "run b1 took 8 s, more than twice as long as the other side, and was ended";
     holds(&failed["reason"].to_string(), says);
+}
+
+/// Nobody ever writes to the standard input of `ab`.
+#[test]
+fn a_benchmark_that_reads_standard_input_finds_it_empty() {
+    let bundles = Bundles::new(&BOTH, &BOTH, "cat > /dev/null");
+    let mut ab = bundles.command("--json --budget 0 --pairs 1 --turn-limit 5");
+    let mut ab = ab.stdin(Stdio::piped()).spawn().unwrap();
+    let open = ab.stdin.take();
+    let json = compared(&ab.wait_with_output().unwrap(), 0);
+    drop(open);
+    assert_eq!(json["failures"].as_array().unwrap().len(), 0, "{json:#}");
+    assert_eq!(json["benchmarks"].as_array().unwrap().len(), BOTH.len());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::faults::habits::in_a_library;
 use crossover::model::{Cost, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
@@ -188,6 +189,7 @@ fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Result<Box<dyn Routine>, RoutineE
         let compute = move |y: &mut [f32]| {
             runs += 1;
             y.fill(1.0);
+            in_a_library();
             let sleep = |ms| std::thread::sleep(Duration::from_millis(ms));
             match fault {
                 Fault::Wrong => y[1] += 0.5,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crossover::model::RunRecord;
 use crossover::model::record::Activity;
@@ -73,18 +74,23 @@ fn newest_run(root: &Path) -> RunRecord {
 }
 
 /// A run in a folder of its own, with the reference beside it.
-fn run(processes: &str, filter: &str) -> (tempfile::TempDir, RunRecord, String) {
+pub(crate) fn run(
+    processes: &str,
+    filter: &str,
+    change: impl FnOnce(&mut Command),
+) -> (tempfile::TempDir, RunRecord, String) {
     let (dir, root) = measured();
     reference(&root);
     fs::remove_dir_all(&root).unwrap();
     let mut command = bench(&root, &["--bench", "--quick", filter]);
-    let said = expect(command.env("CROSSOVER_PROCESSES", processes), 0, "");
+    change(command.env("CROSSOVER_PROCESSES", processes));
+    let said = expect(&mut command, 0, "");
     let run = newest_run(&root);
     (dir, run, said)
 }
 
 pub(crate) fn answered() {
-    let (dir, run, said) = run("3", "sound");
+    let (dir, run, said) = run("3", "sound", |_| ());
     holds(&said, "confirming 1 answer in child process 3");
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
@@ -128,7 +134,7 @@ pub(crate) fn answered() {
 /// What was not measured in this run is not confirmed, and with 0 processes nothing is.
 pub(crate) fn not_asked() {
     for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
-        let (_dir, run, said) = run(processes, filter);
+        let (_dir, run, said) = run(processes, filter, |_| ());
         assert!(!said.contains("confirming"), "{said}");
         assert_eq!(run.confirmations, []);
     }

@@ -5,6 +5,7 @@ mod confirmed;
 mod cut_short;
 mod driven;
 pub(crate) mod files;
+pub(crate) mod habits;
 pub(crate) mod run;
 mod settings;
 mod signals;
@@ -41,6 +42,9 @@ tests! {
     Beside a_run_that_need_not_verify: driven::unverified,
     Beside choices_are_said_and_taken: driven::choices,
     Beside answers_of_several_processes: confirmed::answered,
+    Beside a_main_that_prints_before_it_answers: habits::main_prints,
+    Beside a_library_that_prints: habits::library_prints,
+    Beside a_process_that_a_child_leaves: habits::process_is_left,
     Beside what_is_not_asked: confirmed::not_asked,
     Beside a_signal_while_processes_answer: confirmed::after_another,
     Beside a_small_container: settings::little_memory,

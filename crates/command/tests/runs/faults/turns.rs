@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 
+use crate::faults::habits;
 use crate::faults::run::{RUN, SOUND, crossover, shown};
 use crate::printed::{ended, printed};
 
@@ -78,6 +79,7 @@ pub(crate) fn in_turns() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
     let mut ab = ab_of(dir.path(), &["--budget", "0"], "sound|faulty");
+    let ab = habits::all(&mut ab, dir.path());
     let said = ended(&ab.output().unwrap(), 1, "");
     assert!(!said.contains("one after the other"), "{said}");
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
@@ -88,6 +90,7 @@ pub(crate) fn in_turns() {
         assert_eq!(shown(&root), sound, "{run}: {said}");
         assert_eq!(samples(&root, "sound/cpu_fill/32"), 20);
     }
+    habits::nothing_is_left(dir.path());
     assert_eq!(left(dir.path()), [""; 0]);
 }
 

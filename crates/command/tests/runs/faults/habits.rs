@@ -1,0 +1,107 @@
+//! Executables whose own code uses standard output, or leaves processes behind, where a run or `ab` starts
+//! them to ask them.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use crate::faults::confirmed::run;
+
+/// Names habits of an executable.
+const HABITS: &str = "CROSSOVER_TEST_HABITS";
+/// Names the folder in which it notes the processes that it leaves.
+const FOLDER: &str = "CROSSOVER_TEST_LEFT";
+
+const MAIN_PRINTS: &str = "main-prints";
+const LIBRARY_PRINTS: &str = "library-prints";
+const LEAVES_A_PROCESS: &str = "leaves-a-process";
+
+fn has(habit: &str) -> bool {
+    static ALL: LazyLock<String> = LazyLock::new(|| std::env::var(HABITS).unwrap_or_default());
+    ALL.contains(habit)
+}
+
+/// Called by `main` before it does anything else.
+pub(crate) fn before_it_answers() {
+    if has(MAIN_PRINTS) {
+        println!("{{\"Ok\":{{}}}}\nhello");
+    }
+    let is_asked = |name| std::env::var_os(name).is_some();
+    if has(LEAVES_A_PROCESS)
+        && ["CROSSOVER_CONFIRMS", "CROSSOVER_TURNS"]
+            .into_iter()
+            .any(is_asked)
+    {
+        let left = Command::new("sleep")
+            .arg("600")
+            .stdin(Stdio::null())
+            .spawn();
+        let folder = std::env::var_os(FOLDER).unwrap();
+        let note = Path::new(&folder).join(format!("left-{}", left.unwrap().id()));
+        File::create(note).unwrap();
+    }
+}
+
+/// Called by a routine.
+pub(crate) fn in_a_library() {
+    if has(LIBRARY_PRINTS) {
+        // Past Rust's own handle, as C does.
+        let _ = nix::unistd::write(io::stdout(), b"a library of C\n");
+    }
+}
+
+/// Gives a run all habits.
+pub(crate) fn all<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    let habits = [MAIN_PRINTS, LIBRARY_PRINTS, LEAVES_A_PROCESS].join(" ");
+    command.env(HABITS, habits).env(FOLDER, folder)
+}
+
+/// Fails if no process was left behind, or one goes on.
+pub(crate) fn nothing_is_left(folder: &Path) {
+    let notes = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let names = notes.filter_map(|note| note.file_name().into_string().ok());
+    let left: Vec<String> = names
+        .filter_map(|name| Some(name.strip_prefix("left-")?.to_owned()))
+        .collect();
+    assert!(!left.is_empty());
+    for process in left {
+        let goes_on = || {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+            // It may wait a moment to be reaped.
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        let mut glances = (0..500).map(|_| std::thread::sleep(Duration::from_millis(10)));
+        assert!(glances.any(|()| !goes_on()), "process {process} was left");
+    }
+}
+
+/// Has one answer confirmed by processes with this habit.
+fn confirmed_with(habit: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (_dir, run, said) = run("1", "sound", |command| {
+        command.env(HABITS, habit).env(FOLDER, folder.path());
+    });
+    assert!(!said.contains("did not answer"), "{said}");
+    let [confirmation] = &run.confirmations[..] else {
+        panic!("{said}")
+    };
+    assert!(!confirmation.processes.is_empty(), "{said}");
+    if habit == LEAVES_A_PROCESS {
+        nothing_is_left(folder.path());
+    }
+}
+
+pub(crate) fn main_prints() {
+    confirmed_with(MAIN_PRINTS);
+}
+
+pub(crate) fn library_prints() {
+    confirmed_with(LIBRARY_PRINTS);
+}
+
+pub(crate) fn process_is_left() {
+    confirmed_with(LEAVES_A_PROCESS);
+}

@@ -21,7 +21,7 @@ use crossover_words::text::{visible, visible_lines};
 /// computes the least and the typical time.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
-pub(crate) struct Arguments {
+pub(crate) struct Args {
     /// The operation, a group of the report
     operation: Option<String>,
     /// Its size; for a matrix product also M N K (M x K times K x N)
@@ -77,7 +77,7 @@ fn amount(text: &str) -> Result<f64, String> {
     amount.ok_or_else(|| "an amount is a number from zero to 1e30".to_owned())
 }
 
-impl Arguments {
+impl Args {
     fn has_amounts(&self) -> bool {
         [self.flop, self.bytes, self.upload, self.download]
             .iter()
@@ -109,7 +109,7 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     let named = arguments.thresholds.clone();
     let (advice, groups) = match named.or_else(|| crate::path_in("CROSSOVER_THRESHOLDS")) {
@@ -150,7 +150,7 @@ fn measured(
     advice: &Advice,
     groups: &[String],
     name: &str,
-    arguments: &Arguments,
+    arguments: &Args,
 ) -> anyhow::Result<String> {
     let operations = &advice.thresholds().operations;
     let Some(operation) = operations.iter().find(|operation| operation.name == name) else {
@@ -186,7 +186,7 @@ fn measured(
     Ok(decision_in_words::measured(advice, operation, &question))
 }
 
-fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> {
+fn unmeasured(advice: &Advice, arguments: &Args) -> anyhow::Result<String> {
     let amount = |amount: Option<f64>| amount.unwrap_or(0.0);
     let work = Work {
         flop: amount(arguments.flop),

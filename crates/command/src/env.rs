@@ -13,13 +13,13 @@ use crossover_results::model::environment::{Cpu, Environment, GpuInfo, PcieLink}
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct Args {
     /// Print it as JSON, in the form that results store
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     let device = settings.probe();
     let environment = fingerprint::collect(device.as_ref(), 0);

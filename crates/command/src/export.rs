@@ -20,7 +20,7 @@ use crossover_words::units;
 /// numbers. On a machine without a GPU, pages show the GPU of `crossover report --with FILE`, or of a
 /// record in `target-reports/machines`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct Args {
     /// Folder for the record, such as `target-reports/machines`: it goes to
     /// `<gpu>--<cpu>/<time>--<commit>.json.gz` there, and replaces an earlier one of the same run.
     #[arg(required_unless_present = "thresholds")]
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     thresholds: Option<Option<PathBuf>>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     if let Some(destination) = &arguments.destination {
         let record = export(settings.report_folder(), destination)?;

@@ -35,10 +35,10 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Ab(ab::Args),
-    Advise(advise::Arguments),
+    Advise(advise::Args),
     Compare(compare::Args),
-    Env(env::Arguments),
-    Export(export::Arguments),
+    Env(env::Args),
+    Export(export::Args),
     Profile(profile::Args),
     Report(report::Args),
     Thresholds(thresholds::Arguments),

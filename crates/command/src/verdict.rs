@@ -27,7 +27,7 @@ pub(crate) struct VerdictArgs {
     all: bool,
     /// What is printed; docs/comparing.md describes each form
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: OutputFormat,
     /// Short for `--format markdown`
     #[arg(long, conflicts_with_all = ["format", "json"])]
     markdown: bool,
@@ -41,7 +41,7 @@ pub(crate) struct VerdictArgs {
 
 /// A form of a comparison.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum Format {
+enum OutputFormat {
     /// A table for the terminal
     #[default]
     Text,
@@ -73,8 +73,8 @@ impl VerdictArgs {
             write(path, &comparison.page())?;
         }
         let format = match (self.json, self.markdown) {
-            (true, _) => Format::Json,
-            (_, true) => Format::Markdown,
+            (true, _) => OutputFormat::Json,
+            (_, true) => OutputFormat::Markdown,
             _ => self.format,
         };
         print!("{}", self.form(comparison, format));
@@ -90,11 +90,11 @@ impl VerdictArgs {
         Ok(ExitCode::from(code))
     }
 
-    fn form(&self, comparison: &Comparison, format: Format) -> String {
+    fn form(&self, comparison: &Comparison, format: OutputFormat) -> String {
         match format {
-            Format::Text => comparison.text(self.all),
-            Format::Markdown => comparison.markdown(),
-            Format::Json => comparison.json(self.fail_on),
+            OutputFormat::Text => comparison.text(self.all),
+            OutputFormat::Markdown => comparison.markdown(),
+            OutputFormat::Json => comparison.json(self.fail_on),
         }
     }
 
@@ -102,8 +102,8 @@ impl VerdictArgs {
     pub(crate) fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
         write(&dir.join("compare.html"), &comparison.page())?;
         for (name, format) in [
-            ("compare.md", Format::Markdown),
-            ("compare.json", Format::Json),
+            ("compare.md", OutputFormat::Markdown),
+            ("compare.json", OutputFormat::Json),
         ] {
             write(&dir.join(name), &self.form(comparison, format))?;
         }

@@ -10,7 +10,7 @@ use crate::child;
 use crate::device::kernel::shared;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
-use crate::suite::confirm::questions::{OpenQuestions, Question, Times, best_cpu, mark_wide};
+use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, best_cpu, mark_wide};
 use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
@@ -105,7 +105,7 @@ impl Confirming {
         let may_go_on = when == When::AfterGroups
             && self.spent + self.slowest <= LONGEST
             && self.asked < MOST_PROCESSES;
-        let is_short = |question: &Question| question.put < question.wanted(self.wanted);
+        let is_short = |question: &AskedQuestion| question.put < question.wanted(self.wanted);
         let questions = &mut self.asking.questions;
         let any_short = questions.iter().any(is_short);
         for question in questions.iter_mut() {

@@ -31,7 +31,7 @@ const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
 /// A question, and the run's own answer to it.
-pub(super) struct Question {
+pub(super) struct AskedQuestion {
     /// The question with the answers of the processes so far.
     pub(super) asked: Confirmation,
     /// Number of processes that tried to answer it.
@@ -46,7 +46,7 @@ pub(super) struct Question {
     pub(super) gpu_times: Option<Curve>,
 }
 
-impl Question {
+impl AskedQuestion {
     /// The sizes for the next process.
     pub(super) fn sizes(&self) -> Vec<u64> {
         next_sizes(self.near, self.asked.range, &self.asked.processes)
@@ -95,7 +95,7 @@ pub(super) fn best_cpu(machine: &MachineResults, group: &str, size: u64) -> Opti
 #[derive(Default)]
 pub(super) struct OpenQuestions {
     pub(super) machine: MachineResults,
-    pub(super) questions: Vec<Question>,
+    pub(super) questions: Vec<AskedQuestion>,
 }
 
 impl OpenQuestions {
@@ -151,12 +151,12 @@ impl OpenQuestions {
     }
 
     /// The questions that are put to the next process.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Question> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &AskedQuestion> {
         self.questions.iter().filter(|question| question.is_open)
     }
 }
 
-fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Question> {
+fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQuestion> {
     let clock = Clock::named(found.clock)?;
     let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
@@ -182,7 +182,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
         (_, None) => f64::INFINITY,
     };
     let (first, last) = found.crossing.range;
-    Some(Question {
+    Some(AskedQuestion {
         asked: Confirmation {
             group: found.group.clone(),
             question: found.question,
@@ -202,7 +202,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
 }
 
 /// Marks the questions whose interval is too wide to be useful.
-pub(super) fn mark_wide(questions: &mut [Question]) {
+pub(super) fn mark_wide(questions: &mut [AskedQuestion]) {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
     for (answer, question) in of_confirmations(&asked).into_iter().zip(questions) {
@@ -237,7 +237,7 @@ mod tests {
                 };
                 vec![paired(1, 200.0), paired(2, gpu_ns)]
             };
-            Question {
+            AskedQuestion {
                 asked: Confirmation {
                     group: "matmul".to_owned(),
                     question: Residency::Pinned,

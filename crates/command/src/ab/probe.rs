@@ -90,8 +90,8 @@ pub(super) fn choose<'a>(
             for executable in executables {
                 copies.bring(Some(side))?;
                 match probe(&executable, user, limit, offers_turns) {
-                    Ok(Kind::TakesTurns) => takers[side].push(executable),
-                    Ok(Kind::RunsAlone(harness, remark)) => {
+                    Ok(Probed::TakesTurns) => takers[side].push(executable),
+                    Ok(Probed::RunsAlone(harness, remark)) => {
                         harnesses[side].extend(harness);
                         left_out.extend(remark);
                     }
@@ -130,7 +130,7 @@ pub(super) fn choose<'a>(
 }
 
 /// The kind of an executable.
-enum Kind {
+enum Probed {
     /// It takes turns with another process, in our version of the protocol.
     TakesTurns,
     /// It runs each of its benchmarks of Criterion alone, if it lists any. The text names other lines that it
@@ -163,7 +163,7 @@ fn probe(
     user: &BenchArgs,
     limit: Duration,
     offers_turns: bool,
-) -> anyhow::Result<Kind> {
+) -> anyhow::Result<Probed> {
     let name = &executable.name;
     let mut probe = Probe {
         executable,
@@ -171,7 +171,7 @@ fn probe(
         noise: None,
     };
     if offers_turns && takes_turns(executable, limit)? {
-        return Ok(Kind::TakesTurns);
+        return Ok(Probed::TakesTurns);
     }
     let given = user.options.concat();
     let filter = user.filter.iter().cloned();
@@ -186,13 +186,13 @@ fn probe(
         // One of another harness, which does not know the user's options.
         let plain = probe.list(&[])?;
         return match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
-            true => Ok(Kind::RunsAlone(None, why_empty(name, &plain, user))),
+            true => Ok(Probed::RunsAlone(None, why_empty(name, &plain, user))),
             false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
         };
     }
     let mut lines = benchmarks(&listed.stdout);
     if lines.is_empty() {
-        return Ok(Kind::RunsAlone(None, why_empty(name, &listed, user)));
+        return Ok(Probed::RunsAlone(None, why_empty(name, &listed, user)));
     }
     let nothing = [given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat();
     let nothing = probe.list(&nothing)?.stdout;
@@ -254,7 +254,7 @@ fn probe(
         ids,
         options,
     };
-    Ok(Kind::RunsAlone(Some(harness), remark))
+    Ok(Probed::RunsAlone(Some(harness), remark))
 }
 
 /// Why nothing is listed, unless this is the harness of unit tests, which prints the number of tests.

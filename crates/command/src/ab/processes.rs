@@ -62,10 +62,10 @@ pub(super) fn pattern(id: &str) -> String {
 pub(super) struct Processes<'a> {
     copies: &'a Copies,
     harnesses: [Vec<Harness>; 2],
-    benchmarks: Vec<Benchmark>,
+    benchmarks: Vec<ListedBenchmark>,
 }
 
-struct Benchmark {
+struct ListedBenchmark {
     /// As it is shown.
     id: String,
     /// As its executable knows it.
@@ -101,7 +101,7 @@ impl<'a> Processes<'a> {
             !ids.all(|id| seen.insert(id))
         };
         let named_apart = harnesses.iter().any(has_twins);
-        let mut benchmarks: Vec<Benchmark> = Vec::new();
+        let mut benchmarks: Vec<ListedBenchmark> = Vec::new();
         for (side, harnesses) in harnesses.iter().enumerate() {
             for (of, harness) in harnesses.iter().enumerate() {
                 let (plain, others): (Vec<&String>, _) =
@@ -117,7 +117,7 @@ impl<'a> Processes<'a> {
                     };
                     let known = benchmarks.iter().position(|benchmark| benchmark.id == id);
                     let at = known.unwrap_or_else(|| {
-                        benchmarks.push(Benchmark {
+                        benchmarks.push(ListedBenchmark {
                             id,
                             own: own.clone(),
                             of: [None, None],
@@ -147,7 +147,7 @@ impl<'a> Processes<'a> {
     fn run_on(
         &self,
         side: usize,
-        benchmark: &Benchmark,
+        benchmark: &ListedBenchmark,
         home: &Path,
         option: Option<&str>,
         limit: Duration,
@@ -293,7 +293,8 @@ impl<'a> Processes<'a> {
             slowest.id,
         );
         let mut all = 0..;
-        let is_reached = |_: &Benchmark| all.next().is_some_and(|at| !unreached.contains(&at));
+        let is_reached =
+            |_: &ListedBenchmark| all.next().is_some_and(|at| !unreached.contains(&at));
         self.benchmarks.retain(is_reached);
         Some(remark)
     }

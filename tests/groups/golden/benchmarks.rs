@@ -6,7 +6,7 @@ use crossover::suite::{AnyGroup, Memory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::golden::hold;
+use crate::golden::{hold, part};
 use crate::suite;
 
 const GIB: u64 = 1 << 30;
@@ -37,11 +37,14 @@ fn pool(cores: usize) -> ThreadPool {
         .expect("threads can be started")
 }
 
-const HEADER: &str = "row\tclock\tsizes\tlargest that fits\tthroughput of the largest\tflop\tbytes\tto device\tto host\tlaunches\trole";
+/// The columns of a line: sizes are marked with `q` in the quick profile and `d` in the default one,
+/// and the largest that fits is that in each of [`MEMORIES`].
+#[allow(dead_code, reason = "documentation")]
+pub(crate) const COLUMNS: &str = "row\tclock\tsizes\tlargest that fits\tthroughput of the largest\tflop\tbytes\tto device\tto host\tlaunches\trole";
 
-/// A line per row, tab-separated.
-fn lines() -> Vec<String> {
-    let mut lines = vec![HEADER.to_owned()];
+/// The lines of each group, a line per row.
+fn lines() -> BTreeMap<String, Vec<String>> {
+    let mut all = BTreeMap::new();
     for group in suite::groups() {
         let in_profile = |profile| {
             let planned = group.planned(profile).into_iter();
@@ -58,11 +61,12 @@ fn lines() -> Vec<String> {
                 "it is the same in every profile"
             );
         }
+        let mut lines = Vec::new();
         for function in group.functions() {
             let row = format!("{}/{function}", group.name());
             let of_row = |planned: &&Planned| planned.id == format!("{row}/{}", planned.size);
-            let mut all: Vec<&Planned> = full.values().filter(of_row).collect();
-            all.sort_by_key(|planned| planned.size);
+            let mut all_sizes: Vec<&Planned> = full.values().filter(of_row).collect();
+            all_sizes.sort_by_key(|planned| planned.size);
             let size = |planned: &&Planned| {
                 let letter =
                     |profile: &BTreeMap<_, _>, letter| match profile.contains_key(&planned.id) {
@@ -76,11 +80,12 @@ fn lines() -> Vec<String> {
                     letter(&default, "d")
                 )
             };
-            let sizes: Vec<String> = all.iter().map(size).collect();
-            lines.push(line(&row, &sizes.join(" "), &all));
+            let sizes: Vec<String> = all_sizes.iter().map(size).collect();
+            lines.push(line(&row, &sizes.join(" "), &all_sizes));
         }
+        all.insert(group.name().to_owned(), lines);
     }
-    lines
+    all
 }
 
 /// The line of a row, of its benchmarks from the smallest size to the largest.
@@ -134,10 +139,12 @@ pub(crate) fn every_benchmark_is_what_it_was() {
     for cores in CORES {
         assert_eq!(pool(cores).install(lines), now, "with {cores} cores");
     }
-    hold("benchmarks.tsv", &now);
+    for (group, lines) in &now {
+        hold(group, "benchmarks", lines);
+    }
 }
 
-/// A line per group: its sizes with the beginning of the digest of their inputs.
+/// A line for each group: its sizes with the beginning of the digest of their inputs.
 fn digests() -> Vec<String> {
     let of_group = |(at, group): (usize, &AnyGroup)| {
         let planned = group.planned(Profile::Full).into_iter();
@@ -148,7 +155,7 @@ fn digests() -> Vec<String> {
             let least: &mut u64 = smallest.entry(size).or_insert(bytes);
             *least = bytes.min(*least);
         }
-        let mut line = group.name().to_owned();
+        let mut line = Vec::new();
         for (at_size, (size, bytes)) in smallest.into_iter().enumerate() {
             if at_size > 0 && bytes > LARGEST_INPUT {
                 continue;
@@ -160,9 +167,9 @@ fn digests() -> Vec<String> {
                     assert_eq!(same, hex, "{} with {cores} cores", group.name());
                 }
             }
-            line += &format!(" {size}:{hex}");
+            line.push(format!("{size}:{hex}"));
         }
-        line
+        line.join(" ")
     };
     suite::groups().iter().enumerate().map(of_group).collect()
 }
@@ -182,5 +189,23 @@ fn digest(at: usize, size: u64, cores: usize) -> String {
 }
 
 pub(crate) fn every_input_is_what_it_was() {
-    hold("inputs.txt", &digests());
+    let groups = suite::groups();
+    for (group, line) in groups.iter().zip(digests()) {
+        hold(group.name(), "inputs", &[line]);
+    }
+}
+
+pub(crate) fn every_file_is_of_a_group() {
+    let folder = part::folder().expect("the sources have the folder");
+    let mut files: Vec<_> = (std::fs::read_dir(folder).expect("it can be read"))
+        .map(|file| file.expect("it can be read").path())
+        .collect();
+    files.sort();
+    let groups = suite::groups();
+    let mut of_groups: Vec<_> = groups
+        .iter()
+        .map(|group| part::path(group.name()))
+        .collect();
+    of_groups.sort();
+    assert_eq!(files, of_groups);
 }

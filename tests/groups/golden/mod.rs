@@ -1,19 +1,21 @@
 //! What must not change by accident: the benchmarks of every profile, their inputs, kernels that
 //! compile for every architecture and do not spill, and the documents' lists of groups.
 //!
-//! | file | holds |
+//! | part of `tests/golden/<group>.txt` | has |
 //! | --- | --- |
-//! | `benchmarks.tsv` | a line per row: its clock, its sizes (`q` those of the quick profile, `d` of the default one), the largest one that fits in 2, 8, 24 and 128 GiB of host memory with 4, 8, 24 and 139 GiB on the device, throughput and cost of the largest, role |
-//! | `inputs.txt` | a line per group: the SHA-256 of the inputs of each size, the first eight digits |
+//! | `[benchmarks]` | a line per row, [tab-separated](benchmarks::COLUMNS) |
+//! | `[inputs]` | the SHA-256 of the inputs of each size, the first eight digits |
+//! | `[recorded calls]` | what each GPU row asks of the driver, by the test `recorded` |
 //!
 //! `CROSSOVER_GOLDEN=write cargo test --test groups golden` writes a change that is meant; its diff is
 //! read.
 
 mod benchmarks;
 mod kernels;
+pub(crate) mod part;
 mod readme;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libtest_mimic::Trial;
 
@@ -25,6 +27,7 @@ macro_rules! named {
 const TESTS: &[(&str, fn())] = named![
     benchmarks::every_benchmark_is_what_it_was,
     benchmarks::every_input_is_what_it_was,
+    benchmarks::every_file_is_of_a_group,
     readme::documents_list_the_groups_with_their_questions,
     readme::every_group_has_a_heading_and_a_question,
     kernels::compile::names_are_unique_since_modules_are_kept_by_name,
@@ -41,7 +44,7 @@ const COMPILING: &[(&str, fn())] = named![
 
 pub(crate) fn trials() -> Vec<Trial> {
     // A bundle travels without the sources.
-    if !folder().is_dir() {
+    if part::folder().is_none() {
         return Vec::new();
     }
     let trial = |&(name, test): &(&str, fn())| {
@@ -63,25 +66,32 @@ pub(crate) fn trials() -> Vec<Trial> {
     TESTS.iter().map(trial).chain(compiling).collect()
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/groups/golden")
-}
-
-/// Whether the files are to be written anew.
-fn writes() -> bool {
-    std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|value| value == "write")
-}
-
-/// Fails where these are not the lines of a golden file, or writes them there.
-fn hold(file: &str, now: &[String]) {
-    let path = folder().join(file);
-    if writes() {
-        std::fs::write(&path, now.join("\n") + "\n").unwrap();
+/// Fails where these are not the lines of a part of a group's file, or writes them there.
+fn hold(group: &str, part: &str, now: &[String]) {
+    let now = now.join("\n") + "\n";
+    if part::writes() {
+        part::write(group, part, &now);
     }
-    let golden = std::fs::read_to_string(&path).unwrap();
-    let golden: Vec<&str> = golden.lines().collect();
+    same(
+        &format!("[{part}] of {group}"),
+        &part::read(group, part),
+        &now,
+    );
+}
+
+/// Fails where these are not the lines of a file, or writes them there.
+fn hold_file(path: &Path, now: &[String]) {
+    let now = now.join("\n") + "\n";
+    if part::writes() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    same(&path.display().to_string(), &golden, &now);
+}
+
+fn same(of: &str, golden: &str, now: &str) {
+    let (golden, now): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), now.lines().collect());
     for at in 0..golden.len().max(now.len()) {
-        let (was, is) = (golden.get(at), now.get(at).map(String::as_str));
-        assert_eq!(is, was.copied(), "line {} of {file}", at + 1);
+        assert_eq!(now.get(at), golden.get(at), "line {} of {of}", at + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What each GPU row asks of the driver, as texts: `tests/golden/<group>.txt`.
+//! What each GPU row asks of the driver, as a text: a part of `tests/golden/<group>.txt`.
 //!
 //! A section is a row at a size, with the choices that are handed over to it in place of a
 //! calibration, and then its phases. Other sizes and choices are recorded where their headings are
@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crossover::suite::{AnyGroup, Profile};
 
 use crate::stand_in::{StandIn, said};
-use crate::suite;
 use crate::text::{sections, text};
+use crate::{part, suite};
 
 /// What opening a device and giving it back asks; the texts leave it out.
 const BEFORE: &[&str] = &["create s1"];
@@ -24,7 +24,7 @@ pub(crate) struct Section {
     /// Its heading: the row, and a number where the row was there before with other choices.
     pub(crate) name: String,
     /// Such as `gpu/cublas/64`.
-    row: String,
+    pub(crate) row: String,
     /// The candidate of each choice. One that was read has those of the sections before it too.
     pub(crate) chosen: BTreeMap<String, String>,
     pub(crate) phases: Vec<Phase>,
@@ -128,60 +128,68 @@ fn wanted(group: &AnyGroup, known: &[Section]) -> Vec<Section> {
     wanted
 }
 
-fn file(group: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{group}.txt"))
-}
-
-/// The sections of a group's file.
-pub(crate) fn known(group: &str) -> Vec<Section> {
-    sections(&fs::read_to_string(file(group)).unwrap_or_default())
-}
+const PART: &str = "recorded calls";
 
 /// Compares the text of a group with what its rows ask now, or writes it.
 pub(crate) fn group(at: usize) {
     let group = &suite::groups()[at];
     let name = group.name();
-    let mut now = recorded(&StandIn::new(), name, &wanted(group, &known(name)));
-    if std::env::var("CROSSOVER_GOLDEN").as_deref() == Ok("write") {
+    let known = sections(&part::read(name, PART));
+    let mut now = recorded(&StandIn::new(), name, &wanted(group, &known));
+    if part::writes() {
         // What was calibrated is handed over, so that the text has no calibration in it.
         now = recorded(&StandIn::new(), name, &now);
         for section in &now {
             assert_eq!(section.failure, "", "{}", section.name);
         }
-        fs::write(file(name), text(name, &now)).expect("the folder is there");
+        part::write(name, PART, &text(&now));
         return;
     }
     compare(name, &now);
 }
 
 fn compare(name: &str, now: &[Section]) {
-    let golden = fs::read_to_string(file(name)).unwrap_or_default();
+    let golden = part::read(name, PART);
     let failed = now.iter().filter(|section| !section.failure.is_empty());
     let failed = failed.map(|section| format!("{}: {}", section.name, section.failure));
-    let differs = difference(&golden, &text(name, now));
-    let differences: Vec<String> = failed.chain(differs).collect();
+    let differences: Vec<String> = failed.chain(difference(&golden, &text(now))).collect();
+    let lines = now.iter().flat_map(|section| {
+        let phases = section.phases.iter();
+        phases.map(|Phase { name, lines }| {
+            format!("{}, {name}:\n{}\n", section.name, lines.join("\n"))
+        })
+    });
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let is_same = differences.is_empty();
+    let every_line = folder.join(format!("{name}{}.txt", if is_same { "" } else { ".now" }));
+    fs::write(&every_line, lines.collect::<String>()).expect("cargo has made the folder");
     assert!(
-        differences.is_empty(),
+        is_same,
         "{} is not what the rows ask; if that is meant, write it anew with CROSSOVER_GOLDEN=write \
-         and read the difference\n{}",
-        file(name).display(),
+         and read the difference. Every line is in {}, beside those of the last test that passed.\n{}",
+        part::path(name).display(),
+        every_line.display(),
         differences.join("\n")
     );
 }
 
-/// The first line that is not as it was, in words.
-pub(crate) fn difference(golden: &str, now: &str) -> Option<String> {
-    let (mut golden, mut now) = (golden.lines(), now.lines());
-    let mut section = "the head";
+/// The first section that is not as it was, with its first line that differs. Its heading differs
+/// alone if the calls of a phase have another order, or other numbers than those that are shown.
+fn difference(golden: &str, now: &str) -> Option<String> {
+    let (mut golden, mut now) = (golden.split("\n## "), now.split("\n## "));
     loop {
         let (was, is) = (golden.next(), now.next());
-        let heading = was.and_then(|line| line.strip_prefix("## "));
-        section = heading.unwrap_or(section);
         if was != is {
-            let told = |line: Option<&str>| line.map_or("nothing", str::trim).to_owned();
-            let (was, is) = (told(was), told(is));
-            let text = format!("{section}: a line was\n    {was}\n  and is\n    {is}");
-            return Some(text);
+            let [was, is] =
+                [was, is].map(|section| section.unwrap_or("nothing").lines().collect::<Vec<_>>());
+            let mut below = 1..was.len().max(is.len());
+            let at = below.find(|&at| was.get(at) != is.get(at)).unwrap_or(0);
+            let [was_line, is_line] =
+                [&was, &is].map(|lines| lines.get(at).unwrap_or(&"nothing").trim());
+            let section = is[0];
+            return Some(format!(
+                "{section}: a line was\n    {was_line}\n  and is\n    {is_line}"
+            ));
         }
         was?;
     }

@@ -16,6 +16,10 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 use stand_in::TASK;
 
+/// A group's file of what must not change.
+#[path = "../../../../tests/groups/golden/part.rs"]
+mod part;
+
 /// The suite's own list of groups.
 #[allow(dead_code, reason = "its main function is the bench executable's")]
 #[path = "../../../../benches/crossover/main.rs"]

@@ -1,121 +1,129 @@
-//! The form of the recorded texts: a section is written in full, or as the lines in which it differs
-//! from one before it.
+//! The form of the recorded texts: what a row asks at one size, and a digest of every line.
 //!
 //! | line | says |
 //! | --- | --- |
-//! | `## gpu/tiled/64` | the section of a row at a size; its lines follow |
-//! | `## gpu/tiled/300: as gpu/tiled/64` | its lines are those of another section but for the following |
-//! | `4 = wait for s1` | in place of line 4 of the other section stands this one |
-//! | `4 + wait for s1` | this line follows line 4 |
-//! | `4-6 -` | these lines are gone |
+//! | `## gpu/tiled/64 #1f2e3d4c` | a row at a size; the digest of all its lines, in order |
+//! | `## gpu/tiled-gated/64 as gpu/tiled/64` | a row with the same lines as another one |
 //! | `chosen <choice> = <candidate>` | handed over in place of a calibration, here and further down |
-//! | `(an iteration)` | the lines of the iteration |
+//! | `set-up: compile, 3 allocate d 98304 B` | the calls of a phase, counted, with the bytes of all of them |
+//! | `iteration:` | the calls of an iteration, in order, one per line |
+//! | `nodes:` | the nodes of the graph that an iteration launches, in order; one that does not follow the node before it has its number |
+//! | `nodes: as iteration of gpu/eager/64` | the lines are those of another row |
+//! | `(iteration)` | the calls of an iteration, in another phase |
+//!
+//! A row that was there before, at another size or with other choices, has only counts. Calls that
+//! repeat are folded ([`crate::fold`]). d1, pinned1 and the like are allocations, s1 is the timed
+//! stream; `on s1` and `shared 0` are left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::fold::folded;
-use crate::golden::Section;
+use crate::golden::{Phase, Section};
 
-const HEAD: &str = "\
-What each GPU row asks of the driver, a line per call, from set-up to drop. d1, pinned1 and the like
-are allocations, s1 is the stream that is timed, host is ordinary memory. Written by
-CROSSOVER_GOLDEN=write cargo test -p crossover-recording-driver --test recorded golden
-tests/recorded/text.rs describes the form.
-";
-
-/// The phase that is timed, and what stands for its lines in others.
+/// The phase that is timed.
 const ITERATION: &str = "iteration";
-const AN_ITERATION: &str = "(an iteration)";
-const AS: &str = ": as ";
+const NODES: &str = "nodes";
 const CHOSEN: &str = "chosen ";
+const DIGEST: &str = " #";
+const AS: &str = " as ";
 
 /// The text of a group.
-pub(crate) fn text(group: &str, sections: &[Section]) -> String {
-    let mut text = format!("{HEAD}\n# {group}\n");
-    let lines: Vec<Vec<String>> = sections.iter().map(lines).collect();
-    let mut handed_over = BTreeMap::new();
-    for (at, section) in sections.iter().enumerate() {
-        let (base, told) = told(&lines[at], &lines[..at]);
-        let base = base.map(|base| format!("{AS}{}", sections[base].name));
-        let _ = writeln!(text, "\n## {}{}", section.name, base.unwrap_or_default());
+pub(crate) fn text(sections: &[Section]) -> String {
+    let mut text = String::new();
+    let (mut rows, mut handed_over) = (BTreeSet::new(), BTreeMap::new());
+    let (mut digests, mut known) = (BTreeMap::new(), BTreeMap::new());
+    for section in sections {
+        let (name, digest) = (&section.name, digest(section));
+        let same = digests.get(&digest).map(|other| format!("{AS}{other}"));
+        let of = same
+            .clone()
+            .unwrap_or_else(|| format!("{DIGEST}{digest:08x}"));
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}## {name}{of}");
         for (choice, candidate) in &section.chosen {
             if handed_over.insert(choice, candidate) != Some(candidate) {
                 let _ = writeln!(text, "{CHOSEN}{choice} = {candidate}");
             }
         }
-        for line in told {
-            let _ = writeln!(text, "{line}");
+        if same.is_some() {
+            continue;
+        }
+        digests.insert(digest, name);
+        let function = section.row.rsplit_once('/').map(|(function, _)| function);
+        let is_first = rows.insert(function);
+        for phase in with_nodes(&section.phases) {
+            let Phase { name: of, lines } = &phase;
+            if lines.is_empty() {
+                continue;
+            }
+            let is_in_order = of == ITERATION || of == NODES;
+            if !is_in_order && is_first {
+                let _ = writeln!(text, "{of}: {}", counted(lines));
+            } else if is_in_order && (!is_first || lines.len() == 1) {
+                let all = if is_first {
+                    lines[0].clone()
+                } else {
+                    counted(lines)
+                };
+                let _ = writeln!(text, "{of}: {all}");
+            } else if let Some(other) = known.get(lines).filter(|_| is_in_order) {
+                let _ = writeln!(text, "{of}: as {other}");
+            } else if is_in_order {
+                let _ = writeln!(text, "{of}:");
+                for line in folded(lines) {
+                    let line = line.replace(" on s1", "").replace(" shared 0", "");
+                    let _ = writeln!(text, "  {line}");
+                }
+                known.insert(lines.clone(), format!("{of} of {name}"));
+            }
         }
     }
     text
 }
 
-/// As few lines as may be, and the section that they are edits of.
-fn told(lines: &[String], before: &[Vec<String>]) -> (Option<usize>, Vec<String>) {
-    let in_full = (None, lines.to_vec());
-    let before = before.iter().enumerate();
-    let as_edits = before.map(|(base, before)| (Some(base), edits(before, lines)));
-    let all = [in_full].into_iter().chain(as_edits);
-    all.min_by_key(|(_, lines)| lines.len())
-        .expect("at least in full")
-}
-
-/// What makes the lines `new` of the lines `old`.
-fn edits(old: &[String], new: &[String]) -> Vec<String> {
-    // The most lines that the ends of both, from these lines on, have in common.
-    let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
-    for (at, line) in old.iter().enumerate().rev() {
-        for (to, other) in new.iter().enumerate().rev() {
-            common[at][to] = match line == other {
-                true => common[at + 1][to + 1] + 1,
-                false => common[at + 1][to].max(common[at][to + 1]),
-            };
+/// The phases, with the nodes of graphs as a phase behind that in which they are captured, and the
+/// iteration's calls as one in other phases.
+fn with_nodes(phases: &[Phase]) -> Vec<Phase> {
+    let iteration = phases.iter().find(|phase| phase.name == ITERATION);
+    let iteration = iteration.map_or(&[][..], |phase| &phase.lines);
+    let is_graph = iteration
+        .iter()
+        .any(|line| line.starts_with("launch graph"));
+    let mut all = Vec::new();
+    for Phase { name, lines } in phases {
+        let nodes = lines
+            .iter()
+            .filter(|_| is_graph)
+            .filter_map(|line| node(line));
+        let nodes: Vec<String> = nodes.collect();
+        let mut phase = Phase {
+            name: name.clone(),
+            lines: lines.clone(),
+        };
+        if name != ITERATION && iteration.len() > 1 {
+            phase.lines = with_iterations(lines, iteration);
         }
-    }
-    let mut edits = Vec::new();
-    let (mut at, mut to) = (0, 0);
-    while at < old.len() || to < new.len() {
-        let (first, first_new) = (at, to);
-        while at < old.len() || to < new.len() {
-            if at < old.len() && to < new.len() && old[at] == new[to] {
-                break;
-            }
-            match to == new.len() || at < old.len() && common[at + 1][to] >= common[at][to + 1] {
-                true => at += 1,
-                false => to += 1,
-            }
-        }
-        for (nth, line) in new[first_new..to].iter().enumerate() {
-            edits.push(match first + nth < at {
-                true => format!("{} = {line}", first + nth + 1),
-                false => format!("{at} + {line}"),
+        all.push(phase);
+        if !nodes.is_empty() {
+            all.push(Phase {
+                name: NODES.to_owned(),
+                lines: nodes,
             });
         }
-        match (first + (to - first_new) + 1, at) {
-            (gone, last) if gone < last => edits.push(format!("{gone}-{last} -")),
-            (gone, last) if gone == last => edits.push(format!("{gone} -")),
-            _ => {}
-        }
-        (at, to) = (at + 1, to + 1);
     }
-    edits
+    all
 }
 
-/// The lines of a section: each phase's name, then what it asks, folded.
-fn lines(section: &Section) -> Vec<String> {
-    let iteration = section.phases.iter().find(|phase| phase.name == ITERATION);
-    let iteration = iteration.map_or(&[][..], |phase| &phase.lines);
-    let mut lines = Vec::new();
-    for phase in &section.phases {
-        lines.push(format!("{}:", phase.name));
-        let asked = match phase.name == ITERATION {
-            true => folded(&phase.lines),
-            false => folded(&with_iterations(&phase.lines, iteration)),
-        };
-        lines.extend(asked.into_iter().map(|line| format!("  {line}")));
-    }
-    lines
+/// The work of the line of a node, with its number unless it follows the node before it.
+fn node(line: &str) -> Option<String> {
+    let (place, work) = line.strip_prefix("node ")?.split_once(": ")?;
+    let (number, after) = place.split_once(" after ").unwrap_or((place, "0"));
+    let follows = number.parse() == after.parse().map(|before: usize| before + 1);
+    Some(match follows {
+        true => work.to_owned(),
+        false => line.to_owned(),
+    })
 }
 
 /// Lines with a name in place of each iteration among them.
@@ -123,18 +131,80 @@ fn with_iterations(lines: &[String], iteration: &[String]) -> Vec<String> {
     let mut told = Vec::new();
     let mut rest = lines;
     while let Some((first, after)) = rest.split_first() {
-        match rest.strip_prefix(iteration).filter(|_| iteration.len() > 1) {
-            Some(after) => {
-                told.push(AN_ITERATION.to_owned());
-                rest = after;
-            }
-            None => {
-                told.push(first.clone());
-                rest = after;
-            }
-        }
+        let without = rest.strip_prefix(iteration);
+        told.push(without.map_or(first.clone(), |_| "(iteration)".to_owned()));
+        rest = without.unwrap_or(after);
     }
     told
+}
+
+/// The calls of each kind, in the order of their first.
+fn counted(lines: &[String]) -> String {
+    let mut kinds: Vec<(String, u64, u64)> = Vec::new();
+    for line in lines {
+        let (kind, bytes) = (kind(line), bytes(line));
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + bytes),
+            None => kinds.push((kind, 1, bytes)),
+        }
+    }
+    let text = |(kind, count, bytes): &(String, u64, u64)| match (count, bytes) {
+        (1, 0) => kind.clone(),
+        (1, bytes) => format!("{kind} {bytes} B"),
+        (count, 0) => format!("{count} {kind}"),
+        (count, bytes) => format!("{count} {kind} {bytes} B"),
+    };
+    let all: Vec<String> = kinds.iter().map(text).collect();
+    all.join(", ")
+}
+
+/// The first words of a line without the numbers of names: `allocate d`, `launch step`, `copy H2D`.
+fn kind(line: &str) -> String {
+    let mut words = line.split(' ');
+    let (first, second) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let plain = |word: &str| {
+        word.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',')
+            .to_owned()
+    };
+    match first {
+        "launch" if second.starts_with("graph") => "launch graph".to_owned(),
+        "launch" | "copy" => format!("{first} {second}"),
+        "allocate" | "free" | "create" | "destroy" => format!("{first} {}", plain(second)),
+        // The name of a stream or a handle comes first.
+        _ if plain(first) != first && !first.contains('_') => second.to_owned(),
+        _ => first.to_owned(),
+    }
+}
+
+/// The bytes that are allocated, copied or set.
+fn bytes(line: &str) -> u64 {
+    if !["allocate ", "copy ", "set "]
+        .iter()
+        .any(|call| line.starts_with(call))
+    {
+        return 0;
+    }
+    let words: Vec<&str> = line.split(' ').collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let unit = words.iter().position(|word| ["B", "B,"].contains(word));
+    let of_row = unit.and_then(|at| number(at.wrapping_sub(1))).unwrap_or(0);
+    let rows = words.iter().position(|word| *word == "rows");
+    of_row * rows.and_then(|at| number(at.wrapping_sub(1))).unwrap_or(1)
+}
+
+/// FNV-1a of every line of every phase.
+fn digest(section: &Section) -> u32 {
+    let lines = section
+        .phases
+        .iter()
+        .flat_map(|phase| [&phase.name].into_iter().chain(&phase.lines));
+    let bytes = lines.flat_map(|line| line.bytes().chain([b'\n']));
+    bytes.fold(0x811c_9dc5, |hash: u32, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 /// The sections of a text: their rows and choices.
@@ -143,7 +213,8 @@ pub(crate) fn sections(text: &str) -> Vec<Section> {
     let mut chosen = BTreeMap::new();
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
-            let name = heading.split(AS).next().unwrap_or(heading);
+            let name = heading.split(DIGEST).flat_map(|part| part.split(AS)).next();
+            let name = name.unwrap_or(heading);
             sections.push(Section::new(name.to_owned(), chosen.clone()));
         }
         let choice = line.strip_prefix(CHOSEN);

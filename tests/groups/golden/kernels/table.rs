@@ -1,12 +1,11 @@
 //! The table by which the recording driver knows the kernels and their parameters.
 
+use std::path::Path;
+
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
-use crate::golden::hold;
+use crate::golden::hold_file;
 use crate::golden::kernels::sources;
-
-/// Where it is, from the folder of golden files.
-const TABLE: &str = "../../../crates/recording-driver/kernels.txt";
 
 /// Without `extern "C"` a kernel's name in PTX has the types of its parameters in it.
 pub(crate) fn the_recording_driver_knows_every_kernel() {
@@ -31,7 +30,8 @@ pub(crate) fn the_recording_driver_knows_every_kernel() {
         table.push((*name).to_owned());
         table.extend(ptx.split(".entry ").skip(1).map(kernel));
     }
-    hold(TABLE, &table);
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    hold_file(&package.join("crates/recording-driver/kernels.txt"), &table);
 }
 
 /// Name, threads of a block, and types of the parameters.

@@ -3,7 +3,6 @@
 use std::ffi::{CStr, c_char};
 
 use crate::fault::{self, Fault, code};
-use crate::log;
 use crate::state::{Outcome, State, lock};
 
 /// The driver, or a library beside it.
@@ -93,13 +92,13 @@ impl Library {
 pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
     let Fault { code, why, .. } = fault;
     if fault.corrupts {
-        log::call(format_args!("{function} would corrupt memory: {why}"));
+        log!("{function} would corrupt memory: {why}");
         eprintln!("the recording driver ends the process at {function}: {why}");
         std::process::abort();
     }
     // The answer `not ready` to a query is normal while waiting.
     if *code != code::NOT_READY {
-        log::call(format_args!("{function} fails with {code}: {why}"));
+        log!("{function} fails with {code}: {why}");
     }
     *code
 }

@@ -10,7 +10,7 @@ impl State {
         let stream = self.usable_stream(stream)?;
         self.check_no_capture("another capture")?;
         let begun = known(&mut self.streams, stream, "stream")?;
-        log::call(format_args!("capture {}", begun.name));
+        log!("capture {}", begun.name);
         begun.capture = Some(Vec::new());
         self.capture = Some(Capture {
             origin: stream,
@@ -26,8 +26,7 @@ impl State {
         let name = ended.name.clone();
         let capture = self.capture.take_if(|capture| capture.origin == stream);
         let Some(Capture { nodes, spoiled, .. }) = capture else {
-            let why = format!("no capture was begun on {name}");
-            return Err(Fault::new(code::CAPTURE_UNMATCHED, why));
+            return Err(fault!(CAPTURE_UNMATCHED, "no capture was begun on {name}"));
         };
         let joined = reached(&nodes, ended.capture.as_deref().unwrap_or_default());
         let mut forked = None;
@@ -39,19 +38,19 @@ impl State {
         }
         self.events.values_mut().for_each(|e| e.captured = None);
         if spoiled {
-            let why = format!("the capture of {name} was spoiled by an earlier call");
-            return Err(Fault::new(code::CAPTURE_INVALIDATED, why));
+            return Err(fault!(
+                CAPTURE_INVALIDATED,
+                "the capture of {name} was spoiled by an earlier call"
+            ));
         }
         if let Some(forked) = forked {
-            let why =
-                format!("{forked} joined the capture of {name} and {name} does not wait for it");
-            return Err(Fault::new(code::CAPTURE_UNJOINED, why));
+            return Err(fault!(
+                CAPTURE_UNJOINED,
+                "{forked} joined the capture of {name} and {name} does not wait for it"
+            ));
         }
         let graph = self.names.next("graph");
-        log::call(format_args!(
-            "end of capture: {graph} of {} nodes",
-            nodes.len()
-        ));
+        log!("end of capture: {graph} of {} nodes", nodes.len());
         let handle = self.made();
         self.graphs.insert(handle, Graph { name: graph, nodes });
         Ok(handle)
@@ -74,11 +73,7 @@ impl State {
                 true => String::new(),
                 false => format!(" after {}", numbers.join(", ")),
             };
-            log::call(format_args!(
-                "node {}{behind}: {}",
-                index + 1,
-                text(&stream.name)
-            ));
+            log!("node {}{behind}: {}", index + 1, text(&stream.name));
         }
         capture.nodes.push(Node { work, after });
         Ok(())
@@ -87,7 +82,7 @@ impl State {
     /// A stream that waits for an event recorded after these nodes becomes part of the capture.
     pub(crate) fn join_capture(&mut self, stream: u64, event: &str, after: Vec<usize>) -> Outcome {
         let joining = known(&mut self.streams, stream, "stream")?;
-        log::call(format_args!("capture: {} waits for {event}", joining.name));
+        log!("capture: {} waits for {event}", joining.name);
         let at = joining.capture.get_or_insert_default();
         for node in after {
             if !at.contains(&node) {

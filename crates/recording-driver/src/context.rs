@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use crate::device::Description;
 use crate::fault::{Fault, code};
-use crate::log;
 use crate::state::{Outcome, State};
 
 thread_local! {
@@ -88,7 +87,7 @@ impl State {
         let at = ordinal as usize;
         self.synchronize_device(at);
         for left in self.leaks(at) {
-            log::call(format_args!("the context ends with {left}"));
+            log!("the context ends with {left}");
         }
         self.memory.release_all(at);
         self.streams.retain(|_, stream| stream.device != at);
@@ -103,16 +102,15 @@ impl State {
     pub(crate) fn enable_peer(&mut self, context: u64) -> Outcome {
         let (here, peer) = (self.current()?, self.of_context(context)?);
         if here == peer {
-            let why = "a device is no peer of its own";
-            return Err(Fault::new(code::INVALID_DEVICE, why));
+            return Err(fault!(INVALID_DEVICE, "a device is no peer of its own"));
         }
         if !self.devices[here].peers.insert(peer) {
-            let why = format!("device {here} may already use the memory of device {peer}");
-            return Err(Fault::new(code::PEER_ACCESS_ALREADY_ENABLED, why));
+            return Err(fault!(
+                PEER_ACCESS_ALREADY_ENABLED,
+                "device {here} may already use the memory of device {peer}"
+            ));
         }
-        log::call(format_args!(
-            "let device {here} use the memory of device {peer}"
-        ));
+        log!("let device {here} use the memory of device {peer}");
         Ok(())
     }
 
@@ -160,7 +158,9 @@ impl State {
         if bytes <= free {
             return Ok(());
         }
-        let why = format!("{bytes} B are asked for and {free} B are free");
-        Err(Fault::new(code::OUT_OF_MEMORY, why))
+        Err(fault!(
+            OUT_OF_MEMORY,
+            "{bytes} B are asked for and {free} B are free"
+        ))
     }
 }

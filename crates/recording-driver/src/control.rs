@@ -8,8 +8,8 @@
 
 use std::ffi::{CStr, c_char};
 
+use crate::fault;
 use crate::state::lock;
-use crate::{fault, log};
 
 /// Names a file for the number of calls of each function in each phase, written when the process ends:
 /// lines `phase function count`, separated by tabs. A test derives the possible faults from it.
@@ -23,7 +23,7 @@ unsafe extern "C" fn crossover_recording_driver_mark(text: *const c_char) {
     // SAFETY: the caller promises a string of C.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     fault::enter(&text);
-    log::call(format_args!("== {text}"));
+    log!("== {text}");
 }
 
 #[unsafe(no_mangle)]

@@ -1,6 +1,5 @@
 //! Allocating, pinning, copying and setting memory.
 
-use crate::fault::Fault;
 use crate::log;
 use crate::memory::{Kind, Region};
 use crate::objects::{Copy, Set, Work};
@@ -50,10 +49,7 @@ impl State {
             self.check_room(device, bytes)?;
         }
         let allocation = (self.memory).allocate(kind, bytes, (device, None), &mut self.names)?;
-        log::call(format_args!(
-            "allocate {} {bytes} B, awaited",
-            allocation.name
-        ));
+        log!("allocate {} {bytes} B, awaited", allocation.name);
         Ok(allocation.base)
     }
 
@@ -75,11 +71,13 @@ impl State {
         let allocation = self.memory.starting_at(address)?;
         let name = allocation.name.clone();
         if !is(allocation.kind) {
-            let why = format!("{name} is another kind of memory than this call frees");
-            return Err(Fault::invalid(why));
+            return Err(fault!(
+                INVALID_VALUE,
+                "{name} is another kind of memory than this call frees"
+            ));
         }
         let device = allocation.device;
-        log::call(format_args!("free {name}, awaited"));
+        log!("free {name}, awaited");
         self.synchronize_device(device);
         self.memory.free(address);
         self.memory.release(address);
@@ -91,10 +89,7 @@ impl State {
         let place = self.memory.side(address, 1, false)?;
         match place.kind {
             Some(Kind::Pinned) => Ok(address),
-            _ => {
-                let why = format!("{} is not pinned", place.name);
-                Err(Fault::invalid(why))
-            }
+            _ => Err(fault!(INVALID_VALUE, "{} is not pinned", place.name)),
         }
     }
 

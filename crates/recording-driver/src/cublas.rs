@@ -5,9 +5,8 @@ use std::ffi::{c_int, c_void};
 
 use crate::call::{exported, make, put};
 use crate::fault::Fault;
-use crate::log;
 use crate::product::{CUBLAS, Matrix, Product, element};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// The state behind a handle. The workspace that cuBLAS allocates for each handle is not modelled.
 pub(crate) struct Blas {
@@ -77,15 +76,14 @@ const COMPUTE_64F: c_int = 70;
 exported! { CUBLAS:
     fn cublasCreate_v2(to: *mut u64) = |state| {
         let (name, handle) = (state.names.next("blas"), state.made());
-        log::call(format_args!("create {name}"));
+        log!("create {name}");
         state.blas.insert(handle, Blas { name, stream: 0 });
         make(to, handle)
     };
 
     fn cublasDestroy_v2(handle: u64) = |state| {
-        let name = &known(&mut state.blas, handle, "cuBLAS handle")?.name;
-        log::call(format_args!("destroy {name}"));
-        state.blas.remove(&handle);
+        let blas = removed(&mut state.blas, handle, "cuBLAS handle")?;
+        log!("destroy {}", blas.name);
         Ok(())
     };
 
@@ -93,7 +91,7 @@ exported! { CUBLAS:
         let stream = state.usable_stream(stream)?;
         let blas = known(&mut state.blas, handle, "cuBLAS handle")?;
         blas.stream = stream;
-        log::call(format_args!("{} works on {}", blas.name, state.streams[&stream].name));
+        log!("{} works on {}", blas.name, state.streams[&stream].name);
         Ok(())
     };
 
@@ -108,16 +106,8 @@ macro_rules! gemm {
     ($name:ident($($ab:ident: $of_ab:ty),*; $($c:ident: $of_c:ty),*) = $own:expr) => {
         exported! { CUBLAS:
             fn $name(
-                handle: u64,
-                of_a: c_int,
-                of_b: c_int,
-                m: c_int,
-                n: c_int,
-                k: c_int,
-                alpha: *const c_void,
-                $($ab: $of_ab,)*
-                beta: *const c_void,
-                $($c: $of_c),*
+                handle: u64, of_a: c_int, of_b: c_int, m: c_int, n: c_int, k: c_int,
+                alpha: *const c_void, $($ab: $of_ab,)* beta: *const c_void, $($c: $of_c),*
             ) = |state| {
                 let (operations, sizes, scalars) = ([of_a, of_b], [m, n, k], [alpha, beta]);
                 let function = stringify!($name);

@@ -9,7 +9,7 @@ use crate::call::{exported, get, make, put};
 use crate::fault::Fault;
 use crate::objects::Used;
 use crate::product::{CUBLAS, Matrix, Product, element};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// A description of a product, a layout of matrices, or a preference.
 #[derive(Clone)]
@@ -79,9 +79,7 @@ macro_rules! changes {
             };
 
             fn $destroy(handle: u64) = |state| {
-                known(&mut state.described, handle, "description")?;
-                state.described.remove(&handle);
-                Ok(())
+                removed(&mut state.described, handle, "description").map(drop)
             };
         )* }
     };
@@ -98,7 +96,7 @@ impl Described {
         let found = known(&mut state.described, handle, what)?;
         match found.what == what {
             true => Ok(found.clone()),
-            false => Err(Fault::invalid(format!("a {} is no {what}", found.what))),
+            false => Err(fault!(INVALID_VALUE, "a {} is no {what}", found.what)),
         }
     }
 
@@ -212,11 +210,7 @@ exported! { CUBLAS:
     };
 
     fn cublasLtMatrixLayoutCreate(
-        to: *mut u64,
-        data_type: c_int,
-        rows: u64,
-        columns: u64,
-        pitch: i64,
+        to: *mut u64, data_type: c_int, rows: u64, columns: u64, pitch: i64,
     ) = |state| {
         let values = [data_type as u64, rows, columns, pitch as u64];
         create(state, to, LAYOUT, OF_LAYOUT.into_iter().zip(values))
@@ -225,16 +219,8 @@ exported! { CUBLAS:
     fn cublasLtMatmulPreferenceCreate(to: *mut u64) = |state| create(state, to, PREFERENCE, []);
 
     fn cublasLtMatmulAlgoGetHeuristic(
-        _handle: u64,
-        description: u64,
-        a: u64,
-        b: u64,
-        c: u64,
-        d: u64,
-        preference: u64,
-        asked: c_int,
-        results: *mut HeuristicResult,
-        count: *mut c_int,
+        _handle: u64, description: u64, a: u64, b: u64, c: u64, d: u64,
+        preference: u64, asked: c_int, results: *mut HeuristicResult, count: *mut c_int,
     ) = |state| {
         put(count, 0)?;
         let product = product(state, description, [a, b, c, d], [0; 4], [std::ptr::null(); 2])?;
@@ -256,11 +242,8 @@ exported! { CUBLAS:
     };
 
     fn cublasLtMatmulAlgoConfigGetAttribute(
-        algorithm: *const Algorithm,
-        which: c_int,
-        value: *mut c_void,
-        bytes: usize,
-        written: *mut usize,
+        algorithm: *const Algorithm, which: c_int,
+        value: *mut c_void, bytes: usize, written: *mut usize,
     ) = |_state| {
         let algorithm = get(algorithm)?;
         algorithm.check()?;
@@ -281,22 +264,10 @@ exported! { CUBLAS:
     };
 
     fn cublasLtMatmul(
-        _handle: u64,
-        description: u64,
-        alpha: *const c_void,
-        a: u64,
-        of_a: u64,
-        b: u64,
-        of_b: u64,
-        beta: *const c_void,
-        c: u64,
-        of_c: u64,
-        d: u64,
-        of_d: u64,
-        algorithm: *const Algorithm,
-        workspace: u64,
-        bytes: usize,
-        stream: u64,
+        _handle: u64, description: u64,
+        alpha: *const c_void, a: u64, of_a: u64, b: u64, of_b: u64,
+        beta: *const c_void, c: u64, of_c: u64, d: u64, of_d: u64,
+        algorithm: *const Algorithm, workspace: u64, bytes: usize, stream: u64,
     ) = |state| {
         let layouts = [of_a, of_b, of_c, of_d];
         let mut product = product(state, description, layouts, [a, b, c, d], [alpha, beta])?;
@@ -306,8 +277,7 @@ exported! { CUBLAS:
         product.notes += &format!(", algorithm tile {tile} stages {stages} pieces {parts}");
         let (bytes, needed) = (bytes as u64, algorithm.workspace(&product));
         if bytes < needed || !workspace.is_multiple_of(16) {
-            let why = format!("a workspace of {bytes} B, aligned by 16, where {needed} B are needed");
-            return Err(Fault::invalid(why));
+            return Err(fault!(INVALID_VALUE, "a workspace of {bytes} B, aligned by 16, where {needed} B are needed"));
         }
         // All of it, since the library may write anywhere in it.
         let name = "workspace";

@@ -5,9 +5,8 @@ use std::ffi::c_int;
 
 use crate::call::{Library, Statuses, exported, make};
 use crate::fault::Fault;
-use crate::log;
 use crate::objects::Used;
-use crate::state::known;
+use crate::state::{known, removed};
 
 /// Numbers of cufftResult.
 const CUFFT: Library = Library {
@@ -37,7 +36,7 @@ exported! { CUFFT:
             return Err(Fault::unknown("a transform of type", of));
         }
         let (name, handle) = (state.names.next("fft"), state.made());
-        log::call(format_args!("plan {name}: {batch} transforms of {n}"));
+        log!("plan {name}: {batch} transforms of {n}");
         state.plans.insert(handle, Plan { name, n, batch, stream: 0 });
         make(to, handle)
     };
@@ -46,7 +45,7 @@ exported! { CUFFT:
         let usable = state.usable_stream(stream)?;
         let plan = known(&mut state.plans, plan as u64, "plan")?;
         plan.stream = stream;
-        log::call(format_args!("{} works on {}", plan.name, state.streams[&usable].name));
+        log!("{} works on {}", plan.name, state.streams[&usable].name);
         Ok(())
     };
 
@@ -70,9 +69,8 @@ exported! { CUFFT:
     };
 
     fn cufftDestroy(plan: c_int) = |state| {
-        let name = &known(&mut state.plans, plan as u64, "plan")?.name;
-        log::call(format_args!("destroy {name}"));
-        state.plans.remove(&(plan as u64));
+        let plan = removed(&mut state.plans, plan as u64, "plan")?;
+        log!("destroy {}", plan.name);
         Ok(())
     };
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::fault::{Fault, code};
-use crate::log;
 use crate::objects::{Event, PENDING, Record, Work};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
@@ -17,7 +16,7 @@ impl State {
         let times = flags & DISABLE_TIMING == 0;
         let name = self.names.next("e");
         let kind = if times { "" } else { ", which does not time" };
-        log::call(format_args!("create {name}{kind}"));
+        log!("create {name}{kind}");
         let handle = self.made();
         let event = Event {
             name,
@@ -31,9 +30,8 @@ impl State {
     }
 
     pub(crate) fn destroy_event(&mut self, handle: u64) -> Outcome {
-        let name = &known(&mut self.events, handle, "event")?.name;
-        log::call(format_args!("destroy {name}"));
-        self.events.remove(&handle);
+        let event = removed(&mut self.events, handle, "event")?;
+        log!("destroy {}", event.name);
         Ok(())
     }
 
@@ -46,7 +44,7 @@ impl State {
         of_same_device(&name, event.device, device)?;
         event.captured = capture;
         if event.captured.is_some() {
-            log::call(format_args!("capture: record {name} on {}", on.name));
+            log!("capture: record {name} on {}", on.name);
             return Ok(());
         }
         let time = Arc::new(AtomicU64::new(PENDING));
@@ -79,10 +77,13 @@ impl State {
 
     pub(crate) fn synchronize_event(&mut self, handle: u64) -> Outcome {
         let event = known(&mut self.events, handle, "event")?;
-        log::call(format_args!("wait for {}", event.name));
+        log!("wait for {}", event.name);
         if event.captured.is_some() {
-            let why = format!("{} was recorded in a capture", event.name);
-            return Err(Fault::new(code::CAPTURED_EVENT, why));
+            return Err(fault!(
+                CAPTURED_EVENT,
+                "{} was recorded in a capture",
+                event.name
+            ));
         }
         if let Some(record) = event.last.clone() {
             self.finish_until(record.stream, || record.is_done());

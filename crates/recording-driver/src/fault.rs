@@ -31,6 +31,13 @@ pub mod code {
     pub const CAPTURED_EVENT: i32 = 907;
 }
 
+/// A refused call: an error of [`code`], and the sentence.
+macro_rules! fault {
+    ($code:ident, $($text:tt)*) => {
+        crate::fault::Fault::new(crate::fault::code::$code, format!($($text)*))
+    };
+}
+
 /// Why a call fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

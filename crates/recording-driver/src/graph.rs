@@ -4,30 +4,27 @@ use std::sync::Arc;
 
 use crate::clock::Time;
 use crate::device::Description;
-use crate::log;
 use crate::objects::{Graph, Work};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 impl State {
     pub(crate) fn instantiate(&mut self, handle: u64) -> Outcome<u64> {
         let graph = known(&mut self.graphs, handle, "graph")?.clone();
-        log::call(format_args!("instantiate {}", graph.name));
+        log!("instantiate {}", graph.name);
         let handle = self.made();
         self.executables.insert(handle, Arc::new(graph));
         Ok(handle)
     }
 
     pub(crate) fn destroy_graph(&mut self, handle: u64) -> Outcome {
-        let name = &known(&mut self.graphs, handle, "graph")?.name;
-        log::call(format_args!("destroy {name}"));
-        self.graphs.remove(&handle);
+        let graph = removed(&mut self.graphs, handle, "graph")?;
+        log!("destroy {}", graph.name);
         Ok(())
     }
 
     pub(crate) fn destroy_executable(&mut self, handle: u64) -> Outcome {
-        let name = &known(&mut self.executables, handle, "instantiated graph")?.name;
-        log::call(format_args!("destroy the instance of {name}"));
-        self.executables.remove(&handle);
+        let graph = removed(&mut self.executables, handle, "instantiated graph")?;
+        log!("destroy the instance of {}", graph.name);
         Ok(())
     }
 
@@ -35,7 +32,7 @@ impl State {
         let stream = self.usable_stream(stream)?;
         let graph = known(&mut self.executables, handle, "instantiated graph")?;
         let on = &self.streams[&stream].name;
-        log::call(format_args!("upload {} on {on}", graph.name));
+        log!("upload {} on {on}", graph.name);
         Ok(())
     }
 

@@ -47,14 +47,17 @@ impl State {
         let name = kernel.name;
         if function.device != device {
             let of = function.device;
-            let why =
-                format!("{name} was loaded on device {of}, and the stream is of device {device}");
-            return Err(Fault::new(code::INVALID_HANDLE, why));
+            return Err(fault!(
+                INVALID_HANDLE,
+                "{name} was loaded on device {of}, and the stream is of device {device}"
+            ));
         }
         check(kernel, shape, function.dynamic_shared)?;
         if arguments.is_null() && !kernel.parameters.is_empty() {
-            let why = format!("{name} has parameters, and no arguments are given");
-            return Err(Fault::invalid(why));
+            return Err(fault!(
+                INVALID_VALUE,
+                "{name} has parameters, and no arguments are given"
+            ));
         }
         let mut given = Vec::with_capacity(kernel.parameters.len());
         for (at, parameter) in kernel.parameters.iter().enumerate() {

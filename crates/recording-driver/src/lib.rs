@@ -18,6 +18,11 @@
 //! `kernels.txt`, which NVRTC is asked for; the heuristic of cuBLASLt always gives the same answer.
 //! cudarc names a function that is missing here (`Missing symbol cuX`).
 
+#[macro_use]
+pub mod fault;
+#[macro_use]
+pub mod log;
+
 mod call;
 mod capture;
 mod clock;
@@ -31,11 +36,9 @@ pub mod device;
 mod driver;
 mod effects;
 mod event;
-pub mod fault;
 mod graph;
 mod kernels;
 mod launch;
-pub mod log;
 pub mod memory;
 pub mod module;
 mod names;

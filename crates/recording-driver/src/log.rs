@@ -1,6 +1,5 @@
 //! The log: a line per call.
 
-use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::OnceLock;
@@ -27,18 +26,23 @@ fn file() -> Option<&'static File> {
 }
 
 /// Whether the log is written; texts that take long are made only then.
-pub fn enabled() -> bool {
+pub(crate) fn enabled() -> bool {
     file().is_some()
 }
 
-/// Writes one line.
-pub fn call(text: impl Display) {
-    if !enabled() {
-        return;
-    }
-    let line = format!("{text}\n");
+/// Writes one line, if the log is written.
+macro_rules! log {
+    ($($text:tt)*) => {
+        if crate::log::enabled() {
+            crate::log::line(&format!($($text)*))
+        }
+    };
+}
+
+/// See [`log!`].
+pub(crate) fn line(text: &str) {
     if let Some(mut file) = file() {
         // One write per line: those of several threads and processes do not mix.
-        let _ = file.write_all(line.as_bytes());
+        let _ = file.write_all(format!("{text}\n").as_bytes());
     }
 }

@@ -131,10 +131,11 @@ impl Memory {
     pub(crate) fn starting_at(&self, address: u64) -> Result<&Allocation, Fault> {
         match self.table.get(&address) {
             Some(allocation) if !allocation.freed => Ok(allocation),
-            _ => {
-                let why = format!("no allocation starts at {}", self.name_of(address));
-                Err(Fault::invalid(why))
-            }
+            _ => Err(fault!(
+                INVALID_VALUE,
+                "no allocation starts at {}",
+                self.name_of(address)
+            )),
         }
     }
 
@@ -272,8 +273,10 @@ fn map(bytes: u64) -> Result<usize, Fault> {
     // SAFETY: a new mapping, at an address that the system chooses.
     let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
     if address == libc::MAP_FAILED {
-        let why = format!("this machine has no {bytes} B of addresses");
-        return Err(Fault::new(code::OUT_OF_MEMORY, why));
+        return Err(fault!(
+            OUT_OF_MEMORY,
+            "this machine has no {bytes} B of addresses"
+        ));
     }
     Ok(address as usize)
 }

@@ -2,9 +2,8 @@
 
 use crate::fault::{Fault, code};
 use crate::kernels;
-use crate::log;
 use crate::objects::{Function, Module};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
@@ -15,20 +14,15 @@ impl State {
         let of_module = kernels::of_module(text);
         let (source, kernels) = of_module.map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
         let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name).collect();
-        log::call(format_args!(
-            "load the kernels of {source}: {}",
-            names.join(", ")
-        ));
+        log!("load the kernels of {source}: {}", names.join(", "));
         let handle = self.made();
         self.modules.insert(handle, Module { device, kernels });
         Ok(handle)
     }
 
     pub(crate) fn unload_module(&mut self, handle: u64) -> Outcome {
-        known(&mut self.modules, handle, "module")?;
-        self.modules.remove(&handle);
-        self.functions
-            .retain(|_, function| function.module != handle);
+        removed(&mut self.modules, handle, "module")?;
+        self.functions.retain(|_, of| of.module != handle);
         Ok(())
     }
 
@@ -36,8 +30,7 @@ impl State {
     pub(crate) fn function(&mut self, module: u64, name: &str) -> Outcome<u64> {
         let Module { device, kernels } = known(&mut self.modules, module, "module")?;
         let Some(kernel) = kernels.iter().find(|kernel| kernel.name == name).cloned() else {
-            let why = format!("the module has no kernel {name}");
-            return Err(Fault::new(code::NOT_FOUND, why));
+            return Err(fault!(NOT_FOUND, "the module has no kernel {name}"));
         };
         let device = *device;
         let mut functions = self.functions.iter();
@@ -69,18 +62,16 @@ impl State {
             .shared_per_block_optin;
         let name = &function.kernel.name;
         if attribute != MAX_DYNAMIC_SHARED {
-            log::call(format_args!(
-                "set attribute {attribute} of {name} to {value}"
-            ));
+            log!("set attribute {attribute} of {name} to {value}");
             return Ok(());
         }
         if value < 0 || value > most {
-            let why = format!("{name} may not have {value} B of dynamic shared memory");
-            return Err(Fault::new(code::INVALID_VALUE, why));
+            return Err(fault!(
+                INVALID_VALUE,
+                "{name} may not have {value} B of dynamic shared memory"
+            ));
         }
-        log::call(format_args!(
-            "let {name} have {value} B of dynamic shared memory"
-        ));
+        log!("let {name} have {value} B of dynamic shared memory");
         function.dynamic_shared = value;
         Ok(())
     }

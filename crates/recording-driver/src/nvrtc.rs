@@ -6,8 +6,7 @@ use std::ffi::{c_char, c_int};
 use crate::call::{Library, Statuses, exported, get, put, put_bytes, text};
 use crate::fault::Fault;
 use crate::kernels::{COMPILED, of_source};
-use crate::log;
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// `NVRTC_ERROR_INVALID_PROGRAM` and `_COMPILATION`.
 const INVALID_PROGRAM: i32 = 4;
@@ -61,12 +60,8 @@ exported! { NVRTC:
     };
 
     fn nvrtcCreateProgram(
-        to: *mut u64,
-        _source: *const c_char,
-        name: *const c_char,
-        headers: c_int,
-        _texts: *const *const c_char,
-        _names: *const *const c_char,
+        to: *mut u64, _source: *const c_char, name: *const c_char,
+        headers: c_int, _texts: *const *const c_char, _names: *const *const c_char,
     ) = |state| {
         if headers != 0 {
             return Err(Fault::unknown("headers, and is given", headers));
@@ -78,17 +73,14 @@ exported! { NVRTC:
     };
 
     fn nvrtcDestroyProgram(program: *mut u64) = |state| {
-        let program = get(program)?;
-        known(&mut state.programs, program, "program")?;
-        state.programs.remove(&program);
-        Ok(())
+        removed(&mut state.programs, get(program)?, "program").map(drop)
     };
 
     fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = |state| {
         let options = (0..count as usize).map(|i| text(get(options.wrapping_add(i))?));
         let options: Vec<String> = options.collect::<Outcome<_>>()?;
         let program = known(&mut state.programs, program, "program")?;
-        log::call(format_args!("compile {} {}", program.name, options.join(" ")));
+        log!("compile {} {}", program.name, options.join(" "));
         if let Err(sentence) = of_source(&program.name) {
             program.log.clone_from(&sentence);
             return Err(Fault::new(COMPILATION, sentence));

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::fault::{Fault, code};
-use crate::log;
+use crate::fault::code;
 use crate::memory::Kind;
 use crate::objects::{Pool, Work};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 impl State {
     /// The default pool of a device.
@@ -22,7 +21,7 @@ impl State {
 
     pub(crate) fn create_pool(&mut self, device: usize) -> u64 {
         let name = self.names.next("pool");
-        log::call(format_args!("create {name}"));
+        log!("create {name}");
         self.insert_pool(name, device, false)
     }
 
@@ -39,9 +38,8 @@ impl State {
     }
 
     pub(crate) fn destroy_pool(&mut self, handle: u64) -> Outcome {
-        let pool = known(&mut self.pools, handle, "memory pool")?;
-        log::call(format_args!("destroy {}", pool.name));
-        self.pools.remove(&handle);
+        let pool = removed(&mut self.pools, handle, "memory pool")?;
+        log!("destroy {}", pool.name);
         Ok(())
     }
 
@@ -59,8 +57,10 @@ impl State {
             None => self.default_pool(self.streams[&stream].device),
         };
         if self.streams[&stream].capture.is_some() {
-            let why = "an allocation in a capture makes a graph node that is not modelled here";
-            return Err(Fault::new(code::NOT_SUPPORTED, why));
+            return Err(fault!(
+                NOT_SUPPORTED,
+                "an allocation in a capture makes a graph node that is not modelled here"
+            ));
         }
         let pool = known(&mut self.pools, handle, "memory pool")?;
         let device = pool.device;
@@ -72,7 +72,7 @@ impl State {
         let of = (device, Some(handle));
         let allocation = (self.memory).allocate(Kind::Device, bytes, of, &mut self.names)?;
         let (name, on) = (&allocation.name, &self.streams[&stream].name);
-        log::call(format_args!("allocate {name} {bytes} B{from} on {on}"));
+        log!("allocate {name} {bytes} B{from} on {on}");
         Ok(allocation.base)
     }
 

@@ -72,8 +72,10 @@ impl Matrix {
     fn used(&self, name: &'static str, batch: i64) -> Outcome<Used> {
         let (rows, columns, pitch, stride) = (self.rows, self.columns, self.pitch, self.stride);
         if rows < 0 || columns < 0 || stride < 0 || pitch < rows.max(1) {
-            let why = format!("{name} is {rows} x {columns} with a stride of {stride}, ld {pitch}");
-            return Err(Fault::invalid(why));
+            return Err(fault!(
+                INVALID_VALUE,
+                "{name} is {rows} x {columns} with a stride of {stride}, ld {pitch}"
+            ));
         }
         let elements = (batch - 1) * stride + (columns - 1) * pitch + rows;
         Ok(Used {
@@ -123,10 +125,11 @@ impl Product {
         let ((m, k), (of_b, n)) = (a.shape(), b.shape());
         if k != of_b || c.shape() != (m, n) || d.shape() != (m, n) || self.batch < 0 {
             let (rows, columns) = d.shape();
-            return Err(Fault::invalid(format!(
+            return Err(fault!(
+                INVALID_VALUE,
                 "{} products of {m} x {k} and {of_b} x {n} into {rows} x {columns}",
                 self.batch
-            )));
+            ));
         }
         let named = [("d", d), ("a", a), ("b", b), ("c", c)];
         let used = named.map(|(name, matrix)| matrix.used(name, self.batch));

@@ -104,3 +104,13 @@ pub(crate) fn known<T>(
         Fault::new(code::INVALID_HANDLE, why)
     })
 }
+
+/// Takes the entry of a table away.
+pub(crate) fn removed<T>(
+    table: &mut BTreeMap<u64, T>,
+    handle: u64,
+    what: impl Display,
+) -> Outcome<T> {
+    known(table, handle, what)?;
+    Ok(table.remove(&handle).expect("it is known"))
+}

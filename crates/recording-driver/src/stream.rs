@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use crate::clock::Time;
 use crate::fault::{Fault, code};
-use crate::log;
 use crate::objects::{Progress, Stream, Used, Work};
 use crate::state::{Outcome, State, known};
 
@@ -16,7 +15,7 @@ impl State {
     pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Outcome<u64> {
         let device = self.current()?;
         let name = self.names.next("s");
-        log::call(format_args!("create {name}"));
+        log!("create {name}");
         let handle = self.made();
         self.insert_stream(handle, name, device, non_blocking);
         Ok(handle)
@@ -39,7 +38,7 @@ impl State {
         known(&mut self.streams, handle, "stream")?;
         self.finish(handle);
         let stream = self.streams.remove(&handle).expect("known");
-        log::call(format_args!("destroy {}", stream.name));
+        log!("destroy {}", stream.name);
         self.capture.take_if(|capture| capture.origin == handle);
         Ok(())
     }
@@ -80,9 +79,7 @@ impl State {
         if stream.capture.is_some() {
             return self.add_node(handle, work, text);
         }
-        if log::enabled() {
-            log::call(text(&stream.name));
-        }
+        log!("{}", text(&stream.name));
         if stream.is_legacy {
             self.check_no_capture("work on the default stream")?;
             self.finish_blocking_streams(handle);
@@ -216,7 +213,7 @@ impl State {
     pub(crate) fn synchronize_stream(&mut self, handle: u64) -> Outcome {
         let handle = self.usable_stream(handle)?;
         let stream = &self.streams[&handle];
-        log::call(format_args!("wait for {}", stream.name));
+        log!("wait for {}", stream.name);
         if stream.capture.is_some() {
             let why = "the host waits for a stream that is being captured".to_owned();
             return Err(self.spoil_capture(code::CAPTURE_UNSUPPORTED, why));

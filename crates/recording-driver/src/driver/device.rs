@@ -10,7 +10,6 @@ use crate::call::{exported, make, put, put_bytes};
 use crate::context;
 use crate::device::UUID;
 use crate::fault::{Fault, code};
-use crate::log;
 
 /// If it is set, a wait for the context takes as long as on the virtual clock.
 const WAITS: &str = "RECORDING_DRIVER_WAITS";
@@ -112,7 +111,7 @@ exported! { DRIVER:
 
     fn cuCtxSynchronize() = |state| {
         let device = state.current()?;
-        log::call("wait for the context");
+        log!("wait for the context");
         state.check_no_capture("cuCtxSynchronize")?;
         let begun = state.clock.host;
         state.synchronize_device(device);
@@ -124,7 +123,7 @@ exported! { DRIVER:
 
     fn cuCtxResetPersistingL2Cache() = |state| {
         state.current()?;
-        log::call("reset the persisting lines of the L2 cache");
+        log!("reset the persisting lines of the L2 cache");
         Ok(())
     };
 

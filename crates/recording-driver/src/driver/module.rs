@@ -21,16 +21,9 @@ exported! { DRIVER:
 
     fn cuLaunchKernel(
         function: u64,
-        grid_x: u32,
-        grid_y: u32,
-        grid_z: u32,
-        block_x: u32,
-        block_y: u32,
-        block_z: u32,
-        shared: u32,
-        stream: u64,
-        arguments: *const *const u8,
-        _extra: u64,
+        grid_x: u32, grid_y: u32, grid_z: u32,
+        block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: u64, arguments: *const *const u8, _extra: u64,
     ) = |state| {
         let shape = Shape {
             grid: [grid_x, grid_y, grid_z],

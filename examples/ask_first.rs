@@ -1,9 +1,11 @@
-//! Multiplies ndarray matrices, and asks before each product whether the GPU is worth it.
+//! Multiplies ndarray matrices, and asks before each product which is worth it: one thread, all threads, or
+//! the GPU.
 //!
 //! `cargo run --release --example ask_first [FILE]`
 //!
-//! `crossover export --thresholds FILE` writes FILE; the default is this machine's file of thresholds.
-//! Without a GPU every product stays on the CPU.
+//! The first run on a machine times the three ways at a few sizes, for two seconds at most, and keeps the
+//! result. With FILE, which `crossover export --thresholds FILE` writes, the suite's results decide between
+//! all threads and the GPU.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -11,7 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossover::timing::probe;
-use crossover_advice::{Advice, Choice, Question, Residency};
+use crossover_advice::calibration::{Calibrated, Calibration};
+use crossover_advice::{Advice, Choice, HostInfo, Question, Residency};
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaContext, CudaStream};
@@ -26,37 +29,94 @@ const RUNS: u32 = 5;
 /// Questions in a run, and runs: short ones, so that some of them are not interrupted.
 const ASKED: u32 = 1_000;
 
+/// Orders of the square products that a calibration times.
+const ORDERS: [usize; 7] = [16, 32, 64, 128, 256, 512, 1024];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    OneThread,
+    AllThreads,
+    Gpu,
+}
+
+/// What decides.
+enum Basis {
+    /// The three ways of this program, timed on this machine.
+    Calibration(Calibrated),
+    /// The operations of the suite.
+    Thresholds(Advice),
+}
+
 /// The libraries that compute the products.
 struct Products {
-    advice: Option<Advice>,
+    basis: Basis,
     device: Option<Device>,
 }
 
 impl Products {
-    /// A · B on the faster side, or on the CPU if the answer is `Unsure`.
+    /// A · B in the fastest way, or by all threads where that is not known.
     fn multiply(&self, a: &Matrix, b: &Matrix) -> Result<Matrix, Box<dyn Error>> {
-        match &self.device {
-            Some(device) if self.choice(a, b) == Choice::Gpu => device.multiply(a, b),
-            _ => Ok(on_cpu(a, b)),
+        match (self.choice(a, b), &self.device) {
+            (Way::Gpu, Some(device)) => device.multiply(a, b),
+            (Way::OneThread, _) => Ok(on_cpu(a, b, Parallelism::None)),
+            _ => Ok(on_cpu(a, b, ALL_THREADS)),
         }
     }
 
-    fn choice(&self, a: &Matrix, b: &Matrix) -> Choice {
+    fn choice(&self, a: &Matrix, b: &Matrix) -> Way {
         let ((m, k), n) = (a.dim(), b.ncols());
-        // The matrices of ndarray lie in ordinary memory.
-        let question = Question::new("matmul", (m, n, k)).data(Residency::Ordinary);
-        let answer = self.advice.as_ref().map(|advice| advice.decide(&question));
-        answer.map_or(Choice::Cpu, |answer| answer.choice)
+        match &self.basis {
+            Basis::Calibration(calibrated) => {
+                // The order of the square product with as much arithmetic.
+                let order = ((m * n * k) as f64).cbrt() as usize;
+                match calibrated.fastest(order) {
+                    Some(0) => Way::OneThread,
+                    Some(2) => Way::Gpu,
+                    _ => Way::AllThreads,
+                }
+            }
+            Basis::Thresholds(advice) => {
+                // The matrices of ndarray lie in ordinary memory.
+                let question = Question::new("matmul", (m, n, k)).data(Residency::Ordinary);
+                match advice.decide(&question).choice {
+                    Choice::Gpu => Way::Gpu,
+                    Choice::Cpu | Choice::Unsure => Way::AllThreads,
+                }
+            }
+        }
     }
 }
 
-/// By the library that the thresholds are based on. With a slower one, moving to the GPU would pay
+fn calibrate(device: Option<&Device>) -> Calibrated {
+    let calibration = Calibration::new("ask_first/product")
+        .names(["one thread", "all threads", "GPU"])
+        .sizes(ORDERS)
+        .budget(Duration::from_secs(2))
+        .prepare(|n| Matrix::from_elem((n, n), 1.0));
+    let mut one_thread = |a: &Matrix| {
+        black_box(on_cpu(a, a, Parallelism::None));
+        Ok(())
+    };
+    let mut all_threads = |a: &Matrix| {
+        black_box(on_cpu(a, a, ALL_THREADS));
+        Ok(())
+    };
+    match device {
+        Some(device) => calibration.among([&mut one_thread, &mut all_threads, &mut |a| {
+            device.multiply(a, a).map(|product| _ = black_box(product))
+        }]),
+        None => calibration.among([&mut one_thread, &mut all_threads]),
+    }
+}
+
+/// The library takes one thread where a product is small.
+const ALL_THREADS: Parallelism = Parallelism::Rayon(0);
+
+/// By the library that the suite's thresholds are based on. With a slower one, moving to the GPU would pay
 /// earlier than they say.
-fn on_cpu(a: &Matrix, b: &Matrix) -> Matrix {
+fn on_cpu(a: &Matrix, b: &Matrix, threads: Parallelism) -> Matrix {
     let ((m, k), n) = (a.dim(), b.ncols());
     let mut c = Matrix::zeros((m, n));
-    // For all cores; the library takes one where a product is small.
-    let threads = Parallelism::Rayon(0);
     let (to, of_a, of_b) = (c.as_mut_ptr(), a.as_ptr(), b.as_ptr());
     let (row_of_a, row_of_b) = (k as isize, n as isize);
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
@@ -138,27 +198,29 @@ fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args_os().nth(1);
-    let advice = file.map_or_else(Advice::of_this_machine, Advice::open);
-    let advice = advice
-        .inspect_err(|error| eprintln!("always the CPU: {error}"))
-        .ok();
-    for concern in advice.iter().flat_map(Advice::concerns) {
-        eprintln!("note: {concern}");
-    }
     let device = Device::open()
         .inspect_err(|absence| eprintln!("always the CPU: {absence}"))
         .ok();
-    let products = Products { advice, device };
+    let basis = match file {
+        Some(file) => Basis::Thresholds(Advice::open(file)?.check(&HostInfo::detect())),
+        None => Basis::Calibration(calibrate(device.as_ref())),
+    };
+    if let Basis::Thresholds(advice) = &basis {
+        for concern in advice.concerns() {
+            eprintln!("note: {concern}");
+        }
+    }
+    let products = Products { basis, device };
 
     let shapes = [32, 64, 128, 256, 512, 1024, 2048].map(|n| (n, n, n));
     let shapes = shapes.into_iter().chain([(700, 900, 800), (1, 2048, 2048)]);
     let (mut cpu, mut gpu, mut asked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    println!("m x k times k x n     answer   CPU          GPU          asked");
+    println!("m x k times k x n     answer     CPU          GPU          asked");
     for (m, n, k) in shapes {
         let a = Matrix::from_shape_fn((m, k), |(i, j)| ((7 * i + 3 * j) % 11) as f32 - 5.0);
         let b = Matrix::from_shape_fn((k, n), |(i, j)| ((5 * i + 9 * j) % 13) as f32 - 6.0);
         let expected = a.dot(&b);
-        let (on_cpu, result) = timed(RUNS, || on_cpu(&a, &b));
+        let (on_cpu, result) = timed(RUNS, || on_cpu(&a, &b, ALL_THREADS));
         assert_eq!(result, expected, "sums of small whole numbers are exact");
         let on_gpu = match &products.device {
             Some(device) => {
@@ -177,7 +239,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let on_gpu = on_gpu.map_or("-".into(), |time| format!("{time:.1?}"));
         let choice = format!("{:?}", products.choice(&a, &b));
         println!(
-            "{shape:21} {choice:8} {:12} {on_gpu:12} {time:.1?}",
+            "{shape:21} {choice:10} {:12} {on_gpu:12} {time:.1?}",
             format!("{on_cpu:.1?}")
         );
     }

@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 mod advice;
+#[cfg(feature = "calibration")]
+pub mod calibration;
 mod curve;
 mod decision;
 mod machine;

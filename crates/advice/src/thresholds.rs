@@ -76,6 +76,10 @@ pub struct Operation {
     pub shape: Shape,
     /// Extra time of the first call of a process: driver, context, code.
     pub first_call_ns: Option<f64>,
+    /// The names of the two sides, if they are not code on a CPU and on a GPU: the first stands where the
+    /// CPU does, the second where the GPU does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<[String; 2]>,
     /// The answers, by where the data are.
     pub places: Vec<Place>,
 }
@@ -178,6 +182,36 @@ pub struct Place {
     /// from its size on to the next one's. The first is from size 1 on, and the last also holds above
     /// the measured sizes.
     pub answers: Vec<AnswerFrom>,
+}
+
+/// Sizes at an end that show how the speedup continues there.
+const TELLING: usize = 3;
+
+impl Place {
+    /// Sets the answers beyond both ends from the points.
+    pub fn find_ends(&mut self) {
+        self.below = steady(self.points.iter());
+        self.above = steady(self.points.iter().rev());
+    }
+}
+
+/// The answer beyond the end that `points` begin with, if the first points all have it and the speedup,
+/// as far as the intervals tell, moves away from 1 towards the end or stays.
+fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
+    let points: Vec<&Point> = points.take(TELLING).collect();
+    let first = points.first()?.choice();
+    let goes_on = |pair: &[&Point]| {
+        let speedup = pair[0].cpu_ns / pair[0].gpu_ns;
+        match first {
+            Choice::Gpu => speedup >= pair[1].low,
+            Choice::Cpu => speedup <= pair[1].high,
+            Choice::Unsure => false,
+        }
+    };
+    let is_steady = points.len() == TELLING
+        && points.iter().all(|point| point.choice() == first)
+        && points.windows(2).all(goes_on);
+    is_steady.then_some(first)
 }
 
 /// From which size on the GPU wins.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::report::Report;
 use crate::thresholds;
 use crate::thresholds::breakpoints::{Breakpoint, breakpoints};
-use crate::thresholds::decision_in_words::{choice_words, limit_words};
+use crate::thresholds::decision_in_words::{THE_CPU_AND_THE_GPU, choice_words, limit_words};
 use crossover_advice::thresholds::{Binding, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
@@ -52,7 +52,7 @@ impl Decisions {
 
     /// The words of each choice, before the speedup.
     pub(crate) fn choices(&self) -> Value {
-        let words = |choice| choice_words(&self.advice, choice);
+        let words = |choice| choice_words(&self.advice, THE_CPU_AND_THE_GPU, choice);
         json!({
             "cpu": words(Choice::Cpu),
             "gpu": words(Choice::Gpu),

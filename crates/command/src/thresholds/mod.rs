@@ -1,7 +1,6 @@
 //! `crossover thresholds`: from the times of any two programs to a file that programs ask.
 
 mod table;
-mod turns;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,30 +19,13 @@ use crossover_words::units;
 /// TIMES.csv has the columns operation, size, place, side, process and ns. Each line is a sample.
 /// `place` is where the data start and end: queued, awaited, pinned or ordinary. `side` is a, b or
 /// its name. Three or more processes make a firm answer.
-///
-/// With `--run`, the commands of a TOML file are timed in turns, more often near the crossing:
-///
-///   sides = ["one-thread", "all-threads"]      # cpu and gpu by default
-///   budget_s = 120                             # for each operation
-///   [[operations]]
-///   name = "matmul"
-///   sizes = [16, 4096]                         # the smallest and the largest
-///   a = ["env", "OMP_NUM_THREADS=1", "python3", "matmul.py", "{size}"]
-///   b = ["python3", "matmul.py", "{size}"]
-///
-/// A command prints times, one a line, such as `1250 ns` or `0.3 s`. One that prints nothing is timed
-/// as a whole process.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// Table of times
-    #[arg(value_name = "TIMES.csv", required_unless_present = "run")]
-    times: Option<PathBuf>,
-    /// Time the commands that this file names
-    #[arg(long, value_name = "CONFIG.toml", conflicts_with_all = ["times", "sides"])]
-    run: Option<PathBuf>,
+    #[arg(value_name = "TIMES.csv")]
+    times: PathBuf,
     /// Names of the sides a and b of the table
-    #[arg(long, num_args = 2, value_names = ["A", "B"], default_values = ["cpu", "gpu"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], default_values = of_table::CPU_AND_GPU)]
     sides: Vec<String>,
     /// Write the thresholds to this file
     #[arg(short, long, value_name = "FILE")]
@@ -51,14 +33,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (times, sides) = match (&arguments.times, &arguments.run) {
-        (Some(table), _) => {
-            let sides = [arguments.sides[0].clone(), arguments.sides[1].clone()];
-            (table::read(table, &sides)?, sides)
-        }
-        (None, Some(config)) => turns::measure(config)?,
-        (None, None) => bail!("name a table of times, or a configuration with --run"),
-    };
+    let sides = [arguments.sides[0].clone(), arguments.sides[1].clone()];
+    let times = table::read(&arguments.times, &sides)?;
     let (times, once) = table::without_single_samples(times);
     for size in once {
         eprintln!("note: {}", visible(&size));

@@ -1,4 +1,4 @@
-//! `crossover thresholds`: a table, or two commands, become answers and a file.
+//! `crossover thresholds`: a table becomes answers and a file.
 
 use std::fs;
 
@@ -26,23 +26,10 @@ fn table(processes: usize, samples: usize) -> String {
     lines
 }
 
-/// A configuration of two shell commands, whose `$0` is the size.
-fn configuration(sizes: &str, a: &str, b: &str) -> String {
-    let command = |script| format!("['sh', '-c', '{script}', '{{size}}']");
-    let (a, b) = (command(a), command(b));
-    format!(
-        "sides = ['slow', 'fast']\nbudget_s = 30\n[[operations]]\nname = 'p'\nsizes = {sizes}\na = {a}\nb = {b}\n"
-    )
-}
-
-/// The output of the command for a table or a configuration; it must end with this code.
+/// The output of the command for a table; it must end with this code.
 fn thresholds(folder: &TempDir, input: &str, code: i32, words: &str) -> String {
     fs::write(folder.path().join("input"), input).unwrap();
-    let named: &[&str] = match input.starts_with("sides") {
-        true => &["--run", "input"],
-        false => &["input"],
-    };
-    let mut command = crossover(&[&["thresholds", "-o", "out.json"], named].concat());
+    let mut command = crossover(&["thresholds", "input", "-o", "out.json"]);
     expect(command.current_dir(folder.path()), code, words)
 }
 
@@ -69,6 +56,47 @@ fn a_table_becomes_answers_and_a_file() {
     let answer = "product, size = 300, in ordinary memory: use the GPU";
     expect(&mut crossover(&arguments), 0, answer);
 
+    // Two programs keep their names.
+    let input = table(3, 2).replace(",gpu,", ",rayon,");
+    fs::write(folder.path().join("input"), input).unwrap();
+    let named = [
+        "thresholds",
+        "input",
+        "--sides",
+        "serial",
+        "rayon",
+        "-o",
+        "out.json",
+    ];
+    let mut command = crossover(&named);
+    expect(
+        command.current_dir(folder.path()),
+        0,
+        "rayon wins from size = 1",
+    );
+    for (size, decision, times) in [
+        (
+            "300",
+            "product, size = 300: use rayon; it is",
+            "serial 90.1 µs; rayon 10.0 µs",
+        ),
+        (
+            "25",
+            "product, size = 25: use serial; rayon is",
+            "one call: rayon wins from",
+        ),
+    ] {
+        let arguments = ["advise", "product", size, "--thresholds", file];
+        let said = expect(&mut crossover(&arguments), 0, decision);
+        holds(&said, times);
+        let (decided, machine) = said.rsplit_once("\nmeasured on").unwrap();
+        assert!(
+            !decided.contains("GPU") && !decided.contains("memory"),
+            "{said}"
+        );
+        assert!(!machine.is_empty());
+    }
+
     let said = answers(&folder, &table(1, 8));
     holds(&said, "one process; at size = 400");
     holds(&said, "not firm: measure in three or more processes");
@@ -79,32 +107,23 @@ fn a_table_becomes_answers_and_a_file() {
     holds(&said, "at size = 400 it is");
 }
 
-/// The replaced text of a table or a configuration, its replacement, and the sentence for this fault.
-const FAULTS: [&str; 10] = [
-    ",place, | ,where, | missing field `place`",
-    "ordinary | on a shelf | unknown variant `on a shelf`",
-    ",gpu, | ,tpu, | the side \"tpu\" is neither a, b, cpu nor gpu",
-    ",10000 | ,-1 | size and ns are numbers above zero",
-    "echo 5 ns | echo no room >&2; exit 3 | failed (exit status: 3): no room",
-    "echo 5 ns | echo 5 parsecs | printed \"5 parsecs\"; print times such as `1250 ns`",
-    "[1, 8] | [8, 8] | sizes are the smallest and the largest",
-    "budget_s | budget | unknown field `budget`",
-    "'sh' | 'no-such-program' | could not be started",
-    "'{size}' | '7' | p: a command has no {size}",
+/// The replaced text of a table, its replacement, and the sentence for this fault.
+const FAULTS: [[&str; 3]; 4] = [
+    [",place,", ",where,", "missing field `place`"],
+    ["ordinary", "on a shelf", "unknown variant `on a shelf`"],
+    [
+        ",gpu,",
+        ",tpu,",
+        "the side \"tpu\" is neither a, b, cpu nor gpu",
+    ],
+    [",10000", ",-1", "size and ns are numbers above zero"],
 ];
 
 #[test]
 fn each_fault_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let good = table(3, 2);
-    let run = configuration("[1, 8]", "echo 5 ns", "echo 5 ns");
-    let replaced = FAULTS.map(|fault| {
-        let mut columns = fault.split(" | ");
-        let mut next = || columns.next().unwrap();
-        let (from, to, sentence) = (next(), next(), next());
-        let input = if good.contains(from) { &good } else { &run };
-        (input.replace(from, to), sentence)
-    });
+    let replaced = FAULTS.map(|[from, to, sentence]| (good.replace(from, to), sentence));
     let without = |side: &str| {
         let lines = good.lines().filter(|line| !line.contains(side));
         lines.collect::<Vec<_>>().join("\n")
@@ -126,29 +145,24 @@ fn each_fault_is_one_sentence() {
 }
 
 #[test]
-fn two_commands_are_timed_in_turns_until_the_crossing_is_known() {
+fn a_crossing_outside_of_the_measured_sizes_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let a = "echo a >> log; echo $(($0 * $0)) ns";
-    let b = "echo b >> log; echo 0.00001 s";
-    let said = answers(&folder, &configuration("[10, 1000]", a, b));
-    holds(&said, "fast wins from size = 1");
-    let advice = Advice::open(folder.path().join("out.json")).unwrap();
-    let place = &advice.thresholds().operations[0].places[0];
-    let change = place.crossing.changes[0];
-    assert!((change.size / 100.0 - 1.0).abs() < 0.05, "{change:?}");
-    assert!(change.high / change.low < 1.44, "{change:?}");
-    let log = fs::read_to_string(folder.path().join("log")).unwrap();
-    assert!(log.replace('\n', "").starts_with("abbaabba"), "{log}");
-    // A crossing outside the range is told.
-    let (square, b) = ("echo $(($0 * $0)) ns", "echo 10000 ns");
-    let said = answers(&folder, &configuration("[8, 64]", square, b));
-    let nowhere = "fast wins nowhere, tested size = 8 to 64; 3 processes";
-    holds(&said, nowhere);
+    let only = |sizes: [u64; 2]| {
+        let table = table(3, 2);
+        let of = |line: &&str| {
+            let size = line.split(',').nth(2).unwrap();
+            size.parse().is_ok_and(|size| sizes.contains(&size))
+        };
+        let lines: Vec<&str> = table.lines().filter(of).collect();
+        HEAD.to_owned() + &lines.join("\n")
+    };
+    let said = answers(&folder, &only([25, 50]));
+    holds(
+        &said,
+        "gpu wins nowhere, tested size = 25 to 50; 3 processes",
+    );
     holds(&said, "a crossing would lie above the measured sizes");
-    let said = answers(&folder, &configuration("[200, 900]", square, b));
-    holds(&said, "fast wins everywhere");
+    let said = answers(&folder, &only([200, 400]));
+    holds(&said, "gpu wins everywhere");
     holds(&said, "a crossing would lie below the measured sizes");
-    // Commands that print nothing are timed as processes.
-    let said = answers(&folder, &configuration("[1, 2]", "sleep 0.05", "true"));
-    holds(&said, "fast wins everywhere");
 }

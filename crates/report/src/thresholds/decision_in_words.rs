@@ -9,6 +9,9 @@ use super::with_article;
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_words::units;
 
+/// The sides in a sentence, unless an operation names others.
+pub(crate) const THE_CPU_AND_THE_GPU: [&str; 2] = ["the CPU", "the GPU"];
+
 /// More uses than anyone needs.
 const MANY: u32 = 1 << 30;
 
@@ -22,14 +25,12 @@ pub fn operations(thresholds: &Thresholds) -> String {
             .find(|place| place.data == Residency::Ordinary);
         let place = plain.or(operation.places.first());
         let answer = place.map(|place| {
-            format!(
-                "{}: the GPU wins {}",
-                place.data.words(),
-                from(operation, place)
-            )
+            let at = place_words(operation, place.data);
+            let [_, gpu] = sides(operation);
+            format!("{at}: {gpu} wins {}", from(operation, place))
         });
         format!(
-            "{}, {}: {}",
+            "{}, {}{}",
             operation.name,
             operation.size,
             answer.unwrap_or_default()
@@ -37,6 +38,22 @@ pub fn operations(thresholds: &Thresholds) -> String {
     };
     let lines: Vec<String> = thresholds.operations.iter().map(line).collect();
     lines.join("\n")
+}
+
+/// Both sides of an operation in a sentence.
+fn sides(operation: &Operation) -> [&str; 2] {
+    match &operation.sides {
+        Some([a, b]) => [a, b],
+        None => THE_CPU_AND_THE_GPU,
+    }
+}
+
+/// `, in pinned host memory`; nothing for two programs that get their data as programs do.
+fn place_words(operation: &Operation, data: Residency) -> String {
+    if operation.sides.is_some() && data == Residency::Ordinary {
+        return String::new();
+    }
+    format!(", {}", data.words())
 }
 
 /// The machine of the thresholds, in a line.
@@ -81,10 +98,10 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     };
     let nearest = nearest(operation, &answer);
     let mut lines = vec![format!(
-        "{}, {asked}, {}{uses_asked}{first}: {}{}",
+        "{}, {asked}{}{uses_asked}{first}: {}{}",
         operation.name,
-        question.data.words(),
-        decision(advice, &answer),
+        place_words(operation, question.data),
+        decision(advice, operation, &answer),
         nearest.as_deref().unwrap_or_default()
     )];
     let place = operation
@@ -101,7 +118,10 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         let limits = place.limits.iter().rfind(|limit| limit.from <= order);
         let side = |name, code: &str, ns, limit: Option<&String>| {
             let limited = limit.map_or(String::new(), |it| format!(", nearest to its {it} limit"));
-            format!("{name} {} ({code}{limited})", units::time(ns))
+            match operation.sides {
+                Some(_) => format!("{code} {}", units::time(ns)),
+                None => format!("{name} {} ({code}{limited})", units::time(ns)),
+            }
         };
         let limit = |of: fn(&Binding) -> &Option<String>| limits.and_then(|it| of(it).as_ref());
         let cpu = side("CPU", &place.cpu, estimate.cpu_ns, limit(|it| &it.cpu));
@@ -117,9 +137,11 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     }
     lines.push(format!("basis: {}", reasons(&answer)));
     if let Some(place) = place {
-        lines.push(format!("one call: the GPU wins {}", from(operation, place)));
+        let [_, gpu] = sides(operation);
+        lines.push(format!("one call: {gpu} wins {}", from(operation, place)));
     }
-    if !answer.other_machine && !question.data.on_device() && answer.choice != Choice::Gpu {
+    let is_moved = operation.sides.is_none() && !question.data.on_device();
+    if !answer.other_machine && is_moved && answer.choice != Choice::Gpu {
         lines.push(uses(advice, question));
     }
     for other in &operation.places {
@@ -127,7 +149,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         if other.data != question.data && question.reuse == 1 {
             let answer = advice.decide(&asked);
             let at = self::nearest(operation, &answer).unwrap_or_default();
-            let words = decision(advice, &answer);
+            let words = decision(advice, operation, &answer);
             lines.push(format!("{}: {words}{at}", other.data.words()));
         }
     }
@@ -160,13 +182,18 @@ fn reasons(answer: &Answer) -> String {
 }
 
 /// The words for a choice, before the speedup. If the GPU is another machine's, they advise nothing.
-pub(crate) fn choice_words(advice: &Advice, choice: Choice) -> String {
+pub(crate) fn choice_words(advice: &Advice, [a, b]: [&str; 2], choice: Choice) -> String {
     let machine = &advice.thresholds().machine;
     let with = format!("with {} this would be", with_article(&machine.gpu));
+    let keep = if a == THE_CPU_AND_THE_GPU[0] {
+        "stay on"
+    } else {
+        "use"
+    };
     match (choice, machine.gpu_of_another_machine) {
-        (Choice::Gpu, false) => "use the GPU; it is".to_owned(),
-        (Choice::Cpu, false) => "stay on the CPU; the GPU is".to_owned(),
-        (Choice::Unsure, false) => "unsure; the GPU is about".to_owned(),
+        (Choice::Gpu, false) => format!("use {b}; it is"),
+        (Choice::Cpu, false) => format!("{keep} {a}; {b} is"),
+        (Choice::Unsure, false) => format!("unsure; {b} is about"),
         (Choice::Gpu | Choice::Cpu, true) => with,
         (Choice::Unsure, true) => format!("unsure; {with} about"),
     }
@@ -186,10 +213,13 @@ pub(crate) fn limit_words(name: &str) -> String {
 }
 
 /// `stay on the CPU; the GPU is 1.4× slower (1.2× to 1.7×)`.
-pub(crate) fn decision(advice: &Advice, answer: &Answer) -> String {
-    let choice = match answer.other_machine && !advice.thresholds().machine.gpu_of_another_machine {
-        true => "unsure; on that other machine the GPU is".to_owned(),
-        false => choice_words(advice, answer.choice),
+pub(crate) fn decision(advice: &Advice, operation: &Operation, answer: &Answer) -> String {
+    let both = sides(operation);
+    let is_other = answer.other_machine && !advice.thresholds().machine.gpu_of_another_machine;
+    let choice = if is_other {
+        format!("unsure; on that other machine {} is", both[1])
+    } else {
+        choice_words(advice, both, answer.choice)
     };
     match answer.estimate {
         Some(e) => format!("{choice} {}", by_how_much(e.speedup, Some((e.low, e.high)))),

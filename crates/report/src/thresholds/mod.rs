@@ -16,7 +16,7 @@ use crossover_advice::thresholds::{
     Binding, Change, Crossing, Kind, Machine as Held, Operation, Place, Point, Residency, SCHEMA,
     Shape, Thresholds,
 };
-use crossover_advice::{Advice, Choice, Question};
+use crossover_advice::{Advice, Question};
 use rayon::prelude::*;
 
 use crate::report::Report;
@@ -120,6 +120,7 @@ fn operation(
         size: ours.topic.axis.clone(),
         shape: shape(ours),
         first_call_ns: first_call.filter(|ns| *ns > 0.0).map(rounded),
+        sides: None,
         places,
     })
 }
@@ -161,8 +162,7 @@ fn place(
 
 /// The place with the answers that follow from its points.
 fn decided(mut place: Place) -> Option<Place> {
-    place.below = steady(place.points.iter());
-    place.above = steady(place.points.iter().rev());
+    place.find_ends();
     place.answers = breakpoints::answers(&place)?;
     Some(place)
 }
@@ -269,28 +269,6 @@ fn between(curve: &Curve) -> Option<Advice> {
         ..Place::default()
     };
     breakpoints::of_place(place).ok()
-}
-
-/// Sizes at an end that show how the speedup continues there.
-const TELLING: usize = 3;
-
-/// The answer beyond the end that `points` begin with, if the first points all have it and the speedup,
-/// as far as the intervals tell, moves away from 1 towards the end or stays.
-fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
-    let points: Vec<&Point> = points.take(TELLING).collect();
-    let first = points.first()?.choice();
-    let goes_on = |pair: &[&Point]| {
-        let speedup = pair[0].cpu_ns / pair[0].gpu_ns;
-        match first {
-            Choice::Gpu => speedup >= pair[1].low,
-            Choice::Cpu => speedup <= pair[1].high,
-            Choice::Unsure => false,
-        }
-    };
-    let is_steady = points.len() == TELLING
-        && points.iter().all(|point| point.choice() == first)
-        && points.windows(2).all(goes_on);
-    is_steady.then_some(first)
 }
 
 /// The nearest limit along the sizes, from each change on.

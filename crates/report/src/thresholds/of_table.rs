@@ -9,6 +9,9 @@ use super::{decided, measured, stored};
 use crossover_results::analysis::answer::time_table::TableAnswer;
 use crossover_results::store::runs;
 
+/// The names that a CPU and a GPU have if a table names no others.
+pub const CPU_AND_GPU: [&str; 2] = ["cpu", "gpu"];
+
 /// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
 /// `sides` are the names of a and b.
 pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
@@ -49,6 +52,7 @@ fn operation(answers: &[TableAnswer], [a, b]: &[String; 2]) -> Option<Operation>
     Some(Operation {
         name: answers[0].operation.clone(),
         size: "size".to_owned(),
+        sides: Some([a.clone(), b.clone()]).filter(|sides| *sides != CPU_AND_GPU),
         places: answers.iter().map(place).collect::<Option<_>>()?,
         ..Operation::default()
     })

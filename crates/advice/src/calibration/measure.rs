@@ -1,0 +1,364 @@
+//! Times closures in turns and decides from the ratios of each pair.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use crate::calibration::Problem;
+use crate::thresholds::{Choice, Point};
+use crate::turns::take_turns;
+
+/// One way to do the work. It returns when the result is there.
+pub type Way<'a, I> = &'a mut dyn FnMut(&I) -> Result<(), Box<dyn std::error::Error>>;
+
+/// Calls are repeated until a sample takes this long: a hundred times longer than an interruption is
+/// rare, and ten thousand times the resolution of the clock.
+const SAMPLE: Duration = Duration::from_micros(200);
+
+/// Standard deviation of the logarithm of a speedup between processes of the same code, of a CPU against
+/// itself or a GPU, assumed: the suite saw 5 to 15 % in turns on shared hosts.
+const BETWEEN_PROCESSES: f64 = 0.10;
+
+/// The two-sided quantile of the normal distribution for 95 %.
+const NORMAL: f64 = 1.96;
+
+/// More pairs than this gain nothing beside what processes differ by.
+const MOST_PAIRS: usize = 60;
+
+/// Pairs that are enough if one side is [`CLEARLY`] faster in each of them.
+const FEW_PAIRS: usize = 3;
+
+/// A factor beyond any noise.
+const CLEARLY: f64 = 3.0;
+
+/// No two ways to do the same work differ by this factor.
+const IMPLAUSIBLE: f64 = 1e5;
+
+/// The points of each way but the first, against the first, and whether every size has them.
+type Measured = (Vec<Vec<Point>>, bool);
+
+/// Times the ways at each size, the smallest first. A size has its share of the time that is left, and
+/// leaves what it does not need to the others; those that are undecided then share the rest.
+pub(super) fn measure<I>(
+    sizes: &[usize],
+    budget: Duration,
+    mut prepare: impl FnMut(usize) -> I,
+    ways: &mut [Way<'_, I>],
+    names: &[String],
+) -> Result<Measured, Problem> {
+    if sizes.is_empty() || sizes[0] == 0 {
+        return Err(Problem::NoSizes);
+    }
+    let start = Instant::now();
+    let mut ratios = vec![Ratios::new(ways.len()); sizes.len()];
+    loop {
+        let is_open = |at: &usize| !ratios[*at].are_decided();
+        let open: Vec<usize> = (0..sizes.len()).filter(is_open).collect();
+        let before = start.elapsed();
+        for (done, at) in open.iter().enumerate() {
+            let left = budget.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let share = left / (open.len() - done) as u32;
+            ratios[*at].measure(sizes[*at], share, &mut prepare, ways, names)?;
+        }
+        let is_over = start.elapsed() >= budget || start.elapsed() == before;
+        if open.is_empty() || is_over {
+            break;
+        }
+    }
+    let of_way = |way: usize| {
+        let sizes = sizes.iter().zip(&ratios);
+        let points = sizes.filter_map(|(size, ratios)| ratios.point(*size, way));
+        points.collect::<Vec<_>>()
+    };
+    let points: Vec<Vec<Point>> = (1..ways.len()).map(of_way).collect();
+    let is_complete = points.iter().all(|points| points.len() == sizes.len());
+    Ok((points, is_complete && ways.len() > 1))
+}
+
+/// The samples of one size: seconds per call of each way, by pair.
+#[derive(Clone)]
+struct Ratios(Vec<Vec<f64>>);
+
+impl Ratios {
+    fn new(ways: usize) -> Self {
+        Self(vec![Vec::new(); ways])
+    }
+
+    /// Lets the ways take turns until this size is decided or its time is over.
+    fn measure<I>(
+        &mut self,
+        size: usize,
+        share: Duration,
+        prepare: &mut impl FnMut(usize) -> I,
+        ways: &mut [Way<'_, I>],
+        names: &[String],
+    ) -> Result<(), Problem> {
+        let start = Instant::now();
+        let input = &prepare(size);
+        let mut sides = Vec::with_capacity(ways.len());
+        for (way, name) in ways.iter_mut().zip(names) {
+            let problem = move |wrong: Wrong| wrong.of(name, size);
+            // The first call makes what later calls find: threads, memory, a device.
+            let (_, first) = (call(way, input).map_err(problem)?, start.elapsed());
+            sides.push(move || {
+                let seconds = sample(first < SAMPLE, || call(way, input));
+                seconds.map(Some).map_err(problem)
+            });
+        }
+        let left = share.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let mut sides: Vec<&mut _> = sides.iter_mut().collect();
+        let earlier = self.clone();
+        let is_decided = |samples: &[Vec<f64>]| earlier.with(samples).are_decided();
+        let samples = take_turns(&mut sides, left, is_decided)?;
+        *self = earlier.with(&samples);
+        match (1..self.0.len()).find_map(|way| self.implausible(way)) {
+            Some(at) => Err(Problem::Implausible {
+                name: names[at].clone(),
+                size,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn with(&self, samples: &[Vec<f64>]) -> Self {
+        let both = self.0.iter().zip(samples);
+        Self(
+            both.map(|(a, b)| a.iter().chain(b).copied().collect())
+                .collect(),
+        )
+    }
+
+    /// Logarithms of the time of the first way over that of another, ascending.
+    fn logarithms(&self, way: usize) -> Vec<f64> {
+        let pairs = self.0[0].iter().zip(&self.0[way]);
+        let mut all: Vec<f64> = pairs.map(|(first, other)| (first / other).ln()).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all
+    }
+
+    /// The median time of a call of one way.
+    fn seconds(&self, way: usize) -> f64 {
+        let mut all = self.0[way].clone();
+        all.sort_unstable_by(f64::total_cmp);
+        all[all.len() / 2]
+    }
+
+    /// Whether more pairs would change nothing: each way is decided against the first, or as certain
+    /// as processes that differ allow.
+    fn are_decided(&self) -> bool {
+        (1..self.0.len()).all(|way| {
+            let all = self.logarithms(way);
+            let is_certain = Interval::of(&all).is_some_and(|found| {
+                found.high - found.low < BETWEEN_PROCESSES || found.between_processes().is_decided()
+            });
+            is_certain || all.len() >= MOST_PAIRS
+        })
+    }
+
+    fn point(&self, size: usize, way: usize) -> Option<Point> {
+        let interval = Interval::of(&self.logarithms(way))?.between_processes();
+        let ns = 1e9 * self.seconds(way);
+        Some(Point {
+            size: size as f64,
+            cpu_ns: ns * interval.middle.exp(),
+            gpu_ns: ns,
+            low: interval.low.exp(),
+            high: interval.high.exp(),
+            processes: 1,
+            ..Point::default()
+        })
+    }
+
+    /// The index of the faster way, if it cannot do the same work.
+    fn implausible(&self, way: usize) -> Option<usize> {
+        let middle = Interval::of(&self.logarithms(way))?.middle;
+        let faster = if middle > 0.0 { way } else { 0 };
+        (middle.abs() > IMPLAUSIBLE.ln()).then_some(faster)
+    }
+}
+
+/// The median of the logarithms of speedups, and its interval.
+#[derive(Clone, Copy)]
+struct Interval {
+    middle: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    /// From ascending values: the order statistics between which the median lies with at least 95 %, for
+    /// whatever distribution, so that a pair during which something else ran decides nothing. `None` if
+    /// there are too few.
+    fn of(all: &[f64]) -> Option<Self> {
+        let n = all.len();
+        let clear = |value: &f64| value.abs() > CLEARLY.ln() && value.signum() == all[0].signum();
+        let mut rank = usize::from(n >= FEW_PAIRS && all.iter().all(clear));
+        // The probability that at most `below` of the values are below the median.
+        let (mut below, mut probability, mut sum) = (0, 0.5_f64.powi(n as i32), 0.0);
+        while below < n && sum + probability <= 0.025 {
+            sum += probability;
+            probability *= (n - below) as f64 / (below + 1) as f64;
+            below += 1;
+        }
+        rank = rank.max(below);
+        (rank > 0).then(|| Self {
+            middle: f64::midpoint(all[(n - 1) / 2], all[n / 2]),
+            low: all[rank - 1],
+            high: all[n - rank],
+        })
+    }
+
+    /// The interval in which the speedup of another process lies.
+    fn between_processes(self) -> Self {
+        let wider = |half: f64| half.hypot(NORMAL * BETWEEN_PROCESSES);
+        Self {
+            low: self.middle - wider(self.middle - self.low),
+            high: self.middle + wider(self.high - self.middle),
+            ..self
+        }
+    }
+
+    fn is_decided(self) -> bool {
+        let [middle, low, high] = [self.middle, self.low, self.high].map(f64::exp);
+        Choice::of(middle, low, high) != Choice::Unsure
+    }
+}
+
+/// Why a call ended without a result.
+enum Wrong {
+    Panic,
+    Error(String),
+}
+
+impl Wrong {
+    fn of(self, name: &str, size: usize) -> Problem {
+        let name = name.to_owned();
+        match self {
+            Wrong::Panic => Problem::Panicked { name, size },
+            Wrong::Error(error) => Problem::Failed { name, size, error },
+        }
+    }
+}
+
+fn call<I>(way: &mut Way<'_, I>, input: &I) -> Result<(), Wrong> {
+    match catch_unwind(AssertUnwindSafe(|| way(black_box(input)))) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Wrong::Error(error.to_string())),
+        Err(_) => Err(Wrong::Panic),
+    }
+}
+
+/// Seconds per call, of as many calls as make a sample. The first of short calls is not timed, because the
+/// other side's turn emptied the caches.
+fn sample<E>(is_short: bool, mut call: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
+    if is_short {
+        call()?;
+    }
+    let (mut calls, mut more) = (0_u32, 1_u32);
+    let start = Instant::now();
+    while start.elapsed() < SAMPLE {
+        for _ in 0..more {
+            call()?;
+        }
+        calls += more;
+        more *= 2;
+    }
+    Ok(start.elapsed().as_secs_f64() / f64::from(calls))
+}
+
+/// Which of two closures is faster, as measured in this process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Pair {
+    /// Time of a call of the first closure, seconds.
+    pub first_s: f64,
+    /// Time of a call of the second.
+    pub second_s: f64,
+    /// The time of the first over that of the second: the median of the pairs.
+    pub speedup: f64,
+    /// Lower end of its 95 % interval, for this process.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Pairs that it rests on.
+    pub pairs: usize,
+}
+
+/// Times two closures in turns, A B B A, for at most this long or until sixty pairs are there. `None` if the
+/// time is too short for six pairs.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let numbers: Vec<u64> = (0..10_000).collect();
+/// let pair = crossover_advice::calibration::pair(
+///     Duration::from_secs(1),
+///     || numbers.iter().sum::<u64>(),
+///     || numbers.iter().map(|n| n * n % 7).sum::<u64>(),
+/// );
+/// // the first is 9.4 times faster (9.1 to 9.6), 60 pairs
+/// println!("{}", pair.unwrap());
+/// ```
+pub fn pair<A, B>(
+    budget: Duration,
+    mut first: impl FnMut() -> A,
+    mut second: impl FnMut() -> B,
+) -> Option<Pair> {
+    let mut first = || drop(black_box(first()));
+    let mut second = || drop(black_box(second()));
+    let mut sides: [&mut dyn FnMut(); 2] = [&mut first, &mut second];
+    sides.iter_mut().for_each(|call| call());
+    let mut sides = sides.map(|call| {
+        move || {
+            let seconds = sample(true, || {
+                call();
+                Ok::<(), Infallible>(())
+            });
+            seconds.map(Some)
+        }
+    });
+    let is_enough = |samples: &[Vec<f64>]| samples[1].len() >= MOST_PAIRS;
+    let mut sides: Vec<&mut _> = sides.iter_mut().collect();
+    let Ok(samples) = take_turns(&mut sides, budget, is_enough);
+    let ratios = Ratios(samples);
+    let all = ratios.logarithms(1);
+    let interval = Interval::of(&all)?;
+    Some(Pair {
+        first_s: ratios.seconds(0),
+        second_s: ratios.seconds(1),
+        speedup: interval.middle.exp(),
+        low: interval.low.exp(),
+        high: interval.high.exp(),
+        pairs: all.len(),
+    })
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { low, high, .. } = *self;
+        let pairs = self.pairs;
+        if low <= 1.0 && 1.0 <= high {
+            return write!(
+                f,
+                "no difference is certain: the second is {low:.3} to {high:.3} times as fast, {pairs} pairs"
+            );
+        }
+        let (name, [factor, low, high]) = if self.speedup > 1.0 {
+            ("second", [self.speedup, low, high])
+        } else {
+            ("first", [1.0 / self.speedup, 1.0 / high, 1.0 / low])
+        };
+        write!(
+            f,
+            "the {name} is {factor:.3} times as fast as the other ({low:.3} to {high:.3}), {pairs} pairs"
+        )
+    }
+}

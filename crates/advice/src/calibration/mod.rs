@@ -1,0 +1,340 @@
+//! Calibration inside a program: two or more closures that do the same work are timed in turns at some
+//! sizes, once on each machine, and from then on the faster one is looked up.
+
+mod kept;
+mod measure;
+
+use std::error::Error;
+use std::fmt;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::calibration::kept::Key;
+use crate::calibration::measure::measure;
+use crate::{Advice, Choice, Question};
+
+pub use crate::calibration::measure::{Pair, Way, pair};
+
+/// The time that a calibration takes at most if the caller names none.
+const BUDGET: Duration = Duration::from_secs(1);
+
+/// Finds out on the first use on a machine which of several closures is the fastest, by the size of their
+/// input, and keeps the result for later processes.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crossover_advice::calibration::{Calibration, Faster};
+///
+/// fn serial(numbers: &[f64]) -> f64 {
+///     numbers.iter().sum()
+/// }
+///
+/// fn parallel(numbers: &[f64]) -> f64 {
+///     let (left, right) = numbers.split_at(numbers.len() / 2);
+///     std::thread::scope(|scope| {
+///         let right = scope.spawn(|| serial(right));
+///         serial(left) + right.join().unwrap()
+///     })
+/// }
+///
+/// # let folder = std::env::temp_dir().join(format!("calibration-{}", std::process::id()));
+/// let choice = Calibration::new("my_crate/sum")
+///     .names(["serial", "parallel"])
+///     .sizes([1_000, 100_000, 10_000_000])
+///     .budget(Duration::from_millis(300))
+/// #   .folder(&folder)
+///     .prepare(|n| vec![1.0; n])
+///     .between(|numbers| serial(numbers), |numbers| parallel(numbers));
+/// # std::fs::remove_dir_all(&folder).ok();
+///
+/// let numbers = vec![0.5; 1_000];
+/// let sum = match choice.at(numbers.len()) {
+///     Faster::Second => parallel(&numbers),
+///     Faster::First | Faster::Unsure => serial(&numbers),
+/// };
+/// assert_eq!(sum, 500.0);
+/// ```
+///
+/// Each closure must return only when its result is there. Their inputs are prepared outside of the timed
+/// part and handed to all of them by reference.
+///
+/// The file of a result belongs to the name, the names of the closures, the sizes, the CPU, the threads
+/// and the GPUs; whatever else decides belongs into the name.
+#[derive(Clone, Debug)]
+pub struct Calibration<P = fn(usize) -> usize> {
+    name: String,
+    names: Vec<String>,
+    sizes: Vec<usize>,
+    budget: Duration,
+    threads: Option<usize>,
+    folder: Option<PathBuf>,
+    prepare: P,
+}
+
+impl Calibration {
+    /// A calibration of this name, such as `my_crate/blur`, whose closures get the size itself.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            names: Vec::new(),
+            sizes: Vec::new(),
+            budget: BUDGET,
+            threads: None,
+            folder: None,
+            prepare: |size| size,
+        }
+    }
+}
+
+impl<P> Calibration<P> {
+    /// The sizes that are measured. Between them, and outside of them as far as the speedup changes
+    /// steadily, the rule of [`Advice::decide`] holds.
+    #[must_use]
+    pub fn sizes(mut self, sizes: impl IntoIterator<Item = usize>) -> Self {
+        self.sizes = sizes.into_iter().collect();
+        self.sizes.sort_unstable();
+        self.sizes.dedup();
+        self
+    }
+
+    /// The names of the closures in sentences; otherwise they are numbered.
+    #[must_use]
+    pub fn names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The time that the calibration takes at most, with the preparation of the inputs, unless a single
+    /// call takes longer: one second if it is not set.
+    #[must_use]
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The threads that the closures use, which are a part of the key: `RAYON_NUM_THREADS` if it is not
+    /// set, or else the processors that this process may use.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// The folder of the results: `calibrations` beside [`Advice::data_file`] if it is not set.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Makes the input of a size. It is not timed, but its time counts to the budget.
+    pub fn prepare<I, F: FnMut(usize) -> I>(self, prepare: F) -> Calibration<F> {
+        Calibration {
+            name: self.name,
+            names: self.names,
+            sizes: self.sizes,
+            budget: self.budget,
+            threads: self.threads,
+            folder: self.folder,
+            prepare,
+        }
+    }
+
+    /// Calibrates between two closures, or reads what an earlier process found.
+    pub fn between<I, A, B>(
+        self,
+        mut first: impl FnMut(&I) -> A,
+        mut second: impl FnMut(&I) -> B,
+    ) -> Calibrated
+    where
+        P: FnMut(usize) -> I,
+    {
+        self.among([
+            &mut |input: &I| {
+                black_box(first(input));
+                Ok(())
+            },
+            &mut |input: &I| {
+                black_box(second(input));
+                Ok(())
+            },
+        ])
+    }
+
+    /// Calibrates among closures that may fail; an error ends the calibration.
+    pub fn among<I, const N: usize>(self, mut ways: [Way<'_, I>; N]) -> Calibrated
+    where
+        P: FnMut(usize) -> I,
+    {
+        let numbered = (self.names.len()..N).map(|at| format!("number {}", at + 1));
+        let names: Vec<String> = self.names.into_iter().chain(numbered).take(N).collect();
+        let key = Key::new(self.name, names, &self.sizes, self.threads);
+        let folder = self.folder.or_else(kept::folder);
+        let path = folder.map(|folder| folder.join(key.file_name()));
+        if let Some(advice) = path.as_deref().and_then(|path| key.read(path)) {
+            return Calibrated::of(advice, None);
+        }
+        let mut problem = None;
+        let measured = measure(
+            &self.sizes,
+            self.budget,
+            self.prepare,
+            &mut ways,
+            &key.names,
+        );
+        let (points, is_complete) = measured.unwrap_or_else(|error| {
+            problem = Some(error);
+            (vec![Vec::new(); N.saturating_sub(1)], false)
+        });
+        let thresholds = key.thresholds(points);
+        if is_complete {
+            problem = path.and_then(|path| kept::write(&path, &thresholds).err());
+        } else {
+            problem.get_or_insert(Problem::Budget(self.budget));
+        }
+        if let Some(problem) = &problem {
+            eprintln!("crossover: calibration of {}: {problem}", key.name);
+        }
+        let advice = Advice::new(thresholds);
+        Calibrated::of(advice.expect("measured times are sound"), problem)
+    }
+}
+
+/// Which of several closures is the fastest, by size. Asking allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Calibrated {
+    advice: Advice,
+    problem: Option<Problem>,
+}
+
+/// Which of two closures is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Faster {
+    /// The first one.
+    First,
+    /// The second one.
+    Second,
+    /// The measurements do not decide, or there are none: use your default.
+    Unsure,
+}
+
+impl Calibrated {
+    fn of(advice: Advice, problem: Option<Problem>) -> Self {
+        Self { advice, problem }
+    }
+
+    /// The faster of two closures at a size.
+    pub fn at(&self, size: usize) -> Faster {
+        match self.fastest(size) {
+            Some(0) => Faster::First,
+            Some(1) => Faster::Second,
+            _ => Faster::Unsure,
+        }
+    }
+
+    /// The index of the fastest closure at a size; `None` if the measurements do not decide.
+    pub fn fastest(&self, size: usize) -> Option<usize> {
+        // Each operation compares a closure with the first one, which has the place of the CPU.
+        let operations = self.advice.thresholds().operations.iter();
+        let against_first = operations.map(|operation| {
+            let answer = self.advice.decide(&Question::new(&operation.name, size));
+            Some((answer.choice, answer.estimate?))
+        });
+        let (mut fastest, mut best, mut others, mut is_first) = (None, 1.0, 0.0_f64, true);
+        for (at, compared) in against_first.enumerate() {
+            let (choice, estimate) = compared?;
+            is_first &= choice == Choice::Cpu;
+            if estimate.speedup > best {
+                others = others.max(best);
+                best = estimate.speedup;
+                fastest = (choice == Choice::Gpu).then_some((at + 1, estimate.low));
+            } else {
+                others = others.max(estimate.speedup);
+            }
+        }
+        match fastest {
+            Some((at, low)) => (others <= low).then_some(at),
+            None => (is_first && best == 1.0 && others > 0.0).then_some(0),
+        }
+    }
+
+    /// Why there is no decision, or why it was not kept.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// The measured times and their intervals, the first closure in the place of the CPU.
+    pub fn advice(&self) -> &Advice {
+        &self.advice
+    }
+}
+
+/// Why a calibration decides nothing, or why a later process cannot read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No size was named.
+    NoSizes,
+    /// A closure panicked.
+    Panicked {
+        /// The name of the closure.
+        name: String,
+        /// The size of its input.
+        size: usize,
+    },
+    /// A closure returned an error.
+    Failed {
+        /// The name of the closure.
+        name: String,
+        /// The size of its input.
+        size: usize,
+        /// The error.
+        error: String,
+    },
+    /// One closure is so much faster that it cannot do the same work.
+    Implausible {
+        /// The name of the faster closure.
+        name: String,
+        /// The size of the input.
+        size: usize,
+    },
+    /// The time was over before every size was measured.
+    Budget(Duration),
+    /// The result cannot be written, so the next process measures again.
+    NotKept(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NoSizes => f.write_str("there are no sizes to measure"),
+            Problem::Panicked { name, size } => {
+                write!(f, "{name} panicked at size {size}, so nothing is decided")
+            }
+            Problem::Failed { name, size, error } => {
+                write!(
+                    f,
+                    "{name} failed at size {size}, so nothing is decided: {error}"
+                )
+            }
+            Problem::Implausible { name, size } => write!(
+                f,
+                "{name} takes less than a hundred-thousandth of the other's time at size {size}, so nothing \
+                 is decided: does it return before its result is there?"
+            ),
+            Problem::Budget(budget) => write!(
+                f,
+                "{} ms were over before every size was measured; the next process tries again: give it \
+                 more time, fewer sizes or smaller ones",
+                budget.as_millis()
+            ),
+            Problem::NotKept(error) => {
+                write!(f, "the result holds for this process alone: {error}")
+            }
+        }
+    }
+}
+
+impl Error for Problem {}

@@ -12,7 +12,7 @@ use crossover_advice::{Advice, Answer, Choice, Question, Size};
 
 use super::breakpoints::of_place;
 use super::limits::{Sample, quantile, reached, samples};
-use super::{steady, thresholds};
+use super::thresholds;
 use crate::report::{Options, Report, read};
 use crate::tests::committed;
 use crossover_results::model::id::Device;
@@ -148,8 +148,7 @@ fn record(file: &str) -> Report {
 fn without(place: &Place, left_out: usize) -> Option<Advice> {
     let mut place = place.clone();
     place.points.remove(left_out);
-    place.below = steady(place.points.iter());
-    place.above = steady(place.points.iter().rev());
+    place.find_ends();
     of_place(place).ok()
 }
 

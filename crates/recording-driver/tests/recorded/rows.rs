@@ -45,7 +45,10 @@ pub(crate) fn run() -> ExitCode {
                 }
                 known.extend(made);
             }
-            Err(error) => mark(&format!("{id}: fails with {error}")),
+            Err(error) => {
+                let error = error.to_string().replace('\n', " ");
+                mark(&format!("{id}: fails with {error}"));
+            }
         }
     }
     mark("after all rows");

@@ -62,7 +62,7 @@ pub(crate) fn text(sections: &[Section]) -> String {
                 let _ = writeln!(text, "{of}: {}", counted(lines));
             } else if is_in_order && (!is_first || lines.len() == 1) {
                 let all = if is_first {
-                    lines[0].clone()
+                    short(&lines[0])
                 } else {
                     counted(lines)
                 };
@@ -72,14 +72,18 @@ pub(crate) fn text(sections: &[Section]) -> String {
             } else if is_in_order {
                 let _ = writeln!(text, "{of}:");
                 for line in folded(lines) {
-                    let line = line.replace(" on s1", "").replace(" shared 0", "");
-                    let _ = writeln!(text, "  {line}");
+                    let _ = writeln!(text, "  {}", short(&line));
                 }
                 known.insert(lines.clone(), format!("{of} of {name}"));
             }
         }
     }
     text
+}
+
+/// A line without what most lines have.
+fn short(line: &str) -> String {
+    line.replace(" on s1", "").replace(" shared 0", "")
 }
 
 /// The phases, with the nodes of graphs as a phase behind that in which they are captured, and the

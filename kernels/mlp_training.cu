@@ -110,18 +110,13 @@ __device__ void cross_entropy(const float *logits, const unsigned *labels, unsig
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-cross_entropy_f32(const float *logits, const unsigned *labels, unsigned rows, float share,
-                  float *gradient, float *partial, float *loss, unsigned *arrived,
-                  Counter *counter) {
-    cross_entropy(logits, labels, rows, share, gradient, partial, loss, arrived, counter);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-cross_entropy_bf16(const float *logits, const unsigned *labels, unsigned rows, float share,
-                   bf16 *gradient, float *partial, float *loss, unsigned *arrived,
-                   Counter *counter) {
-    cross_entropy(logits, labels, rows, share, gradient, partial, loss, arrived, counter);
-}
+#define CROSS_ENTROPY(T)                                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS) cross_entropy_##T(                       \
+        const float *logits, const unsigned *labels, unsigned rows, float share, T *gradient,      \
+        float *partial, float *loss, unsigned *arrived, Counter *counter) {                        \
+        cross_entropy(logits, labels, rows, share, gradient, partial, loss, arrived, counter);     \
+    }
+IN_BOTH(CROSS_ENTROPY)
 
 // The same in one kernel per step.
 

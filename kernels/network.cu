@@ -10,14 +10,11 @@ __device__ void add_bias(T *y, const T *bias, unsigned fours, unsigned count) {
     store(y, i, {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w});
 }
 
-extern "C" __global__ void add_bias_f32(float *y, const float *bias, unsigned fours,
-                                        unsigned count) {
-    add_bias(y, bias, fours, count);
-}
-extern "C" __global__ void add_bias_bf16(bf16 *y, const bf16 *bias, unsigned fours,
-                                         unsigned count) {
-    add_bias(y, bias, fours, count);
-}
+#define ADD_BIAS(T)                                                                                \
+    extern "C" __global__ void add_bias_##T(T *y, const T *bias, unsigned fours, unsigned count) { \
+        add_bias(y, bias, fours, count);                                                           \
+    }
+IN_BOTH(ADD_BIAS)
 
 // y = max(y, 0). A NaN stays NaN, unlike with fmaxf.
 __device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
@@ -30,8 +27,8 @@ __device__ void relu(T *y, unsigned count) {
     store(y, i, {positive(v.x), positive(v.y), positive(v.z), positive(v.w)});
 }
 
-extern "C" __global__ void relu_f32(float *y, unsigned count) { relu(y, count); }
-extern "C" __global__ void relu_bf16(bf16 *y, unsigned count) { relu(y, count); }
+#define RELU(T) extern "C" __global__ void relu_##T(T *y, unsigned count) { relu(y, count); }
+IN_BOTH(RELU)
 
 // The derivative of ReLU: the gradient passes where the output `y` is above zero.
 __device__ __forceinline__ float4 where_positive(float4 gradient, float4 y) {
@@ -88,14 +85,12 @@ __device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned 
     if (threadIdx.x < SUM_FOURS) store(sums, blockIdx.y * fours + at, partial[threadIdx.x]);
 }
 
-extern "C" __global__ void __launch_bounds__(SUM_THREADS)
-sum_rows_f32(const float *x, float *sums, unsigned rows, unsigned fours) {
-    sum_rows<false>(x, x, sums, rows, fours);
-}
-extern "C" __global__ void __launch_bounds__(SUM_THREADS)
-sum_rows_bf16(const bf16 *x, float *sums, unsigned rows, unsigned fours) {
-    sum_rows<false>(x, x, sums, rows, fours);
-}
+#define SUMS_OF(T)                                                                                \
+    extern "C" __global__ void __launch_bounds__(SUM_THREADS)                                      \
+        sum_rows_##T(const T *x, float *sums, unsigned rows, unsigned fours) {                     \
+        sum_rows<false>(x, x, sums, rows, fours);                                                  \
+    }
+IN_BOTH(SUMS_OF)
 // Without the bound of five blocks the compiler spills two registers to fit a sixth.
 extern "C" __global__ void __launch_bounds__(SUM_THREADS, 5)
 relu_backward_sums_f32(float *gradient, const float *y, float *sums, unsigned rows,

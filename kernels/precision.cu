@@ -65,21 +65,16 @@ __device__ void convert(const float *x, typename F::Stored *y, u64 rows, u64 col
     y[transposed ? col * rows + row : row * cols + col] = F::from(x[row * cols + col]);
 }
 
-extern "C" __global__ void to_tf32(const float *x, float *y, u64 rows, u64 cols, u64 transposed) {
-    convert<Tf32>(x, y, rows, cols, transposed);
-}
-extern "C" __global__ void to_f16(const float *x, unsigned short *y, u64 rows, u64 cols,
-                                  u64 transposed) {
-    convert<F16>(x, y, rows, cols, transposed);
-}
-extern "C" __global__ void to_bf16(const float *x, unsigned short *y, u64 rows, u64 cols,
-                                   u64 transposed) {
-    convert<Bf16>(x, y, rows, cols, transposed);
-}
-extern "C" __global__ void to_e4m3(const float *x, unsigned char *y, u64 rows, u64 cols,
-                                   u64 transposed) {
-    convert<E4m3>(x, y, rows, cols, transposed);
-}
+#define CONVERSION(NAME, F)                                                                        \
+    extern "C" __global__ void NAME(const float *x, F::Stored *y, u64 rows, u64 cols,              \
+                                    u64 transposed) {                                              \
+        convert<F>(x, y, rows, cols, transposed);                                                  \
+    }
+CONVERSION(to_tf32, Tf32)
+CONVERSION(to_f16, F16)
+CONVERSION(to_bf16, Bf16)
+CONVERSION(to_e4m3, E4m3)
+
 template <class T, unsigned VEC>
 struct alignas(VEC * sizeof(T)) Pack {
     T v[VEC];

@@ -61,14 +61,12 @@ __device__ void layer_norm(const float *x, const float *gain, const float *bias,
     store_normed(v, gain, bias, y, row);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-layer_norm_f32(const float *x, const float *gain, const float *bias, float *y, unsigned rows) {
-    layer_norm(x, gain, bias, y, rows);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-layer_norm_bf16(const float *x, const float *gain, const float *bias, bf16 *y, unsigned rows) {
-    layer_norm(x, gain, bias, y, rows);
-}
+#define LAYER_NORM(T)                                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS) layer_norm_##T(                          \
+        const float *x, const float *gain, const float *bias, T *y, unsigned rows) {               \
+        layer_norm(x, gain, bias, y, rows);                                                        \
+    }
+IN_BOTH(LAYER_NORM)
 
 // Looks up the embedding of each token, with which the residual begins, and stores its first norm.
 template <class T>
@@ -83,16 +81,13 @@ __device__ void embed_norm(const unsigned *tokens, const float *table, float *x,
     store_normed(v, gain, bias, y, row);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-embed_norm_f32(const unsigned *tokens, const float *table, float *x, const float *gain,
-               const float *bias, float *y, unsigned rows) {
-    embed_norm(tokens, table, x, gain, bias, y, rows);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-embed_norm_bf16(const unsigned *tokens, const float *table, float *x, const float *gain,
-                const float *bias, bf16 *y, unsigned rows) {
-    embed_norm(tokens, table, x, gain, bias, y, rows);
-}
+#define EMBED_NORM(T)                                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS) embed_norm_##T(                          \
+        const unsigned *tokens, const float *table, float *x, const float *gain,                   \
+        const float *bias, T *y, unsigned rows) {                                                  \
+        embed_norm(tokens, table, x, gain, bias, y, rows);                                         \
+    }
+IN_BOTH(EMBED_NORM)
 
 // The residual as BF16, for a product to read.
 extern "C" __global__ void __launch_bounds__(THREADS)

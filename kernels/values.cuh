@@ -1,7 +1,11 @@
 // Common code of the kernels of neural networks: values in memory as f32 or as BF16, the upper half of
 // an f32, four at a time (16 bytes and 8), and reductions over a warp.
 
+typedef float f32;
 typedef unsigned short bf16;
+
+// Defines a kernel of values in f32 and one in BF16, by a macro of the type.
+#define IN_BOTH(KERNEL) KERNEL(f32) KERNEL(bf16)
 
 __device__ __forceinline__ float4 load(const float *from, unsigned four) {
     return ((const float4 *)from)[four];

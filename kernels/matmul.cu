@@ -142,45 +142,24 @@ struct Tiled {
     }
 };
 
-// `matmul_tiled_<tile>` needs n to be a multiple of 4, `matmul_tiled_<tile>_any` does not.
-// The second launch bound is the least number of blocks that a multiprocessor must hold at once,
-// which bounds the registers per thread.
+// `matmul_tiled_<side>` needs n to be a multiple of 4, `matmul_tiled_<side>_any` does not.
+// BLOCKS is the least number of blocks that a multiprocessor must hold at once, which bounds the
+// registers per thread.
+#define TILED(SIDE, TM, TN, THREADS, BLOCKS, BK)                                                   \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        matmul_tiled_##SIDE(const float *__restrict__ a, const float *__restrict__ b,              \
+                            float *__restrict__ c, u64 n) {                                        \
+        Tiled<SIDE, SIDE, BK, TM, TN, 4, THREADS>::run(a, b, c, n);                                \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        matmul_tiled_##SIDE##_any(const float *__restrict__ a, const float *__restrict__ b,        \
+                                  float *__restrict__ c, u64 n) {                                  \
+        Tiled<SIDE, SIDE, BK, TM, TN, 1, THREADS>::run(a, b, c, n);                                \
+    }
 
-extern "C" __global__ void __launch_bounds__(256, 2)
-    matmul_tiled_128(const float *__restrict__ a, const float *__restrict__ b,
-                     float *__restrict__ c, u64 n) {
-    Tiled<128, 128, 8, 8, 8, 4, 256>::run(a, b, c, n);
-}
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-    matmul_tiled_128_any(const float *__restrict__ a, const float *__restrict__ b,
-                         float *__restrict__ c, u64 n) {
-    Tiled<128, 128, 8, 8, 8, 1, 256>::run(a, b, c, n);
-}
-
-extern "C" __global__ void __launch_bounds__(128, 4)
-    matmul_tiled_64(const float *__restrict__ a, const float *__restrict__ b,
-                    float *__restrict__ c, u64 n) {
-    Tiled<64, 64, 16, 8, 4, 4, 128>::run(a, b, c, n);
-}
-
-extern "C" __global__ void __launch_bounds__(128, 4)
-    matmul_tiled_64_any(const float *__restrict__ a, const float *__restrict__ b,
-                        float *__restrict__ c, u64 n) {
-    Tiled<64, 64, 16, 8, 4, 1, 128>::run(a, b, c, n);
-}
-
-extern "C" __global__ void __launch_bounds__(64, 8)
-    matmul_tiled_32(const float *__restrict__ a, const float *__restrict__ b,
-                    float *__restrict__ c, u64 n) {
-    Tiled<32, 32, 16, 4, 4, 4, 64>::run(a, b, c, n);
-}
-
-extern "C" __global__ void __launch_bounds__(64, 8)
-    matmul_tiled_32_any(const float *__restrict__ a, const float *__restrict__ b,
-                        float *__restrict__ c, u64 n) {
-    Tiled<32, 32, 16, 4, 4, 1, 64>::run(a, b, c, n);
-}
+TILED(128, 8, 8, 256, 2, 8)
+TILED(64, 8, 4, 128, 4, 16)
+TILED(32, 4, 4, 64, 8, 16)
 
 // Copies both operands of a product to the device from host memory that is mapped into the device's
 // address space: 16 bytes per thread, and the last few floats of each operand one by one. One range

@@ -12,6 +12,7 @@ pub mod nested_sine;
 mod network;
 mod number;
 mod prepare;
+mod product;
 pub mod reduction;
 pub(crate) mod routine;
 mod run_child;

@@ -4,11 +4,12 @@
 use std::rc::Rc;
 
 use crossover::device::{Absence, Gpu};
+use crossover::model::Format;
 use crossover::timing::cudarc::driver::DevicePtr;
 use crossover::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover::workload::matmul::Matmul;
 use crossover::workload::matmul::gpu::cublas;
-use crossover::workload::matmul::precision::{Format, PRECISION, product, split};
+use crossover::workload::matmul::precision::{PRECISION, product, split};
 use crossover::workload::{Routine, RoutineError, Value};
 
 use crate::device::one_at_a_time;

@@ -4,10 +4,9 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::model::Launches::{Fused, Graph, OneByOne};
-use crossover::model::{Cost, Launches, Library, LinkBytes};
+use crossover::model::{Cost, Format, Launches, Library, LinkBytes};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Events, EventsGated, Wall};
-use crossover::workload::mlp_training::Format;
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 
 type Made = Result<Box<dyn Routine>, RoutineError>;

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use crossover::model::{Library, Split, Unit};
+use crossover::model::{Format, Library, Split, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::EventsGated;
 use crossover::timing::Rate;
-use crossover::workload::matmul::precision::{self, Format, Precision};
+use crossover::workload::matmul::precision::{self, Precision};
 use crossover::workload::matmul::{self, Shaped};
 
 use super::shaped::cublas;
@@ -19,12 +19,12 @@ const RUN: u32 = 2048;
 
 pub(crate) fn group() -> Group<Shaped<Precision>> {
     let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14).odd([256, 257, 1000, 1008]);
-    let (half, quarter) = (precision::cost_half, precision::cost_quarter);
     let product = |name, format| {
         Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
             precision::product(gpu, problem.matmul(), format)
         })
         .format(format)
+        .cost(move |n| precision::cost(n, format))
         .library(Library::Cublas)
     };
     Group::new(
@@ -42,9 +42,9 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     .words("the product", "kernel")
     .with(cublas("f32", EventsGated))
     .with(product("tf32", Format::Tf32))
-    .with(product("fp16", Format::Fp16).cost(half))
-    .with(product("bf16", Format::Bf16).cost(half))
-    .with(product("fp8", Format::Fp8).cost(quarter))
+    .with(product("fp16", Format::Fp16))
+    .with(product("bf16", Format::Bf16))
+    .with(product("fp8", Format::Fp8))
     .with(
         Implementation::gpu("split-bf16x6-k2048", EventsGated, |gpu, problem: &Problem| {
             precision::split(gpu, problem.matmul(), RUN as usize)

@@ -14,7 +14,7 @@ type Row<F> = Implementation<Shaped<F>>;
 /// The fastest on the CPU, found in a short calibration.
 pub(crate) fn best<F: Family>() -> Row<F> {
     Implementation::cpu("best", |problem: &Rc<Shaped<F>>| {
-        cpu::best_of_shape(problem.matmul())
+        cpu::best(problem.matmul(), rayon::current_num_threads())
     })
 }
 

@@ -2,108 +2,120 @@
 
 use std::rc::Rc;
 
-use crate::workload::matmul::blocks::Library;
-use crate::workload::matmul::element::Element;
-use crate::workload::matmul::method::{
-    Method, fastest_of_order, fastest_of_shape, loops, products,
-};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::Threads;
+use crate::workload::number::in_format;
+use crate::workload::prepare::{Threads, choose};
+use crate::workload::product::{
+    CpuPlan, Element, Library, PER_THREAD, Shape, candidates, loops, products,
+};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
 /// Three nested loops on one thread, as a beginner writes them.
 pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
-    Ok(by(problem, Threads::One, Method::Naive, Vec::new()))
+    let plan = CpuPlan::OneThread(Library::Loops);
+    Ok(by(problem, Threads::One, plan, Vec::new()))
 }
 
 /// ndarray's product into an output that is allocated beforehand, on one thread. It calls
 /// matrixmultiply.
 pub fn ndarray<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
-    let method = Method::OneThread(Library::Matrixmultiply);
-    Ok(by(problem, Threads::One, method, Vec::new()))
+    let plan = CpuPlan::OneThread(Library::Matrixmultiply);
+    Ok(by(problem, Threads::One, plan, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows per thread, on all cores.
 pub fn rayon<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
-    let method = Method::row_blocks(rayon::current_num_threads());
-    Ok(by(problem, Threads::Rayon, method, Vec::new()))
+    let plan = CpuPlan::row_blocks(rayon::current_num_threads());
+    Ok(by(problem, Threads::Rayon, plan, Vec::new()))
 }
 
-/// The fastest method at this order on this machine on up to `threads` threads. A short calibration
-/// chooses between the loops, the crates gemm and matrixmultiply and multiply-adds without packing
-/// on one thread, and these over grids of blocks of C that several threads share out. The threads
-/// spin for a moment before they sleep. [`Routine::notes`] says which method it is.
+/// The fastest way for this product, or batch of products, on this machine on up to `threads` threads. A
+/// short calibration chooses between loops, the crates gemm and matrixmultiply and multiply-adds without
+/// packing on one thread, and these over parts of a batch or grids of blocks of C that several threads
+/// share out. The threads spin for a moment before they sleep. [`Routine::notes`] says which way it is.
 pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Made {
-    Ok(chosen(problem, Threads::up_to(threads), fastest_of_order))
-}
-
-/// The fastest for a product of any shape, or a batch of them, on all cores, chosen as [`best`]
-/// does.
-pub fn best_of_shape(problem: &Rc<Matmul>) -> Made {
-    Ok(chosen(problem, Threads::all(), fastest_of_shape))
-}
-
-fn chosen<T: Element>(
-    problem: &Rc<Matmul<T>>,
-    threads: Threads,
-    fastest: fn(&Matmul<T>, &Threads) -> Method,
-) -> Box<dyn Routine> {
-    let method = fastest(problem, &threads);
-    let count = method.threads(problem.shape, threads.count());
+    let (threads, shape) = (Threads::up_to(threads), problem.shape);
+    let plan = fastest(problem, &threads);
+    let count = plan.threads(shape, threads.count());
     let plural = if count == 1 { "" } else { "s" };
-    let note = format!("{method} on {count} thread{plural}, the fastest in calibration");
-    // Threads that the method has no work for are not kept.
+    let note = format!("{plan} on {count} thread{plural}, the fastest in calibration");
+    // Threads that the way has no work for are not kept.
     let threads = if count == 1 { Threads::One } else { threads };
-    by(problem, threads, method, vec![note])
+    Ok(by(problem, threads, plan, vec![note]))
+}
+
+/// Larger square products are calibrated on one of this order: by then the ways have settled, and the
+/// calibration takes a second or two where the product takes minutes.
+const LARGEST_ORDER: usize = 2048;
+
+/// From this many multiply-adds on, only a part of a batch is tried, because the calibration would take
+/// seconds.
+const LONG: usize = 1 << 32;
+
+fn fastest<T: Element>(problem: &Matmul<T>, threads: &Threads) -> CpuPlan {
+    let (shape, count) = (problem.shape, threads.count());
+    let Shape { batch, m, n, k } = shape;
+    let is_square = shape == Shape::square(n);
+    let product = if is_square {
+        format!("product of order {n}")
+    } else {
+        format!("{batch} products of {m} x {n} x {k}")
+    };
+    let format = in_format::<T>();
+    let choice = format!("{product}{format} on the CPU, {count} threads at most");
+    let mut tried = shape;
+    if is_square {
+        tried = Shape::square(n.min(LARGEST_ORDER));
+    } else if shape.multiply_adds() >= LONG {
+        // As many as the parts of the finest division, so that each thread has the same share of the work
+        // as in the whole batch.
+        tried.batch = batch.min(PER_THREAD.into_iter().max().unwrap_or(1) * count);
+    }
+    // Allocated only where something is measured.
+    let mut c = Vec::new();
+    let candidates = candidates::<T>(shape, [true; 2], count);
+    choose::on_cpu(threads, &choice, &candidates, |plan, times| {
+        c.resize(tried.c_len(), T::NAN);
+        for _ in 0..times {
+            plan.multiply_each(threads, tried, &problem.a, &problem.b, &mut c);
+        }
+    })
 }
 
 fn by<T: Element>(
     problem: &Rc<Matmul<T>>,
     threads: Threads,
-    method: Method,
+    plan: CpuPlan,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
-    // Each method is compiled into its routine, because the smallest products take nanoseconds.
-    match method {
-        Method::Naive => {
-            let multiply = |_: &Threads, Shape { n, .. }: Shape, a: &[T], b: &[T], c: &mut [T]| {
-                loops(n, n, a, b, c);
-            };
-            product(problem, threads, multiply, notes)
-        }
-        Method::OneThread(library) => {
-            let multiply = move |_: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
-                products(shape, shape, a, b, c).for_each(|(a, b, c)| library.multiply(a, b, c));
-            };
-            product(problem, threads, multiply, notes)
-        }
-        method => {
-            let multiply = move |threads: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
-                method.multiply(threads, shape, shape, a, b, c);
-            };
-            product(problem, threads, multiply, notes)
-        }
+    // Each way is compiled into its routine, because the smallest products take nanoseconds.
+    match plan {
+        CpuPlan::OneThread(Library::Loops) => product(problem, threads, notes, |_, of, c| {
+            loops(of.shape.n, &of.a, &of.b, c);
+        }),
+        CpuPlan::OneThread(library) => product(problem, threads, notes, move |_, of, c| {
+            products(of.shape, &of.a, &of.b, c).for_each(|(a, b, c)| library.multiply(a, b, c));
+        }),
+        plan => product(problem, threads, notes, move |threads, of, c| {
+            plan.multiply_each(threads, of.shape, &of.a, &of.b, c);
+        }),
     }
 }
 
-/// A product by `multiply`, which gets the threads, the shape, A and B, and writes C. `notes` describe
-/// how.
+/// A product by `multiply`, which gets the threads and the operands, and writes C. `notes` describe how.
 pub(super) fn product<T: Element>(
     problem: &Rc<Matmul<T>>,
     threads: Threads,
-    multiply: impl Fn(&Threads, Shape, &[T], &[T], &mut [T]) + 'static,
     notes: Vec<String>,
+    multiply: impl Fn(&Threads, &Matmul<T>, &mut [T]) + 'static,
 ) -> Box<dyn Routine> {
     let (input, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
         output: vec![T::NAN; problem.shape.c_len()],
         poison: T::NAN,
         threads,
-        compute: move |threads: &Threads, c: &mut [T]| {
-            multiply(threads, input.shape, &input.a, &input.b, c);
-        },
+        compute: move |threads: &Threads, c: &mut [T]| multiply(threads, &input, c),
         check: move |c: &[T]| Ok(judge.verified(judge.error_of_rows(0, c))),
         notes,
     })
@@ -112,8 +124,6 @@ pub(super) fn product<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::matmul::blocks::Grid;
-    use crate::workload::matmul::method::of_order;
 
     #[test]
     fn best_says_what_it_chose() {
@@ -122,45 +132,10 @@ mod tests {
             let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
             let notes = routine.notes();
             let said = notes[0].strip_suffix(", the fastest in calibration");
-            let methods = of_order::<f32>(n as usize, threads);
-            let could: Vec<String> = methods.iter().map(Method::to_string).collect();
+            let plans = candidates::<f32>(Shape::square(n as usize), [true; 2], threads);
+            let could: Vec<String> = plans.iter().map(CpuPlan::to_string).collect();
             let (said, _) = said.unwrap().split_once(" on ").unwrap();
             assert!(could.iter().any(|c| c == said), "{notes:?}, of {could:?}");
-        }
-    }
-
-    /// The calibration of a large order multiplies corners.
-    #[test]
-    fn a_corner_is_multiplied_within_the_stride() {
-        let problem = Matmul::new(40);
-        let threads = Threads::up_to(2);
-        for method in [
-            Method::Naive,
-            Method::OneThread(Library::Matrixmultiply),
-            Method::OneThread(Library::Gemm),
-            Method::Blocks(Library::Matrixmultiply, Grid::of(4)),
-            Method::Blocks(Library::Gemm, Grid::of(6)),
-        ] {
-            let mut c = vec![f32::NAN; 40 * 40];
-            let [part, whole] = [33, 40].map(Shape::square);
-            method.multiply(&threads, part, whole, problem.a(), problem.b(), &mut c);
-            for (i, row) in c.chunks(40).enumerate() {
-                for (j, &c) in row.iter().enumerate() {
-                    if i >= 33 || j >= 33 {
-                        assert!(c.is_nan(), "{method}: wrote ({i}, {j})");
-                        continue;
-                    }
-                    let sum: f64 = (0..33)
-                        .map(|k| {
-                            f64::from(problem.a[i * 40 + k]) * f64::from(problem.b[k * 40 + j])
-                        })
-                        .sum();
-                    assert!(
-                        (f64::from(c) - sum).abs() < 1e-5,
-                        "{method}: ({i}, {j}) is {c}, not {sum}"
-                    );
-                }
-            }
         }
     }
 }

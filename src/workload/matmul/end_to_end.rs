@@ -6,15 +6,14 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::schedule::batch_stages;
-use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::ways::{Multiply, multiply, ways};
 use crate::workload::number::in_format;
 use crate::workload::prepare::{
     Buffers, EndToEnd, HostMemory, Stages, Steps, TransferPlan, end_to_end,
 };
+use crate::workload::product::{Element, Shape};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// Uploads the operands, multiplies by cuBLAS and downloads the result. The device memory is allocated

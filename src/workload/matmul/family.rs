@@ -4,9 +4,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::problem::{MATMUL, Matmul};
-use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::CUBLAS_WORKSPACE;
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::product::{CUBLAS_WORKSPACE, MATMUL, Shape};
 use crate::workload::routine::Workload;
 
 /// The meaning of a size in a group of products.

@@ -2,16 +2,14 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::CudaStream;
 
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::CudaError;
-use crate::workload::matmul::element::Element;
-use crate::workload::matmul::gemm::{Call, Gemm};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::tiles::{TILES, Tile, tile};
-use crate::workload::prepare::{Device, Prepared, Steps, choose};
+use crate::workload::prepare::{Device, Prepared, choose};
+use crate::workload::product::{Element, GpuPlan, Product, TILES, Tile, fitting};
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::matmul::end_to_end::{from_host, from_pinned_ways};
@@ -19,7 +17,7 @@ pub use crate::workload::matmul::end_to_end::{from_host, from_pinned_ways};
 /// Own kernel, tiles in registers. The size of the tiles follows from the order and the number of
 /// multiprocessors; the notes say it.
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    Ok(Box::new(by_tiles(gpu, problem, fitting(gpu, problem))?))
+    Ok(Box::new(by_tiles(gpu, problem, None)?))
 }
 
 /// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to measure which
@@ -30,9 +28,9 @@ pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
     let tile = TILES
         .iter()
-        .find(|tile| tile.side == side)
+        .find(|tile| tile.block == [side; 2])
         .ok_or_else(|| format!("there is no tile of side {side}; choose 32, 64 or 128"))?;
-    Ok(Box::new(by_tiles(gpu, problem, tile)?))
+    Ok(Box::new(by_tiles(gpu, problem, Some(tile))?))
 }
 
 /// cuBLAS SGEMM in true f32 (not TF32) or DGEMM, in the library's default mode; for a batch of f32,
@@ -41,7 +39,7 @@ pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
 pub fn cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
-    Ok(Box::new(by_cublas(gpu, problem, T::CALL)?))
+    Ok(Box::new(by_cublas(gpu, problem)?))
 }
 
 /// As [`cublas`], but the library is called in a run alone and not while the routine is made: the first
@@ -50,12 +48,7 @@ pub(crate) fn cublas_uncalled(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul>,
 ) -> Result<Prepared, RoutineError> {
-    resident(gpu, problem, |steps, addresses| {
-        let gemm = Gemm::whole(gpu, f32::CALL, problem.shape, addresses)?;
-        // SAFETY: `resident` gives the addresses of its three matrices of this shape.
-        steps.call(move |_| unsafe { gemm.enqueue() });
-        Ok(())
-    })
+    resident(gpu, problem, false, |product| GpuPlan::cublas(gpu, product))
 }
 
 /// How the calls of a routine follow one another.
@@ -101,8 +94,8 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
     ];
     let make = |at: usize| {
         let work = match at {
-            0 | 1 => by_tiles(gpu, problem, fitting(gpu, problem))?,
-            _ => by_cublas(gpu, problem, Call::Single)?,
+            0 | 1 => by_tiles(gpu, problem, None)?,
+            _ => by_cublas(gpu, problem)?,
         };
         match at % 2 {
             0 => Ok(work),
@@ -117,23 +110,27 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
 /// Above this order the library wins, and the cost of a call is negligible.
 const LARGEST_TRIED: usize = 1024;
 
-/// The tile for this order and device.
-fn fitting(gpu: &Gpu, problem: &Matmul) -> &'static Tile {
-    tile(problem.order() as u64, gpu.properties().multiprocessors)
-}
-
-/// A product whose operands and result stay in device memory. `add` adds its steps, given the addresses
-/// of A, B and C.
+/// A product whose operands and result stay in device memory, planned by `plan`. Its launches are one, or
+/// are counted by calling it here.
 fn resident<T: Element>(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul<T>>,
-    add: impl FnOnce(&mut Steps, [CUdeviceptr; 3]) -> Result<(), RoutineError>,
+    counted: bool,
+    plan: impl FnOnce(&Product) -> Result<GpuPlan, RoutineError>,
 ) -> Result<Prepared, RoutineError> {
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape.c_len())?;
     let [a, b] = inputs.addresses();
-    add(&mut work.steps, [a, b, c.address])?;
+    let product = Product::whole(problem.shape, T::FORMAT, [a, b, c.address]);
+    let plan = plan(&product)?;
+    // SAFETY: these are the routine's three matrices.
+    let enqueue = move |stream: &CudaStream| unsafe { plan.enqueue(stream) };
+    if counted {
+        work.steps.counted_call(enqueue)?;
+    } else {
+        work.steps.call(enqueue);
+    }
     work.keep(&inputs);
     // SAFETY: `work` keeps the inputs.
     work.reads(&unsafe { inputs.memory() });
@@ -158,27 +155,21 @@ pub(crate) fn check_by_rows<T: Element>(
     });
 }
 
-fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared, RoutineError> {
+/// By this tile, or by the one for the order and the device.
+fn by_tiles(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+    tile: Option<&'static Tile>,
+) -> Result<Prepared, RoutineError> {
     let n = problem.order();
-    let mut work = resident(gpu, problem, |steps, addresses| {
-        // SAFETY: `resident` gives the addresses of its three matrices of order `n`, as the tile takes them.
-        unsafe { steps.kernel(tile.launch(gpu, n, addresses)?) };
-        Ok(())
-    })?;
-    work.notes = vec![format!("kernel {}", tile.name(n))];
+    let tile = tile.unwrap_or_else(|| fitting(n, gpu.properties().multiprocessors));
+    let mut work = resident(gpu, problem, false, |product| tile.square(gpu, product))?;
+    work.notes = vec![format!("kernel {}", tile.of_square(n))];
     Ok(work)
 }
 
-fn by_cublas<T: Element>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul<T>>,
-    call: Call,
-) -> Result<Prepared, RoutineError> {
-    resident(gpu, problem, |steps, addresses| {
-        let gemm = Gemm::whole(gpu, call, problem.shape, addresses)?;
-        // SAFETY: `resident` gives the addresses of its three matrices of this shape.
-        Ok(steps.counted_call(move |_| unsafe { gemm.enqueue() })?)
-    })
+fn by_cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Result<Prepared, RoutineError> {
+    resident(gpu, problem, true, |product| GpuPlan::cublas(gpu, product))
 }
 
 /// A product that is captured and replayed.

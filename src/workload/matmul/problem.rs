@@ -13,19 +13,12 @@ use crate::device::Gpu;
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
 use crate::timing::{CudaError, DeviceMemory};
-use crate::workload::matmul::element::Element;
 use crate::workload::matmul::reference::Reference;
-use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, in_f64};
-use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, ON_ALL_CORES, kernels, seed};
+use crate::workload::prepare::{Device, Memory, seed};
+use crate::workload::product::{CUBLAS_WORKSPACE, Element, MATMUL, Shape};
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::error::worse;
-
-/// The kernels of this module.
-pub(super) static MATMUL: Source = Source {
-    options: ON_ALL_CORES,
-    ..kernels!("matmul.cu")
-};
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;

@@ -4,8 +4,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, Wide};
+use crate::workload::product::Shape;
 use crossover_arithmetic::error::worse;
 
 /// Up to this many multiply-adds every element is compared.

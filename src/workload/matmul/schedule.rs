@@ -4,10 +4,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::device::Gpu;
-use crate::workload::matmul::element::Element;
-use crate::workload::matmul::gemm::{Gemm, Matrix};
-use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::{Block, Buffers, Stage, Stages};
+use crate::workload::product::{Element, GpuPlan, Matrix, Product, Shape};
 use crate::workload::routine::RoutineError;
 
 /// The first panel is this part of the terms. Nothing can be computed before it has arrived.
@@ -98,17 +96,16 @@ pub(super) fn batch_stages<T: Element>(
             batch: products.len(),
             ..shape
         };
-        let at =
-            |place: &Place<T>, rows: usize| place.device.at::<T>(products.start * rows, 0).address;
+        let at = |place: &Place<T>, rows: usize| place.device.block(&of(rows), &(0..0)).address;
         let addresses = [at(&a, shape.m), at(&b, shape.k), at(&c, shape.m)];
-        let gemm = Gemm::whole(gpu, T::CALL, part, addresses)?;
+        let plan = GpuPlan::cublas(gpu, &Product::whole(part, T::FORMAT, addresses))?;
         Ok(Stage {
             uploads: vec![
                 a.block(&of(shape.m), &(0..shape.k)),
                 b.block(&of(shape.k), &(0..shape.n)),
             ],
             // SAFETY: a part of the batch lies within the places, which the caller of `of_stages` keeps.
-            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            compute: Some(Box::new(move |stream| unsafe { plan.enqueue(stream) })),
             downloads: vec![c.block(&of(shape.m), &(0..shape.n))],
         })
     };
@@ -128,15 +125,14 @@ pub(super) fn cut_stages<T: Element>(
     let panels = schedule.panels.iter().map(|terms| (&all, terms));
     let blocks = schedule.blocks.iter().map(|rows| (rows, &schedule.rest));
     let stage = |(at, (rows, terms)): (usize, (&Range<usize>, &Range<usize>))| {
-        let part = Shape {
-            m: rows.len(),
-            k: terms.len(),
-            ..shape
+        let of_a = a.device.block(rows, terms);
+        let of_b = b.device.block(terms, &all);
+        let of_c = c.device.block(rows, &all);
+        let product = Product {
+            added: (terms.start > 0).then_some(of_c.address),
+            ..Product::new("a part", [of_a, of_b, of_c])
         };
-        let of_a = a.device.at::<T>(rows.start, terms.start);
-        let of_b = b.device.at::<T>(terms.start, 0);
-        let of_c = c.device.at::<T>(rows.start, 0);
-        let gemm = Gemm::new(gpu, T::CALL, part, [of_a, of_b, of_c], terms.start > 0)?;
+        let plan = GpuPlan::cublas(gpu, &product)?;
         let mut uploads = vec![a.block(rows, terms)];
         if rows.start == 0 {
             uploads.insert(0, b.block(terms, &all));
@@ -144,7 +140,7 @@ pub(super) fn cut_stages<T: Element>(
         Ok(Stage {
             uploads,
             // SAFETY: the schedule cuts within the places, which the caller of `of_stages` keeps.
-            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            compute: Some(Box::new(move |stream| unsafe { plan.enqueue(stream) })),
             downloads: match at < schedule.panels.len() {
                 true => Vec::new(),
                 false => vec![c.block(rows, &all)],
@@ -160,22 +156,20 @@ struct Place<T> {
     device: Matrix,
 }
 
-fn matrices<T>(shape: Shape, places: &Buffers<T>) -> [Place<T>; 3] {
-    let pitches = [shape.k, shape.n, shape.n];
+fn matrices<T: Element>(shape: Shape, places: &Buffers<T>) -> [Place<T>; 3] {
+    let Shape { batch, m, n, k } = shape;
+    let lengths = [(batch * m, k), (batch * k, n), (batch * m, n)];
     std::array::from_fn(|at| Place {
         host: places.host[at].values.cast(),
-        device: Matrix {
-            address: places.device[at],
-            pitch: pitches[at],
-        },
+        device: Matrix::new(places.device[at], T::FORMAT, lengths[at].0, lengths[at].1),
     })
 }
 
-impl<T> Place<T> {
+impl<T: Element> Place<T> {
     fn block(&self, rows: &Range<usize>, columns: &Range<usize>) -> Block {
         let pitch = self.device.pitch;
         let host = self.host.wrapping_add(rows.start * pitch + columns.start);
-        let device = self.device.at::<T>(rows.start, columns.start).address;
+        let device = self.device.block(rows, columns).address;
         let float = size_of::<T>();
         let (width, rows) = match columns.len() == pitch {
             // Memory without gaps is one row.

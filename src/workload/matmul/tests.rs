@@ -2,13 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::workload::matmul::blocks::Library;
 use crate::workload::matmul::cpu;
-use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
 use crate::workload::matmul::reference::Reference;
-use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::Threads;
+use crate::workload::product::{CpuPlan, Library, Shape, loops};
 use crate::workload::routine::Workload;
 use crossover_arithmetic::error::worse;
 
@@ -21,7 +19,7 @@ const BOTH: [(Make, &str); 2] = [
 fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     let mut c = vec![f32::NAN; n * n];
     let shape = Shape::square(n);
-    Method::OneThread(Library::Gemm).multiply(&Threads::One, shape, shape, a, b, &mut c);
+    CpuPlan::OneThread(Library::Gemm).multiply_each(&Threads::One, shape, a, b, &mut c);
     c
 }
 
@@ -181,7 +179,7 @@ fn products_in_float64_are_held_to_its_roundings() {
         let narrow = |m: &[f64]| -> Vec<f64> { m.iter().map(|&v| f64::from(v as f32)).collect() };
         let (a, b) = (narrow(problem.a()), narrow(problem.b()));
         let mut c = vec![f64::NAN; shape.c_len()];
-        Method::Naive.multiply(&Threads::One, shape, shape, &a, &b, &mut c);
+        loops(shape.n, &a, &b, &mut c);
         let verified = problem.verified(problem.error_of_rows(0, &c));
         assert!(verified.error > 1e5 * verified.bound, "{n}: {verified:?}");
     }

@@ -6,13 +6,10 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::workload::matmul::element::Element;
-use crate::workload::matmul::gemm::{Call, Gemm};
-use crate::workload::matmul::problem::MATMUL;
+use crate::model::Format;
 use crate::workload::matmul::schedule::{Schedule, batch_stages, cut_stages};
-use crate::workload::matmul::shape::Shape;
-use crate::workload::matmul::tiles::tile;
 use crate::workload::prepare::{Buffers, Steps, TransferPlan};
+use crate::workload::product::{Element, GpuPlan, MATMUL, Product, Shape, fitting};
 use crate::workload::routine::{Done, RoutineError};
 
 /// The code that multiplies.
@@ -44,7 +41,7 @@ pub(super) fn ways<T: Element>(shape: Shape) -> Vec<TransferPlan<'static, T>> {
     let square = shape == Shape::square(n);
     let bytes = size_of::<T>() * shape.elements();
     // The kernel has tiles of f32.
-    let tiled = square && T::CALL == Call::Single;
+    let tiled = square && T::FORMAT == Format::F32;
     let mut ways = Vec::new();
     if !square || n < PANELS_FROM {
         ways.extend([false, true].map(|graph| copies(shape, Cublas, graph)));
@@ -187,21 +184,15 @@ pub(super) fn multiply<T: Element>(
     by: Multiply,
     addresses: &[CUdeviceptr],
 ) -> Done {
-    let &[a, b, c] = addresses else {
-        return Err("a product has two operands and a result".into());
-    };
-    match by {
+    let product = Product::whole(shape, T::FORMAT, addresses.try_into()?);
+    let plan = match by {
         Multiply::Tiled => {
-            let tile = tile(shape.n as u64, gpu.properties().multiprocessors);
-            // SAFETY: the callers, `Matmul` and `mapped`, give three distinct places of this shape.
-            unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
+            fitting(shape.n, gpu.properties().multiprocessors).square(gpu, &product)?
         }
-        Multiply::Cublas => {
-            let gemm = Gemm::whole(gpu, T::CALL, shape, [a, b, c])?;
-            // SAFETY: the callers, `Matmul` and `mapped`, give three distinct places of this shape.
-            steps.call(move |_| unsafe { gemm.enqueue() });
-        }
-    }
+        Multiply::Cublas => GpuPlan::cublas(gpu, &product)?,
+    };
+    // SAFETY: the callers, `Matmul` and `mapped`, give three distinct places of this shape.
+    steps.call(move |stream| unsafe { plan.enqueue(stream) });
     Ok(())
 }
 

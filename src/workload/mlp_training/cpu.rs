@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::model::Verified;
+use crate::model::{Format, Verified};
 use crate::workload::mlp_training::problem::{CLASSES, GRADIENTS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::operations::{GRAIN, rows_per_task};
-use crate::workload::network::{Format, OnCpu, product::Products};
+use crate::workload::network::{OnCpu, products::Products};
 use crate::workload::prepare::{Threads, exponentials, wide};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crossover_arithmetic::adamw::{Counter, step_in_f32};
@@ -16,16 +16,16 @@ use crossover_arithmetic::adamw::{Counter, step_in_f32};
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the
 /// widest vectors, shared out among the threads.
 pub fn best(problem: &Rc<Training>) -> Made {
-    Ok(Box::new(Step::new(problem, Threads::all())))
+    Ok(Box::new(CpuStep::new(problem, Threads::all())))
 }
 
 /// As [`best`], on one thread.
 pub fn one_thread(problem: &Rc<Training>) -> Made {
-    Ok(Box::new(Step::new(problem, Threads::One)))
+    Ok(Box::new(CpuStep::new(problem, Threads::One)))
 }
 
 /// A step, and what it reads and writes beside its batch.
-struct Step {
+struct CpuStep {
     problem: Rc<Training>,
     network: OnCpu,
     first: Vec<f32>,
@@ -34,7 +34,7 @@ struct Step {
     loss: f32,
 }
 
-impl Step {
+impl CpuStep {
     fn new(problem: &Rc<Training>, threads: Threads) -> Self {
         let (start, products) = (&problem.start, Products::new(threads, "a training step"));
         let (model, parameters) = (&problem.model, &start.parameters);
@@ -88,7 +88,7 @@ impl Step {
     }
 }
 
-impl Routine for Step {
+impl Routine for CpuStep {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.loss = f32::NAN;
         self.network.poison();

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::model::{Launches, role};
+use crate::model::{Format, Launches};
 use crate::timing::Launch;
 use crate::workload::mlp_training::problem::{GRADIENTS, MLP_TRAINING, PARAMETERS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified, verified_forward};
 use crate::workload::network::{
-    Element, Format, Network, Order, Tensor, fused_and_replayed,
+    Concurrency, Network, Tensor, fused_and_replayed,
     kernels::{elementwise, on_fours},
 };
 use crate::workload::prepare::{Device, HostMemory, Prepared};
@@ -45,13 +45,13 @@ pub fn step(
     memory: Option<HostMemory>,
 ) -> Made {
     let (fused, replayed) = fused_and_replayed(launches)?;
-    let mut step = Step::new(gpu, problem, format, fused, memory)?;
+    let mut step = GpuStep::new(gpu, problem, format, fused, memory)?;
     step.enqueued()?;
     step.finish(replayed, memory)
 }
 
 /// A step while it is being prepared.
-struct Step {
+struct GpuStep {
     network: Network,
     problem: Rc<Training>,
     labels: Tensor,
@@ -66,7 +66,7 @@ struct Step {
     partial: Vec<Tensor>,
 }
 
-impl Step {
+impl GpuStep {
     /// The memory, with the state that a step starts from.
     fn new(
         gpu: &Rc<Gpu>,
@@ -77,9 +77,10 @@ impl Step {
     ) -> Result<Self, RoutineError> {
         let (batch, start) = (problem.batch, &problem.start);
         let mut work = Prepared::new(gpu)?;
-        let inputs = match format.element() {
-            Element::Bf16 => Tensor::of(&mut work, Element::Bf16, &problem.inputs)?,
-            Element::F32 => Tensor::input(&mut work, from, problem, |problem| &problem.inputs)?,
+        let inputs = if format == Format::F32 {
+            Tensor::input(&mut work, from, problem, |problem| &problem.inputs)?
+        } else {
+            Tensor::of(&mut work, format, &problem.inputs)?
         };
         let labels = Tensor::indices(&mut work, from, problem, |problem| &problem.labels)?;
         let mut moments = [&start.first[..], &start.second].concat();
@@ -90,11 +91,11 @@ impl Step {
         }
         moments.resize(2 * PARAMETERS + COUNTER_PLACES, 0.0);
         let [moments, moments_before] = [
-            Tensor::of(&mut work, Element::F32, &moments)?,
-            Tensor::of(&mut work, Element::F32, &moments)?,
+            Tensor::of(&mut work, Format::F32, &moments)?,
+            Tensor::of(&mut work, Format::F32, &moments)?,
         ];
-        let before = Tensor::of(&mut work, Element::F32, &start.parameters)?;
-        let gradients = Tensor::output(&mut work, Element::F32, PARAMETERS)?;
+        let before = Tensor::of(&mut work, Format::F32, &start.parameters)?;
+        let gradients = Tensor::output(&mut work, Format::F32, PARAMETERS)?;
         let arrived = work.state(&[0])?;
         let (model, parameters) = (&problem.model, &start.parameters);
         let mut network = Network::new(work, model, parameters, format, fused, batch)?;
@@ -102,13 +103,13 @@ impl Step {
         work.restore(moments.device, moments_before.device);
         work.restore(network.parameters.device, before.device);
         if let Some(copies) = network.copies {
-            let before = Tensor::of(work, Element::Bf16, parameters)?;
+            let before = Tensor::of(work, Format::Bf16, parameters)?;
             work.restore(copies.device, before.device);
         }
         network.bytes[0] += moments.device.bytes() + gradients.device.bytes();
         network.bytes[1] += labels.device.bytes();
         network.activations(inputs, true)?;
-        let loss = network.values(Element::F32, batch + 1)?;
+        let loss = network.values(Format::F32, batch + 1)?;
         let partial = network.partial_sums()?;
         if fused {
             // Two products run at the same time.
@@ -161,7 +162,7 @@ impl Step {
         // A warp for each row of the batch.
         let blocks = rows.div_ceil(ROWS);
         if self.network.fused {
-            let name = format!("cross_entropy_{}", gradient.element.suffix());
+            let name = format!("cross_entropy_{}", gradient.suffix());
             let launch = on(&name, blocks)?.arg(logits).arg(self.labels.address());
             let launch = launch.arg(rows).arg(share).arg(of_logits);
             let launch = launch.arg(self.loss.address()).arg(loss);
@@ -199,7 +200,7 @@ impl Step {
                 Some(copies) => each("adamw_bf16", &[w, g, m, v, copies.address(), counter])?,
             }]);
         }
-        let root = self.network.values(Element::F32, PARAMETERS)?.address();
+        let root = self.network.values(Format::F32, PARAMETERS)?.address();
         let advance = gpu.launch(&MLP_TRAINING, "adamw_advance", 1, 1)?;
         let mut kernels = vec![advance.arg(counter)];
         for (name, addresses) in [
@@ -219,9 +220,9 @@ impl Step {
     /// The routine, as a graph if `replayed`. With host memory, the uploads of `new` come first, and
     /// the loss is downloaded.
     fn finish(mut self, replayed: bool, to: Option<HostMemory>) -> Made {
-        let order = match (replayed, self.network.fused) {
+        let concurrency = match (replayed, self.network.fused) {
             (true, _) => {
-                let format = role::Format::from(self.network.format).name();
+                let format = self.network.format.name();
                 let step = format!("batch {} in {format}", self.problem.batch);
                 let device = self.network.gpu.properties().name.clone();
                 let of = "gradients of both layers";
@@ -231,17 +232,17 @@ impl Step {
                     "one after the other",
                 ];
                 let choice = format!("order of the {of}, {step}, on {device}");
-                self.network.fastest_order(of, &choice, words)?
+                self.network.fastest_concurrency(of, &choice, words)?
             }
-            (false, true) => Order::BesideFirst,
-            (false, false) => Order::InTurn,
+            (false, true) => Concurrency::SideFirst,
+            (false, false) => Concurrency::Sequential,
         };
         let (problem, loss) = (self.problem, self.loss);
         let loss = (loss, problem.batch..loss.len);
         let (network, moments, gradients) = (self.network, self.moments, self.gradients);
         let (parameters, copies, format) = (network.parameters, network.copies, network.format);
         let (hidden, logits) = (network.values[1], network.values[2]);
-        network.finish(order, replayed, to, loss, move |memory, loss| {
+        network.finish(concurrency, replayed, to, loss, move |memory, loss| {
             let moments = moments.values(memory)?;
             let (first, rest) = moments.split_at(PARAMETERS);
             let copies = copies.map(|copies| copies.values(memory)).transpose()?;
@@ -285,7 +286,11 @@ pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Training>, launching: Launches) -> Ma
         return Err("a perceptron has two layers".into());
     };
     let (problem, all) = (problem.clone(), (hidden, 0..hidden.len));
-    network.finish(Order::InTurn, false, None, all, move |memory, hidden| {
-        Ok(verified_forward(&problem, hidden, &logits.values(memory)?))
-    })
+    network.finish(
+        Concurrency::Sequential,
+        false,
+        None,
+        all,
+        move |memory, hidden| Ok(verified_forward(&problem, hidden, &logits.values(memory)?)),
+    )
 }

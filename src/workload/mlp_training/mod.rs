@@ -7,7 +7,5 @@ mod verify;
 
 pub use problem::{Training, cost, cost_bf16, cost_eager, cost_forward, link_bytes, tensor_bytes};
 
-pub use crate::workload::network::format::Format;
-
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,14 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::model::{Cost, LinkBytes};
+use crate::model::{Cost, Format, LinkBytes};
 use crate::workload::matmul::uniform;
 use crate::workload::mlp_training::verify::Reference;
 use crate::workload::network::cost::RowCost;
 use crate::workload::network::model::{Kept, Model};
-use crate::workload::network::{Format, LINEAR, kernels::NETWORK, reference::wide};
-use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
+use crate::workload::network::{kernels::NETWORK, reference::wide};
+use crate::workload::prepare::{kernels, seed};
+use crate::workload::product::{CUBLAS_WORKSPACE, LINEAR};
 use crate::workload::routine::{Workload, visit_f32};
 use crossover_arithmetic::adamw::{Counter, State};
 

@@ -10,7 +10,7 @@
 //! a column of dL have a common sign, and so may their errors: to its squared norm comes the
 //! square of their sum.
 //!
-//! **How large.** In units of [`Format::unit`], the error e of an operand:
+//! **How large.** In units of [`unit`], the error e of an operand:
 //!
 //! - Operands that are rounded give a sum an error of 0.54 e (standard deviation, as derived in
 //!   [`matmul::precision`](crate::workload::matmul::precision)), and the largest of ten million
@@ -45,12 +45,12 @@ use std::ops::Range;
 use ndarray::{Array2, Axis};
 use rayon::prelude::*;
 
-use crate::model::Verified;
+use crate::model::{Format, Verified};
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::mlp_training::problem::{
     CLASSES, HIDDEN, INPUTS, PARAMETERS, Training, longest_sum, model, ranges,
 };
-use crate::workload::network::{Format, Part, largest, reference::InFloat64, rms};
+use crate::workload::network::{Compared, largest, reference::InFloat64, rms, unit};
 use crossover_arithmetic::adamw::State;
 use crossover_arithmetic::error::{self, largest_relative, relative, worse};
 
@@ -144,7 +144,7 @@ fn cross_entropy(logits: &Array2<f64>, labels: &[u32]) -> (f64, Array2<f64>) {
     (loss, gradient)
 }
 
-/// Of activations, in units of [`Format::unit`].
+/// Of activations, in units of [`unit`].
 const HIDDEN_BOUND: f64 = 9.0;
 /// Of the gradients of W2, b2, W1 and b1.
 const W2_BOUND: f64 = 18.0;
@@ -153,13 +153,13 @@ const W1_BOUND: f64 = 15.0;
 const B1_BOUND: f64 = 9.0;
 
 /// One gradient, a matrix or a bias, whose rows are single values, each relative to its scale; the
-/// bound is in units of [`Format::unit`].
+/// bound is in units of [`unit`].
 fn compared(
     name: &'static str,
     (found, expected): (&[f32], &[f64]),
     scale: &[f64],
     bound: f64,
-) -> Part {
+) -> Compared {
     let width = found.len() / scale.len();
     let rows = (found.par_chunks(width))
         .zip(expected.par_chunks(width))
@@ -167,13 +167,13 @@ fn compared(
     let errors = rows.map(|((found, expected), scale)| {
         relative(error::largest(found, expected, f64::NEG_INFINITY), *scale)
     });
-    Part::new(name, errors.reduce(|| 0.0, worse), bound)
+    Compared::new(name, errors.reduce(|| 0.0, worse), bound)
 }
 
 /// The four gradients, given the activations that were computed.
-fn gradients(problem: &Training, format: Format, hidden: &[f32], found: &[f32]) -> Vec<Part> {
+fn gradients(problem: &Training, format: Format, hidden: &[f32], found: &[f32]) -> Vec<Compared> {
     let scales = &problem.reference().scales;
-    let e = format.unit(longest_sum(problem.batch));
+    let e = unit(format, longest_sum(problem.batch));
     let (expected, let_through) = corrected(problem, HIDDEN_BOUND * e * scales.hidden, hidden);
     let times = |scale: &[f64], factor: f64| scale.iter().map(|s| s * factor).collect::<Vec<_>>();
     let of_w2 = times(&scales.columns_of_logits, scales.activated);
@@ -277,9 +277,10 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
     ));
     let computed = nearest(computed);
     let updated = nearest(update(problem, outputs));
-    let shown = match updated.used() > computed.used().max(1.0) {
-        true => updated,
-        false => computed,
+    let shown = if updated.used() > computed.used().max(1.0) {
+        updated
+    } else {
+        computed
     };
     said(
         shown,
@@ -287,7 +288,7 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
     )
 }
 
-fn said(shown: Part, compared: &str) -> Verified {
+fn said(shown: Compared, compared: &str) -> Verified {
     Verified {
         error: shown.error,
         bound: shown.bound,
@@ -299,7 +300,7 @@ fn said(shown: Part, compared: &str) -> Verified {
 }
 
 /// The part that is nearest to its bound, or farthest beyond it.
-fn nearest(parts: Vec<Part>) -> Part {
+fn nearest(parts: Vec<Compared>) -> Compared {
     (parts.into_iter())
         .max_by(|a, b| a.used().total_cmp(&b.used()))
         .expect("there are several")
@@ -316,30 +317,30 @@ pub(super) fn verified_forward(problem: &Training, hidden: &[f32], logits: &[f32
     said(shown, "activations and logits")
 }
 
-fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]) -> Vec<Part> {
+fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]) -> Vec<Compared> {
     let reference = problem.reference();
-    let e = format.unit(longest_sum(problem.batch));
+    let e = unit(format, longest_sum(problem.batch));
     let hidden = reference.hidden.as_slice().expect("row by row");
     let logits = reference.logits.as_slice().expect("row by row");
     let of_hidden = largest(computed, hidden, 0.0) / reference.scales.hidden;
     let of_logits = largest(outputs, logits, f64::NEG_INFINITY) / reference.scales.logits;
     vec![
-        Part::new("activations", of_hidden, HIDDEN_BOUND * e),
-        Part::new("logits", of_logits, LOGITS_BOUND * e),
+        Compared::new("activations", of_hidden, HIDDEN_BOUND * e),
+        Compared::new("logits", of_logits, LOGITS_BOUND * e),
     ]
 }
 
-fn loss(problem: &Training, format: Format, loss: f32) -> Part {
+fn loss(problem: &Training, format: Format, loss: f32) -> Compared {
     let reference = problem.reference();
-    let e = format.unit(longest_sum(problem.batch));
+    let e = unit(format, longest_sum(problem.batch));
     let of_logits = reference.scales.logits;
     let error = (f64::from(loss) - reference.loss).abs() / of_logits;
     // It is itself a sum in f32.
     let bound = LOGITS_BOUND * e + 32.0 * UNIT_ROUNDOFF * reference.loss / of_logits;
-    Part::new("loss", error, bound)
+    Compared::new("loss", error, bound)
 }
 
-fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
+fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Compared> {
     const CHUNK: usize = 1 << 14;
     let (before, counter) = (problem.start.state(), problem.start.counter.next());
     let after = State {
@@ -355,13 +356,13 @@ fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {
     let worst = |x: [f64; 3], y: [f64; 3]| std::array::from_fn(|i| worse(x[i], y[i]));
     let errors = errors.reduce(|| [0.0; 3], worst);
     let names = ["parameters", "first moments", "second moments"];
-    let mut parts: Vec<Part> = (names.into_iter().zip(errors))
-        .map(|(name, error)| Part::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))
+    let mut parts: Vec<Compared> = (names.into_iter().zip(errors))
+        .map(|(name, error)| Compared::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))
         .collect();
     if let Some(copies) = outputs.copies {
         let error = largest_relative(copies, outputs.parameters);
         // Half the distance of neighbours with 7 bits of fraction.
-        parts.push(Part::new("BF16 copies", error, 1.0 / 256.0));
+        parts.push(Compared::new("BF16 copies", error, 1.0 / 256.0));
     }
     parts
 }

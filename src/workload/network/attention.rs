@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
-use crate::workload::matmul::blocks::Library;
 use crate::workload::network::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
-use crate::workload::network::product::{matrix, matrix_mut};
+use crate::workload::network::products::{matrix, matrix_mut};
 use crate::workload::prepare::{Threads, exponentials, wide};
+use crate::workload::product::Library;
 
 /// Queries of a task: with four tasks per head, even one sequence has work for 16 threads, and
 /// their scores stay in a level-1 cache.

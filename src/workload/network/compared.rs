@@ -1,17 +1,21 @@
-//! One part of a result that is compared with float64.
+//! The comparison of a network's results with float64.
 
 use rayon::prelude::*;
+
+use crate::model::Format;
+use crate::workload::matmul::UNIT_ROUNDOFF;
+use crate::workload::product::properties;
 
 use crossover_arithmetic::error;
 
 /// One part of a result that was compared.
-pub(crate) struct Part {
+pub(crate) struct Compared {
     pub(crate) name: &'static str,
     pub(crate) error: f64,
     pub(crate) bound: f64,
 }
 
-impl Part {
+impl Compared {
     pub(crate) fn new(name: &'static str, error: f64, bound: f64) -> Self {
         Self { name, error, bound }
     }
@@ -38,4 +42,20 @@ pub(crate) fn rms(values: &[f64]) -> f64 {
     let squares = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>();
     let squares: Vec<f64> = values.par_chunks(CHUNK).map(squares).collect();
     (squares.iter().sum::<f64>() / values.len() as f64).sqrt()
+}
+
+/// The error of an operand of a product, relative to it, plus that of the sums, relative to what they
+/// would be if their terms were independent.
+///
+/// An operand is rounded to nearest in BF16, by up to 2^-8. Sums of k terms in f32 err by sqrt(k) u,
+/// u = 2^-24, as in [`Matmul::verified`](crate::workload::matmul::Matmul::verified), taken twice here for
+/// those whose terms have a common sign; tensor cores cut off up to 2 u of each block of 8 terms. `terms`
+/// are those of the longest sums.
+pub(crate) fn unit(format: Format, terms: usize) -> f64 {
+    let terms = terms as f64;
+    let sums = 2.0 * UNIT_ROUNDOFF * terms.sqrt();
+    if format == Format::F32 {
+        return sums;
+    }
+    properties(format).unit_roundoff + sums + 0.25 * UNIT_ROUNDOFF * terms
 }

@@ -1,9 +1,9 @@
 //! The cost of a network: FLOP of its products, bytes that its kernels move, and their number. Every
 //! kernel is assumed to read its data from memory, and the steps between products to be bound by it.
 
-use crate::model::Cost;
-use crate::workload::network::format::Format;
-use crate::workload::network::model::{Activation, HEADS, Kept, Kind, Model, SEQUENCE, WIDTH};
+use crate::model::{Cost, Format};
+use crate::workload::network::model::{Activation, HEADS, Kept, LayerKind, Model, SEQUENCE, WIDTH};
+use crate::workload::product::properties;
 
 /// The cost of a row without that of the parameters; and the kernels of all rows.
 pub(crate) struct RowCost {
@@ -20,7 +20,7 @@ impl RowCost {
     /// Of nothing yet.
     pub(crate) fn new(format: Format, fused: bool) -> Self {
         Self {
-            element: format.element().bytes(),
+            element: properties(format).bytes,
             fused,
             flop: 0,
             bytes: 0,
@@ -49,9 +49,9 @@ impl RowCost {
             let (flop, bytes, launches) = match &layer.kind {
                 // A token and a row of the table are read. If fused, the next norm has that row in
                 // registers, which counts as read there.
-                Kind::Embed(_) => (0, 4 + either(y, 2 * y), either(0, 1)),
-                Kind::Norm(_) => (0, x + y, 1),
-                Kind::Linear(linear) => {
+                LayerKind::Embed(_) => (0, 4 + either(y, 2 * y), either(0, 1)),
+                LayerKind::Norm(_) => (0, x + y, 1),
+                LayerKind::Linear(linear) => {
                     let [relu, adds] = [layer.y.relu(), linear.spare.is_some()].map(usize::from);
                     // Unfused, the bias and ReLU read and write y, and a sum reads the added values.
                     let passes = either(1 + adds, 3 + 2 * relu + 3 * adds);
@@ -60,13 +60,13 @@ impl RowCost {
                 }
                 // Unfused, queries, keys and values are copied into matrices, and the heads' results
                 // out of them; scores are written, read and written by softmax, and read.
-                Kind::Attention => {
+                LayerKind::Attention => {
                     let scores = 4 * HEADS * SEQUENCE;
                     let bytes = either(x + y, 3 * x + 3 * y + 4 * scores);
                     (4 * SEQUENCE * WIDTH, bytes, either(1, 5))
                 }
-                Kind::Narrow if x == y => (0, 0, 0),
-                Kind::Narrow => (0, x + y, 1),
+                LayerKind::Narrow if x == y => (0, 0, 0),
+                LayerKind::Narrow => (0, x + y, 1),
             };
             self.add(flop, bytes, launches);
         }

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::workload::network::attention::attention;
-use crate::workload::network::model::{Kind, Layer, Linear, Model};
+use crate::workload::network::model::{Layer, LayerKind, Linear, Model};
 use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, transpose};
-use crate::workload::network::product::{Products, matrix, matrix_mut};
+use crate::workload::network::products::{Products, matrix, matrix_mut};
 use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
 
 /// A network with its activations.
@@ -83,20 +83,21 @@ impl OnCpu {
         for Layer { kind, x, y } in &self.model.layers {
             let [from, to] = two(values, [x.place, y.place]);
             match kind {
-                Kind::Embed(table) => embed(&products.threads, tokens, of(table), to),
-                Kind::Norm([gain, bias]) => {
+                LayerKind::Embed(table) => embed(&products.threads, tokens, of(table), to),
+                LayerKind::Norm([gain, bias]) => {
                     layer_norm(&products.threads, from, of(gain), of(bias), to);
                 }
-                Kind::Linear(Linear {
+                LayerKind::Linear(Linear {
                     name,
                     weights,
                     bias,
                     spare,
                 }) => {
                     let (weights, bias) = (of(weights), of(bias));
-                    let weights = match self.transposed {
-                        true => matrix(weights, y.width),
-                        false => matrix(weights, x.width).reversed_axes(),
+                    let weights = if self.transposed {
+                        matrix(weights, y.width)
+                    } else {
+                        matrix(weights, x.width).reversed_axes()
                     };
                     let [from, to] = two(values, [x.place, spare.unwrap_or(y.place)]);
                     let to = matrix_mut(to, y.width);
@@ -110,8 +111,8 @@ impl OnCpu {
                         None => add_bias(threads, &mut values[y.place], bias, y.relu()),
                     }
                 }
-                Kind::Attention => attention(&products.threads, from, to),
-                Kind::Narrow => std::mem::swap(from, to),
+                LayerKind::Attention => attention(&products.threads, from, to),
+                LayerKind::Narrow => std::mem::swap(from, to),
             }
         }
     }

@@ -7,44 +7,41 @@ use std::rc::Rc;
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 use crate::device::{Gpu, copies_and_events::synchronize};
-use crate::model::{Launches, Verified};
+use crate::model::{Format, Launches, Verified};
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::chosen;
-use crate::workload::network::format::Format;
 use crate::workload::network::model::{Activation, Linear, Model};
-use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::tensor::Tensor;
 use crate::workload::prepare::steps::Call;
-use crate::workload::prepare::{
-    Epilogue, HostMemory, Memory, Operand, Prepared, Product, Steps, Stream, Workspace, choose,
-};
+use crate::workload::prepare::{HostMemory, Memory, Prepared, Steps, Stream, choose};
+use crate::workload::product::{self, Matrix, Product, Workspace, properties};
 use crate::workload::routine::{Done, Made, RoutineError};
 
-/// In which order parts that are independent of each other run.
+/// Whether the parts of the two lanes run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// At the same time, so that products that leave multiprocessors idle fill them together. The part
-    /// marked `Beside` is enqueued first, and the device may keep to that order.
-    BesideFirst,
-    /// At the same time, the part marked `Beside` enqueued last.
-    BesideLast,
+pub(crate) enum Concurrency {
+    /// At the same time, so that products that leave multiprocessors idle fill them together. The side
+    /// lane is enqueued first, and the device may keep to that order.
+    SideFirst,
+    /// At the same time, the side lane enqueued last.
+    SideLast,
     /// One after the other: products that fill the chip only take cache and bandwidth from each other.
-    InTurn,
+    Sequential,
 }
 
 /// How a part of an iteration is ordered among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum PartLane {
     Before,
-    /// May run at the same time as those here.
-    Beside,
-    Here,
+    Main,
+    /// May run at the same time as the main lane.
+    Side,
     After,
 }
 
 /// A part of an iteration.
 struct Part {
     phase: &'static str,
-    section: Section,
+    lane: PartLane,
     launches: u32,
     run: Rc<Call>,
 }
@@ -74,7 +71,7 @@ pub(crate) struct Network {
     pub(super) embeds: Option<[CUdeviceptr; 2]>,
     /// The phase to which added parts belong; a profile shows it as a range.
     pub(crate) phase: &'static str,
-    pub(super) section: Section,
+    pub(super) lane: PartLane,
     workspace: Rc<Workspace>,
     workspace_beside: Option<Rc<Workspace>>,
     parts: Vec<Part>,
@@ -87,7 +84,8 @@ impl Network {
     /// A network with these parameters and no parts yet.
     ///
     /// # Errors
-    /// A device that is too old for the format, errors of CUDA and its libraries.
+    /// A format that networks do not have or that the device is too old for, errors of CUDA and its
+    /// libraries.
     pub(crate) fn new(
         mut work: Prepared,
         model: &Rc<Model>,
@@ -97,11 +95,15 @@ impl Network {
         rows: usize,
     ) -> Result<Self, RoutineError> {
         let gpu = work.memory.gpu().clone();
-        format.require(&gpu)?;
-        let all = Tensor::of(&mut work, Element::F32, parameters)?;
-        let copies = match format.element() {
-            Element::F32 => None,
-            Element::Bf16 => Some(Tensor::of(&mut work, Element::Bf16, parameters)?),
+        if ![Format::F32, Format::Bf16].contains(&format) {
+            return Err(format!("no network has operands in {}", format.name()).into());
+        }
+        properties(format).require(&gpu)?;
+        let all = Tensor::of(&mut work, Format::F32, parameters)?;
+        let copies = if format == Format::F32 {
+            None
+        } else {
+            Some(Tensor::of(&mut work, format, parameters)?)
         };
         Ok(Self {
             bytes: [
@@ -123,7 +125,7 @@ impl Network {
             matrices: Vec::new(),
             embeds: None,
             phase: "forward",
-            section: Section::Before,
+            lane: PartLane::Before,
             parts: Vec::new(),
         })
     }
@@ -135,42 +137,40 @@ impl Network {
     }
 
     /// Memory for `width` values for each row.
-    pub(crate) fn rows_of(&mut self, element: Element, width: usize) -> Result<Tensor, CudaError> {
-        self.values(element, self.rows * width)
+    pub(crate) fn rows_of(&mut self, format: Format, width: usize) -> Result<Tensor, CudaError> {
+        self.values(format, self.rows * width)
     }
 
     /// Memory for values between operations.
-    pub(crate) fn values(&mut self, element: Element, len: usize) -> Result<Tensor, CudaError> {
-        let tensor = Tensor::output(&mut self.work, element, len)?;
+    pub(crate) fn values(&mut self, format: Format, len: usize) -> Result<Tensor, CudaError> {
+        let tensor = Tensor::output(&mut self.work, format, len)?;
         self.bytes[1] += tensor.device.bytes();
         Ok(tensor)
     }
 
-    /// The address of the parameters from this place on, as values of this type.
+    /// The address of the parameters from this place on, in this format.
     ///
     /// # Panics
     /// In BF16 where no product reads that.
-    pub(crate) fn parameters(&self, element: Element, place: usize) -> CUdeviceptr {
-        match element {
-            Element::F32 => self.parameters.at(place),
-            Element::Bf16 => self.copies.expect("made for this format").at(place),
-        }
+    pub(crate) fn parameters(&self, format: Format, place: usize) -> CUdeviceptr {
+        let copies = || self.copies.expect("made for this format");
+        let of = if format == Format::F32 {
+            self.parameters
+        } else {
+            copies()
+        };
+        of.at(place)
     }
 
     /// A matrix with a row for each input or token.
-    pub(crate) fn matrix(&self, of: &Tensor, columns: usize) -> Operand {
-        operand(of.address(), of.element, self.rows, columns)
+    pub(crate) fn matrix(&self, of: &Tensor, columns: usize) -> Matrix {
+        of.matrix(self.rows, columns)
     }
 
-    /// The weights of a layer, as an operand of the type of its inputs.
-    pub(crate) fn weights(
-        &self,
-        of: &Linear,
-        element: Element,
-        [y, x]: [Activation; 2],
-    ) -> Operand {
-        let address = self.parameters(element, of.weights.start);
-        operand(address, element, y.width, x.width)
+    /// The weights of a layer, in the format of its inputs.
+    pub(crate) fn weights(&self, of: &Linear, format: Format, [y, x]: [Activation; 2]) -> Matrix {
+        let address = self.parameters(format, of.weights.start);
+        Matrix::new(address, format, y.width, x.width)
     }
 
     /// Adds a note once, although several layers may have the same products.
@@ -205,7 +205,7 @@ impl Network {
         self.gpu.synchronize()?;
         self.parts.push(Part {
             phase: self.phase,
-            section: self.section,
+            lane: self.lane,
             launches,
             run: Rc::new(Box::new(run)),
         });
@@ -223,33 +223,11 @@ impl Network {
     /// The operands must be memory of the routine with these sizes, and C none of the others.
     pub(super) unsafe fn product(&mut self, product: Product) -> Done {
         // SAFETY: the caller promises the same of the operands.
-        match unsafe { self.chosen(product) }? {
-            true => Ok(()),
-            false => {
-                let name = product.name;
-                Err(format!("cuBLASLt has no algorithm for a product of {name}").into())
-            }
+        if unsafe { self.chosen(product) }? {
+            return Ok(());
         }
-    }
-
-    /// Describes C = A B, or `count` such products whose matrices lie one after the other.
-    pub(super) fn describe(
-        &self,
-        name: &'static str,
-        [a, b, c]: [Operand; 3],
-        count: usize,
-    ) -> Product {
-        Product {
-            name,
-            a,
-            b,
-            c,
-            factor: 1.0,
-            epilogue: Epilogue::Nothing,
-            added: None,
-            count,
-            own: self.fused,
-        }
+        let name = product.name;
+        Err(format!("cuBLASLt has no algorithm for a product of {name}").into())
     }
 
     /// Adds a product, with a note of the way chosen; returns false if no way has this epilogue.
@@ -258,86 +236,89 @@ impl Network {
     /// As for [`product`](Self::product).
     pub(super) unsafe fn chosen(&mut self, product: Product) -> Result<bool, RoutineError> {
         let workspace = match &self.workspace_beside {
-            Some(workspace) if self.section == Section::Beside => workspace.clone(),
+            Some(workspace) if self.lane == PartLane::Side => workspace.clone(),
             _ => self.workspace.clone(),
         };
         // SAFETY: the caller gave operands of the routine, which outlive the way, and C is none of the others.
-        let chosen = unsafe { chosen::fastest(&self.gpu, &workspace, product) }?;
-        let Some((way, launches)) = chosen else {
+        let fastest = unsafe { product::fastest(&self.gpu, &workspace, product) }?;
+        let Some((plan, launches)) = fastest else {
             return Ok(false);
         };
-        self.note(format!("{}: {way}", product.name));
+        self.note(format!("{}: {plan}", product.name));
         // SAFETY: parts on one stream follow each other, and those beside have a workspace of their own.
-        self.push(launches, move |stream| unsafe { way.enqueue(stream) })?;
+        self.push(launches, move |stream| unsafe { plan.enqueue(stream) })?;
         Ok(true)
     }
 
-    /// The steps of the parts in this order. Parts beside others run on a stream of their own.
-    fn steps(&self, order: Order) -> Result<Steps, CudaError> {
-        use Section::{After, Before, Beside, Here};
-        let of = |section| {
-            self.parts
-                .iter()
-                .filter(move |part| part.section == section)
+    /// The steps of all parts. The side lane runs on a stream of its own if it runs at the same time.
+    fn steps(&self, concurrency: Concurrency) -> Result<Steps, CudaError> {
+        use PartLane::{After, Before, Main, Side};
+        let of = |lane| self.parts.iter().filter(move |part| part.lane == lane);
+        let divides = concurrency != Concurrency::Sequential && of(Side).next().is_some();
+        let mut steps = if divides {
+            Steps::with_streams(&self.gpu)?
+        } else {
+            Steps::new(&self.gpu)?
         };
-        let divides = order != Order::InTurn && of(Beside).next().is_some();
-        let mut steps = match divides {
-            true => Steps::with_streams(&self.gpu)?,
-            false => Steps::new(&self.gpu)?,
-        };
-        let sections = match order {
-            Order::BesideLast => [Before, Here, Beside, After],
-            Order::BesideFirst | Order::InTurn => [Before, Beside, Here, After],
+        let lanes = if concurrency == Concurrency::SideLast {
+            [Before, Main, Side, After]
+        } else {
+            [Before, Side, Main, After]
         };
         let mut shown = "";
-        for section in sections {
-            if divides && section == After {
+        for lane in lanes {
+            if divides && lane == After {
                 steps.order(Stream::Up, Stream::Compute)?;
             }
-            for part in of(section) {
+            for part in of(lane) {
                 if part.phase != shown {
                     shown = part.phase;
                     steps.named(shown);
                 }
-                let (run, beside) = (part.run.clone(), divides && section == Beside);
-                let on = if beside { Stream::Up } else { Stream::Compute };
+                let run = part.run.clone();
+                let on = if divides && lane == Side {
+                    Stream::Up
+                } else {
+                    Stream::Compute
+                };
                 steps.call_on(on, part.launches, move |stream| run(stream));
             }
-            if divides && section == Before {
+            if divides && lane == Before {
                 steps.order(Stream::Compute, Stream::Up)?;
             }
         }
         Ok(steps)
     }
 
-    /// The order that is fastest as a graph, by a calibration that runs the network. A note gives the
-    /// choice; `words` are its texts for each order.
-    pub(crate) fn fastest_order(
+    /// The fastest as a graph, by a calibration that runs the network. A note gives the choice; `words`
+    /// are its texts for each.
+    pub(crate) fn fastest_concurrency(
         &mut self,
         of: &str,
         choice: &str,
         words: [&str; 3],
-    ) -> Result<Order, RoutineError> {
-        let orders = [Order::BesideFirst, Order::BesideLast, Order::InTurn];
-        let steps = orders.map(|order| self.steps(order)).into_iter();
+    ) -> Result<Concurrency, RoutineError> {
+        use Concurrency::{Sequential, SideFirst, SideLast};
+        let all = [SideFirst, SideLast, Sequential];
+        let steps = all.map(|concurrency| self.steps(concurrency)).into_iter();
         let steps = steps.collect::<Result<Vec<Steps>, _>>()?;
         let at = choose::on_gpu(&self.gpu, choice, &words, |at| steps[at].enqueue())?;
         self.note(format!("{of}: {}", words[at]));
-        Ok(orders[at])
+        Ok(all[at])
     }
 
-    /// The routine, of which an iteration runs all parts in this order, as a graph if asked for.
+    /// The routine, of which an iteration runs all parts, as a graph if asked for.
     /// `check` gets the values of this part of `output`; with host memory, each iteration downloads
     /// them.
     pub(crate) fn finish(
         self,
-        order: Order,
+        concurrency: Concurrency,
         replayed: bool,
         to: Option<HostMemory>,
         (output, part): (Tensor, Range<usize>),
         check: impl Fn(&Memory, &[f32]) -> Result<Verified, RoutineError> + 'static,
     ) -> Made {
-        let mut work = self.prepared(order, replayed)?;
+        let mut work = self.prepared(concurrency, replayed)?;
         let Some(to) = to else {
             work.check_by(move |memory| check(memory, &output.values(memory)?[part.clone()]));
             return Ok(Box::new(work));
@@ -352,8 +333,8 @@ impl Network {
     }
 
     /// Appends the parts to the existing steps, and counts the memory that they take.
-    fn prepared(mut self, order: Order, replayed: bool) -> Result<Prepared, CudaError> {
-        let mut steps = self.steps(order)?;
+    fn prepared(mut self, concurrency: Concurrency, replayed: bool) -> Result<Prepared, CudaError> {
+        let mut steps = self.steps(concurrency)?;
         if replayed {
             steps.replay()?;
         }
@@ -394,21 +375,5 @@ pub(crate) fn fused_and_replayed(launches: Launches) -> Result<(bool, bool), Rou
         Launches::Fused => Ok((true, false)),
         Launches::Graph => Ok((true, true)),
         other => Err(format!("a network is not launched {other:?}").into()),
-    }
-}
-
-/// A row-major matrix at this address.
-pub(crate) fn operand(
-    address: CUdeviceptr,
-    element: Element,
-    rows: usize,
-    columns: usize,
-) -> Operand {
-    Operand {
-        address,
-        element: element.data_type(),
-        rows,
-        columns,
-        transposed: false,
     }
 }

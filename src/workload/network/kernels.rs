@@ -56,26 +56,10 @@ pub(crate) fn add_bias(
     bias: CUdeviceptr,
     width: usize,
 ) -> Result<Launch, RoutineError> {
-    let name = format!("add_bias_{}", y.element.suffix());
+    let name = format!("add_bias_{}", y.suffix());
     let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
     let fours = u32::try_from(width / 4)?;
     Ok(launch.arg(y.address()).arg(bias).arg(fours).arg(count))
-}
-
-/// ReLU in place.
-pub(crate) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
-    let name = format!("relu_{}", y.element.suffix());
-    elementwise(gpu, &NETWORK, &name, y.len, &[y.address()])
-}
-
-/// The derivative of ReLU in place, given its output; both f32.
-pub(crate) fn relu_backward(
-    gpu: &Gpu,
-    gradient: &Tensor,
-    y: &Tensor,
-) -> Result<Launch, RoutineError> {
-    let both = [gradient.address(), y.address()];
-    elementwise(gpu, &NETWORK, "relu_backward_f32", y.len, &both)
 }
 
 /// Sums over rows, one for each of `width` columns, to f32 at `to`.
@@ -101,7 +85,7 @@ pub(crate) fn sum_rows(
     Sums { width, to, partial }: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
     let name = y.map_or("sum_rows", |_| "relu_backward_sums");
-    let name = format!("{name}_{}", x.element.suffix());
+    let name = format!("{name}_{}", x.suffix());
     if !width.is_multiple_of(SUM_COLUMNS) {
         return Err(format!("{name} takes {SUM_COLUMNS} columns at a time, not {width}").into());
     }

@@ -6,18 +6,18 @@ use std::ops::Range;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::kernel::Source;
-use crate::model::role;
+use crate::model::Format;
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::format::Format;
-use crate::workload::network::gpu::{Network, Section, operand};
+use crate::workload::network::gpu::{Network, PartLane};
 use crate::workload::network::kernels::{
-    Sums, add_bias, elementwise, partial_sums, relu, relu_backward, sum_rows,
+    NETWORK, Sums, add_bias, elementwise, partial_sums, sum_rows,
 };
 use crate::workload::network::model::{
-    Activation, HEAD, HEADS, Kept, Kind, Layer, Linear, QKV, SEQUENCE, WIDTH,
+    Activation, HEAD, HEADS, Kept, Layer, LayerKind, Linear, QKV, SEQUENCE, WIDTH,
 };
-use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::prepare::{Epilogue, Operand, Product, choose, kernels};
+use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::{choose, kernels};
+use crate::workload::product::{Matrix, Product};
 use crate::workload::routine::{Done, RoutineError};
 
 /// The kernels between the products of a transformer.
@@ -38,25 +38,26 @@ impl Network {
     /// Allocates the activations behind these inputs or tokens and, if trained, their gradients.
     pub(crate) fn activations(&mut self, inputs: Tensor, trained: bool) -> Done {
         self.bytes[1] += inputs.device.bytes();
-        let (model, narrow) = (self.model.clone(), self.format.element());
+        let (model, narrow) = (self.model.clone(), self.format);
         self.values = vec![inputs];
         self.of_values = vec![inputs];
         for Activation { width, kept, .. } in &model.activations[1..] {
-            let element = match kept {
-                Kept::Wide => Element::F32,
-                Kept::Narrow | Kept::Relu => narrow,
+            let format = if *kept == Kept::Wide {
+                Format::F32
+            } else {
+                narrow
             };
-            let values = self.rows_of(element, *width)?;
+            let values = self.rows_of(format, *width)?;
             self.values.push(values);
             if trained {
                 let gradient = self.rows_of(narrow, *width)?;
                 self.of_values.push(gradient);
             }
         }
-        let attends = |layer: &Layer| matches!(layer.kind, Kind::Attention);
+        let attends = |layer: &Layer| matches!(layer.kind, LayerKind::Attention);
         if !self.fused && model.layers.iter().any(attends) {
             for width in [QKV, HEADS * SEQUENCE, WIDTH] {
-                let matrices = self.rows_of(Element::F32, width)?;
+                let matrices = self.rows_of(Format::F32, width)?;
                 self.matrices.push(matrices);
             }
         }
@@ -74,7 +75,7 @@ impl Network {
         let Layer { kind, x, y } = layer;
         let [from, to] = [x, y].map(|of| self.values[of.place]);
         match kind {
-            Kind::Embed(table) => {
+            LayerKind::Embed(table) => {
                 let of_tokens = [from.address(), self.in_f32(table)];
                 if self.fused {
                     self.embeds = Some(of_tokens);
@@ -83,25 +84,25 @@ impl Network {
                 let [tokens, table] = of_tokens;
                 self.on_values("embed", &to, &[tokens, table, to.address()])
             }
-            Kind::Norm([gain, bias]) => {
+            LayerKind::Norm([gain, bias]) => {
                 let embeds = self.embeds.take();
                 let name = embeds.map_or("layer_norm", |_| "embed_norm");
-                let name = format!("{name}_{}", to.element.suffix());
+                let name = format!("{name}_{}", to.suffix());
                 let [gain, bias] = [gain, bias].map(|range| self.in_f32(range));
                 let mut addresses = embeds.map_or(Vec::new(), Vec::from);
                 addresses.extend([from.address(), gain, bias, to.address()]);
                 self.on_rows(&name, self.rows, &addresses)
             }
-            Kind::Linear(linear) => self.linear(linear, *x, *y),
-            Kind::Attention => match self.matrices[..] {
+            LayerKind::Linear(linear) => self.linear(linear, *x, *y),
+            LayerKind::Attention => match self.matrices[..] {
                 [qkv, scores, results] => self.attention_in_steps([from, qkv, scores, results, to]),
                 _ => self.attention(from, to),
             },
-            Kind::Narrow if from.element == to.element => {
+            LayerKind::Narrow if from.format == to.format => {
                 self.values[y.place] = from;
                 Ok(())
             }
-            Kind::Narrow => self.on_values("narrow", &from, &[from.address(), to.address()]),
+            LayerKind::Narrow => self.on_values("narrow", &from, &[from.address(), to.address()]),
         }
     }
 
@@ -110,9 +111,13 @@ impl Network {
         Ok(unsafe { self.kernels(kernels) }?)
     }
 
-    /// Adds a product of operands of the routine, of which C is none of the others.
-    fn multiply(&mut self, name: &'static str, operands: [Operand; 3], count: usize) -> Done {
-        let product = self.describe(name, operands, count);
+    /// Adds products of operands of the routine, of which C is none of the others.
+    fn multiply(&mut self, name: &'static str, operands: [Matrix; 3], batch: usize) -> Done {
+        let product = Product {
+            batch,
+            own: self.fused,
+            ..Product::new(name, operands)
+        };
         // SAFETY: the callers, in this file, make operands of the routine's tensors, with their sizes.
         unsafe { self.product(product) }
     }
@@ -128,12 +133,18 @@ impl Network {
     /// Adds a kernel with a thread for every four values, given these addresses and the number of
     /// fours.
     fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Done {
-        let kernel = elementwise(&self.gpu, &TRANSFORMER, name, of.len, addresses)?;
+        // Those of ReLU are of all networks.
+        let source = if name.starts_with("relu") {
+            &NETWORK
+        } else {
+            &TRANSFORMER
+        };
+        let kernel = elementwise(&self.gpu, source, name, of.len, addresses)?;
         self.add([kernel])
     }
 
     fn in_f32(&self, range: &Range<usize>) -> CUdeviceptr {
-        self.parameters(Element::F32, range.start)
+        self.parameters(Format::F32, range.start)
     }
 
     /// A linear layer with its bias and what follows: in one kernel of the library or our own, or in a
@@ -142,19 +153,18 @@ impl Network {
         let (name, fused) = (linear.name, self.fused);
         let [from, onto] = [x, y].map(|of| self.values[of.place]);
         let to = self.values[linear.spare.unwrap_or(y.place)];
-        let weights = self.weights(linear, from.element, [y, x]);
+        let weights = self.weights(linear, from.format, [y, x]);
         let [a, c] = [(from, x), (to, y)].map(|(of, like)| self.matrix(&of, like.width));
         // A bias has the type of the values that it is added to.
-        let bias = self.parameters(to.element, linear.bias.start);
+        let bias = self.parameters(to.format, linear.bias.start);
         let plain = Product {
             added: (fused && linear.spare.is_some()).then(|| onto.address()),
-            ..self.describe(name, [a, weights.t(), c], 1)
+            own: fused,
+            ..Product::new(name, [a, weights.t(), c])
         };
         let whole = Product {
-            epilogue: match y.relu() {
-                false => Epilogue::Bias(bias),
-                true => Epilogue::ReluBias(bias),
-            },
+            bias: Some(bias),
+            relu: y.relu(),
             ..plain
         };
         // SAFETY: the operands are tensors of the routine with their sizes, and `to` is none of the others.
@@ -168,7 +178,7 @@ impl Network {
             unsafe { self.product(plain) }?;
             self.add([add_bias(&self.gpu, &to, bias, y.width)?])?;
             if y.relu() {
-                self.add([relu(&self.gpu, &to)?])?;
+                self.on_values(&format!("relu_{}", to.suffix()), &to, &[to.address()])?;
             }
         }
         match linear.spare {
@@ -187,18 +197,18 @@ impl Network {
     /// calibration chooses, so queries, keys and values must hold numbers.
     fn attention(&mut self, qkv: Tensor, heads: Tensor) -> Done {
         let gpu = self.gpu.clone();
-        let (source, suffix, candidates): (&Source, _, _) = match self.format {
-            Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
-            Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
+        let (source, candidates): (&Source, _) = match self.format {
+            Format::F32 => (&TRANSFORMER, F32_ATTENTION),
+            _ => (&ATTENTION, ATTENTION_ON_TENSOR_CORES),
         };
         let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {
-            let name = format!("attention_{queries}_{suffix}");
+            let name = format!("attention_{queries}_{}", qkv.suffix());
             let blocks = u32::try_from(self.rows * HEADS)? / queries;
             let launch = gpu.launch(source, &name, blocks, threads)?;
             Ok(launch.arg(qkv.address()).arg(heads.address()))
         };
         let launches = [launch(candidates[0])?, launch(candidates[1])?];
-        let format = role::Format::from(self.format).name();
+        let format = self.format.name();
         let (sequences, device) = (self.rows / SEQUENCE, &gpu.properties().name);
         let choice = format!("attention, {sequences} sequences in {format}, on {device}");
         let names = candidates.map(|[queries, _]| format!("{queries} queries per block"));
@@ -215,7 +225,7 @@ impl Network {
     /// Attention in a kernel for each step.
     fn attention_in_steps(&mut self, [qkv, split, scores, results, heads]: [Tensor; 5]) -> Done {
         self.on_values("split_heads", &qkv, &[qkv.address(), split.address()])?;
-        let matrix = |address, columns| operand(address, Element::F32, SEQUENCE, columns);
+        let matrix = |address, columns| Matrix::new(address, Format::F32, SEQUENCE, columns);
         let all = self.rows * WIDTH;
         let [queries, keys, values] = [0, 1, 2].map(|which| matrix(split.at(which * all), HEAD));
         let [of_scores, of_results] = [(scores, SEQUENCE), (results, HEAD)]
@@ -237,7 +247,7 @@ impl Network {
             .iter()
             .map(|activation| activation.width);
         widths
-            .map(|width| self.values(Element::F32, sums * width))
+            .map(|width| self.values(Format::F32, sums * width))
             .collect()
     }
 
@@ -261,33 +271,34 @@ impl Network {
                 to: gradients.at(linear.bias.start),
                 partial: partial[y.place - 1].address(),
             };
-            self.section = Section::Here;
+            self.lane = PartLane::Main;
             let values = self.values[y.place];
             let summed = y.relu() && self.fused;
             if summed {
                 self.add(sum_rows(&gpu, &of_y, Some(&values), sums)?)?;
             } else if y.relu() {
-                self.add([relu_backward(&gpu, &of_y, &values)?])?;
+                let both = [of_y.address(), values.address()];
+                self.on_values("relu_backward_f32", &values, &both)?;
             }
             let rows = self.matrix(&of_y, y.width);
             let inputs = self.matrix(&self.values[x.place], x.width);
             let place = gradients.at(linear.weights.start);
-            let to = operand(place, Element::F32, y.width, x.width);
+            let to = Matrix::new(place, Format::F32, y.width, x.width);
             if x.place > 0 {
-                self.section = Section::Beside;
+                self.lane = PartLane::Side;
             }
             self.multiply(of_weights, [rows.t(), inputs, to], 1)?;
             if !summed {
                 self.add(sum_rows(&gpu, &of_y, None, sums)?)?;
             }
-            self.section = Section::Here;
+            self.lane = PartLane::Main;
             if x.place > 0 {
-                let weights = self.weights(linear, self.format.element(), [y, x]);
+                let weights = self.weights(linear, self.format, [y, x]);
                 let to = self.matrix(&of_x, x.width);
                 self.multiply(of_inputs, [rows, weights, to], 1)?;
             }
         }
-        self.section = Section::After;
+        self.lane = PartLane::After;
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Linear {
 
 /// The operation of a layer, and where its parameters lie.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum LayerKind {
     /// The row of each token in this table.
     Embed(Range<usize>),
     /// Each row with mean 0 and variance 1, times the gain, plus the bias: the two ranges.
@@ -76,7 +76,7 @@ pub(crate) enum Kind {
 /// Computes the activation y from x.
 #[derive(Debug)]
 pub(crate) struct Layer {
-    pub(crate) kind: Kind,
+    pub(crate) kind: LayerKind,
     pub(crate) x: Activation,
     pub(crate) y: Activation,
 }
@@ -104,7 +104,7 @@ impl Model {
         self.parameters - len..self.parameters
     }
 
-    pub(crate) fn layer(&mut self, kind: Kind, x: Activation, y: Activation) {
+    pub(crate) fn layer(&mut self, kind: LayerKind, x: Activation, y: Activation) {
         self.layers.push(Layer { kind, x, y });
     }
 
@@ -121,14 +121,14 @@ impl Model {
             bias: self.room(y.width),
             spare: spare.map(|spare| spare.place),
         };
-        self.layer(Kind::Linear(linear), x, y);
+        self.layer(LayerKind::Linear(linear), x, y);
     }
 
     pub(crate) fn linears(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&Linear, Activation, Activation)> {
         self.layers.iter().filter_map(|layer| match &layer.kind {
-            Kind::Linear(linear) => Some((linear, layer.x, layer.y)),
+            LayerKind::Linear(linear) => Some((linear, layer.x, layer.y)),
             _ => None,
         })
     }
@@ -142,7 +142,7 @@ impl Model {
             range.iter_mut().for_each(|w| *w = to(*w));
         };
         for layer in &self.layers {
-            if let Kind::Norm([gain, bias]) = &layer.kind {
+            if let LayerKind::Norm([gain, bias]) = &layer.kind {
                 change(gain, &|g| 1.0 + 0.5 * g);
                 change(bias, &|b| b * 0.1);
             }
@@ -164,10 +164,10 @@ pub(crate) fn assert_ranges(model: &Model) {
     let mut ranges = Vec::new();
     for layer in &model.layers {
         match &layer.kind {
-            Kind::Embed(table) => ranges.push(table),
-            Kind::Norm(both) => ranges.extend(both),
-            Kind::Linear(linear) => ranges.extend([&linear.weights, &linear.bias]),
-            Kind::Attention | Kind::Narrow => {}
+            LayerKind::Embed(table) => ranges.push(table),
+            LayerKind::Norm(both) => ranges.extend(both),
+            LayerKind::Linear(linear) => ranges.extend([&linear.weights, &linear.bias]),
+            LayerKind::Attention | LayerKind::Narrow => {}
         }
     }
     ranges.sort_by_key(|range| range.start);

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, 
 use rayon::prelude::*;
 
 use crate::workload::network::model::{
-    Activation, EPSILON, HEAD, HEADS, Kind, Layer, Model, SEQUENCE, WIDTH,
+    Activation, EPSILON, HEAD, HEADS, Layer, LayerKind, Model, SEQUENCE, WIDTH,
 };
 
 /// A network and its parameters in float64.
@@ -42,12 +42,12 @@ impl InFloat64<'_> {
         for Layer { kind, x, y } in &self.model.layers {
             let from = &values[x.place];
             values[y.place] = match kind {
-                Kind::Embed(table) => {
+                LayerKind::Embed(table) => {
                     let rows: Vec<usize> = tokens.iter().map(|&token| token as usize).collect();
                     matrix(self.of(table), y.width).select(Axis(0), &rows)
                 }
-                Kind::Norm([gain, bias]) => layer_norm(from, self.of(gain), self.of(bias)),
-                Kind::Linear(linear) => {
+                LayerKind::Norm([gain, bias]) => layer_norm(from, self.of(gain), self.of(bias)),
+                LayerKind::Linear(linear) => {
                     let weights = matrix(self.of(&linear.weights), x.width);
                     let sum = affine(&activated(*x, &values), weights, self.of(&linear.bias));
                     match linear.spare {
@@ -55,8 +55,8 @@ impl InFloat64<'_> {
                         None => sum,
                     }
                 }
-                Kind::Attention => attention(from),
-                Kind::Narrow => from.clone(),
+                LayerKind::Attention => attention(from),
+                LayerKind::Narrow => from.clone(),
             };
         }
         values
@@ -103,9 +103,10 @@ fn matrix(values: &[f64], columns: usize) -> ArrayView2<'_, f64> {
 /// An activation after its ReLU.
 pub(crate) fn activated(of: Activation, values: &[Array2<f64>]) -> Cow<'_, Array2<f64>> {
     let values = &values[of.place];
-    match of.relu() {
-        true => Cow::Owned(values.mapv(|z| z.max(0.0))),
-        false => Cow::Borrowed(values),
+    if of.relu() {
+        Cow::Owned(values.mapv(|z| z.max(0.0)))
+    } else {
+        Cow::Borrowed(values)
     }
 }
 

@@ -1,53 +1,21 @@
-//! Values in device memory, in f32 or BF16.
+//! Values in device memory, in f32 or, as the upper half of an f32, in BF16.
 
 use std::rc::Rc;
 
 use bytemuck::NoUninit;
-use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::sys::CUdeviceptr;
 use rayon::prelude::*;
 
+use crate::model::Format;
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, HostMemory, Memory, Prepared};
-
-/// How a value is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element {
-    F32,
-    /// The upper half of an f32.
-    Bf16,
-}
-
-impl Element {
-    /// Its name in cuBLASLt.
-    pub(crate) fn data_type(self) -> cudaDataType {
-        match self {
-            Element::F32 => cudaDataType::CUDA_R_32F,
-            Element::Bf16 => cudaDataType::CUDA_R_16BF,
-        }
-    }
-
-    /// The suffix of the names of its kernels.
-    pub(crate) fn suffix(self) -> &'static str {
-        match self {
-            Element::F32 => "f32",
-            Element::Bf16 => "bf16",
-        }
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Element::F32 => 4,
-            Element::Bf16 => 2,
-        }
-    }
-}
+use crate::workload::product::{Matrix, properties};
 
 /// Values in the device memory of a routine.
 #[derive(Clone, Copy)]
 pub(crate) struct Tensor {
     pub(crate) device: Device<u8>,
-    pub(crate) element: Element,
+    pub(crate) format: Format,
     pub(crate) len: usize,
 }
 
@@ -55,34 +23,33 @@ impl Tensor {
     /// `len` zeros, which become NaN before a run whose result is checked.
     pub(crate) fn output(
         work: &mut Prepared,
-        element: Element,
+        format: Format,
         len: usize,
     ) -> Result<Self, CudaError> {
-        let device = work.output(len * element.bytes())?;
+        let device = work.output(len * properties(format).bytes)?;
         work.memory.fill(device, 0)?;
         Ok(Self {
             device,
-            element,
+            format,
             len,
         })
     }
 
-    /// A copy of `values`, rounded where the element has fewer bits. Waits until it has arrived.
+    /// A copy of `values`, rounded where the format has fewer bits. Waits until it has arrived.
     pub(crate) fn of(
         work: &mut Prepared,
-        element: Element,
+        format: Format,
         values: &[f32],
     ) -> Result<Self, CudaError> {
-        let device = match element {
-            Element::F32 => work.upload(bytemuck::cast_slice(values))?,
-            Element::Bf16 => {
-                let halves = values.iter().flat_map(|&v| bf16(v).to_le_bytes());
-                work.upload(&halves.collect::<Vec<u8>>())?
-            }
+        let device = if format == Format::Bf16 {
+            let halves = values.iter().flat_map(|&v| bf16(v).to_le_bytes());
+            work.upload(&halves.collect::<Vec<u8>>())?
+        } else {
+            work.upload(bytemuck::cast_slice(values))?
         };
         Ok(Self {
             device,
-            element,
+            format,
             len: values.len(),
         })
     }
@@ -96,7 +63,7 @@ impl Tensor {
     ) -> Result<Self, CudaError> {
         Ok(Self {
             device: work.input(from, owner, |owner| bytemuck::cast_slice(values(owner)))?,
-            element: Element::F32,
+            format: Format::F32,
             len: values(owner).len(),
         })
     }
@@ -124,7 +91,17 @@ impl Tensor {
 
     /// The address of the value with this index.
     pub(crate) fn at(&self, place: usize) -> CUdeviceptr {
-        self.device.at(place * self.element.bytes())
+        self.device.at(place * properties(self.format).bytes)
+    }
+
+    /// All values as a row-major matrix.
+    pub(crate) fn matrix(&self, rows: usize, columns: usize) -> Matrix {
+        Matrix::new(self.address(), self.format, rows, columns)
+    }
+
+    /// The suffix of the names of its kernels.
+    pub(crate) fn suffix(&self) -> &'static str {
+        properties(self.format).suffix
     }
 
     /// The values, as f32. Waits until they have arrived.
@@ -132,12 +109,11 @@ impl Tensor {
         let bytes = memory.read(self.device)?;
         let (fours, _) = bytes.as_chunks::<4>();
         let (twos, _) = bytes.as_chunks::<2>();
-        Ok(match self.element {
-            Element::F32 => (fours.par_iter().map(|b| f32::from_le_bytes(*b))).collect(),
-            Element::Bf16 => {
-                let halves = twos.par_iter().map(|b| u32::from(u16::from_le_bytes(*b)));
-                halves.map(|half| f32::from_bits(half << 16)).collect()
-            }
+        Ok(if self.format == Format::Bf16 {
+            let halves = twos.par_iter().map(|b| u32::from(u16::from_le_bytes(*b)));
+            halves.map(|half| f32::from_bits(half << 16)).collect()
+        } else {
+            (fours.par_iter().map(|b| f32::from_le_bytes(*b))).collect()
         })
     }
 }

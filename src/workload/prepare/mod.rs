@@ -1,10 +1,9 @@
 //! The code that all operations share to prepare routines: memory, steps that are enqueued or replayed,
-//! the choice among several ways, threads, vectors, and handles of libraries. It names no operation.
+//! the choice among several ways, threads and vectors. It names no operation.
 
 pub(crate) mod block;
 pub(crate) mod child_process;
 pub(crate) mod choose;
-pub(crate) mod cublaslt;
 pub(crate) mod elementwise;
 pub(crate) mod end_to_end;
 pub(crate) mod events;
@@ -20,9 +19,6 @@ pub(crate) mod threads;
 pub(crate) use block::{Block, Direction};
 pub(crate) use child_process::{DeviceTask, PhaseTime, Processes, Report, Task};
 pub(crate) use crossover_arithmetic::wide;
-pub(crate) use cublaslt::{
-    Algorithm, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
-};
 pub(crate) use end_to_end::{Buffers, EndToEnd, Stages, TransferPlan};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exponentials;

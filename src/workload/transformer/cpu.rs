@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::model::Verified;
-use crate::workload::network::{Format, OnCpu, product::Products};
+use crate::model::{Format, Verified};
+use crate::workload::network::{OnCpu, products::Products};
 use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transformer::problem::{Inference, verified};

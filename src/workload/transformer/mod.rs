@@ -6,7 +6,5 @@ mod problem;
 
 pub use problem::{Inference, cost, cost_bf16, cost_eager, link_bytes};
 
-pub use crate::workload::network::format::Format;
-
 #[cfg(test)]
 mod tests;

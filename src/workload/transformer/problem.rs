@@ -8,14 +8,15 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::model::{Cost, LinkBytes, Verified};
+use crate::model::{Cost, Format, LinkBytes, Verified};
 use crate::workload::matmul::uniform;
 use crate::workload::network::cost::RowCost;
 use crate::workload::network::layers::{ATTENTION, TRANSFORMER};
-use crate::workload::network::model::{HEADS, Kept, Kind, Model, QKV, SEQUENCE, WIDTH};
+use crate::workload::network::model::{HEADS, Kept, LayerKind, Model, QKV, SEQUENCE, WIDTH};
 use crate::workload::network::reference::{InFloat64, wide};
-use crate::workload::network::{Format, LINEAR, kernels::NETWORK, largest, rms};
-use crate::workload::prepare::{CUBLAS_WORKSPACE, seed};
+use crate::workload::network::{kernels::NETWORK, largest, rms, unit};
+use crate::workload::prepare::seed;
+use crate::workload::product::{CUBLAS_WORKSPACE, LINEAR};
 use crate::workload::routine::{Workload, visit_f32};
 use crossover_arithmetic::error::worse;
 
@@ -35,19 +36,19 @@ fn model() -> Model {
     let [normed, qkv, heads] = [WIDTH, QKV, WIDTH].map(|width| of(width, Kept::Narrow));
     let (hidden, logits) = (of(HIDDEN, Kept::Relu), of(VOCABULARY, Kept::Narrow));
     let table = model.room(VOCABULARY * WIDTH);
-    model.layer(Kind::Embed(table), tokens, x);
+    model.layer(LayerKind::Embed(table), tokens, x);
     for _ in 0..LAYERS {
-        let mut norm = || Kind::Norm([model.room(WIDTH), model.room(WIDTH)]);
+        let mut norm = || LayerKind::Norm([model.room(WIDTH), model.room(WIDTH)]);
         let [before_attention, before_hidden] = [norm(), norm()];
         model.layer(before_attention, x, normed);
         model.linear("queries, keys and values", [normed, qkv], None);
-        model.layer(Kind::Attention, qkv, heads);
+        model.layer(LayerKind::Attention, qkv, heads);
         model.linear("projection", [heads, x], Some(spare));
         model.layer(before_hidden, x, normed);
         model.linear("way in", [normed, hidden], None);
         model.linear("way back", [hidden, x], Some(spare));
     }
-    model.layer(Kind::Narrow, x, normed);
+    model.layer(LayerKind::Narrow, x, normed);
     model.linear("logits", [normed, logits], None);
     model
 }
@@ -196,13 +197,13 @@ impl Workload for Inference {
     }
 }
 
-/// Of the logits, in units of [`Format::unit`].
+/// Of the logits, in units of [`unit`].
 const BOUND: f64 = 10.0;
 
 /// Compares the logits of the sample with float64, relative to their root mean square; all others must be
 /// finite.
 ///
-/// **How large** an error may be, in units of [`Format::unit`], the error e of an operand. The
+/// **How large** an error may be, in units of [`unit`], the error e of an operand. The
 /// longest sums run over the hidden values of the feed-forward part.
 ///
 /// - Operands that are rounded give a product an error of 0.54 e (standard deviation, as derived
@@ -234,7 +235,7 @@ pub(super) fn verified(problem: &Inference, format: Format, logits: &[f32]) -> V
     }
     Verified {
         error: error / rms(reference),
-        bound: BOUND * format.unit(HIDDEN),
+        bound: BOUND * unit(format, HIDDEN),
         method: format!(
             "logits of {} sequences against float64, relative to their root mean square; the \
              others are finite",

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
 
-use crate::workload::network::model::{HEAD, HEADS, Kind, Layer, Linear, SEQUENCE, WIDTH};
+use crate::model::Format;
+use crate::workload::network::model::{HEAD, HEADS, Layer, LayerKind, Linear, SEQUENCE, WIDTH};
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::network::{
-    Format,
-    product::matrix,
+    products::matrix,
     rows::{embed, layer_norm},
 };
 use crate::workload::prepare::Threads;
@@ -111,14 +111,14 @@ impl Rounded<'_> {
         for Layer { kind, x, y } in &model.layers {
             let from = &values[x.place];
             values[y.place] = match kind {
-                Kind::Embed(table) => {
+                LayerKind::Embed(table) => {
                     let mut rows = Array2::zeros((problem.rows(), WIDTH));
                     let (tokens, table) = (&problem.tokens, &problem.parameters[table.clone()]);
                     embed(&Threads::One, tokens, table, rows.as_slice_mut().unwrap());
                     rows
                 }
-                Kind::Norm(of) => self.norm(from, of),
-                Kind::Linear(of) => {
+                LayerKind::Norm(of) => self.norm(from, of),
+                LayerKind::Linear(of) => {
                     let left_out = match self.mistake {
                         Mistake::NoAttention => of.name == "projection",
                         Mistake::NoHidden => of.name == "way back",
@@ -131,8 +131,8 @@ impl Rounded<'_> {
                         None => self.linear(from, of).mapv(|z| (self.stored)(relu(z))),
                     }
                 }
-                Kind::Attention => self.attention(from).mapv(self.stored),
-                Kind::Narrow => from.clone(),
+                LayerKind::Attention => self.attention(from).mapv(self.stored),
+                LayerKind::Narrow => from.clone(),
             };
         }
         values.pop().unwrap().into_raw_vec_and_offset().0

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use crossover::device::Gpu;
-use crossover::model::{Allocator, CopyDirection, Cost, Residency, Verified};
+use crossover::model::{Allocator, CopyDirection, Cost, Format, Residency, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::Clock;
-use crossover::workload::matmul::precision::{self, Format, Precision};
+use crossover::workload::matmul::precision::{self, Precision};
 use crossover::workload::matmul::{self, Shaped};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use crossover::workload::{memory, nested_sine, transfer};

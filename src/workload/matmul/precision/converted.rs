@@ -2,96 +2,65 @@
 
 use std::rc::Rc;
 
-use cudarc::cublaslt::sys::cudaDataType::{CUDA_R_8F_E4M3 as FP8, CUDA_R_32F as F32};
-use cudarc::driver::{CudaStream, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::{Absence, Gpu};
+use crate::model::Format;
 use crate::timing::Launch;
-use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
-use crate::workload::matmul::precision::format::{FP8_SCALE, Format};
-use crate::workload::matmul::precision::problem::PRECISION;
+use crate::workload::matmul::precision::problem::{PRECISION, bound};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::prepare::{
-    Algorithm, Device, Epilogue, LtProduct, Operand, Prepared, Product, Workspace,
-};
+use crate::workload::prepare::{Device, Prepared};
+use crate::workload::product::{FP8_SCALE, GpuPlan, Matrix, Product, Workspace, properties};
 use crate::workload::routine::{Made, RoutineError};
 
 /// Threads of a block; each block works on one row.
 pub(super) const THREADS: u32 = 256;
 
-/// A product of operands in one format by cuBLAS, or in FP8 by cuBLASLt.
+/// A product of operands in one format by cuBLAS, or in FP8 by cuBLASLt, which alone takes that.
 ///
 /// # Errors
 /// An order that the library does not take in this format, a device that is too old for it
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
 /// cuBLAS.
 pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
-    format.require(gpu)?;
-    let n = problem.shape().n;
-    if !n.is_multiple_of(format.facts().multiple) {
+    let (of, n) = (properties(format), problem.shape().n);
+    of.require(gpu)?;
+    if !n.is_multiple_of(of.multiple) {
+        let multiple = of.multiple;
         let takes = format!(
-            "the library multiplies {format:?} only at orders that are a multiple of {}, not {n}",
-            format.facts().multiple
+            "the library multiplies {format:?} only at orders that are a multiple of {multiple}, not {n}"
         );
         return Err(Absence::Size { takes }.into());
     }
+    let is_fp8 = format == Format::Fp8;
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let [a, b] = inputs.addresses();
     let a = converted(&mut work, format, a, n, false)?.address;
-    let b = converted(&mut work, format, b, n, format.transposes_b())?.address;
+    // The library's 8-bit kernels sum along rows of both operands.
+    let b = converted(&mut work, format, b, n, is_fp8)?.address;
     let c = work.output(problem.shape().c_len())?;
-    if format == Format::Fp8 {
-        let (product, best) = fp8(gpu, n, [a, b, c.address])?;
-        (work.steps).counted_call(move |stream| {
-            // SAFETY: the routine keeps the three matrices of order `n`; `converted` made A and B in the format.
-            unsafe { product.enqueue(&best, stream) }
-        })?;
+    let [a, b] = [a, b].map(|address| Matrix::new(address, format, n, n));
+    let c_matrix = Matrix::new(c.address, Format::F32, n, n);
+    let product = Product::new("a product", [a, b, c_matrix]);
+    let plan = if is_fp8 {
+        let product = Product {
+            b: b.t(),
+            factor: 1.0 / (FP8_SCALE * FP8_SCALE),
+            ..product
+        };
+        // SAFETY: the routine keeps the three matrices of order `n`.
+        let plans = unsafe { GpuPlan::cublaslt(&Workspace::new(gpu)?, product) }?;
+        let first = plans.into_iter().next();
+        first.ok_or("cuBLASLt has no algorithm for FP8 here")?
     } else {
-        let whole = |address| Matrix { address, pitch: n };
-        let matrices = [a, b, c.address].map(whole);
-        let product = Gemm::new(gpu, Call::In(format), problem.shape(), matrices, false)?;
-        // SAFETY: the routine keeps the three matrices of order `n`; `converted` made A and B in the format.
-        let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
-        work.steps.counted_call(enqueue)?;
-    }
-    check_by_rows(&mut work, problem, c, Some(format.bound(n)));
+        GpuPlan::cublas(gpu, &product)?
+    };
+    // SAFETY: the routine keeps the three matrices of order `n`; `converted` made A and B in the format.
+    (work.steps).counted_call(move |stream| unsafe { plan.enqueue(stream) })?;
+    check_by_rows(&mut work, problem, c, Some(bound(format, n)));
     Ok(Box::new(work))
-}
-
-/// C = A B of order `n` by cuBLASLt, which alone takes FP8: A by rows, B by columns, both scaled, C in
-/// f32 by rows.
-fn fp8(
-    gpu: &Gpu,
-    n: usize,
-    [a, b, c]: [CUdeviceptr; 3],
-) -> Result<(LtProduct, Algorithm), RoutineError> {
-    let matrix = |address, element, transposed| Operand {
-        address,
-        element,
-        rows: n,
-        columns: n,
-        transposed,
-    };
-    let product = Product {
-        name: "FP8",
-        a: matrix(a, FP8, false),
-        b: matrix(b, FP8, true),
-        c: matrix(c, F32, false),
-        factor: 1.0 / (FP8_SCALE * FP8_SCALE),
-        epilogue: Epilogue::Nothing,
-        added: None,
-        count: 1,
-        own: false,
-    };
-    // SAFETY: `resident` gives the addresses of its three matrices of order `n`, which it keeps.
-    let (product, algorithms) = unsafe { LtProduct::new(&Workspace::new(gpu)?, product) }?;
-    let best = algorithms.first().copied();
-    Ok((
-        product,
-        best.ok_or("cuBLASLt has no algorithm for FP8 here")?,
-    ))
 }
 
 /// The `n` x `n` f32 matrix at `from` in another format, transposed where asked to. Waits until it is
@@ -104,8 +73,9 @@ fn converted(
     transposed: bool,
 ) -> Result<Device<u8>, RoutineError> {
     let gpu = work.memory.gpu().clone();
-    let function = gpu.function(&PRECISION, format.facts().kernel)?;
-    let to = work.alloc(n * n * format.facts().bytes)?;
+    let of = properties(format);
+    let function = gpu.function(&PRECISION, &format!("to_{}", of.suffix))?;
+    let to = work.alloc(n * n * of.bytes)?;
     let rows = u32::try_from(n)?;
     let grid = (rows.div_ceil(THREADS), rows, 1);
     let launch = Launch::new(function, grid, (THREADS, 1, 1))

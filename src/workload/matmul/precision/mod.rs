@@ -2,11 +2,9 @@
 //! halving gains and what it costs in error.
 
 mod converted;
-mod format;
 mod problem;
 mod split;
 
 pub use converted::product;
-pub use format::Format;
-pub use problem::{PRECISION, Precision, cost_half, cost_quarter};
+pub use problem::{PRECISION, Precision, cost};
 pub use split::split;

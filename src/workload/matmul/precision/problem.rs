@@ -1,11 +1,11 @@
 //! The memory of the group, its cost, and the error that tensor cores may add.
 
 use crate::device::kernel::Source;
-use crate::model::Cost;
+use crate::model::{Cost, Format};
 use crate::workload::matmul::family::Family;
 use crate::workload::matmul::problem::{self, UNIT_ROUNDOFF};
-use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels};
+use crate::workload::prepare::kernels;
+use crate::workload::product::{CUBLAS_WORKSPACE, Shape, properties};
 
 /// The kernels of this module.
 pub static PRECISION: Source = kernels!("precision.cu");
@@ -32,21 +32,10 @@ impl Family for Precision {
     }
 }
 
-/// As [`matmul::cost`](crate::workload::matmul::cost), with operands of 2 bytes per element and a
-/// result of 4.
-pub fn cost_half(n: u64) -> Cost {
-    with_bytes(n, 8.0)
-}
-
-/// As [`cost_half`], with operands of 1 byte per element.
-pub fn cost_quarter(n: u64) -> Cost {
-    with_bytes(n, 6.0)
-}
-
-/// `per_element` bytes for one element of A, one of B and one of C together.
-fn with_bytes(n: u64, per_element: f64) -> Cost {
-    let n2 = (n as f64).powi(2);
-    problem::cost(n).bytes(per_element * n2)
+/// As [`matmul::cost`](crate::workload::matmul::cost), with operands in this format and a result in f32.
+pub fn cost(n: u64, format: Format) -> Cost {
+    let bytes = 2 * properties(format).bytes + 4;
+    problem::cost(n).bytes(bytes as f64 * (n as f64).powi(2))
 }
 
 /// The largest error that adding `k` terms may cause where runs of `in_tensor_core` of them are
@@ -62,14 +51,85 @@ pub(super) fn accumulation_bound(k: usize, in_tensor_core: usize) -> f64 {
     problem::bound(k) + 0.25 * UNIT_ROUNDOFF * in_tensor_core as f64
 }
 
+/// The largest error that is accepted of a product of order `n` of operands in a format, relative to the
+/// root mean square of C.
+///
+/// Rounding both operands, uniform in [-1, 1), to a floating format of unit roundoff u gives each element
+/// an error that is nearly normal with a standard deviation of 0.54 u: sqrt(2) times that of one operand,
+/// 0.22 u, relative to its root mean square, 0.58. The largest of a hundred million lies at 5.8
+/// deviations: 3.1 u, bound 4 u.
+pub(super) fn bound(format: Format, n: usize) -> f64 {
+    4.0 * properties(format).unit_roundoff + accumulation_bound(n, n)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::matmul::Matmul;
+    use crate::workload::prepare::Threads;
+    use crate::workload::product::{CpuPlan, FP8_SCALE, Library};
 
     /// Figures of an H200 at order 8192: three TF32 products 2.3e-5, SGEMM 1.8e-6.
     #[test]
     fn the_bound_holds_for_what_was_measured() {
         let whole = accumulation_bound(8192, 8192);
         assert!(2.3e-5 < whole && whole < 10.0 * 2.3e-5, "{whole}");
+    }
+
+    /// To nearest, ties to even, `bits` bits of fraction (no operand is subnormal enough to
+    /// matter).
+    fn round_to(value: f32, bits: u32) -> f32 {
+        let drop = 23 - bits;
+        let u = value.to_bits();
+        let half = (1 << (drop - 1)) - 1 + (u >> drop & 1);
+        f32::from_bits((u + half) >> drop << drop)
+    }
+
+    fn rounded(format: Format, value: f32) -> f32 {
+        match format {
+            Format::Tf32 | Format::Fp16 => round_to(value, 10),
+            Format::Bf16 => round_to(value, 7),
+            Format::Fp8 => round_to(value, 3),
+            Format::F32 | Format::F64 => value,
+        }
+    }
+
+    /// The error of a product of rounded operands.
+    fn error(problem: &Matmul, format: Format) -> f64 {
+        let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| rounded(format, v)).collect() };
+        let mut c = vec![f32::NAN; problem.shape().c_len()];
+        let (a, b) = (round(problem.a()), round(problem.b()));
+        let plan = CpuPlan::OneThread(Library::Gemm);
+        plan.multiply_each(&Threads::One, problem.shape(), &a, &b, &mut c);
+        problem.error_of_rows(0, &c)
+    }
+
+    #[test]
+    fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
+        for n in [256, 512, 1024] {
+            let problem = Matmul::of(Shape::square(n));
+            for (format, coarser) in [
+                (Format::Tf32, Some(Format::Bf16)),
+                (Format::Fp16, Some(Format::Bf16)),
+                (Format::Bf16, Some(Format::Fp8)),
+                (Format::Fp8, None),
+            ] {
+                let (error, bound) = (error(&problem, format), bound(format, n));
+                assert!(error <= bound, "{format:?} at {n}: {error} over {bound}");
+                assert!(error > bound / 4.0, "{format:?} at {n}: {error} of {bound}");
+                if let Some(coarser) = coarser {
+                    let wrong = super::tests::error(&problem, coarser);
+                    assert!(
+                        wrong > bound,
+                        "{coarser:?} passes as {format:?} at {n}: {wrong}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_scale_is_that_of_the_source() {
+        assert!(PRECISION.text.contains(&format!("v * {FP8_SCALE:.1}f")));
     }
 }

@@ -7,23 +7,19 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
+use crate::model::Format;
 use crate::timing::Launch;
-use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::converted::THREADS;
-use crate::workload::matmul::precision::format::Format;
 use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::{Prepared, Stream};
+use crate::workload::product::{GpuPlan, Matrix, Product, properties};
 use crate::workload::routine::{Made, RoutineError};
 
 /// Parts of each operand. The six products whose parts i of A and j of B have i + j less than this are
 /// computed: all that are as large as 2^-16 of the largest.
 const PARTS: usize = 3;
-
-/// The splitting kernel where rows are aligned to four elements, and where not.
-const KERNELS: [&str; 2] = ["split_bf16", "split_bf16_any"];
 
 /// Columns of the parts of A side by side, and the rows of the parts of B that meet them.
 #[derive(Debug, PartialEq)]
@@ -74,30 +70,27 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
     if chunk == 0 {
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
     }
-    let format = Format::Bf16;
-    format.require(gpu)?;
+    let of_parts = properties(Format::Bf16);
+    of_parts.require(gpu)?;
     let n = problem.shape().n;
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape().c_len())?;
-    let bytes = format.facts().bytes;
-    let [to_a, to_b] = [
-        work.alloc::<u8>(PARTS * n * n * bytes)?.address,
-        work.alloc::<u8>(PARTS * n * n * bytes)?.address,
-    ];
+    let mut parts = || work.alloc::<u8>(PARTS * n * n * of_parts.bytes);
+    let [to_a, to_b] = [parts()?.address, parts()?.address];
 
+    // Where rows are aligned to four elements, a thread takes as many.
+    let (kernel, values) = if n.is_multiple_of(4) {
+        ("split_bf16", 4)
+    } else {
+        ("split_bf16_any", 1)
+    };
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
-        let aligned = n.is_multiple_of(4);
-        let kernel = KERNELS[usize::from(!aligned)];
-        let per_block = THREADS * if aligned { 4 } else { 1 };
         let rows = u32::try_from(n)?;
-        let grid = (rows.div_ceil(per_block), rows, 1);
-        let function = gpu.function(&PRECISION, kernel)?;
-        let launch = Launch::new(function, grid, (THREADS, 1, 1))
-            .arg(from)
-            .arg(to);
-        let (pitch, first) = (pitch as u64, first as u64);
-        Ok::<_, RoutineError>(launch.arg(n as u64).arg(pitch).arg(first).arg(step))
+        let grid = (rows.div_ceil(THREADS * values), rows, 1);
+        let launch = Launch::new(gpu.function(&PRECISION, kernel)?, grid, (THREADS, 1, 1));
+        let launch = launch.arg(from).arg(to).arg(n as u64).arg(pitch as u64);
+        Ok::<_, RoutineError>(launch.arg(first as u64).arg(step))
     };
     let matrix = i64::try_from(n * n)?;
     let [a, b] = inputs.addresses();
@@ -108,29 +101,30 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
     unsafe { work.steps.kernels(Stream::Compute, splits) };
-    let at = |base: CUdeviceptr, elements: usize| base + (elements * bytes) as CUdeviceptr;
-    let terms = terms(n, chunk);
+    let a = Matrix::new(to_a, Format::Bf16, n, PARTS * n);
+    let b = Matrix::new(to_b, Format::Bf16, PARTS * n, n);
+    let whole = Matrix::new(c.address, Format::F32, n, n);
+    let (terms, all) = (terms(n, chunk), 0..n);
     let chunk = chunk.min(n);
     work.notes = vec![format!(
         "2 splitting kernels, {} products, {chunk} terms at a time in the tensor core",
         terms.len()
     )];
     for (i, terms) in terms.into_iter().enumerate() {
-        let part = Shape {
-            k: terms.a.len(),
-            ..problem.shape()
+        let product = Product {
+            added: (i > 0).then_some(c.address),
+            ..Product::new(
+                "a part",
+                [a.block(&all, &terms.a), b.block(&terms.b, &all), whole],
+            )
         };
-        let matrices = [
-            (at(to_a, terms.a.start), PARTS * n),
-            (at(to_b, terms.b.start * n), n),
-            (c.address, n),
-        ]
-        .map(|(address, pitch)| Matrix { address, pitch });
-        let product = Gemm::new(gpu, Call::In(format), part, matrices, i > 0)?;
+        let plan = GpuPlan::cublas(gpu, &product)?;
         // A product is at most a kernel and one that adds up its pieces.
         // SAFETY: each takes columns of the parts of A and rows of those of B, within both, and
         // writes the whole of C, which is distinct from them.
-        (work.steps).call_on(Stream::Compute, 2, move |_| unsafe { product.enqueue() });
+        (work.steps).call_on(Stream::Compute, 2, move |stream| unsafe {
+            plan.enqueue(stream)
+        });
     }
     work.keep(&inputs);
     let bound = accumulation_bound(problem.shape().k, chunk);

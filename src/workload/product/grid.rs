@@ -4,8 +4,8 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
-use crate::workload::matmul::element::Element;
 use crate::workload::prepare::Threads;
+use crate::workload::product::element::Element;
 use crossover_arithmetic::direct;
 
 /// A library, or code of our own, that multiplies on one thread.
@@ -14,8 +14,10 @@ pub(crate) enum Library {
     Gemm,
     /// Through ndarray.
     Matrixmultiply,
-    /// This module's own, for small matrices.
+    /// Without packing, for small matrices.
     Direct,
+    /// Three nested loops, as a beginner writes them, of square matrices.
+    Loops,
 }
 
 /// Elements of A up to which a product without packing is tried: the more rows A has, the more
@@ -28,6 +30,7 @@ impl fmt::Display for Library {
             Library::Gemm => "gemm",
             Library::Matrixmultiply => "matrixmultiply",
             Library::Direct => "multiply-adds without packing",
+            Library::Loops => "three nested loops",
         })
     }
 }
@@ -47,7 +50,8 @@ impl Library {
     /// C = A B on this thread.
     ///
     /// # Panics
-    /// Without packing where [`for_product`](Self::for_product) does not say so.
+    /// Without packing where [`for_product`](Self::for_product) does not say so; by loops, of matrices
+    /// that are not square and row-major.
     pub(crate) fn multiply<T: Element>(
         self,
         a: ArrayView2<'_, T>,
@@ -58,30 +62,27 @@ impl Library {
             Library::Gemm => T::gemm(a, b, c),
             Library::Matrixmultiply => general_mat_mul(T::one(), &a, &b, T::zero(), &mut c),
             Library::Direct => T::DIRECT.expect("it is one of the format's")(a, b, c),
+            Library::Loops => {
+                let [a, b] = [&a, &b].map(|x| x.to_slice().expect("whole rows"));
+                loops(c.ncols(), a, b, c.as_slice_mut().expect("whole rows"));
+            }
         }
     }
 }
 
-/// Numbers of blocks, or parts of a batch, per thread to try. One per thread is the least total work.
-/// With several, other threads take over the blocks of a thread that was interrupted, which helps on a
-/// shared host.
-pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
-
-/// From this many multiply-adds on, a product takes one thread half a millisecond or more, while
-/// handing work over takes microseconds. So it is not tried on few of many threads: a trial on one of
-/// 16 threads takes as long as ten on all of them.
-pub(crate) const FOR_MANY_THREADS: usize = 1 << 25;
-
-/// Numbers of threads to try beside all: half, a quarter, and so on down to two. Hyper-threads and a
-/// second socket can slow a product down, and a small product has work for few threads only. Products
-/// [`FOR_MANY_THREADS`] get at least a quarter.
-pub(crate) fn fewer_threads(threads: usize, multiply_adds: usize) -> impl Iterator<Item = usize> {
-    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-    let least = match multiply_adds < FOR_MANY_THREADS {
-        true => 2,
-        false => (threads / 4).max(2),
-    };
-    fewer.take_while(move |&fewer| fewer >= least)
+/// As a beginner writes it.
+#[inline]
+pub(crate) fn loops<T: Element>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
+    assert!([a.len(), b.len(), c.len()] == [n * n; 3]);
+    for i in 0..n {
+        for j in 0..n {
+            let mut sum = T::zero();
+            for k in 0..n {
+                sum = sum + a[i * n + k] * b[k * n + j];
+            }
+            c[i * n + j] = sum;
+        }
+    }
 }
 
 /// How many blocks C is cut into each way.
@@ -101,21 +102,14 @@ impl fmt::Display for Grid {
 const LINE: usize = 16;
 
 impl Grid {
-    /// A grid of `blocks` blocks, as square as their number allows: a square block reads the least
-    /// of A and B for what it computes.
-    pub(crate) fn of(blocks: usize) -> Self {
-        let rows = (1..=blocks.isqrt())
-            .rev()
-            .find(|rows| blocks.is_multiple_of(*rows))
-            .unwrap_or(1);
-        Self {
-            rows,
-            columns: blocks / rows,
-        }
+    /// Blocks of all columns.
+    pub(crate) fn bands(rows: usize) -> Self {
+        Self { rows, columns: 1 }
     }
 
-    /// A grid of `blocks` blocks for a C of `m` x `n`, each as square as the number allows; `None`
-    /// where a block would have less than a row and a cache line.
+    /// A grid of `blocks` blocks for a C of `m` x `n`, each as square as the number allows: a square
+    /// block reads the least of A and B for what it computes. `None` where a block would have less than
+    /// a row and a cache line.
     pub(crate) fn for_shape(m: usize, n: usize, blocks: usize) -> Option<Self> {
         let height = |rows: usize| m as f64 / rows as f64;
         let width = |columns: usize| n as f64 / columns as f64;
@@ -125,16 +119,16 @@ impl Grid {
                 rows,
                 columns: blocks / rows,
             })
-            .filter(|grid| grid.rows <= m && grid.columns * LINE <= n)
+            .filter(|grid| grid.fits(m, n))
             .min_by(|x, y| {
                 let skew = |g: &Self| (height(g.rows) / width(g.columns)).ln().abs();
                 skew(x).total_cmp(&skew(y))
             })
     }
 
-    /// Whether a square C of order `n` has that many blocks.
-    pub(crate) fn fits(self, n: usize) -> bool {
-        self.rows <= n && self.columns * LINE <= n
+    /// Whether each block of a C of `m` x `n` has at least a row and a cache line.
+    pub(crate) fn fits(self, m: usize, n: usize) -> bool {
+        self.rows <= m && self.columns * LINE <= n
     }
 
     pub(crate) fn blocks(self) -> usize {
@@ -192,22 +186,15 @@ mod tests {
         assert_eq!(Grid::for_shape(16, 2048, 16), grid(1, 16));
         assert_eq!(Grid::for_shape(2048, 256, 16), grid(8, 2));
         assert_eq!(Grid::for_shape(1, 512, 64), None);
-    }
-
-    #[test]
-    fn a_grid_fits_where_each_block_has_a_row_and_a_cache_line() {
-        assert!(Grid::of(64).fits(128) && !Grid::of(64).fits(127));
-        let rows = Grid {
-            rows: 16,
-            columns: 1,
-        };
-        assert!(rows.fits(16) && !rows.fits(15));
+        let fits = |n| grid(8, 8).unwrap().fits(n, n);
+        assert!(fits(128) && !fits(127));
     }
 
     #[test]
     fn blocks_cover_every_element_once() {
         for n in [1, 2, 15, 16, 17, 63, 64, 100] {
-            for grid in [1, 2, 3, 4, 8, 64].map(Grid::of) {
+            for (rows, columns) in [(1, 1), (1, 2), (1, 3), (2, 2), (2, 4), (8, 8)] {
+                let grid = Grid { rows, columns };
                 let mut c = ndarray::Array2::<f32>::zeros((n, n));
                 let blocks = AtomicUsize::new(0);
                 grid.for_each(&Threads::Rayon, c.view_mut(), |row, column, mut block| {

@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::device::Gpu;
+use crate::model::Format;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::network::tensor::Tensor;
-use crate::workload::prepare::{Operand, Prepared};
+use crate::workload::network::Tensor;
+use crate::workload::prepare::Prepared;
 
 /// A linear layer, or one without what a flag leaves out.
 #[derive(Clone, Copy)]
-struct Shape {
+struct LayerShape {
     name: &'static str,
     m: usize,
     n: usize,
@@ -20,7 +21,7 @@ struct Shape {
 
 /// The values of a layer, and where they lie.
 struct Layer {
-    shape: Shape,
+    shape: LayerShape,
     gpu: Rc<Gpu>,
     workspace: Rc<Workspace>,
     values: [Vec<f32>; 4],
@@ -33,8 +34,8 @@ struct Layer {
 const MARGIN: usize = 1024;
 
 impl Layer {
-    fn new(gpu: &Rc<Gpu>, shape: Shape) -> Self {
-        let Shape { m, n, k, .. } = shape;
+    fn new(gpu: &Rc<Gpu>, shape: LayerShape) -> Self {
+        let LayerShape { m, n, k, .. } = shape;
         let mut state = 1u64;
         let mut random = |len: usize| -> Vec<f32> {
             (0..len)
@@ -49,46 +50,32 @@ impl Layer {
         let values = [random(m * k), random(n * k), random(n), random(m * n)];
         let mut work = Prepared::new(gpu).unwrap();
         let tensors =
-            std::array::from_fn(|i| Tensor::of(&mut work, Element::F32, &values[i]).unwrap());
+            std::array::from_fn(|i| Tensor::of(&mut work, Format::F32, &values[i]).unwrap());
         Self {
             shape,
             gpu: gpu.clone(),
             workspace: Workspace::new(gpu).unwrap(),
             values,
             tensors,
-            c: Tensor::output(&mut work, Element::F32, m * n + MARGIN).unwrap(),
+            c: Tensor::output(&mut work, Format::F32, m * n + MARGIN).unwrap(),
             work,
         }
     }
 
     fn ways(&self) -> Vec<GpuPlan> {
-        let Shape { m, n, k, .. } = self.shape;
+        let LayerShape { m, n, k, .. } = self.shape;
         let [a, w, bias, added] = &self.tensors;
-        let operand = |tensor: &Tensor, rows, columns| Operand {
-            address: tensor.address(),
-            element: Element::F32.data_type(),
-            rows,
-            columns,
-            transposed: false,
-        };
+        let matrices = [a.matrix(m, k), w.matrix(n, k).t(), self.c.matrix(m, n)];
         let product = Product {
-            name: self.shape.name,
-            a: operand(a, m, k),
-            b: operand(w, n, k).t(),
-            c: operand(&self.c, m, n),
-            factor: 1.0,
-            epilogue: match (self.shape.bias, self.shape.relu) {
-                (false, _) => Epilogue::Nothing,
-                (true, false) => Epilogue::Bias(bias.address()),
-                (true, true) => Epilogue::ReluBias(bias.address()),
-            },
+            bias: self.shape.bias.then(|| bias.address()),
+            relu: self.shape.relu,
             added: self.shape.added.then(|| added.address()),
-            count: 1,
             own: true,
+            ..Product::new(self.shape.name, matrices)
         };
         // SAFETY: the tensors live as long as `self`, whose ways are used before it is dropped, and
         // have these sizes.
-        unsafe { ways(&self.gpu, &self.workspace, product) }.unwrap()
+        unsafe { candidates(&self.gpu, &self.workspace, product) }.unwrap()
     }
 
     fn run(&self, way: &GpuPlan) -> Vec<f32> {
@@ -101,7 +88,7 @@ impl Layer {
     /// Each value in float64, and by how much f32 may miss it: a sum in any order by the unit
     /// roundoff for each addition, relative to the sum of magnitudes.
     fn expected(&self) -> Vec<(f64, f64)> {
-        let Shape { m, n, k, .. } = self.shape;
+        let LayerShape { m, n, k, .. } = self.shape;
         let [a, w, bias, added] = &self.values;
         let roundings = (k + 3) as f64 * UNIT_ROUNDOFF;
         let value = |i: usize, j: usize| {
@@ -154,7 +141,7 @@ fn check_own_kernels(shapes: &[(usize, usize, usize)]) {
             (true, false, true),
             (true, true, false),
         ] {
-            let shape = Shape {
+            let shape = LayerShape {
                 name: "odd",
                 m,
                 n,

@@ -3,7 +3,7 @@
 use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::matmul::gemm::Call;
+use crate::model::Format;
 use crate::workload::number::Number;
 use crossover_arithmetic::direct;
 
@@ -12,8 +12,8 @@ pub(super) type Direct<T> = fn(ArrayView2<'_, T>, ArrayView2<'_, T>, ArrayViewMu
 
 /// A format that products are computed in.
 pub trait Element: Number {
-    /// The call of cuBLAS.
-    const CALL: Call;
+    /// Its name.
+    const FORMAT: Format;
     /// The product without packing, where there is one.
     const DIRECT: Option<Direct<Self>>;
     /// C = A B by the crate gemm, on the calling thread.
@@ -29,31 +29,14 @@ macro_rules! gemm {
             let (b_rows, b_columns) = (b.strides()[0], b.strides()[1]);
             let (c_rows, c_columns) = (c.strides()[0], c.strides()[1]);
             let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-            let multiply = $of_type();
+            let (multiply, on) = ($of_type(), Parallelism::None);
             // Its kernels write columns, and the rows of C are the columns of the transposed product,
             // which is that of B and A transposed. C is not read and nothing is conjugated.
             // SAFETY: the views have these shapes and strides, and `c` was borrowed for writing.
             unsafe {
                 multiply(
-                    n,
-                    m,
-                    k,
-                    c,
-                    c_rows,
-                    c_columns,
-                    false,
-                    b,
-                    b_rows,
-                    b_columns,
-                    a,
-                    a_rows,
-                    a_columns,
-                    0.0,
-                    1.0,
-                    false,
-                    false,
-                    false,
-                    Parallelism::None,
+                    n, m, k, c, c_rows, c_columns, false, b, b_rows, b_columns, a, a_rows,
+                    a_columns, 0.0, 1.0, false, false, false, on,
                 );
             }
         }
@@ -61,14 +44,14 @@ macro_rules! gemm {
 }
 
 impl Element for f32 {
-    const CALL: Call = Call::Single;
+    const FORMAT: Format = Format::F32;
     const DIRECT: Option<Direct<Self>> = Some(direct::multiply);
 
     gemm!(gemm_f32::gemm::f32::get_gemm_fn);
 }
 
 impl Element for f64 {
-    const CALL: Call = Call::Double;
+    const FORMAT: Format = Format::F64;
     const DIRECT: Option<Direct<Self>> = None;
 
     gemm!(gemm_f64::gemm::f64::get_gemm_fn);

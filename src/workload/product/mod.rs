@@ -1,0 +1,22 @@
+//! Products C = A B: their shape, the formats of their operands, what follows them, and the ways to
+//! compute one on the CPU and on the GPU, of which a calibration chooses the fastest.
+
+mod cpu;
+mod cublas;
+mod cublaslt;
+mod element;
+mod format;
+mod gpu;
+mod grid;
+mod shape;
+mod tile;
+
+pub(crate) use cpu::{CpuPlan, PER_THREAD, candidates, products};
+pub(crate) use cublaslt::{CUBLAS_WORKSPACE, Workspace};
+pub use element::Element;
+pub(crate) use format::{FP8_SCALE, properties};
+pub(crate) use gpu::{GpuPlan, fastest};
+pub(crate) use grid::{Library, loops};
+pub use shape::Shape;
+pub(crate) use shape::{Matrix, Product};
+pub(crate) use tile::{LINEAR, MATMUL, TILES, Tile, fitting};

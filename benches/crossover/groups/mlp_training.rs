@@ -1,7 +1,7 @@
 //! A training step of a multilayer perceptron, from eager to one graph.
 
 use crossover::model::Launches::{self, OneByOne, Synchronised};
-use crossover::model::{Library, Unit};
+use crossover::model::{Format, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::timing::Rate;
@@ -12,18 +12,18 @@ use super::networks::Network;
 pub(crate) fn group() -> Group<Training> {
     let sizes = Sizes::new([16, 256], [16, 256, 1024], [16, 64, 256, 1024, 4096]).odd([1, 3, 17]);
     let network = Network {
-        on_cpu: [cpu::best, cpu::one_thread],
+        on_cpu: cpu::best,
         on_gpu: gpu::step,
         one_thread_sizes: sizes.up_to(16, 16, 1024),
         launch_sizes: sizes.up_to(256, 256, 4096),
-        costs: [mlp_training::cost_eager, mlp_training::cost_bf16],
+        cost: mlp_training::cost,
         link_bytes: mlp_training::link_bytes,
     };
     let group = Group::new(
         "mlp_training",
         sizes,
         Rate::elements(),
-        mlp_training::cost,
+        |batch| mlp_training::cost(batch, Format::F32, true),
     )
     .about(
         "Training step",

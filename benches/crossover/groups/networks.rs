@@ -14,36 +14,37 @@ type OnGpu<W> = fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Ma
 
 /// The parts that differ between networks.
 pub(crate) struct Network<W> {
-    /// On all cores, and on one.
-    pub(crate) on_cpu: [fn(&Rc<W>) -> Made; 2],
+    /// On up to so many threads.
+    pub(crate) on_cpu: fn(&Rc<W>, usize) -> Made,
     pub(crate) on_gpu: OnGpu<W>,
     pub(crate) one_thread_sizes: Sizes,
     /// Sizes at which launches matter: with a large batch these rows hardly differ.
     pub(crate) launch_sizes: Sizes,
-    /// In one kernel per operation, and in BF16.
-    pub(crate) costs: [fn(u64) -> Cost; 2],
+    /// Of a batch in a format, in few kernels or one per operation.
+    pub(crate) cost: fn(u64, Format, bool) -> Cost,
     pub(crate) link_bytes: fn(u64) -> LinkBytes,
 }
 
 impl<W: Workload> Network<W> {
     pub(crate) fn rows(&self, group: Group<W>) -> Group<W> {
-        let [eager_cost, bf16_cost] = self.costs;
-        let [best, one_thread] = self.on_cpu;
-        let make = self.on_gpu;
+        let (on_cpu, make, cost) = (self.on_cpu, self.on_gpu, self.cost);
         let row = |name, clock: Clock, format: Format, launches| {
             Implementation::gpu(name, clock, move |gpu, problem| {
                 make(gpu, problem, format, launches, None)
             })
             .launches(launches)
+            .cost(move |batch| cost(batch, format, launches != OneByOne))
             .format(format)
             .library(Library::Cublas)
         };
-        let eager = |name, clock| row(name, clock, Format::F32, OneByOne).cost(eager_cost);
+        let eager = |name, clock| row(name, clock, Format::F32, OneByOne);
         let launch_sizes = || self.launch_sizes.clone();
         group
-            .with(Implementation::cpu("best", best))
+            .with(Implementation::cpu("best", move |problem| {
+                on_cpu(problem, rayon::current_num_threads())
+            }))
             .with(
-                Implementation::cpu("best-1-thread", one_thread)
+                Implementation::cpu("best-1-thread", move |problem| on_cpu(problem, 1))
                     .one_thread()
                     .reference_only()
                     .sizes(self.one_thread_sizes.clone()),
@@ -57,11 +58,7 @@ impl<W: Workload> Network<W> {
             .with(row("graph-gated", EventsGated, Format::F32, Graph))
             .with(row("graph-awaited", Wall, Format::F32, Graph).awaited())
             // Its format has fewer bits than the CPU's, so it is no answer.
-            .with(
-                row("graph-bf16-gated", EventsGated, Format::Bf16, Graph)
-                    .reference_only()
-                    .cost(bf16_cost),
-            )
+            .with(row("graph-bf16-gated", EventsGated, Format::Bf16, Graph).reference_only())
             .with_transfers(
                 move |gpu, problem, memory| make(gpu, problem, Format::F32, Graph, Some(memory)),
                 self.link_bytes,

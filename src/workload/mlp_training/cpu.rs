@@ -13,15 +13,10 @@ use crate::workload::prepare::{Threads, exponentials, wide};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crossover_arithmetic::adamw::{Counter, step_in_f32};
 
-/// On all cores: each product in the way that is fastest in a short calibration, the rest in the
-/// widest vectors, shared out among the threads.
-pub fn best(problem: &Rc<Training>) -> Made {
-    Ok(Box::new(CpuStep::new(problem, Threads::all())))
-}
-
-/// As [`best`], on one thread.
-pub fn one_thread(problem: &Rc<Training>) -> Made {
-    Ok(Box::new(CpuStep::new(problem, Threads::One)))
+/// On up to `threads` threads: each product in the way that is fastest in a short calibration, the rest in
+/// the widest vectors, shared out among the threads.
+pub fn best(problem: &Rc<Training>, threads: usize) -> Made {
+    Ok(Box::new(CpuStep::new(problem, Threads::up_to(threads))))
 }
 
 /// A step, and what it reads and writes beside its batch.

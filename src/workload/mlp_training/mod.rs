@@ -5,7 +5,7 @@ pub mod gpu;
 mod problem;
 mod verify;
 
-pub use problem::{Training, cost, cost_bf16, cost_eager, cost_forward, link_bytes, tensor_bytes};
+pub use problem::{Training, cost, cost_forward, link_bytes, tensor_bytes};
 
 #[cfg(test)]
 mod tests;

@@ -76,10 +76,15 @@ pub fn cost_forward(batch: u64) -> Cost {
     row.of_rows(batch, row.element * PARAMETERS)
 }
 
-/// Cost of a step. The loss reads the logits and writes their gradient, one by one in three kernels
-/// in two passes more. Parameters are read once (W2 twice), their gradient is written, and the update
-/// has seven passes (one by one in eight kernels 18), and with BF16 one that writes the copies.
-fn step(batch: u64, format: Format, fused: bool) -> Cost {
+/// Cost of a step, with operands of products in this format. The loss reads the logits and writes their
+/// gradient, one by one in three kernels in two passes more. Parameters are read once (W2 twice), their
+/// gradient is written, and the update has seven passes (one by one in eight kernels 18).
+///
+/// Fused it is nine kernels: five products, the loss, the sums of two biases (one of them with the
+/// derivative of ReLU), the update. Otherwise it is one kernel per operation: 22. BF16 has half of the
+/// bytes, except of the logits themselves, the gradient of the parameters and their update, which also
+/// writes the copies.
+pub fn cost(batch: u64, format: Format, fused: bool) -> Cost {
     let (mut row, model) = (RowCost::new(format, fused), model());
     row.forward(&model);
     row.backward(&model);
@@ -89,23 +94,6 @@ fn step(batch: u64, format: Format, fused: bool) -> Cost {
     let parameters = PARAMETERS * (row.element + 4 + 4 * of_update + copies);
     let [_, _, w2, _] = ranges();
     row.of_rows(batch, parameters + row.element * w2.len())
-}
-
-/// Cost of a step in nine kernels: five products, the loss, the sums of two biases (one of them
-/// with the derivative of ReLU), the update.
-pub fn cost(batch: u64) -> Cost {
-    step(batch, Format::F32, true)
-}
-
-/// As [`cost`], where products read BF16: half of the bytes, except of the logits themselves, the
-/// gradient of the parameters and their update, which also writes the copies.
-pub fn cost_bf16(batch: u64) -> Cost {
-    step(batch, Format::Bf16, true)
-}
-
-/// As [`cost`], in one kernel per operation: 22.
-pub fn cost_eager(batch: u64) -> Cost {
-    step(batch, Format::F32, false)
 }
 
 /// Bytes of inputs and labels on their way to the device, and of the loss on its way back.

@@ -8,15 +8,10 @@ use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transformer::problem::{Inference, verified};
 
-/// On all cores: each product in the way that is fastest in a short calibration, the rest in the
-/// widest vectors, shared out among the threads.
-pub fn best(problem: &Rc<Inference>) -> Made {
-    Ok(Box::new(Pass::new(problem, Threads::all())))
-}
-
-/// As [`best`], on one thread.
-pub fn one_thread(problem: &Rc<Inference>) -> Made {
-    Ok(Box::new(Pass::new(problem, Threads::One)))
+/// On up to `threads` threads: each product in the way that is fastest in a short calibration, the rest in
+/// the widest vectors, shared out among the threads.
+pub fn best(problem: &Rc<Inference>, threads: usize) -> Made {
+    Ok(Box::new(Pass::new(problem, Threads::up_to(threads))))
 }
 
 struct Pass {

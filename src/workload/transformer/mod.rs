@@ -4,7 +4,7 @@ pub mod cpu;
 pub mod gpu;
 mod problem;
 
-pub use problem::{Inference, cost, cost_bf16, cost_eager, link_bytes};
+pub use problem::{Inference, cost, link_bytes};
 
 #[cfg(test)]
 mod tests;

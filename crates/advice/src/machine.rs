@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Machine, Thresholds};
 
 /// Older thresholds are a concern, days: compilers, drivers and libraries change.
 const OLD: i64 = 180;
@@ -50,6 +50,21 @@ impl HostInfo {
                 .collect(),
             driver: read("/proc/driver/nvidia/version").and_then(|text| driver(&text)),
             today: now.map(|time| (time.as_secs() / 86_400) as i64),
+        }
+    }
+}
+
+/// The machine of thresholds that are measured here: with the first GPU, if there is one.
+impl From<HostInfo> for Machine {
+    fn from(here: HostInfo) -> Self {
+        Self {
+            cpu: here.cpu.unwrap_or_default(),
+            threads: here.threads.unwrap_or(1),
+            gpu: here.gpus.into_iter().next().unwrap_or_default(),
+            driver: here.driver,
+            caches: here.caches,
+            vector_extensions: here.vector_extensions,
+            ..Self::default()
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::calibration::Problem;
-use crate::thresholds::{Machine, Operation, Place, Point, SCHEMA, Thresholds};
+use crate::thresholds::{Operation, Place, Point, SCHEMA, Thresholds};
 use crate::{Advice, HostInfo};
 
 /// The longest part of a file's name that comes from the name of the calibration, bytes.
@@ -68,7 +68,6 @@ impl Key {
 
     /// The points of each closure but the first, as a file of thresholds.
     pub(super) fn thresholds(&self, points: Vec<Vec<Point>>) -> Thresholds {
-        let here = self.here.clone();
         let operation = |(at, points): (usize, Vec<Point>)| {
             let mut place = Place {
                 cpu: self.names[0].clone(),
@@ -92,15 +91,7 @@ impl Key {
         Thresholds {
             schema: SCHEMA,
             crossover: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: Machine {
-                cpu: here.cpu.unwrap_or_default(),
-                threads: here.threads.unwrap_or(1),
-                gpu: here.gpus.into_iter().next().unwrap_or_default(),
-                driver: here.driver,
-                caches: here.caches,
-                vector_extensions: here.vector_extensions,
-                ..Machine::default()
-            },
+            machine: self.here.clone().into(),
             operations: measured.map(operation).collect(),
             ..Thresholds::default()
         }

@@ -102,13 +102,10 @@ impl Ratios {
         let input = &prepare(size);
         let mut sides = Vec::with_capacity(ways.len());
         for (way, name) in ways.iter_mut().zip(names) {
-            let problem = move |wrong: Wrong| wrong.of(name, size);
             // The first call makes what later calls find: threads, memory, a device.
-            let (_, first) = (call(way, input).map_err(problem)?, start.elapsed());
-            sides.push(move || {
-                let seconds = sample(first < SAMPLE, || call(way, input));
-                seconds.map(Some).map_err(problem)
-            });
+            call(way, input, name, size)?;
+            let is_short = start.elapsed() < SAMPLE;
+            sides.push(move || sample(is_short, || call(way, input, name, size)).map(Some));
         }
         let left = share.saturating_sub(start.elapsed());
         if left.is_zero() {
@@ -232,27 +229,18 @@ impl Interval {
     }
 }
 
-/// Why a call ended without a result.
-enum Wrong {
-    Panic,
-    Error(String),
-}
-
-impl Wrong {
-    fn of(self, name: &str, size: usize) -> Problem {
-        let name = name.to_owned();
-        match self {
-            Wrong::Panic => Problem::Panicked { name, size },
-            Wrong::Error(error) => Problem::Failed { name, size, error },
-        }
-    }
-}
-
-fn call<I>(way: &mut Way<'_, I>, input: &I) -> Result<(), Wrong> {
-    match catch_unwind(AssertUnwindSafe(|| way(black_box(input)))) {
+/// One call, whose panic is an error.
+fn call<I>(way: &mut Way<'_, I>, input: &I, name: &str, size: usize) -> Result<(), Problem> {
+    let ended = catch_unwind(AssertUnwindSafe(|| way(black_box(input))));
+    let name = || name.to_owned();
+    match ended {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Wrong::Error(error.to_string())),
-        Err(_) => Err(Wrong::Panic),
+        Ok(Err(error)) => Err(Problem::Failed {
+            name: name(),
+            size,
+            error: error.to_string(),
+        }),
+        Err(_) => Err(Problem::Panicked { name: name(), size }),
     }
 }
 

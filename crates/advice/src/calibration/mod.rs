@@ -64,25 +64,29 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// and the GPUs; whatever else decides belongs into the name.
 #[derive(Clone, Debug)]
 pub struct Calibration<P = fn(usize) -> usize> {
+    settings: Settings,
+    prepare: P,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Settings {
     name: String,
     names: Vec<String>,
     sizes: Vec<usize>,
-    budget: Duration,
+    budget: Option<Duration>,
     threads: Option<usize>,
     folder: Option<PathBuf>,
-    prepare: P,
 }
 
 impl Calibration {
     /// A calibration of this name, such as `my_crate/blur`, whose closures get the size itself.
     pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
         Self {
-            name: name.into(),
-            names: Vec::new(),
-            sizes: Vec::new(),
-            budget: BUDGET,
-            threads: None,
-            folder: None,
+            settings: Settings {
+                name,
+                ..Settings::default()
+            },
             prepare: |size| size,
         }
     }
@@ -93,16 +97,16 @@ impl<P> Calibration<P> {
     /// steadily, the rule of [`Advice::decide`] holds.
     #[must_use]
     pub fn sizes(mut self, sizes: impl IntoIterator<Item = usize>) -> Self {
-        self.sizes = sizes.into_iter().collect();
-        self.sizes.sort_unstable();
-        self.sizes.dedup();
+        self.settings.sizes = sizes.into_iter().collect();
+        self.settings.sizes.sort_unstable();
+        self.settings.sizes.dedup();
         self
     }
 
     /// The names of the closures in sentences; otherwise they are numbered.
     #[must_use]
     pub fn names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.names = names.into_iter().map(Into::into).collect();
+        self.settings.names = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -110,7 +114,7 @@ impl<P> Calibration<P> {
     /// call takes longer: one second if it is not set.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
-        self.budget = budget;
+        self.settings.budget = Some(budget);
         self
     }
 
@@ -118,26 +122,21 @@ impl<P> Calibration<P> {
     /// set, or else the processors that this process may use.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads);
+        self.settings.threads = Some(threads);
         self
     }
 
     /// The folder of the results: `calibrations` beside [`Advice::data_file`] if it is not set.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
+        self.settings.folder = Some(folder.into());
         self
     }
 
     /// Makes the input of a size. It is not timed, but its time counts to the budget.
     pub fn prepare<I, F: FnMut(usize) -> I>(self, prepare: F) -> Calibration<F> {
         Calibration {
-            name: self.name,
-            names: self.names,
-            sizes: self.sizes,
-            budget: self.budget,
-            threads: self.threads,
-            folder: self.folder,
+            settings: self.settings,
             prepare,
         }
     }
@@ -168,22 +167,28 @@ impl<P> Calibration<P> {
     where
         P: FnMut(usize) -> I,
     {
-        let numbered = (self.names.len()..N).map(|at| format!("number {}", at + 1));
-        let names: Vec<String> = self.names.into_iter().chain(numbered).take(N).collect();
-        let key = Key::new(self.name, names, &self.sizes, self.threads);
-        let folder = self.folder.or_else(kept::folder);
+        let Settings {
+            name,
+            names,
+            sizes,
+            threads,
+            folder,
+            ..
+        } = self.settings;
+        let budget = self.settings.budget.unwrap_or(BUDGET);
+        let numbered = (names.len()..N).map(|at| format!("number {}", at + 1));
+        let names: Vec<String> = names.into_iter().chain(numbered).take(N).collect();
+        let key = Key::new(name, names, &sizes, threads);
+        let folder = folder.or_else(kept::folder);
         let path = folder.map(|folder| folder.join(key.file_name()));
         if let Some(advice) = path.as_deref().and_then(|path| key.read(path)) {
-            return Calibrated::of(advice, None);
+            return Calibrated {
+                advice,
+                problem: None,
+            };
         }
         let mut problem = None;
-        let measured = measure(
-            &self.sizes,
-            self.budget,
-            self.prepare,
-            &mut ways,
-            &key.names,
-        );
+        let measured = measure(&sizes, budget, self.prepare, &mut ways, &key.names);
         let (points, is_complete) = measured.unwrap_or_else(|error| {
             problem = Some(error);
             (vec![Vec::new(); N.saturating_sub(1)], false)
@@ -192,13 +197,13 @@ impl<P> Calibration<P> {
         if is_complete {
             problem = path.and_then(|path| kept::write(&path, &thresholds).err());
         } else {
-            problem.get_or_insert(Problem::Budget(self.budget));
+            problem.get_or_insert(Problem::Budget(budget));
         }
         if let Some(problem) = &problem {
             eprintln!("crossover: calibration of {}: {problem}", key.name);
         }
-        let advice = Advice::new(thresholds);
-        Calibrated::of(advice.expect("measured times are sound"), problem)
+        let advice = Advice::new(thresholds).expect("measured times are sound");
+        Calibrated { advice, problem }
     }
 }
 
@@ -221,10 +226,6 @@ pub enum Faster {
 }
 
 impl Calibrated {
-    fn of(advice: Advice, problem: Option<Problem>) -> Self {
-        Self { advice, problem }
-    }
-
     /// The faster of two closures at a size.
     pub fn at(&self, size: usize) -> Faster {
         match self.fastest(size) {

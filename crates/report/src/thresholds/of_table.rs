@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use crossover_advice::HostInfo;
-use crossover_advice::thresholds::{Machine, Operation, Place, SCHEMA, Thresholds};
+use crossover_advice::thresholds::{Operation, Place, SCHEMA, Thresholds};
 
 use super::{decided, measured, stored};
 use crossover_results::analysis::answer::time_table::TableAnswer;
@@ -15,21 +15,12 @@ pub const CPU_AND_GPU: [&str; 2] = ["cpu", "gpu"];
 /// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
 /// `sides` are the names of a and b.
 pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
-    let here = HostInfo::detect();
     let operations = answers.chunk_by(|a, b| a.operation == b.operation);
     Some(Thresholds {
         schema: SCHEMA,
         crossover: env!("CARGO_PKG_VERSION").to_owned(),
         date: runs::moment(SystemTime::now()),
-        machine: Machine {
-            cpu: here.cpu.unwrap_or_default(),
-            threads: here.threads.unwrap_or(1),
-            gpu: here.gpus.into_iter().next().unwrap_or_default(),
-            driver: here.driver,
-            caches: here.caches,
-            vector_extensions: here.vector_extensions,
-            ..Machine::default()
-        },
+        machine: HostInfo::detect().into(),
         operations: operations
             .map(|places| operation(places, sides))
             .collect::<Option<_>>()?,

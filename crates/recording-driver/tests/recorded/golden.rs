@@ -11,7 +11,7 @@ use std::path::Path;
 use crossover::suite::{AnyGroup, Profile};
 
 use crate::stand_in::{StandIn, said};
-use crate::text::{sections, text};
+use crate::text::{copied, sections, text};
 use crate::{part, suite};
 
 /// What opening a device and giving it back asks; the texts leave it out.
@@ -136,6 +136,11 @@ pub(crate) fn group(at: usize) {
     let name = group.name();
     let known = sections(&part::read(name, PART));
     let mut now = recorded(&StandIn::new(), name, &wanted(group, &known));
+    let wrong: Vec<String> = now
+        .iter()
+        .filter_map(|row| miscounted(group, row))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     if part::writes() {
         // What was calibrated is handed over, so that the text has no calibration in it.
         now = recorded(&StandIn::new(), name, &now);
@@ -146,6 +151,18 @@ pub(crate) fn group(at: usize) {
         return;
     }
     compare(name, &now);
+}
+
+/// How the bytes over the link that a row declares differ from those that an iteration copies. Kernels
+/// on the host's memory copy nothing.
+fn miscounted(group: &AnyGroup, section: &Section) -> Option<String> {
+    let id = format!("{}/{}", group.name(), section.row);
+    let mut planned = group.planned(Profile::Full).into_iter();
+    let declared = planned.find(|planned| planned.id == id)?.cost.link_bytes?;
+    let copied = copied(&section.phases);
+    let is_right =
+        copied == [0, 0] || copied.map(|n| n as f64) == [declared.to_device, declared.to_host];
+    (!is_right).then(|| format!("{id} declares {declared:?} over the link and copies {copied:?} B"))
 }
 
 fn compare(name: &str, now: &[Section]) {

@@ -199,6 +199,21 @@ fn bytes(line: &str) -> u64 {
     of_row * rows.and_then(|at| number(at.wrapping_sub(1))).unwrap_or(1)
 }
 
+/// The bytes that an iteration or its graph copies to the device and back.
+pub(crate) fn copied(phases: &[Phase]) -> [u64; 2] {
+    let all = with_nodes(phases);
+    let asked = all
+        .iter()
+        .filter(|phase| phase.name == ITERATION || phase.name == NODES);
+    let lines: Vec<&String> = asked.flat_map(|phase| &phase.lines).collect();
+    ["copy H2D", "copy D2H"].map(|direction| {
+        let copies = lines
+            .iter()
+            .filter_map(|line| line.find(direction).map(|at| bytes(&line[at..])));
+        copies.sum()
+    })
+}
+
 /// FNV-1a of every line of every phase.
 fn digest(section: &Section) -> u32 {
     let lines = section

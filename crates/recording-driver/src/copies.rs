@@ -15,37 +15,21 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Device memory of a copy of one row.
-    pub(crate) fn device(address: u64) -> Self {
+    /// One side of a copy of one row.
+    pub(crate) fn row(address: u64, on_device: bool) -> Self {
         Self {
             address,
-            on_device: true,
+            on_device,
             pitch: 0,
-        }
-    }
-
-    /// Host memory of a copy of one row.
-    pub(crate) fn host(address: u64) -> Self {
-        Self {
-            on_device: false,
-            ..Self::device(address)
         }
     }
 }
 
 impl State {
-    pub(crate) fn allocate(&mut self, bytes: u64) -> Outcome<u64> {
-        self.allocate_kind(Kind::Device, "cuMemAlloc", bytes)
-    }
-
-    pub(crate) fn allocate_host(&mut self, bytes: u64) -> Outcome<u64> {
-        self.allocate_kind(Kind::Pinned, "cuMemHostAlloc", bytes)
-    }
-
-    fn allocate_kind(&mut self, kind: Kind, call: &str, bytes: u64) -> Outcome<u64> {
+    pub(crate) fn allocate(&mut self, kind: Kind, bytes: u64) -> Outcome<u64> {
         let device = self.current()?;
-        self.check_no_capture(call)?;
-        if kind.on_device() {
+        self.check_no_capture("an allocation that waits")?;
+        if kind == Kind::Device {
             self.check_room(device, bytes)?;
         }
         let allocation = (self.memory).allocate(kind, bytes, (device, None), &mut self.names)?;
@@ -53,24 +37,16 @@ impl State {
         Ok(allocation.base)
     }
 
-    pub(crate) fn free(&mut self, address: u64) -> Outcome {
+    /// The driver waits for the whole context before it frees.
+    pub(crate) fn free(&mut self, kind: Kind, address: u64) -> Outcome {
         if address == 0 {
             return Ok(());
         }
-        self.free_kind(address, Kind::on_device)
-    }
-
-    pub(crate) fn free_host(&mut self, address: u64) -> Outcome {
-        self.free_kind(address, |kind| kind == Kind::Pinned)
-    }
-
-    /// The driver waits for the whole context before it frees.
-    fn free_kind(&mut self, address: u64, is: impl Fn(Kind) -> bool) -> Outcome {
         self.current()?;
         self.check_no_capture("freeing memory")?;
         let allocation = self.memory.starting_at(address)?;
         let name = allocation.name.clone();
-        if !is(allocation.kind) {
+        if kind != allocation.kind {
             return Err(fault!(
                 INVALID_VALUE,
                 "{name} is another kind of memory than this call frees"
@@ -82,15 +58,6 @@ impl State {
         self.memory.free(address);
         self.memory.release(address);
         Ok(())
-    }
-
-    /// The device's address of pinned memory, which equals the host's.
-    pub(crate) fn device_pointer(&mut self, address: u64) -> Outcome<u64> {
-        let place = self.memory.side(address, 1, false)?;
-        match place.kind {
-            Some(Kind::Pinned) => Ok(address),
-            _ => Err(fault!(INVALID_VALUE, "{} is not pinned", place.name)),
-        }
     }
 
     /// Free and total bytes of the current device.
@@ -146,13 +113,12 @@ impl State {
         Ok(())
     }
 
-    /// Writes `count` values of `unit` bytes.
+    /// Writes values of so many bytes, so many times.
     pub(crate) fn set(
         &mut self,
         to: u64,
         value: u32,
-        unit: u64,
-        count: u64,
+        [unit, count]: [u64; 2],
         stream: u64,
     ) -> Outcome {
         let stream = self.usable_stream(stream)?;
@@ -180,19 +146,14 @@ fn text(copy: &Copy, to_device: bool, from_device: bool) -> String {
         (true, false) => "D2H",
         _ => "D2D",
     };
-    let Copy {
-        width,
-        rows,
-        from_pitch,
-        to_pitch,
-        ..
-    } = copy;
     let (from, to) = (&copy.from.name, &copy.to.name);
-    if *rows == 1 {
+    let (width, rows) = (copy.width, copy.rows);
+    if rows == 1 {
         return format!("copy {direction} {width} B {from} -> {to}");
     }
+    let (every, to_every) = (copy.from_pitch, copy.to_pitch);
     format!(
-        "copy {direction} {rows} rows of {width} B {from} (every {from_pitch} B) -> {to} (every \
-         {to_pitch} B)"
+        "copy {direction} {rows} rows of {width} B {from} (every {every} B) -> {to} (every \
+         {to_every} B)"
     )
 }

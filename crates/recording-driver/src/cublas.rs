@@ -145,6 +145,7 @@ gemm! { cublasGemmEx(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Kind;
     use crate::tests::opened;
 
     static ALPHA: f32 = 1.5;
@@ -156,7 +157,7 @@ mod tests {
         let (mut state, stream) = opened();
         let name = "blas".to_owned();
         state.blas.insert(1, Blas { name, stream });
-        let mut at = bytes.map(|bytes| state.allocate(bytes).unwrap());
+        let mut at = bytes.map(|bytes| state.allocate(Kind::Device, bytes).unwrap());
         if bytes[2] == 0 {
             at[2] = at[0] + 16;
         }

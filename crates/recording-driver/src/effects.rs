@@ -57,7 +57,7 @@ impl State {
                 if let Some(spun) = spun {
                     // SAFETY: eight bytes that were checked at the launch.
                     unsafe { (spun.content as *mut u64).write_unaligned(*took) };
-                    self.memory.write_to(spun);
+                    self.memory.overwrite(spun, None);
                 }
                 Some(start + took + added)
             }

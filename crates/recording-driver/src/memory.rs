@@ -143,18 +143,12 @@ impl Memory {
         self.table.values().filter(|a| !a.freed)
     }
 
-    /// The set that wrote last to an allocation that is now overwritten.
-    pub(crate) fn write_to(&mut self, to: &Region) -> Option<Set> {
+    /// Notes what now overwrites an allocation, and returns the set that did so last. The host cannot
+    /// change device memory in between.
+    pub(crate) fn overwrite(&mut self, to: &Region, by: Option<&Set>) -> Option<Set> {
         let target = to.base.and_then(|base| self.table.get_mut(&base))?;
-        target.last_set.take()
-    }
-
-    /// Records a set of device memory, which the host cannot change.
-    pub(crate) fn note_set(&mut self, set: &Set) {
-        let target = set.to.base.and_then(|base| self.table.get_mut(&base));
-        if let Some(target) = target.filter(|target| target.kind == Kind::Device) {
-            target.last_set = Some(set.clone());
-        }
+        let by = by.filter(|_| target.kind == Kind::Device);
+        std::mem::replace(&mut target.last_set, by.cloned())
     }
 
     /// The allocation that ends after `address` and starts at or before it, or the last before it.

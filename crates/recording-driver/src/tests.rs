@@ -6,6 +6,7 @@ use crate::device::{Description, descriptions};
 use crate::fault::code;
 use crate::kernels::COMPILED;
 use crate::launch::Shape;
+use crate::memory::Kind;
 use crate::state::{Outcome, State};
 
 /// A driver whose context is current on this thread, and a stream.
@@ -41,6 +42,14 @@ fn launched(state: &mut State, kernel: &str, address: u64, stream: u64) -> Outco
     unsafe { state.launch(function, shape, stream, arguments.as_ptr()) }
 }
 
+fn device(address: u64) -> Side {
+    Side::row(address, true)
+}
+
+fn host(address: u64) -> Side {
+    Side::row(address, false)
+}
+
 /// Copies eight bytes.
 fn copied(state: &mut State, to: Side, from: Side, stream: u64) {
     state.copy(to, from, (8, 1), Some(stream)).unwrap();
@@ -49,26 +58,26 @@ fn copied(state: &mut State, to: Side, from: Side, stream: u64) {
 /// The content of the device's memory, once the host has waited.
 fn read(state: &mut State, from: u64, stream: u64) -> [u8; 8] {
     let mut back = [0u8; 8];
-    let to = Side::host(back.as_mut_ptr() as u64);
-    copied(state, to, Side::device(from), stream);
+    let to = host(back.as_mut_ptr() as u64);
+    copied(state, to, device(from), stream);
     back
 }
 
 #[test]
 fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
     let (mut state, stream) = opened();
-    let d1 = state.allocate(8).unwrap();
-    let pinned = state.allocate_host(8).unwrap() as *mut u8;
+    let d1 = state.allocate(Kind::Device, 8).unwrap();
+    let pinned = state.allocate(Kind::Pinned, 8).unwrap() as *mut u8;
     let mut ordinary = [1u8; 8];
-    let from = Side::host(ordinary.as_ptr() as u64);
-    copied(&mut state, Side::device(d1), from, stream);
+    let from = host(ordinary.as_ptr() as u64);
+    copied(&mut state, device(d1), from, stream);
     ordinary.fill(2);
     assert_eq!(read(&mut state, d1, stream), [1; 8]);
     assert_eq!(ordinary, [2; 8]);
     // SAFETY: pinned memory of eight bytes.
     unsafe { pinned.write_bytes(3, 8) };
-    let from = Side::host(pinned as u64);
-    copied(&mut state, Side::device(d1), from, stream);
+    let from = host(pinned as u64);
+    copied(&mut state, device(d1), from, stream);
     // SAFETY: as above.
     unsafe { pinned.write_bytes(4, 8) };
     let changed_before_it_ran = [4; 8];
@@ -78,8 +87,8 @@ fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
 #[test]
 fn work_runs_when_the_host_waits_and_not_before() {
     let (mut state, stream) = opened();
-    let d1 = state.allocate(16).unwrap();
-    state.set(d1, 0x0101_0101, 4, 4, stream).unwrap();
+    let d1 = state.allocate(Kind::Device, 16).unwrap();
+    state.set(d1, 0x0101_0101, [4, 4], stream).unwrap();
     let content = state.memory.check(d1, 16).unwrap().content as *const u32;
     // SAFETY: the content of d1, which is alive.
     assert_eq!(unsafe { content.read_volatile() }, 0);
@@ -91,25 +100,28 @@ fn work_runs_when_the_host_waits_and_not_before() {
 #[test]
 fn a_set_that_changes_nothing_is_left_out_and_none_else() {
     let (mut state, stream) = opened();
-    let (d1, d2) = (state.allocate(8).unwrap(), state.allocate(8).unwrap());
-    state.set(d2, 9, 1, 8, stream).unwrap();
+    let (d1, d2) = (
+        state.allocate(Kind::Device, 8).unwrap(),
+        state.allocate(Kind::Device, 8).unwrap(),
+    );
+    state.set(d2, 9, [1, 8], stream).unwrap();
     for value in [1, 1, 2] {
-        state.set(d1, value, 1, 8, stream).unwrap();
+        state.set(d1, value, [1, 8], stream).unwrap();
         assert_eq!(read(&mut state, d1, stream), [value as u8; 8]);
     }
-    copied(&mut state, Side::device(d1), Side::device(d2), stream);
+    copied(&mut state, device(d1), device(d2), stream);
     assert_eq!(read(&mut state, d1, stream), [9; 8]);
-    state.set(d1, 2, 1, 8, stream).unwrap();
+    state.set(d1, 2, [1, 8], stream).unwrap();
     assert_eq!(read(&mut state, d1, stream), [2; 8], "a copy came between");
-    state.set(d1, 2, 1, 4, stream).unwrap();
-    state.set(d1, 3, 1, 4, stream).unwrap();
+    state.set(d1, 2, [1, 4], stream).unwrap();
+    state.set(d1, 3, [1, 4], stream).unwrap();
     assert_eq!(read(&mut state, d1, stream), [3, 3, 3, 3, 2, 2, 2, 2]);
 }
 
 #[test]
 fn a_forbidden_address_is_named() {
     let (mut state, _) = opened();
-    let d1 = state.allocate(4096).unwrap();
+    let d1 = state.allocate(Kind::Device, 4096).unwrap();
     assert!(state.memory.check(d1, 4096).is_ok());
     assert!(state.memory.check(d1 + 4095, 1).is_ok());
     let host = &raw const state as u64;
@@ -127,9 +139,9 @@ fn a_forbidden_address_is_named() {
 #[test]
 fn a_kernel_that_gets_freed_memory_is_named() {
     let (mut state, stream) = opened();
-    let d1 = state.allocate(8).unwrap();
+    let d1 = state.allocate(Kind::Device, 8).unwrap();
     launched(&mut state, "fill", d1, stream).unwrap();
-    state.free(d1).unwrap();
+    state.free(Kind::Device, d1).unwrap();
     let fault = launched(&mut state, "fill", d1, stream).unwrap_err();
     assert!(fault.corrupts);
     let why = "argument 1 of fill: d1 (freed) is used after it was freed";
@@ -140,8 +152,8 @@ fn a_kernel_that_gets_freed_memory_is_named() {
 fn a_waiting_call_invalidates_a_capture() {
     let waits: [fn(&mut State, u64) -> Outcome; 3] = [
         |state, stream| state.synchronize_stream(stream),
-        |state, _| state.allocate(64).map(drop),
-        |state, _| state.allocate_host(64).map(drop),
+        |state, _| state.allocate(Kind::Device, 64).map(drop),
+        |state, _| state.allocate(Kind::Pinned, 64).map(drop),
     ];
     for wait in waits {
         let (mut state, stream) = opened();
@@ -177,8 +189,8 @@ fn a_stream_that_joined_must_be_waited_for() {
 
 /// Two devices whose contexts are retained, the first one current, and a stream of each.
 fn two() -> (State, [u64; 2], [u64; 2]) {
-    let device = Description::parse(include_str!("../devices/h200.txt")).unwrap();
-    let mut state = State::new(vec![device.clone(), device].leak());
+    let described = Description::parse(include_str!("../devices/h200.txt")).unwrap();
+    let mut state = State::new(vec![described.clone(), described].leak());
     let contexts = [0, 1].map(|ordinal| state.retain(ordinal).unwrap());
     let [second, first] = [contexts[1], contexts[0]].map(|context| {
         context::set_current(context);
@@ -193,7 +205,7 @@ fn each_device_has_a_context_memory_and_streams_of_its_own() {
     assert_ne!(first, second);
     let whole = state.memory_info().unwrap();
     context::set_current(second);
-    let d1 = state.allocate(1 << 30).unwrap();
+    let d1 = state.allocate(Kind::Device, 1 << 30).unwrap();
     assert_eq!(state.memory_info().unwrap(), (whole.0 - (1 << 30), whole.1));
     context::set_current(first);
     assert_eq!(state.memory_info().unwrap(), whole, "the other device's");
@@ -201,7 +213,7 @@ fn each_device_has_a_context_memory_and_streams_of_its_own() {
     let spun = (streams[1], |state: &State| {
         state.streams[&streams[1]].queue.len()
     });
-    state.set(d1, 1, 1, 8, spun.0).unwrap();
+    state.set(d1, 1, [1, 8], spun.0).unwrap();
     state.synchronize_device(0);
     assert_eq!(spun.1(&state), 1);
     state.synchronize_device(1);
@@ -214,13 +226,16 @@ fn each_device_has_a_context_memory_and_streams_of_its_own() {
     );
     assert!(state.memory.check(d1, 1).is_err());
     context::set_current(second);
-    assert_eq!(state.allocate(1).unwrap_err().code, code::INVALID_CONTEXT);
+    assert_eq!(
+        state.allocate(Kind::Device, 1).unwrap_err().code,
+        code::INVALID_CONTEXT
+    );
 }
 
 #[test]
 fn what_is_of_one_device_is_refused_on_the_other() {
     let (mut state, [_, second], streams) = two();
-    let d1 = state.allocate(64).unwrap();
+    let d1 = state.allocate(Kind::Device, 64).unwrap();
     let event = state.create_event(0).unwrap();
     assert_eq!(
         state.record(event, streams[1]).unwrap_err().code,
@@ -248,14 +263,14 @@ fn what_is_of_one_device_is_refused_on_the_other() {
         "device 1 uses d1 of device 0, and has no access to it"
     );
     // Copies need no access.
-    let d2 = state.allocate(64).unwrap();
-    copied(&mut state, Side::device(d2), Side::device(d1), streams[1]);
+    let d2 = state.allocate(Kind::Device, 64).unwrap();
+    copied(&mut state, device(d2), device(d1), streams[1]);
 }
 
 #[test]
 fn a_device_uses_memory_that_it_was_given_access_to() {
     let (mut state, [first, second], streams) = two();
-    let d1 = state.allocate(64).unwrap();
+    let d1 = state.allocate(Kind::Device, 64).unwrap();
     let pool = state.default_pool(0);
     let d2 = state.allocate_async(None, 64, streams[0]).unwrap();
     context::set_current(second);
@@ -269,6 +284,6 @@ fn a_device_uses_memory_that_it_was_given_access_to() {
     state.pools.get_mut(&pool).unwrap().peers.insert(1);
     launched(&mut state, "fill", d2, streams[1]).unwrap();
     context::set_current(first);
-    let d3 = state.allocate(64).unwrap();
+    let d3 = state.allocate(Kind::Device, 64).unwrap();
     launched(&mut state, "fill", d3, streams[0]).unwrap();
 }

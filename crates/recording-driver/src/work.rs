@@ -58,7 +58,7 @@ impl State {
     }
 
     fn copy_now(&mut self, copy: &Copy) {
-        self.memory.write_to(&copy.to);
+        self.memory.overwrite(&copy.to, None);
         for row in 0..copy.rows {
             let from = copy.from.content + (row * copy.from_pitch) as usize;
             let to = copy.to.content + (row * copy.to_pitch) as usize;
@@ -73,9 +73,7 @@ impl State {
 
     /// A set that repeats the last one is skipped, because flushes repeat large sets.
     fn set_now(&mut self, set: &Set) {
-        let repeats = self.memory.write_to(&set.to).as_ref() == Some(set);
-        self.memory.note_set(set);
-        if repeats {
+        if self.memory.overwrite(&set.to, Some(set)).as_ref() == Some(set) {
             return;
         }
         let to = set.to.content;

@@ -4,6 +4,7 @@ use super::DRIVER;
 use crate::call::{exported, get, make, put};
 use crate::copies::Side;
 use crate::fault::Fault;
+use crate::memory::Kind;
 use crate::state::known;
 
 /// `CUDA_MEMCPY2D`.
@@ -78,17 +79,21 @@ exported! { DRIVER:
         }
     };
 
-    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(to, state.allocate(bytes as u64)?);
+    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(to, state.allocate(Kind::Device, bytes as u64)?);
 
-    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(to, state.allocate_host(bytes as u64)?);
+    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(to, state.allocate(Kind::Pinned, bytes as u64)?);
 
-    fn cuMemFree_v2(address: u64) = |state| state.free(address);
+    fn cuMemFree_v2(address: u64) = |state| state.free(Kind::Device, address);
 
-    fn cuMemFreeHost(address: u64) = |state| state.free_host(address);
+    fn cuMemFreeHost(address: u64) = |state| state.free(Kind::Pinned, address);
 
     fn cuMemHostGetDevicePointer_v2(to: *mut u64, address: u64, _flags: u32) = |state| {
-        let address = state.device_pointer(address)?;
-        put(to, address)
+        // The device's address of pinned memory equals the host's.
+        let place = state.memory.side(address, 1, false)?;
+        match place.kind {
+            Some(Kind::Pinned) => put(to, address),
+            _ => Err(fault!(INVALID_VALUE, "{} is not pinned", place.name)),
+        }
     };
 
     fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) = |state| {
@@ -100,23 +105,23 @@ exported! { DRIVER:
     fn cuMemFreeAsync(address: u64, stream: u64) = |state| state.free_async(address, stream);
 
     fn cuMemcpyHtoD_v2(to: u64, from: u64, bytes: usize) = |state| {
-        state.copy(Side::device(to), Side::host(from), (bytes as u64, 1), None)
+        state.copy(Side::row(to, true), Side::row(from, false), (bytes as u64, 1), None)
     };
 
     fn cuMemcpyDtoH_v2(to: u64, from: u64, bytes: usize) = |state| {
-        state.copy(Side::host(to), Side::device(from), (bytes as u64, 1), None)
+        state.copy(Side::row(to, false), Side::row(from, true), (bytes as u64, 1), None)
     };
 
     fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy(Side::device(to), Side::host(from), (bytes as u64, 1), Some(stream))
+        state.copy(Side::row(to, true), Side::row(from, false), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy(Side::host(to), Side::device(from), (bytes as u64, 1), Some(stream))
+        state.copy(Side::row(to, false), Side::row(from, true), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy(Side::device(to), Side::device(from), (bytes as u64, 1), Some(stream))
+        state.copy(Side::row(to, true), Side::row(from, true), (bytes as u64, 1), Some(stream))
     };
 
     fn cuMemcpy2DAsync_v2(rows: *const Rows, stream: u64) = |state| {
@@ -127,15 +132,15 @@ exported! { DRIVER:
     };
 
     fn cuMemsetD8Async(to: u64, value: u8, count: usize, stream: u64) = |state| {
-        state.set(to, value.into(), 1, count as u64, stream)
+        state.set(to, value.into(), [1, count as u64], stream)
     };
 
     fn cuMemsetD32Async(to: u64, value: u32, count: usize, stream: u64) = |state| {
-        state.set(to, value, 4, count as u64, stream)
+        state.set(to, value, [4, count as u64], stream)
     };
 
     fn cuMemcpyPeerAsync(to: u64, _of_to: u64, from: u64, _of_from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy(Side::device(to), Side::device(from), (bytes as u64, 1), Some(stream))
+        state.copy(Side::row(to, true), Side::row(from, true), (bytes as u64, 1), Some(stream))
     };
 
     fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {

@@ -72,7 +72,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events).sizes(launched_sizes.clone()))
-    .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes))
+    .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes.in_full([5_000, 10_000])))
     .with(best("best-eager", Events, Calls::Queued))
     .with(best("best-awaited", Wall, Calls::Awaited).awaited())
     .with_transfers(
@@ -86,7 +86,10 @@ pub(crate) fn group() -> Group<Matmul> {
             }
         },
     )
-    .with(cublas("submit", Submit).sizes(Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15)));
+    .with(
+        cublas("submit", Submit)
+            .sizes(Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15).in_full([5_000, 10_000])),
+    );
     #[cfg(feature = "blas")]
     let group = group.with(
         Implementation::cpu("blas", matmul::blas)

@@ -13,6 +13,8 @@ pub fn run_child() -> Option<ExitCode> {
     child::answer(|DeviceTask { device, task }, say| {
         let report = match task {
             Task::ColdStart => cold_start::measure(device)?,
+            Task::LargeGemm => cold_start::measure_large_gemm(device)?,
+            Task::Transformer => cold_start::measure_transformer(device)?,
             Task::WarmingUp => warming_up::measure(device)?,
         };
         Ok(say(report)?)

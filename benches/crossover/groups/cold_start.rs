@@ -9,6 +9,7 @@ use crossover::workload::cold_start::{self, ColdStart};
 pub(crate) fn group() -> Group<ColdStart> {
     // A phase has no size, but an id needs one.
     let sizes = Sizes::new([], [1], [1]).odd([1]);
+    let in_full = Sizes::new([], [], [1]).odd([1]);
     let row = |phase: Phase| {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
             cold_start::phase(gpu, problem, phase)
@@ -38,4 +39,6 @@ pub(crate) fn group() -> Group<ColdStart> {
         .with(row(Phase::WarmLaunch))
         .with(row(Phase::FirstGemm))
         .with(row(Phase::WarmGemm))
+        .with(row(Phase::FirstLargeGemm).sizes(in_full.clone()))
+        .with(row(Phase::FirstTransformer).sizes(in_full))
 }

@@ -11,27 +11,32 @@ use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{DriverError, result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
+use crate::device::Gpu;
 use crate::device::gpu::cublas_error;
 use crate::device::kernel::Source;
 use crate::device::libraries::{self, NO_NVRTC};
-use crate::device::{Absence, Gpu};
-use crate::model::{Cost, Phase};
+use crate::model::{Cost, Format, Launches, Phase};
 use crate::timing::CudaError;
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task, kernels};
+use crate::workload::product::Workspace;
 use crate::workload::routine::{Made, RoutineError, Workload};
+use crate::workload::transformer::{self, Inference};
 
 /// The kernel of the first launch.
 pub static COLD_START: Source = kernels!("cold_start.cu");
 
 /// The measured processes.
 pub struct ColdStart {
-    processes: Rc<Processes>,
+    /// Those of [`TASKS`].
+    processes: [Rc<Processes>; 3],
 }
+
+const TASKS: [Task; 3] = [Task::ColdStart, Task::LargeGemm, Task::Transformer];
 
 impl Workload for ColdStart {
     fn new(_: u64) -> Self {
         Self {
-            processes: Rc::new(Processes::new(Task::ColdStart)),
+            processes: TASKS.map(|task| Rc::new(Processes::new(task))),
         }
     }
 
@@ -54,18 +59,9 @@ pub fn cost(_: u64) -> Cost {
 }
 
 /// Requires the library that the phase needs.
-fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
+fn require(phase: Phase, gpu: &Gpu) -> Outcome<()> {
+    let nvrtc = || libraries::nvrtc().then_some(()).ok_or(NO_NVRTC);
     match phase {
-        Phase::DriverInit
-        | Phase::Context
-        | Phase::FirstStream
-        | Phase::WarmStream
-        | Phase::FirstAlloc
-        | Phase::WarmAlloc
-        | Phase::FirstCall
-        | Phase::EachCall
-        | Phase::GraphCapture
-        | Phase::GraphInstantiate => Ok(()),
         // These load and launch what the same process has compiled.
         Phase::KernelCompile
         | Phase::NvrtcCompile
@@ -73,31 +69,42 @@ fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
         | Phase::PtxJit
         | Phase::CubinLoad
         | Phase::FirstLaunch
-        | Phase::WarmLaunch => libraries::nvrtc().then_some(()).ok_or(NO_NVRTC),
-        Phase::FirstGemm | Phase::WarmGemm => gpu.blas().map(drop),
+        | Phase::WarmLaunch => Ok(nvrtc()?),
+        Phase::FirstGemm | Phase::WarmGemm | Phase::FirstLargeGemm => Ok(gpu.blas().map(drop)?),
+        Phase::FirstTransformer => {
+            nvrtc()?;
+            Workspace::new(gpu).map(drop)
+        }
+        _ => Ok(()),
     }
 }
 
 /// One phase. Its samples are the times that the child processes measured.
 ///
 /// # Errors
-/// The [`Absence`] of the library that the phase needs.
+/// The [`Absence`](crate::device::Absence) of the library that the phase needs.
 pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
     require(phase, gpu)?;
-    Ok(Box::new(PhaseTime::new(
-        gpu,
-        &problem.processes,
-        phase.name(),
-        "values of the first launch and the first product that are wrong, every one",
-    )))
+    let [phases, large_gemm, transformer] = &problem.processes;
+    let processes = match phase {
+        Phase::FirstLargeGemm => large_gemm,
+        Phase::FirstTransformer => transformer,
+        _ => phases,
+    };
+    let method = "wrong values of the first launch or product, every one, or wrong transformers";
+    let phase = PhaseTime::new(gpu, processes, phase.name(), method);
+    Ok(Box::new(phase))
 }
 
 /// Repetitions of a warm phase; their median counts.
 const WARM: usize = 21;
 /// Values that the kernel fills.
 const VALUES: usize = 1 << 18;
-/// N of the product.
+/// N of the product, and of the large one, of which a text speaks.
 const N: usize = 256;
+const LARGE_N: usize = 5_000;
+/// Sequences of the transformer's batch.
+const BATCH: u64 = 8;
 
 type Outcome<T> = Result<T, RoutineError>;
 
@@ -121,25 +128,7 @@ impl Report {
 pub(crate) fn measure(device: usize) -> Outcome<Report> {
     let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
-    report.once(Phase::DriverInit.name(), || {
-        Ok(result::init().map_err(cuda("cuInit"))?)
-    })?;
-    report.once(Phase::Context.name(), || {
-        let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
-        // SAFETY: the driver has just returned the device.
-        let context = unsafe { result::primary_ctx::retain(device) }
-            .map_err(cuda("cuDevicePrimaryCtxRetain"))?;
-        // SAFETY: nobody releases the context before the process ends.
-        unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
-        Ok(())
-    })?;
-    let new_stream = || {
-        Ok(
-            result::stream::create(result::stream::StreamKind::NonBlocking)
-                .map_err(cuda("cuStreamCreate"))?,
-        )
-    };
-    let stream = report.once(Phase::FirstStream.name(), new_stream)?;
+    let stream = first_stream(&mut report, ordinal)?;
     report.warm(Phase::WarmStream, || new_stream().map(drop))?;
 
     let bytes = VALUES * size_of::<f32>();
@@ -152,9 +141,58 @@ pub(crate) fn measure(device: usize) -> Outcome<Report> {
         kernel(&mut report, stream, x, arch)?;
     }
     if libraries::cublas() {
-        product(&mut report, stream)?;
+        let again = product(&mut report, stream, Phase::FirstGemm, N)?;
+        report.warm(Phase::WarmGemm, again)?;
     }
     Ok(report)
+}
+
+/// Measures the first product of this process, a large one.
+pub(crate) fn measure_large_gemm(device: usize) -> Outcome<Report> {
+    let mut report = Report::default();
+    let stream = first_stream(&mut report, i32::try_from(device)?)?;
+    let _again = product(&mut report, stream, Phase::FirstLargeGemm, LARGE_N)?;
+    Ok(report)
+}
+
+/// Measures what a small transformer costs this process before its first result. Its inputs exist
+/// beforehand, and the check comes after another replay.
+pub(crate) fn measure_transformer(device: usize) -> Outcome<Report> {
+    let mut report = Report::default();
+    let problem = Rc::new(Inference::new(BATCH));
+    let mut pass = report.once(Phase::FirstTransformer.name(), || {
+        let gpu = Rc::new(Gpu::open(device)?);
+        let mut pass = transformer::gpu::pass(&gpu, &problem, Format::F32, Launches::Graph, None)?;
+        pass.wait_for_each()?;
+        pass.run()?;
+        Ok(pass)
+    })?;
+    pass.poison()?;
+    pass.run()?;
+    report.wrong += u64::from(!pass.check()?.passed());
+    Ok(report)
+}
+
+fn new_stream() -> Outcome<sys::CUstream> {
+    let kind = result::stream::StreamKind::NonBlocking;
+    Ok(result::stream::create(kind).map_err(cuda("cuStreamCreate"))?)
+}
+
+/// Starts the driver, makes the context current, and creates a stream.
+fn first_stream(report: &mut Report, ordinal: i32) -> Outcome<sys::CUstream> {
+    report.once(Phase::DriverInit.name(), || {
+        Ok(result::init().map_err(cuda("cuInit"))?)
+    })?;
+    report.once(Phase::Context.name(), || {
+        let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
+        // SAFETY: the driver has just returned the device.
+        let context = unsafe { result::primary_ctx::retain(device) }
+            .map_err(cuda("cuDevicePrimaryCtxRetain"))?;
+        // SAFETY: nobody releases the context before the process ends.
+        unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
+        Ok(())
+    })?;
+    report.once(Phase::FirstStream.name(), new_stream)
 }
 
 /// Names the call that failed.
@@ -248,24 +286,23 @@ fn ptx(arch: (u32, u32)) -> Outcome<Vec<u8>> {
     }
 }
 
-fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
-    let ones = vec![1f32; N * N];
-    let matrix = |fill: Option<&[f32]>| -> Outcome<sys::CUdeviceptr> {
-        let address = allocated(N * N * size_of::<f32>())?;
-        if let Some(values) = fill {
-            // SAFETY: both sides have as many values, and the copy is synchronous.
-            unsafe { result::memcpy_htod_sync(address, values) }.map_err(cuda("cuMemcpyHtoD"))?;
-        }
+/// Times the first product of this order as `phase`, and returns another call of it.
+fn product(
+    report: &mut Report,
+    stream: sys::CUstream,
+    phase: Phase,
+    order: usize,
+) -> Outcome<impl FnMut() -> Outcome<()> + use<>> {
+    let matrix = |value: f32| -> Outcome<sys::CUdeviceptr> {
+        let address = allocated(order * order * size_of::<f32>())?;
+        // SAFETY: both sides have as many values, and the copy is synchronous.
+        unsafe { result::memcpy_htod_sync(address, &vec![value; order * order]) }
+            .map_err(cuda("cuMemcpyHtoD"))?;
         Ok(address)
     };
-    let nan = vec![f32::NAN; N * N];
-    let (a, b, c) = (
-        matrix(Some(&ones))?,
-        matrix(Some(&ones))?,
-        matrix(Some(&nan))?,
-    );
-    let multiply = |handle| -> Outcome<()> {
-        let (none, n) = (cublasOperation_t::CUBLAS_OP_N, N as i32);
+    let (a, b, c) = (matrix(1.0)?, matrix(1.0)?, matrix(f32::NAN)?);
+    let multiply = move |handle| -> Outcome<()> {
+        let (none, n) = (cublasOperation_t::CUBLAS_OP_N, order as i32);
         let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
         // SAFETY: three N by N matrices of f32 on this device; alpha and beta are read at
         // the call.
@@ -273,18 +310,18 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
             .map_err(cublas_error)?;
         synchronize(stream)
     };
-    let handle = report.once(Phase::FirstGemm.name(), || {
+    let handle = report.once(phase.name(), || {
         let handle = cublas::create_handle().map_err(cublas_error)?;
         // SAFETY: handle and stream are alive for the life of the process.
         unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(cublas_error)?;
         multiply(handle)?;
         Ok(handle)
     })?;
-    let mut values = vec![0f32; N * N];
+    let mut values = vec![0f32; order * order];
     // SAFETY: both sides have as many values, and the copy is synchronous.
     unsafe { result::memcpy_dtoh_sync(&mut values, c) }.map_err(cuda("cuMemcpyDtoH"))?;
-    report.wrong += values.iter().filter(|v| **v != N as f32).count() as u64;
-    report.warm(Phase::WarmGemm, || multiply(handle))
+    report.wrong += values.iter().filter(|v| **v != order as f32).count() as u64;
+    Ok(move || multiply(handle))
 }
 
 /// Device memory that is released with the process.

@@ -26,6 +26,10 @@ const PROCESSES: usize = 10;
 pub(crate) enum Task {
     /// The phases of its own start.
     ColdStart,
+    /// Its first product, a large one.
+    LargeGemm,
+    /// All that a small transformer costs before its first result.
+    Transformer,
     /// The first calls of several kinds of work, one by one.
     WarmingUp,
 }

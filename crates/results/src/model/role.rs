@@ -242,6 +242,11 @@ pub enum Phase {
     FirstGemm,
     /// Another product, awaited.
     WarmGemm,
+    /// Creating a cuBLAS handle, and its first product, of order 5,000, awaited.
+    FirstLargeGemm,
+    /// Opening the device, compiling the kernels of a small transformer, calibrating, capturing and
+    /// instantiating its graph, and the first replay, awaited.
+    FirstTransformer,
     /// The first call of the group's own work, after everything that it needs was prepared.
     FirstCall,
     /// The call of the group's own work whose number, from 1, is the size, after everything that it
@@ -273,6 +278,8 @@ impl Phase {
             Phase::WarmLaunch => "warm-launch",
             Phase::FirstGemm => "first-gemm",
             Phase::WarmGemm => "warm-gemm",
+            Phase::FirstLargeGemm => "first-large-gemm",
+            Phase::FirstTransformer => "first-transformer",
             Phase::FirstCall => "first-call",
             Phase::EachCall => "each-call",
             Phase::KernelCompile => "kernel-compile",
@@ -324,7 +331,7 @@ mod tests {
             let text = serde_json::to_string(&role).unwrap();
             assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
         }
-        for phase in [Phase::FirstAlloc, Phase::GraphInstantiate, Phase::FirstCall] {
+        for phase in [Phase::FirstAlloc, Phase::FirstLargeGemm, Phase::FirstCall] {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
         }
         for clock in crossover_words::Clock::ALL {

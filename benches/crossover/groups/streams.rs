@@ -57,5 +57,13 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(a_stream_each("streams-3", OneByOne))
         .with(a_stream_each("streams-3-awaited", Synchronised))
         .with(ordinary("sequence-ordinary", 1))
+        .with(
+            Implementation::gpu("sequence-ordinary-wait", Wall, |gpu, problem| {
+                streams::awaited_before_download(gpu, problem, Pageable)
+            })
+            .data(Pageable)
+            .method("a wait before the download")
+            .sizes(large.clone()),
+        )
         .with(ordinary("chunks-8-ordinary", 8))
 }

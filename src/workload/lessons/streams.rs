@@ -32,8 +32,32 @@ pub fn pieces(
     pieces: u32,
     launching: Launches,
 ) -> Made {
-    let wait = move |steps: &mut Steps, on| {
-        if launching == Launches::Synchronised {
+    let awaited = |_| launching == Launches::Synchronised;
+    staged(gpu, problem, memory, pieces, awaited)
+}
+
+/// As [`pieces`] with one piece, and the host waits for the kernel before it asks for the download.
+///
+/// # Errors
+/// As [`pieces`].
+pub fn awaited_before_download(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    memory: HostMemory,
+) -> Made {
+    staged(gpu, problem, memory, 1, |on| on == Stream::Compute)
+}
+
+/// The host waits for the stages whose streams are `awaited`.
+fn staged(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    memory: HostMemory,
+    pieces: u32,
+    awaited: impl Fn(Stream) -> bool,
+) -> Made {
+    let wait = |steps: &mut Steps, on| {
+        if awaited(on) {
             steps.wait(on);
         }
     };

@@ -21,8 +21,8 @@ pub mod transformer;
 
 pub use crate::device::Value;
 pub use lessons::{
-    cold_start, graph_replay, host_sync, loader, memory, streams, timing_methods, transfer,
-    warming_up,
+    cold_start, graph_replay, host_sync, loader, memory, product_chain, streams, timing_methods,
+    transfer, warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::{Device, HostMemory, Memory, Prepared, seed, uniform};

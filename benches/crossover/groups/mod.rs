@@ -17,6 +17,7 @@ mod nested_sine;
 mod nested_sine_f64;
 mod networks;
 mod precision;
+mod product_chain;
 mod reduction;
 mod shaped;
 mod streams;
@@ -47,6 +48,7 @@ pub(crate) fn all() -> Vec<AnyGroup> {
         streams::group().into(),
         loader::group().into(),
         host_sync::group().into(),
+        product_chain::group().into(),
         memory::group().into(),
     ];
     let groups = groups.into_iter();

@@ -6,6 +6,7 @@ pub mod graph_replay;
 pub mod host_sync;
 pub mod loader;
 pub mod memory;
+pub mod product_chain;
 pub mod streams;
 pub mod timing_methods;
 pub mod transfer;

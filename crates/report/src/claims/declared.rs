@@ -11,15 +11,15 @@ use crossover_results::model::role::Residency;
 
 /// The whole file.
 #[derive(Deserialize)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// Rows by their names in claims.
-    pub(super) rows: BTreeMap<String, Row>,
+    pub(crate) rows: BTreeMap<String, Row>,
     /// Labels and names of the rows that show the pitfall.
     pub(super) pitfall: Vec<(String, String)>,
     pub(super) questions: Vec<Question>,
 }
 
-pub(super) static TEXTS: LazyLock<Texts> =
+pub(crate) static TEXTS: LazyLock<Texts> =
     LazyLock::new(|| serde_json::from_str(include_str!("claims.json")).expect("claims are sound"));
 
 /// A reader's question, and the claims about it.
@@ -85,24 +85,26 @@ pub(super) enum Evidence {
     FigureRatio(String, String, String, Sizes),
     /// From which size on the GPU wins in a group.
     Crossover(String, Residency),
+    /// The share of the range that takes most of the device's time, in the profile of the first of these
+    /// rows that has one.
+    LargestRange(Vec<String>),
     /// No result tests it, for this reason.
-    Unmeasured(Quantity, String),
+    Unmeasured(String),
 }
 
 /// The fastest implementation of a group, on a clock, whose role has these fields.
 #[derive(Deserialize)]
-pub(super) struct Row {
-    pub(super) group: String,
-    pub(super) device: Device,
+pub(crate) struct Row {
+    pub(crate) group: String,
+    pub(crate) device: Device,
     /// By its name.
-    pub(super) clock: String,
+    pub(crate) clock: String,
     /// Fields as stored. `null` requires a field's default, which is not stored, and `true` any other
     /// value.
     pub(super) role: BTreeMap<String, Value>,
 }
 
-#[derive(Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Quantity {
     Time,
     Factor,

@@ -12,13 +12,8 @@ use crossover_results::store::curves::{Benchmark, Group};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-/// Why a machine does not answer a claim.
-pub(super) enum Missing {
-    /// It has no such result.
-    Rows,
-    /// It has one that does not fit.
-    Because(String),
-}
+/// Why a machine that has such results does not answer a claim; `None` if it has none.
+pub(super) type Missing = Option<String>;
 
 /// A figure at one size.
 pub(super) struct Figure {
@@ -56,10 +51,11 @@ type Figures = Result<(GroupInfo, Vec<Figure>), Missing>;
 impl Evidence {
     pub(super) fn quantity(&self) -> Quantity {
         match self {
-            Evidence::Unmeasured(quantity, _) => *quantity,
             Evidence::Time(..) => Quantity::Time,
             Evidence::Figure(_, key, _) if key.ends_with("_bytes") => Quantity::Bytes,
-            Evidence::Rest(..) | Evidence::Figure(..) => Quantity::Share,
+            Evidence::Rest(..) | Evidence::Figure(..) | Evidence::LargestRange(_) => {
+                Quantity::Share
+            }
             _ => Quantity::Factor,
         }
     }
@@ -88,7 +84,7 @@ impl Evidence {
             Evidence::Growth(row, sizes) => {
                 let (topic, found) = one(row, *sizes, &|b| Some(Figure::of(1.0, &[b], &[])))?;
                 let [first, last] = &found[..] else {
-                    return Err(Missing::Because("measured at one size alone".to_owned()));
+                    return Err(Some("measured at one size alone".to_owned()));
                 };
                 let points = TEXTS.rows[row].points(machine)?;
                 let grown = Figure::ratio(points[&last.size], points[&first.size]);
@@ -103,8 +99,20 @@ impl Evidence {
                     Some(Figure::of(ratio, &[a, b], &[]))
                 })
             }
-            Evidence::Crossover(..) => Err(Missing::Rows),
-            Evidence::Unmeasured(_, why) => Err(Missing::Because(why.clone())),
+            Evidence::LargestRange(rows) => {
+                let largest = |b: &Benchmark| {
+                    let profiled = machine
+                        .profiles
+                        .iter()
+                        .find(|p| p.profile.benchmark == b.id)?;
+                    let shares = profiled.profile.ranges.iter().map(|range| range.share);
+                    Some(Figure::of(shares.reduce(f64::max)?, &[b], &[]))
+                };
+                let found = rows.iter().find_map(|row| one(row, None, &largest).ok());
+                found.ok_or(None)
+            }
+            Evidence::Crossover(..) => Err(None),
+            Evidence::Unmeasured(why) => Err(Some(why.clone())),
         }
     }
 }
@@ -127,13 +135,12 @@ impl Figure {
 
     /// `3.7× (3.3× to 4.2×) at n = 2¹⁰`.
     pub(super) fn words(&self, quantity: Quantity, topic: &GroupInfo) -> String {
-        let (low, high) = (
-            quantity.write(self.interval.0),
-            quantity.write(self.interval.1),
-        );
-        let interval = match low == high {
-            true => String::new(),
-            false => format!(" ({low} to {high})"),
+        let (low, high) = self.interval;
+        let [low, high] = [low, high].map(|end| quantity.write(end));
+        let interval = if low == high {
+            String::new()
+        } else {
+            format!(" ({low} to {high})")
         };
         // An event that happens once per process has no size.
         let at = match (&*topic.symbol, self.size) {
@@ -146,10 +153,10 @@ impl Figure {
 
 impl Row {
     fn group<'a>(&self, machine: &'a MachineResults) -> Result<&'a Group, Missing> {
-        machine.group(&self.group).ok_or(Missing::Rows)
+        machine.group(&self.group).ok_or(None)
     }
 
-    fn has(&self, role: &Role) -> bool {
+    pub(crate) fn has(&self, role: &Role) -> bool {
         let role = serde_json::to_value(role).unwrap_or_default();
         self.role.iter().all(|(field, wanted)| match wanted {
             Value::Null => role.get(field).is_none(),
@@ -172,10 +179,7 @@ impl Row {
                 *best = b;
             }
         }
-        match fastest.is_empty() {
-            true => Err(Missing::Rows),
-            false => Ok(fastest),
-        }
+        Some(fastest).filter(|all| !all.is_empty()).ok_or(None)
     }
 }
 
@@ -191,8 +195,8 @@ fn ends(
     let topic = &rows[0].group(machine)?.topic;
     let [points, others] = [rows[0].points(machine)?, rows[1].points(machine)?];
     let both = points
-        .values()
-        .filter_map(|b| Some((*b, *others.get(&b.size)?)));
+        .iter()
+        .filter_map(|(size, b)| Some((*b, *others.get(size)?)));
     let both: Vec<(&Benchmark, &Benchmark)> = both.collect();
     let (from, to) = sizes.unwrap_or((0, u64::MAX));
     let within = || both.iter().filter(|(b, _)| (from..=to).contains(&b.size));
@@ -211,23 +215,19 @@ fn ends(
     if !found.is_empty() {
         return Ok((topic.clone(), found));
     }
-    let (first, last) = match (&both[..], why) {
-        (_, Some(why)) => return Err(Missing::Because(why)),
+    let sizes: Vec<u64> = both.iter().map(|(b, _)| b.size).collect();
+    let measured = match (why, &sizes[..]) {
+        (Some(why), _) => return Err(Some(why)),
         // The results lack the figure.
-        _ if within().count() > 0 => return Err(Missing::Rows),
-        ([], _) => {
-            let why = "both sides were measured at no size in common";
-            return Err(Missing::Because(why.to_owned()));
+        _ if within().count() > 0 => return Err(None),
+        (_, []) => {
+            return Err(Some("no size was measured on both sides".into()));
         }
-        ([first, .., last], _) => (first.0.size, last.0.size),
-        ([only], _) => (only.0.size, only.0.size),
+        (_, [only]) => format!("at {}", topic.at(*only)),
+        (_, [first, .., last]) => {
+            format!("from {} to {}", topic.at(*first), topic.unit.write(*last))
+        }
     };
-    let measured = match first == last {
-        true => format!("at {}", topic.at(first)),
-        false => format!("from {} to {}", topic.at(first), topic.unit.write(last)),
-    };
-    let asked = topic.at(from);
-    Err(Missing::Because(format!(
-        "measured {measured}, not at {asked}"
-    )))
+    let why = format!("measured {measured}, not at {}", topic.at(from));
+    Err(Some(why))
 }

@@ -7,7 +7,9 @@ mod declared;
 mod figure;
 pub(crate) mod pitfall;
 
-use crate::claims::declared::{Evidence, Quantity, Statement, TEXTS};
+use std::collections::BTreeSet;
+
+use crate::claims::declared::{Evidence, Quantity, Statement};
 use crate::claims::figure::{Figure, Missing};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
@@ -15,7 +17,8 @@ use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswe
 use crossover_results::analysis::answer::kind::Answer;
 use crossover_results::store::machine::MachineResults;
 
-pub(crate) use declared::{Claim, Question};
+use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
+pub(crate) use declared::{Claim, Question, TEXTS};
 
 /// Figures within this factor of each other count as equal, because texts had other hardware.
 const SAME_FACTOR: f64 = 1.25;
@@ -47,11 +50,11 @@ pub(crate) enum Verdict {
 impl Verdict {
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::Larger => "larger",
-            Verdict::Smaller => "smaller",
-            Verdict::NotSo => "not so",
-            Verdict::Undecided => "undecided",
+            Holds => "holds",
+            Larger => "larger",
+            Smaller => "smaller",
+            NotSo => "not so",
+            Undecided => "undecided",
         }
     }
 }
@@ -88,9 +91,7 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<JudgedClaims<'a>> {
         for machine in machines {
             match claim.measured(machine) {
                 Ok(measured) => return Ok(measured),
-                // The reason of a machine that has such rows is more specific.
-                Err(Missing::Rows) => {}
-                Err(Missing::Because(reason)) => why = why.or(Some(reason)),
+                Err(reason) => why = why.or(reason),
             }
         }
         Err(why.unwrap_or_else(|| NO_RESULT.to_owned()))
@@ -111,28 +112,21 @@ pub(crate) fn counted(all: &[JudgedClaims]) -> String {
         let is = |o: &&&Outcome| o.as_ref().is_ok_and(|m| m.verdict == verdict);
         format!("{} {}", verdict.words(), outcomes.iter().filter(is).count())
     };
-    let verdicts = [
-        Verdict::Holds,
-        Verdict::Larger,
-        Verdict::Smaller,
-        Verdict::NotSo,
-        Verdict::Undecided,
-    ];
-    format!(
-        "{} of {} claims are answered: {}. Each of the others has a reason.",
+    let verdicts = [Holds, Larger, Smaller, NotSo, Undecided]
+        .map(of)
+        .join(", ");
+    let (answered, all) = (
         outcomes.iter().filter(|o| o.is_ok()).count(),
         outcomes.len(),
-        verdicts.map(of).join(", "),
-    )
+    );
+    format!("{answered} of {all} claims are answered: {verdicts}. Each of the others has a reason.")
 }
 
 /// The titles of the texts.
 pub(crate) fn sources() -> String {
     let claims = TEXTS.questions.iter().flat_map(|q| &q.claims);
-    let mut titles: Vec<&str> = claims.map(|claim| &*claim.source).collect();
-    titles.sort_unstable();
-    titles.dedup();
-    titles.join("; ")
+    let titles: BTreeSet<&str> = claims.map(|claim| &*claim.source).collect();
+    Vec::from_iter(titles).join("; ")
 }
 
 impl Claim {
@@ -156,7 +150,7 @@ impl Claim {
         if let Evidence::Crossover(group, question) = &self.by {
             let mut own = headlines(found).filter(|f| f.gpu_machine.is_none());
             let found = own.find(|f| f.group == *group && f.question == *question);
-            return self.crossover(machine, found.ok_or(Missing::Rows)?);
+            return self.crossover(machine, found.ok_or(None)?);
         }
         let (topic, ends) = self.by.ends(machine)?;
         let quantity = self.by.quantity();
@@ -177,18 +171,14 @@ impl Claim {
         let holds = match (found.crossing.answer, self.says) {
             (Answer::Undecided, _) => {
                 let open = answer_in_words::open(found);
-                return Err(Missing::Because(format!("undecided at {open}")));
+                return Err(Some(format!("undecided at {open}")));
             }
             (Answer::Always, _) => false,
             (_, Statement::FromASize) => found.crossing.for_good().is_some(),
             _ => found.crossing.for_good().is_none(),
         };
         Ok(Measured {
-            verdict: if holds {
-                Verdict::Holds
-            } else {
-                Verdict::NotSo
-            },
+            verdict: if holds { Holds } else { NotSo },
             figure: answer_in_words::wins(found),
             ids: found.benchmarks.clone(),
             machine,
@@ -213,21 +203,19 @@ impl Statement {
             Statement::FromASize | Statement::AtNoSize => false,
         };
         match self {
-            _ if holds => Verdict::Holds,
-            Statement::About(_, to) if low > to => Verdict::Larger,
+            _ if holds => Holds,
+            Statement::About(_, to) if low > to => Larger,
             // A loss where a gain is claimed.
             Statement::About(from, _)
                 if quantity == Quantity::Factor && from > 1.0 && high < 1.0 =>
             {
-                Verdict::NotSo
+                NotSo
             }
-            Statement::About(..) => Verdict::Smaller,
-            Statement::Faster | Statement::Slower if !below && high > NO_GAIN => Verdict::Undecided,
-            Statement::NotFaster if !above => Verdict::Undecided,
-            Statement::Grows if ends.len() > 1 && last.interval.1 > first.interval.0 => {
-                Verdict::Undecided
-            }
-            _ => Verdict::NotSo,
+            Statement::About(..) => Smaller,
+            Statement::Faster | Statement::Slower if !below && high > NO_GAIN => Undecided,
+            Statement::NotFaster if !above => Undecided,
+            Statement::Grows if ends.len() > 1 && last.interval.1 > first.interval.0 => Undecided,
+            _ => NotSo,
         }
     }
 }
@@ -249,7 +237,6 @@ mod tests {
 
     #[test]
     fn a_claim_is_judged_by_its_own_figure() {
-        use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
         for (says, values, verdict) in [
             (Statement::About(2.0, 3.0), &[2.4][..], Holds),
             (Statement::About(2.0, 3.0), &[1.7], Holds),

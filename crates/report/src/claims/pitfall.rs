@@ -34,13 +34,12 @@ fn plot(machine: &MachineResults) -> Option<Plot> {
             dots: dots.collect(),
         })
     });
-    let curves: Option<Vec<Curve>> = curves.collect();
     Some(Plot {
         title: format!("{}: the time by each clock", topic.title),
         size_label: topic.axis.clone(),
         size_unit: topic.unit,
         quantity: Quantity::Time,
-        curves: curves?,
+        curves: curves.collect::<Option<_>>()?,
         limits: Vec::new(),
     })
 }

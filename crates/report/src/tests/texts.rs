@@ -4,9 +4,12 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 
-use crate::claims::{Machine, RULES, Verdict, counted, evaluate, sources};
+use serde_json::Value;
+
+use crate::claims::{Machine, RULES, TEXTS, Verdict, counted, evaluate, sources};
 use crate::tests::committed;
 use crossover_results::analysis::answer::crossover_answer;
+use crossover_results::model::role::Role;
 use crossover_results::store::machine::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.
@@ -117,4 +120,82 @@ fn the_document_is_that_of_the_committed_records() {
     }
     let hint = "CROSSOVER_GOLDEN=write cargo test -p crossover-report --lib texts writes it";
     assert_eq!(fs::read_to_string(&path).unwrap(), text, "{hint}");
+}
+
+/// Rows are found by their roles, so a typing error would only leave a claim without a result.
+#[test]
+fn all_claims_but_two_have_rows_of_the_suite_with_their_sizes() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let files = golden.read_dir().unwrap();
+    let texts: String = files
+        .map(|f| fs::read_to_string(f.unwrap().path()).unwrap())
+        .collect();
+    let lines = texts
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<&str>>());
+    // Lines of benchmarks have columns.
+    let lines = lines.filter(|cells| cells.len() > 10).map(|cells| {
+        let sizes = cells[2]
+            .split(' ')
+            .map(|size| size.trim_end_matches(['q', 'd']));
+        let sizes: Vec<u64> = sizes.map(|size| size.parse().unwrap()).collect();
+        let role: Role = serde_json::from_str(cells[10]).unwrap();
+        (cells[0], cells[1], role, sizes)
+    });
+    let lines: Vec<_> = lines.collect();
+    let sizes_of = |name: &str| {
+        let row = &TEXTS.rows[name];
+        let place = format!("{}/{}/", row.group, row.device);
+        let found = lines.iter().filter(|(name, clock, role, _)| {
+            name.starts_with(&place) && *clock == row.clock && row.has(role)
+        });
+        found
+            .flat_map(|(.., sizes)| sizes.clone())
+            .collect::<Vec<u64>>()
+    };
+    let texts: Value = serde_json::from_str(include_str!("../claims/claims.json")).unwrap();
+    let questions = texts["questions"].as_array().unwrap().iter();
+    let claims = questions.flat_map(|question| question["claims"].as_array().unwrap());
+    let mut unmeasured = 0;
+    for claim in claims {
+        let (kind, by) = claim["by"].as_object().unwrap().iter().next().unwrap();
+        let parts = by.as_array().cloned().unwrap_or(vec![by.clone()]);
+        let asked = parts
+            .iter()
+            .find_map(|part| serde_json::from_value(part.clone()).ok());
+        let (from, to): (u64, u64) = asked.unwrap_or((0, u64::MAX));
+        let names = parts.iter().filter_map(Value::as_str);
+        let mut rows = names
+            .filter(|name| TEXTS.rows.contains_key(*name))
+            .peekable();
+        match &**kind {
+            "unmeasured" => unmeasured += 1,
+            "crossover" => {}
+            _ => assert!(rows.peek().is_some(), "{claim}"),
+        }
+        for name in rows {
+            let mut sizes = sizes_of(name).into_iter();
+            assert!(
+                sizes.any(|size| (from..=to).contains(&size)),
+                "{name}: {claim}"
+            );
+        }
+    }
+    assert_eq!(unmeasured, 2);
+}
+
+#[test]
+fn a_claim_may_rest_on_a_profile() {
+    let mut machine = MachineResults::of_results(committed::measured(&["mlp_training"]), "", false);
+    let judged = |machine: &MachineResults| {
+        let (all, words) = (evaluate(&[(machine, Vec::new())]), "Named ranges");
+        let mut claims = all.iter().flat_map(|(_, claims)| claims);
+        let claim = claims.find(|(claim, _)| claim.text.starts_with(words));
+        let outcome = claim.unwrap().1.as_ref();
+        outcome.map(|m| m.figure.clone()).map_err(Clone::clone)
+    };
+    // Of the ranges forward, backward and update the second is the largest.
+    assert_eq!(judged(&machine), Ok("37 % at batch = 256".to_owned()));
+    machine.profiles.clear();
+    assert_eq!(judged(&machine), Err("not measured yet".to_owned()));
 }

@@ -88,6 +88,11 @@ impl Arguments {
         self.given.get_one::<String>(option).map(String::as_str)
     }
 
+    /// The value of an option of Criterion's, as a number.
+    pub(super) fn number(&self, option: &str) -> Option<f64> {
+        self.value(option)?.parse().ok()
+    }
+
     /// The filter as it was written.
     pub(super) fn filter_text(&self) -> Option<&str> {
         self.value("FILTER")
@@ -103,11 +108,16 @@ impl Arguments {
 
     /// How long Criterion warms a benchmark up for which the plan has so much.
     pub(super) fn warm_up(&self, planned: Duration) -> Duration {
-        let given = self.value("warm-up-time").and_then(|s| s.parse().ok());
-        match self.given.get_flag("quick") {
+        let given = self.number("warm-up-time");
+        match self.is_quick() {
             true => Duration::ZERO,
             false => given.map_or(planned, Duration::from_secs_f64),
         }
+    }
+
+    /// Whether Criterion takes two samples and stops as soon as their spread is small.
+    pub(super) fn is_quick(&self) -> bool {
+        self.given.get_flag("quick")
     }
 
     /// Whether to print only results and problems.

@@ -9,14 +9,16 @@ use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
 use crate::suite::group::AnyGroup;
+use crate::suite::measure::measure_all;
 use crate::suite::profiles::Profiles;
 use crate::suite::run::Run;
+use crate::timing::BoxError;
 use crate::workload::run_child;
 use crossover_protocol::settings::VARIABLES_IN_WORDS;
 use crossover_report::report::Options;
 use crossover_report::{profile, write};
-use crossover_results::store::baseline::baselines;
 use crossover_results::store::layout::NEW;
+use crossover_results::store::walk::baselines;
 use crossover_system::output;
 use crossover_words::text::visible_lines;
 
@@ -63,7 +65,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         return ExitCode::from(2);
     }
     run(groups).unwrap_or_else(|error| {
-        eprintln!("error: {}", visible_lines(&error));
+        eprintln!("error: {}", visible_lines(&error.to_string()));
         ExitCode::from(2)
     })
 }
@@ -72,7 +74,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
 ///
 /// # Errors
 /// Why the run does not start, in a sentence.
-fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
+fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
     if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
         println!("{VARIABLES_IN_WORDS}\n");
     }
@@ -84,11 +86,11 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, String> {
         let twice = format!("two groups are named {name}; rename one of them");
         let twice = Some(twice).filter(|_| !names.insert(name));
         if let Some(contradiction) = group.contradictions().into_iter().chain(twice).next() {
-            return Err(contradiction);
+            return Err(contradiction.into());
         }
         run.journal.record.groups.push(group.topic.clone());
     }
-    let is_measured = run.measure_all(&groups, &mut criterion);
+    let is_measured = measure_all(&mut run, &groups, &mut criterion);
     let mut code = run.close(&groups);
     let (results, out) = (&*run.settings.results, run.settings.report_folder());
     let stored = run.journal.results();

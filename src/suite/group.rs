@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
@@ -12,6 +11,8 @@ use crate::model::cost::{Cost, LinkBytes};
 use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device, Id};
 use crate::model::role::{Format, Launches, Library, Measures, Residency, Role, Split, Threads};
+use crate::suite::planned::Planned;
+use crate::suite::sizes::Sizes;
 use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
 use crate::workload::routine::{Made, RoutineError, Workload};
@@ -25,109 +26,15 @@ type MakeGpu = Box<dyn Fn(&Rc<Gpu>, &Inputs) -> Made>;
 type Visit<'a> = &'a mut dyn FnMut(&[u8]);
 type CostOf = Rc<dyn Fn(u64) -> Cost>;
 
-/// The sizes of each profile. They depend only on the profile, so that two runs have the same ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    quick: Vec<u64>,
-    default: Vec<u64>,
-    full: Vec<u64>,
-    pub(super) odd: Vec<u64>,
-}
-
-impl Sizes {
-    /// Sizes by profile.
-    pub fn new(
-        quick: impl IntoIterator<Item = u64>,
-        default: impl IntoIterator<Item = u64>,
-        full: impl IntoIterator<Item = u64>,
-    ) -> Self {
-        Self {
-            quick: quick.into_iter().collect(),
-            default: default.into_iter().collect(),
-            full: full.into_iter().collect(),
-            odd: Vec::new(),
-        }
-    }
-
-    /// Further sizes of the profile `full`.
-    pub fn in_full(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
-        self.full.extend(sizes);
-        self.full.sort_unstable();
-        self
-    }
-
-    /// Sizes at which every implementation is verified and never timed, instead of the smallest one and
-    /// its neighbours: some that are no multiple of a block or a vector, and one for each branch of the
-    /// code.
-    pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
-        self.odd = sizes.into_iter().collect();
-        self
-    }
-
-    /// Powers of two, given by their exponents.
-    pub fn powers_of_two(
-        quick: impl IntoIterator<Item = u32>,
-        default: impl IntoIterator<Item = u32>,
-        full: impl IntoIterator<Item = u32>,
-    ) -> Self {
-        let power = |e| 1u64 << e;
-        Self::new(
-            quick.into_iter().map(power),
-            default.into_iter().map(power),
-            full.into_iter().map(power),
-        )
-    }
-
-    /// The same sizes without those above a limit for each profile.
-    pub fn up_to(&self, quick: u64, default: u64, full: u64) -> Self {
-        let cut = |sizes: &[u64], limit| sizes.iter().copied().filter(|&s| s <= limit).collect();
-        Self {
-            quick: cut(&self.quick, quick),
-            default: cut(&self.default, default),
-            full: cut(&self.full, full),
-            odd: self.odd.clone(),
-        }
-    }
-
-    /// The sizes of a profile.
-    pub fn of(&self, profile: Profile) -> &[u64] {
-        match profile {
-            Profile::Quick => &self.quick,
-            Profile::Default => &self.default,
-            Profile::Full => &self.full,
-        }
-    }
-
-    /// Where tests verify: the odd sizes, or else the smallest and its neighbours.
-    pub(super) fn for_tests(&self) -> Vec<u64> {
-        match (self.odd.is_empty(), self.all().first()) {
-            (true, Some(&smallest)) => (smallest.max(2) - 1..=smallest + 1).collect(),
-            _ => self.odd.clone(),
-        }
-    }
-
-    /// Every size of any profile, ascending.
-    pub fn all(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = [&self.quick, &self.default, &self.full]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-}
-
 /// One implementation of a group's operation: a row of its table. The defaults are f32 on all cores of
 /// the CPU, or f32 in device memory on the GPU with queued calls.
 pub struct Implementation<W> {
-    row: Row,
+    row: AnyRow,
     operation: PhantomData<W>,
 }
 
 /// An implementation, whatever its operation.
-pub(super) struct Row {
+pub(super) struct AnyRow {
     name: &'static str,
     make: Make,
     pub(super) clock: Clock,
@@ -144,7 +51,7 @@ enum Make {
 impl<W: 'static> Implementation<W> {
     fn new(name: &'static str, make: Make, clock: Clock, role: Role) -> Self {
         Self {
-            row: Row {
+            row: AnyRow {
                 name,
                 make,
                 clock,
@@ -237,8 +144,8 @@ impl<W: 'static> Implementation<W> {
     }
 
     /// Declares what it measures, if that is no operation on data.
-    pub fn does(mut self, does: Measures) -> Self {
-        self.row.role.does = does;
+    pub fn measures(mut self, measures: Measures) -> Self {
+        self.row.role.does = measures;
         self
     }
 
@@ -281,7 +188,7 @@ fn typed<W: 'static>(inputs: &Inputs) -> Rc<W> {
     inputs.expect("a row is given the inputs of its group's operation")
 }
 
-impl Row {
+impl AnyRow {
     pub(super) fn device(&self) -> Device {
         match self.make {
             Make::Cpu(_) => Device::Cpu,
@@ -324,15 +231,15 @@ pub struct AnyGroup {
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
     cost: CostOf,
-    pub(super) rows: Vec<Row>,
-    pub(super) operation: Operation,
+    pub(super) rows: Vec<AnyRow>,
+    pub(super) operation: AnyOperation,
     pub(super) has_inputs: bool,
     pub(super) verified_by_tests: bool,
 }
 
 /// The parts of a [`Workload`] that a group needs, without its type, so that the suite is compiled once
 /// instead of once per operation.
-pub(super) struct Operation {
+pub(super) struct AnyOperation {
     pub(super) inputs: fn(u64) -> Inputs,
     pub(super) edge_cases: fn() -> Option<Inputs>,
     pub(super) other_values: fn(u64) -> Inputs,
@@ -359,7 +266,7 @@ impl<W: Workload> Group<W> {
         cost: impl Fn(u64) -> Cost + 'static,
     ) -> Self {
         let rate = rate.into();
-        let operation = Operation {
+        let operation = AnyOperation {
             inputs: |size| Rc::new(W::new(size)),
             edge_cases: || Some(Rc::new(W::edge_cases()?)),
             other_values: |size| Rc::new(with_other_values::<W>(size)),
@@ -472,11 +379,11 @@ impl AnyGroup {
 
     /// Device and name of each implementation, such as `gpu/cublas`, in the order of the table.
     pub fn functions(&self) -> Vec<String> {
-        self.rows.iter().map(Row::function).collect()
+        self.rows.iter().map(AnyRow::function).collect()
     }
 
     /// The implementation of this device and name.
-    pub(super) fn row(&self, function: &str) -> Result<&Row, RoutineError> {
+    pub(super) fn row(&self, function: &str) -> Result<&AnyRow, RoutineError> {
         let row = self.rows.iter().find(|row| row.function() == function);
         row.ok_or_else(|| "there is no such implementation".into())
     }
@@ -498,7 +405,7 @@ impl AnyGroup {
         self
     }
 
-    pub(super) fn sizes_of<'a>(&'a self, row: &'a Row) -> &'a Sizes {
+    pub(super) fn sizes_of<'a>(&'a self, row: &'a AnyRow) -> &'a Sizes {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
 
@@ -526,117 +433,23 @@ impl AnyGroup {
     }
 
     /// The id of a row at a size.
-    pub(super) fn id_of(&self, row: &Row, size: u64) -> Id {
+    pub(super) fn id_of(&self, row: &AnyRow, size: u64) -> Id {
         Id::new(self.name, &row.function(), size)
     }
 
-    pub(super) fn cost_of(&self, row: &Row, size: u64) -> Cost {
+    pub(super) fn cost_of(&self, row: &AnyRow, size: u64) -> Cost {
         row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
     /// The benchmarks of this profile: by size, so that inputs are made once per size, and then in the
     /// order of the table.
-    pub(super) fn plan(&self, profile: Profile) -> Vec<(u64, &Row)> {
+    pub(super) fn plan(&self, profile: Profile) -> Vec<(u64, &AnyRow)> {
         let of_row = |row| {
             let sizes: BTreeSet<u64> = self.sizes_of(row).of(profile).iter().copied().collect();
             sizes.into_iter().map(move |size| (size, row))
         };
-        let mut plan: Vec<(u64, &Row)> = self.rows.iter().flat_map(of_row).collect();
+        let mut plan: Vec<(u64, &AnyRow)> = self.rows.iter().flat_map(of_row).collect();
         plan.sort_by_key(|(size, _)| *size);
         plan
-    }
-}
-
-/// One benchmark of a group.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    /// `<group>/<cpu|gpu>/<implementation>/<size>`.
-    pub id: String,
-    /// Problem size, the last part of the id.
-    pub size: u64,
-    /// The clock that it is timed on where the gate works.
-    pub clock: Clock,
-    /// The work of its implementation, and the way that it is done.
-    pub role: Role,
-    /// Cost of one iteration.
-    pub cost: Cost,
-    /// The work of one iteration and its unit, where the group has a throughput.
-    pub throughput: Option<(f64, &'static str)>,
-    /// Host memory that the inputs and one implementation take, in bytes.
-    pub host_bytes: u64,
-    /// Device memory that the inputs and one implementation take, in bytes; `None` on the CPU.
-    pub device_bytes: Option<u64>,
-    /// Criterion's folder for it, relative to the results.
-    pub directory: PathBuf,
-}
-
-impl Planned {
-    /// Why it does not fit in this memory, in a sentence; `None` where it does.
-    pub fn lacks(&self, memory: Memory) -> Option<String> {
-        memory.lacks(self.host_bytes, self.device_bytes)
-    }
-}
-
-/// Share of a memory that a benchmark may take: the driver, the libraries' workspaces and other
-/// processes need the rest.
-const USABLE_SHARE: f64 = 0.85;
-
-/// The memory of a machine, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
-    /// The host's, as far as this process may use it.
-    pub host: u64,
-    /// The device's, 0 without one.
-    pub device: u64,
-}
-
-impl Memory {
-    pub(super) fn lacks(self, host: u64, device: Option<u64>) -> Option<String> {
-        does_not_fit("host", host, self.host)
-            .or_else(|| does_not_fit("device", device?, self.device))
-    }
-}
-
-fn does_not_fit(which: &str, needed: u64, there: u64) -> Option<String> {
-    let gib = |bytes: f64| bytes / f64::from(1u32 << 30);
-    let usable = there as f64 * USABLE_SHARE;
-    (needed as f64 > usable).then(|| {
-        format!(
-            "needs {:.1} GiB of {which} memory and {:.1} GiB of {:.1} GiB may be used; run it on a machine with more",
-            gib(needed as f64),
-            gib(usable),
-            gib(there as f64)
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_follow_the_profile_and_the_limits() {
-        let sizes = Sizes::powers_of_two([3, 6], 0..=10, 0..=15).up_to(64, 256, 1 << 12);
-        assert_eq!(sizes.of(Profile::Quick), [8, 64]);
-        assert_eq!(sizes.of(Profile::Default).last(), Some(&256));
-        assert_eq!(sizes.of(Profile::Full).last(), Some(&4096));
-        assert_eq!(sizes.all().len(), 13);
-    }
-
-    #[test]
-    fn a_size_that_does_not_fit_is_named() {
-        assert_eq!(does_not_fit("host", 80, 100), None);
-        assert!(
-            does_not_fit("host", 90, 100).is_some(),
-            "of 100 B 85 are usable"
-        );
-        let text = does_not_fit("device", 3 << 30, 2 << 30).unwrap();
-        assert!(text.contains("3.0 GiB of device memory"), "{text}");
-        let memory = Memory {
-            host: 100,
-            device: 0,
-        };
-        assert_eq!(memory.lacks(80, None), None);
-        assert!(memory.lacks(80, Some(1)).is_some());
     }
 }

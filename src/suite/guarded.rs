@@ -2,16 +2,12 @@
 //! idle after them, whether inputs stay the same, and whether an iteration that must compute takes as
 //! long as the others.
 
-use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::model::record::Activity;
-use crate::suite::benchmark::{Bench, Prepared};
-use crate::suite::missing::{Missing, caught};
-use crate::suite::run::Run;
-use crate::suite::sampler::Timed;
+use crate::suite::host::{Host, Timed};
+use crate::suite::missing::Missing;
 use crate::suite::verify::passes;
-use crate::timing::{BoxError, Claim, Clock, DeviceMemory, Doubt, Guarded};
+use crate::timing::{BoxError, Claim, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::recorded;
 use crossover_results::statistics::median::median;
@@ -64,114 +60,66 @@ impl Guarded for Anew<'_> {
     }
 }
 
-impl Run {
-    /// Whether a benchmark is checked: one on the GPU whose result is stored. Rows that show wrong
-    /// clocks are wrong on purpose.
-    pub(super) fn looks(&self, bench: &Bench<'_>) -> bool {
-        let is_meant = bench.group.topic.truth.is_none() && bench.row.clock != Clock::Submit;
-        bench.row.is_gpu() && self.arguments.saves && self.turns.is_none() && is_meant
-    }
-
-    /// Checksums of the memory that it reads.
-    pub(super) fn inputs(&self, bench: &mut Bench<'_>, code: &Timed) -> Result<Vec<u64>, Missing> {
-        if !self.looks(bench) {
-            return Ok(Vec::new());
+/// Runs code on inputs with other values, for which `make` sets it up anew. An iteration takes as long as given.
+///
+/// # Errors
+/// Its time cannot be that of its work.
+pub(super) fn guard(
+    machine: &Host,
+    code: &mut Timed,
+    iteration: Duration,
+    make: &dyn Fn() -> Result<Timed, RoutineError>,
+) -> Result<Vec<Doubt>, Missing> {
+    let claim = Claim::new(code.clock, code.launches, iteration.as_nanos() as f64);
+    let mut doubts = Vec::new();
+    let mut code = Anew {
+        first: code,
+        second: None,
+        make,
+    };
+    // A host that is taken off its core is late once.
+    for _ in 0..3 {
+        doubts = machine.time.guard(&claim, &mut code)?;
+        if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
+            return Err(format!("{proof}; it is not timed").into());
         }
-        let checksums = || self.machine.time.checksums(&code.routine.inputs());
-        Ok(bench.spent.on(Activity::Checks, checksums)?)
-    }
-
-    /// At the smallest size of a row, runs it on inputs with other values. Larger sizes are not
-    /// checked, which would need a second set of memory.
-    pub(super) fn guard_on_other_values(
-        &self,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-    ) -> Result<(), Missing> {
-        let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
-        let is_smallest = sizes.iter().min() == Some(&bench.size);
-        // A routine without declared outputs keeps state of the process, such as a memory pool.
-        let writes = !prepared.code.routine.outputs().is_empty();
-        let is_guarded = self.looks(bench) && is_smallest && writes;
-        let Some(iteration) = prepared.sampling.iteration.filter(|_| is_guarded) else {
-            return Ok(());
-        };
-        let begun = Instant::now();
-        let guarded = caught(|| self.guard(bench, &mut prepared.code, iteration));
-        bench.spent.add(Activity::Checks, begun.elapsed());
-        guarded
-    }
-
-    fn guard(
-        &self,
-        bench: &mut Bench<'_>,
-        code: &mut Timed,
-        iteration: Duration,
-    ) -> Result<(), Missing> {
-        let make = bench.group.operation.other_values;
-        let known = Cell::new(Some(bench.cache.other_values.of(bench.size, make)));
-        let claim = Claim::new(code.clock, code.launches, iteration.as_nanos() as f64);
-        let mut doubts = Vec::new();
-        let mut code = Anew {
-            first: code,
-            second: None,
-            make: &|| {
-                // Code that stores results must not have seen the values.
-                let values = known.take().unwrap_or_else(|| make(bench.size));
-                self.machine.set_up(bench.row, &values)
-            },
-        };
-        // A host that is taken off its core is late once.
-        for _ in 0..3 {
-            doubts = self.machine.time.guard(&claim, &mut code)?;
-            if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
-                return Err(format!("{proof}; it is not timed").into());
-            }
-            // The spread of equal iterations is judged by the samples.
-            doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
-            if doubts.is_empty() || recorded::recorded() {
-                break;
-            }
+        // The spread of equal iterations is judged by the samples.
+        doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
+        // No device took these times.
+        if recorded::recorded() {
+            doubts.clear();
         }
-        doubt(bench, doubts);
-        Ok(())
-    }
-
-    /// Runs once from restored state into a poisoned output, as [`run_once`](Host::run_once), and compares
-    /// the time with those of the samples.
-    pub(super) fn run_timed(
-        &self,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-        ns: &[f64],
-    ) -> Result<(), Missing> {
-        let is_compared = self.looks(bench) && prepared.sampling.is_timed_by_a_clock();
-        let code = &mut prepared.code;
-        let Some(again_ns) = median(ns.iter().copied()).filter(|_| is_compared) else {
-            return Ok(self.machine.run_once(code)?);
-        };
-        let time = &self.machine.time;
-        let (factor, more) = LONGER;
-        let mut first_ns = f64::INFINITY;
-        for _ in 0..3 {
-            code.routine.restore()?;
-            code.routine.poison()?;
-            time.settle()?;
-            first_ns = first_ns.min(time.once(code.clock, || code.routine.run())?);
-            if first_ns <= factor * again_ns + more {
-                return Ok(());
-            }
+        if doubts.is_empty() {
+            break;
         }
-        doubt(bench, [Doubt::Replayed { first_ns, again_ns }]);
-        Ok(())
     }
+    Ok(doubts)
 }
 
-/// Keeps doubts, except those about times that no device took.
-fn doubt(bench: &mut Bench<'_>, doubts: impl IntoIterator<Item = Doubt>) {
-    if !recorded::recorded() {
-        bench.doubts.extend(doubts);
+/// Runs once from restored state into a poisoned output, as [`Host::run_once`], and compares the time with
+/// these of an iteration, ns.
+pub(super) fn run_again(
+    machine: &Host,
+    code: &mut Timed,
+    ns: Option<&[f64]>,
+) -> Result<Option<Doubt>, Missing> {
+    let Some(again_ns) = ns.and_then(|ns| median(ns.iter().copied())) else {
+        machine.run_once(code)?;
+        return Ok(None);
+    };
+    let (factor, more) = LONGER;
+    let mut first_ns = f64::INFINITY;
+    for _ in 0..3 {
+        code.routine.restore()?;
+        code.routine.poison()?;
+        machine.time.settle()?;
+        first_ns = first_ns.min((machine.time).once(code.clock, || code.routine.run())?);
+        if first_ns <= factor * again_ns + more {
+            return Ok(None);
+        }
     }
+    let doubt = Doubt::Replayed { first_ns, again_ns };
+    Ok(Some(doubt).filter(|_| !recorded::recorded()))
 }
 
 #[cfg(test)]
@@ -181,6 +129,7 @@ mod tests {
 
     use super::*;
     use crate::model::verified::Verified;
+    use crate::timing::Clock;
 
     /// Notes what is asked of it.
     struct Noted(Rc<RefCell<Vec<&'static str>>>);

@@ -4,21 +4,39 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::device::gpu::Gpu;
 use crate::machine::commit;
 use crate::model::environment::Environment;
-use crate::suite::group::Memory;
+use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
-use crate::timing::{CudaTime, DeviceProperties};
+use crate::suite::planned::MachineMemory;
+use crate::timing::{Clock, CudaTime, DeviceProperties, TimingError};
+use crate::workload::choices::Choices;
+use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
 use crossover_machine::{fingerprint, memory};
 use crossover_protocol::settings::Settings;
 
+/// An implementation, set up at a size.
+pub(super) struct Timed {
+    pub(super) clock: Clock,
+    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for the
+    /// device.
+    pub(super) launches: u32,
+    pub(super) routine: Box<dyn Routine>,
+    /// Iterations that were run. More than are timed: behind a gate, a single iteration is run once before.
+    pub(super) ran: u64,
+}
+
+/// The machine of a run, with what the run has chosen for it.
 pub(super) struct Host {
     /// The clocks, attached to the device once it is opened.
     pub(super) time: CudaTime,
+    /// The calibrated choices of the code that is set up here.
+    pub(super) choices: Choices,
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
@@ -31,6 +49,7 @@ impl Host {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             time: CudaTime::host_only(),
+            choices: Choices::default(),
             settings: settings.clone(),
             probed: OnceCell::new(),
             opened: OnceCell::new(),
@@ -143,12 +162,106 @@ impl Host {
     /// # Errors
     /// It does not.
     pub(super) fn has_room_for(&self, host: u64, device: Option<u64>) -> Result<(), Missing> {
-        let memory = Memory {
+        let memory = MachineMemory {
             host: *self.host_bytes.get_or_init(memory::usable),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
         memory
             .lacks(host, device)
             .map_or(Ok(()), |reason| Err(Missing::Absent(reason.into())))
+    }
+
+    /// Sets an implementation up for these inputs.
+    pub(super) fn set_up(&self, row: &AnyRow, inputs: &Inputs) -> Result<Timed, RoutineError> {
+        let gpu = || {
+            let gpu = self.gpu()?;
+            self.time.wake()?;
+            Ok(gpu)
+        };
+        let routine = row.set_up(inputs, gpu)?;
+        Ok(Timed {
+            clock: row.clock,
+            launches: if row.is_gpu() {
+                routine.launches().max(1)
+            } else {
+                0
+            },
+            routine,
+            ran: 0,
+        })
+    }
+
+    /// Poisons the output, runs once from restored state and waits. This happens even if nothing is
+    /// verified: set-up in a routine's first run must not be timed, and in every process the poisoning
+    /// threads must be the first to touch the output's memory.
+    pub(super) fn run_once(&self, code: &mut Timed) -> Result<(), RoutineError> {
+        code.routine.restore()?;
+        code.routine.poison()?;
+        code.routine.run()?;
+        self.wait()
+    }
+
+    /// Waits for the device, where it is open.
+    pub(super) fn wait(&self) -> Result<(), RoutineError> {
+        match self.opened() {
+            Some(gpu) => Ok(gpu.synchronize()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Wakes the device: the CPU may have had a long turn, and the device's clock has come down meanwhile.
+    pub(super) fn wake(&self, code: &Timed) -> Result<(), RoutineError> {
+        if code.launches > 0 {
+            self.time.wake()?;
+        }
+        Ok(())
+    }
+
+    /// Times `iterations` from restored state, in nanoseconds.
+    pub(super) fn measure(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
+        code.routine.restore()?;
+        if code.launches > 0 {
+            // Otherwise the sample would contain it.
+            self.wait()?;
+        }
+        let (clock, launches) = (code.clock, code.launches);
+        let mut run = || {
+            code.ran += 1;
+            code.routine.run()
+        };
+        if launches > 0 {
+            // Rows on this clock wait for their work themselves.
+            return match clock {
+                Clock::Wall => self.time.measure_awaited(iterations, run),
+                _ => self.time.measure_launches(clock, iterations, launches, run),
+            };
+        }
+        let mut outcome = Ok(());
+        let ns = self.time.measure_cpu(iterations, || {
+            if outcome.is_ok() {
+                outcome = run();
+            }
+        });
+        outcome?;
+        Ok(ns)
+    }
+
+    /// Runs twice as many iterations each time until so much time has passed, and the last time took at least
+    /// `last` on its clock. Returns the nanoseconds of an iteration of the last time.
+    pub(super) fn warm_up(
+        &self,
+        code: &mut Timed,
+        time: Duration,
+        last: Duration,
+    ) -> Result<f64, TimingError> {
+        let start = Instant::now();
+        let mut iterations = 1;
+        loop {
+            let ns = self.measure(code, iterations)?;
+            if start.elapsed() >= time && ns >= last.as_nanos() as f64 {
+                return Ok(ns / iterations as f64);
+            }
+            iterations *= 2;
+        }
     }
 }

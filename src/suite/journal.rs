@@ -4,24 +4,20 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use crate::machine::ceilings;
-use crate::machine::ceilings::measured::Effort;
-use crate::model::record::{Activity, Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
+use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::criterion_lines;
-use crate::suite::group::Row;
-use crate::suite::host::Host;
 use crate::suite::missing::Missing;
 use crate::suite::progress::Spent;
-use crossover_machine::load::{Background, Load};
-use crossover_protocol::settings::{Profile, Settings};
+use crossover_protocol::settings::Settings;
 use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::Limits;
 use crossover_results::store::runs;
 use crossover_results::store::stored_results::StoredResults;
+use crossover_results::store::whole_file::FileError;
 use crossover_system::interrupt;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
@@ -32,17 +28,13 @@ pub(super) struct Journal {
     pub(super) record: RunRecord,
     results: PathBuf,
     /// The results of earlier runs, as they were when this run began.
-    earlier: StoredResults,
+    pub(super) earlier: StoredResults,
     /// The results of this run, by id, for its questions and its report.
     pub(super) own: BTreeMap<String, Benchmark>,
     mode: Mode,
     pub(super) spent: Spent,
     /// Whether the record is on disk, since something was measured.
     pub(super) begun: bool,
-    /// Whether the GPU's ceilings need not be measured any more.
-    gpu_ceilings: bool,
-    /// How long the CPU's ceilings are measured; `None` in turns, of which there is no report.
-    effort: Option<Effort>,
     /// Whether the filter selected a benchmark that can run here.
     pub(super) selected: bool,
     /// Number of implementations of which the profile leaves out sizes.
@@ -54,23 +46,11 @@ pub(super) struct Journal {
     pub(super) no_room: Option<usize>,
     /// Whether GPU benchmarks were selected, and the device that was asked for does not work.
     pub(super) device_failed: bool,
-    /// Only problems are printed, and no progress.
-    is_quiet: bool,
-    /// When the load was last read; `None` where the system does not tell.
-    load: Option<Load>,
-    /// The busiest background so far.
-    background: Background,
 }
-
-/// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
-const BY_FAR: f64 = 1.5;
 
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let started = SystemTime::now();
-        // The other side of a comparison stands still while this one measures, so it is no background
-        // load.
-        let load = settings.turns.is_none().then(Load::now).flatten();
         Self {
             record: RunRecord {
                 schema: SCHEMA,
@@ -82,14 +62,6 @@ impl Journal {
             },
             results: settings.results.clone(),
             mode: arguments.mode,
-            gpu_ceilings: settings.turns.is_some(),
-            effort: match settings.profile {
-                _ if settings.turns.is_some() => None,
-                Profile::Quick => Some(Effort::BRIEF),
-                Profile::Default | Profile::Full => Some(Effort::WHOLE),
-            },
-            is_quiet: arguments.is_quiet(),
-            load,
             ..Self::default()
         }
     }
@@ -116,7 +88,7 @@ impl Journal {
     /// Writes what was left out, in case the run does not reach its end.
     pub(super) fn keep(&self) {
         if self.begun {
-            let _ = runs::write(&self.record, &self.results);
+            let _ = self.write();
         }
     }
 
@@ -139,103 +111,6 @@ impl Journal {
         self.keep();
     }
 
-    /// Collects the environment, measures the ceilings that a row refers to, and writes the record, each
-    /// before the first benchmark that needs it; the peak of a CPU row's threads right before each.
-    pub(super) fn begin(&mut self, row: &Row, machine: &Host) -> Result<(), Missing> {
-        if !self.begun {
-            self.begun = true;
-            self.record.environment = machine.environment();
-            if let Some(load) = self.load {
-                load.wait();
-            }
-            self.look_around();
-            for disturbance in &self.record.environment.disturbances {
-                eprintln!("note: {disturbance}");
-            }
-            if let Some(effort) = self.effort {
-                self.earlier = StoredResults::read(&self.results);
-                self.say("measuring the CPU's ceilings");
-                ceilings::cpu::measure(effort, &mut self.record);
-            }
-            runs::write(&self.record, &self.results)?;
-        }
-        if row.is_gpu() && !self.gpu_ceilings {
-            self.gpu_ceilings = true;
-            self.say("measuring the GPU's ceilings");
-            let (gpu, time) = (machine.gpu()?, &machine.time);
-            time.wake()?;
-            if let Some(reason) = time.gate_off_reason() {
-                eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
-            }
-            ceilings::gpu::measure(&gpu, time, &mut self.record)?;
-            runs::write(&self.record, &self.results)?;
-        }
-        if let (false, Some(threads), Some(effort)) = (row.is_gpu(), row.role.threads, self.effort)
-        {
-            ceilings::cpu::peak(threads, effort, &mut self.record);
-        }
-        Ok(())
-    }
-
-    /// Reads the background load since the last time. Returns the disturbances of the busiest time so far,
-    /// which the record keeps.
-    fn look_around(&mut self) -> Vec<String> {
-        let now = Load::now();
-        let since = now.zip(self.load);
-        self.load = now.or(self.load);
-        let Some(background) = since.and_then(|(now, last)| now.background_since(last)) else {
-            return Vec::new();
-        };
-        let processors = self.processors();
-        let known = self.background.disturbances(processors);
-        self.background = self.background.max(background);
-        let found = self.background.disturbances(processors);
-        let disturbances = &mut self.record.environment.disturbances;
-        disturbances.retain(|disturbance| !known.contains(disturbance));
-        disturbances.extend_from_slice(&found);
-        found
-    }
-
-    fn processors(&self) -> usize {
-        let cpu = &self.record.environment.cpu;
-        cpu.allowed_cores.unwrap_or(cpu.usable_cores)
-    }
-
-    /// How many cores other programs used since `earlier`, where it matters.
-    pub(super) fn background_since(&self, earlier: Option<Load>) -> Option<f64> {
-        let background = Load::now()?.background_since(earlier?)?;
-        (background.is_busy(self.processors())).then_some(background.cores)
-    }
-
-    /// The CPU's ceilings that an earlier run of this machine exceeds by far, a sentence each.
-    fn exceeded(&self) -> Vec<String> {
-        let cpu = |run: &RunRecord| {
-            let cpu = &run.environment.cpu;
-            (cpu.model.clone(), cpu.usable_cores)
-        };
-        let is_same_cpu = |run: &&RunRecord| cpu(run) == cpu(&self.record);
-        let runs: Vec<&RunRecord> = self.earlier.runs.iter().filter(is_same_cpu).collect();
-        let of_cpu = self
-            .record
-            .ceilings
-            .iter()
-            .filter(|(name, _)| name.starts_with("cpu_"));
-        let exceeded = of_cpu.filter_map(|(name, Ceiling { value, unit, .. })| {
-            let of = |run: &&RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
-            let earlier = runs.iter().filter_map(of);
-            let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
-            (best > BY_FAR * value).then(|| {
-                format!(
-                    "{name} is {} and was {} in the run {run}, so shares of this limit are too high: run again when \
-                     the machine is idle",
-                    units::ceiling(*value, unit),
-                    units::ceiling(best, unit)
-                )
-            })
-        });
-        exceeded.collect()
-    }
-
     /// Checks a result against the limits.
     ///
     /// # Errors
@@ -251,7 +126,7 @@ impl Journal {
     }
 
     /// The results that exceed a limit as it was measured at last, one sentence for each limit.
-    fn named_above_limits(&self) -> Vec<String> {
+    pub(super) fn named_above_limits(&self) -> Vec<String> {
         let limits = Limits::of(&self.record);
         let mut above: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (id, result) in &self.own {
@@ -263,64 +138,37 @@ impl Journal {
         above.iter().map(sentence).collect()
     }
 
-    /// Prints the current activity.
-    fn say(&self, what: &str) {
-        if !self.is_quiet {
-            eprintln!("{what}");
+    /// Writes the record.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn write(&self) -> Result<(), FileError> {
+        runs::write(&self.record, &self.results)
+    }
+
+    /// Ends the record.
+    pub(super) fn complete(&mut self) {
+        let reached_end = interrupt::signal().is_none();
+        self.record.activities = self.spent.seconds();
+        // A run that a signal ended has no end in its record, as one that was killed.
+        self.record.finished = reached_end.then(|| runs::moment(SystemTime::now()));
+        if reached_end && self.no_room.is_none() {
+            self.record.planned.clear();
+        }
+        let written = self.write();
+        if let Err(error) = written
+            && self.no_room.is_none()
+        {
+            self.fail("the run's record", error.to_string());
         }
     }
 
     /// Records the answers of child processes so far.
     pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
         self.record.confirmations = said;
-        if let Err(error) = runs::write(&self.record, &self.results) {
+        if let Err(error) = self.write() {
             eprintln!("note: the times of the child processes could not be stored: {error}");
         }
-    }
-
-    /// Completes the record; `false` where nothing was measured and there is none.
-    pub(super) fn complete(&mut self) -> bool {
-        if !self.begun {
-            return false;
-        }
-        let begun = Instant::now();
-        // A run that a signal ended has no end in its record, as one that was killed.
-        let reached_end = interrupt::signal().is_none();
-        let is_whole = reached_end && self.no_room.is_none();
-        if let Some(effort) = self.effort.filter(|_| is_whole) {
-            self.look_around();
-            let mut found = Vec::new();
-            // Other work on a shared host may have lowered them before.
-            for why in ["", ", since an earlier run exceeds them"] {
-                self.say(&format!("measuring the CPU's ceilings again{why}"));
-                ceilings::cpu::measure(effort, &mut self.record);
-                found = self.exceeded();
-                if found.is_empty() {
-                    break;
-                }
-            }
-            found.extend(self.named_above_limits());
-            let disturbances = &mut self.record.environment.disturbances;
-            disturbances.extend_from_slice(&found);
-            found.extend(self.look_around());
-            for disturbance in found {
-                eprintln!("note: {disturbance}");
-            }
-        }
-        self.spent.add(Activity::Ceilings, begun.elapsed());
-        self.say(&format!("time: {}", self.spent.in_words()));
-        self.record.activities = self.spent.seconds();
-        self.record.finished = reached_end.then(|| runs::moment(SystemTime::now()));
-        if is_whole {
-            self.record.planned.clear();
-        }
-        let written = runs::write(&self.record, &self.results);
-        if let Err(error) = written
-            && self.no_room.is_none()
-        {
-            self.fail("the run's record", error.to_string());
-        }
-        true
     }
 
     /// Prints skips and failures, and for a filter without a match a similar id. Returns the exit code.

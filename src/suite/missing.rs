@@ -4,6 +4,7 @@ use crate::timing::{CudaError, TimingError, catch_panic};
 use crate::workload::routine::{RoutineError, is_absent, loses_context};
 use crossover_machine::absence::Absence;
 use crossover_results::store::whole_file::FileError;
+use crossover_words::text::with_causes;
 
 /// Why a benchmark has no result.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,20 @@ macro_rules! boxed {
 }
 
 boxed!(Absence, CudaError, TimingError, String, &str);
+
+impl Missing {
+    /// The failure of code on inputs that are not timed, which `place` names.
+    pub(super) fn at(self, place: &str) -> Self {
+        let named = |error: RoutineError| -> RoutineError {
+            format!("{place}: {}; it is not timed", with_causes(&*error)).into()
+        };
+        match self {
+            Self::Failed(error) => Self::Failed(named(error)),
+            Self::ContextLost(error) => Self::ContextLost(named(error)),
+            other => other,
+        }
+    }
+}
 
 /// Runs the work of one benchmark: a panic fails the benchmark, not the run.
 pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {

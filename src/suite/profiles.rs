@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::suite::instance::RECORDS;
+use crate::suite::criterion_instance::RECORDS;
 use crossover_profile::Profile;
 use crossover_results::store::folder::BenchmarkFolder;
 use crossover_results::store::profiles::{path, read};

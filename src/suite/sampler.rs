@@ -1,268 +1,197 @@
-//! An implementation that is set up, and the samples that Criterion asks for.
+//! The samples of a benchmark, as Criterion asks for them. An unsteady series of samples is taken again before
+//! Criterion gets the first of them.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use criterion::SamplingMode;
-
-use crate::model::record::Activity;
 use crate::model::telemetry::Telemetry;
-use crate::suite::benchmark::{Bench, Prepared};
-use crate::suite::group::{Inputs, Row};
-use crate::suite::host::Host;
-use crate::suite::instance::Plots;
+use crate::suite::guarded::run_again;
+use crate::suite::host::Timed;
 use crate::suite::missing::Missing;
 use crate::suite::run::Run;
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, TimingError, catch_panic};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
+use crossover_machine::nvml::Monitor;
 use crossover_protocol::turns::TurnMessage;
+use crossover_results::statistics::unsteady::unsteady;
 use crossover_system::interrupt;
 
-/// An implementation, set up at a size.
-pub(super) struct Timed {
-    pub(super) clock: Clock,
-    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for the
-    /// device.
-    pub(super) launches: u32,
-    pub(super) routine: Box<dyn Routine>,
-    /// Iterations that were run. More than are timed: behind a gate, a single iteration is run once before.
-    pub(super) ran: u64,
+/// Samples that were taken one after the other.
+#[derive(Default)]
+pub(super) struct SampleSeries {
+    /// Iterations of each sample, and their time together, ns.
+    samples: Vec<(u64, f64)>,
+    pub(super) telemetry: Option<Telemetry>,
+    /// Why its median cannot be trusted, in words.
+    pub(super) unsteady: Option<String>,
+    /// Whether the code has run once more, into a poisoned output.
+    pub(super) is_run_again: bool,
 }
 
-impl Host {
-    /// Sets an implementation up for these inputs.
-    pub(super) fn set_up(&self, row: &Row, inputs: &Inputs) -> Result<Timed, RoutineError> {
-        let gpu = || {
-            let gpu = self.gpu()?;
-            self.time.wake()?;
-            Ok(gpu)
-        };
-        let routine = row.set_up(inputs, gpu)?;
-        Ok(Timed {
-            clock: row.clock,
-            launches: if row.is_gpu() {
-                routine.launches().max(1)
-            } else {
-                0
-            },
-            routine,
-            ran: 0,
-        })
-    }
-
-    /// Poisons the output, runs once from restored state and waits. This happens even if nothing is
-    /// verified: set-up in a routine's first run must not be timed, and in every process the poisoning
-    /// threads must be the first to touch the output's memory.
-    pub(super) fn run_once(&self, code: &mut Timed) -> Result<(), RoutineError> {
-        code.routine.restore()?;
-        code.routine.poison()?;
-        code.routine.run()?;
-        self.wait()
-    }
-
-    /// Waits for the device, where it is open.
-    pub(super) fn wait(&self) -> Result<(), RoutineError> {
-        match self.opened() {
-            Some(gpu) => Ok(gpu.synchronize()?),
-            None => Ok(()),
-        }
-    }
-
-    /// Times `iterations` from restored state, in nanoseconds.
-    pub(super) fn measure(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
-        code.routine.restore()?;
-        if code.launches > 0 {
-            // Otherwise the sample would contain it.
-            self.wait()?;
-        }
-        let (clock, launches) = (code.clock, code.launches);
-        let mut run = || {
-            code.ran += 1;
-            code.routine.run()
-        };
-        if launches > 0 {
-            // Rows on this clock wait for their work themselves.
-            return match clock {
-                Clock::Wall => self.time.measure_awaited(iterations, run),
-                _ => self.time.measure_launches(clock, iterations, launches, run),
-            };
-        }
-        let mut outcome = Ok(());
-        let ns = self.time.measure_cpu(iterations, || {
-            if outcome.is_ok() {
-                outcome = run();
-            }
-        });
-        outcome?;
-        Ok(ns)
-    }
-
-    /// Runs twice as many iterations each time until so much time has passed, and the last time took at least
-    /// `last` on its clock. Returns the nanoseconds of an iteration of the last time.
-    pub(super) fn warm_up(
-        &self,
-        code: &mut Timed,
-        time: Duration,
-        last: Duration,
-    ) -> Result<f64, TimingError> {
-        let start = Instant::now();
-        let mut iterations = 1;
-        loop {
-            let ns = self.measure(code, iterations)?;
-            if start.elapsed() >= time && ns >= last.as_nanos() as f64 {
-                return Ok(ns / iterations as f64);
-            }
-            iterations *= 2;
-        }
-    }
-}
-
-impl Run {
-    /// Makes Criterion sample as planned, unless the command line says otherwise. Returns how long
-    /// Criterion warms up.
-    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) -> Duration {
-        let in_turns = self.turns.is_some();
-        let gave = |option| self.arguments.gave(option);
-        let is_planned = in_turns || !(gave("sample-size") || gave("measurement-time"));
-        let mode = Some(plan.mode).filter(|_| is_planned);
-        plots.sampling_mode(mode.unwrap_or(SamplingMode::Auto));
-        if !gave("sample-size") {
-            plots.sample_size(plan.samples);
-        }
-        if in_turns || !gave("measurement-time") {
-            plots.measurement_time(plan.measurement);
-        }
-        if in_turns || !gave("warm-up-time") {
-            plots.warm_up_time(plan.warm_up);
-        }
-        self.arguments.warm_up(plan.warm_up)
-    }
-
-    /// Has Criterion take the samples, while the device is watched. The inputs must be the same before and
-    /// after.
-    pub(super) fn sample(
-        &self,
-        plots: &mut Plots<'_>,
-        bench: &mut Bench<'_>,
-        prepared: &mut Prepared,
-    ) -> Result<Option<Telemetry>, Missing> {
-        let Prepared {
-            code,
-            sampling: plan,
-        } = prepared;
-        let warm_up = self.configure(plots, plan);
-        let is_timed = plan.is_timed_by_a_clock() && bench.row.is_gpu();
-        let is_watched = is_timed && self.arguments.saves && self.settings.monitor;
-        let monitor = is_watched.then(|| self.machine.monitor()).flatten();
-        // If the system refuses a thread, missing telemetry is the least problem.
-        let mut watch = monitor.and_then(|monitor| Watch::start(monitor.clone()).ok());
-        let inputs = self.inputs(bench, code)?;
-        let mut sampler = Sampler {
-            run: self,
-            id: bench.id.clone(),
-            code,
-            watch: watch.as_mut(),
-            iterations: None,
-        };
-        let sampled_before = bench.folder.sampled_at();
-        // Threads of a routine that several threads drive start here too, and would all be kept on one
-        // core.
-        let is_kept = bench.row.role.is_driven_by_one_thread();
-        let _core = is_kept.then(|| match &self.turns {
-            Some(turns) => turns.on_one_core(),
-            None if bench.row.is_gpu() => self.machine.opened()?.keep_near(),
-            None => None,
-        });
-        // Only a panic can leave Criterion's closure; the error is kept here.
-        let mut failure: Option<TimingError> = None;
-        let (criterion_id, spent) = (bench.criterion_id(), &mut bench.spent);
-        let mut called = Duration::ZERO;
-        let begun = Instant::now();
-        let outcome = catch_panic(|| {
-            plots.bench_function(criterion_id, |b| {
-                b.iter_custom(|iterations| {
-                    // Criterion's own rule: it does not tell which of its calls warm up.
-                    let activity = match begun.elapsed() <= warm_up {
-                        true => Activity::WarmUp,
-                        false => Activity::Samples,
-                    };
-                    let call = Instant::now();
-                    let sample = sampler.sample(iterations);
-                    spent.add(activity, call.elapsed());
-                    called += call.elapsed();
-                    let ns = sample.unwrap_or_else(|error| {
-                        let text = error.to_string();
-                        failure = Some(error);
-                        panic!("{text}")
-                    });
-                    if sampler.code.ran > 0 && interrupt::signal().is_some() {
-                        // The samples of this benchmark are dropped. A routine that times itself has
-                        // already measured.
-                        panic!("interrupted");
-                    }
-                    ns
-                });
-            });
-        });
-        spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
-        if let Err(panic) = outcome {
-            if let Some(error) = failure {
-                return Err(error.into());
-            }
-            if !self.arguments.saves || bench.folder.sampled_at() == sampled_before {
-                return Err(panic.into());
-            }
-            // The samples were written before Criterion's analysis failed on them.
-            bench.folder.rescue()?;
-            eprintln!(
-                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
-                bench.id,
-                panic.lines().next().unwrap_or_default()
-            );
-        }
-        let telemetry = watch.map(Watch::finish);
-        match self.inputs(bench, code)? == inputs {
-            true => Ok(telemetry),
-            false => {
-                Err("an iteration changed its inputs, so later ones computed something else".into())
-            }
-        }
+impl SampleSeries {
+    /// Times of an iteration, ns.
+    pub(super) fn ns(&self) -> Vec<f64> {
+        let of_iteration = |(iterations, ns): &(u64, f64)| ns / *iterations as f64;
+        self.samples.iter().map(of_iteration).collect()
     }
 }
 
 /// Times an implementation, one sample after the other.
-struct Sampler<'a> {
+pub(super) struct Sampler<'a> {
     run: &'a Run,
     /// Id of the benchmark.
-    id: String,
+    id: &'a str,
     code: &'a mut Timed,
-    watch: Option<&'a mut Watch>,
+    plan: Sampling,
+    /// Whether an unsteady series is taken again.
+    pub(super) retakes: bool,
+    /// Whether the time of a single run is compared with the samples.
+    pub(super) is_guarded: bool,
+    /// A reason from before the samples not to trust them.
+    pub(super) doubt: Option<String>,
+    /// The device's readings, where they are stored.
+    pub(super) monitor: Option<&'a Arc<Monitor>>,
+    watch: Option<Watch>,
+    /// The samples for Criterion, taken before it asks for them.
+    series: Option<SampleSeries>,
+    /// The samples that Criterion was given.
+    given: Vec<(u64, f64)>,
     /// In turns: the iterations of a sample, which the warm-up chooses.
     iterations: Option<u64>,
 }
 
-impl Sampler<'_> {
+impl<'a> Sampler<'a> {
+    pub(super) fn new(run: &'a Run, id: &'a str, code: &'a mut Timed, plan: Sampling) -> Self {
+        Self {
+            run,
+            id,
+            code,
+            plan,
+            retakes: false,
+            is_guarded: false,
+            doubt: None,
+            monitor: None,
+            watch: None,
+            series: None,
+            given: Vec::new(),
+            iterations: None,
+        }
+    }
+
+    /// The time of these iterations, ns, for Criterion.
+    pub(super) fn next(&mut self, iterations: u64, is_warm_up: bool) -> Result<f64, Missing> {
+        if is_warm_up {
+            return self.sample(iterations);
+        }
+        if self.retakes && self.series.is_none() {
+            self.series = Some(self.steady_series(iterations)?);
+        }
+        let taken = (self.series.as_ref()).and_then(|series| series.samples.get(self.given.len()));
+        let ns = match taken.copied() {
+            Some((planned, ns)) if planned == iterations => ns,
+            _ => self.sample(iterations)?,
+        };
+        self.given.push((iterations, ns));
+        Ok(ns)
+    }
+
+    /// The samples that Criterion was given.
+    pub(super) fn end(mut self) -> SampleSeries {
+        let series = self.series.take();
+        let taken = series.filter(|series| series.samples == self.given);
+        taken.unwrap_or_else(|| SampleSeries {
+            telemetry: self.watch.take().map(Watch::finish),
+            samples: self.given,
+            unsteady: self.doubt,
+            is_run_again: false,
+        })
+    }
+
+    /// Starts to read the device. If the system refuses a thread, missing telemetry is the least problem.
+    pub(super) fn watch(&mut self) {
+        let monitor = self.monitor.filter(|_| self.watch.is_none());
+        if let Some(monitor) = monitor {
+            self.watch = Watch::start(monitor.clone()).ok();
+        }
+    }
+
+    /// All samples of a benchmark, of which the first has these iterations: those of a second series where the first
+    /// is unsteady.
+    fn steady_series(&mut self, iterations: u64) -> Result<SampleSeries, Missing> {
+        let first = self.series(iterations)?;
+        let is_over = || interrupt::signal().is_some();
+        let series = match &first.unsteady {
+            Some(why) if !is_over() => {
+                eprintln!("note: {} is unsteady and is measured again: {why}", self.id);
+                match self.series(iterations) {
+                    // After a signal an unsteady result is better than none.
+                    Err(_) if is_over() => first,
+                    second => second?,
+                }
+            }
+            _ => first,
+        };
+        if let Some(why) = &series.unsteady {
+            eprintln!(
+                "note: {} is still unsteady: {why}; no answer uses it",
+                self.id
+            );
+        }
+        Ok(series)
+    }
+
+    /// Takes a series, and runs the code once more into a poisoned output.
+    fn series(&mut self, iterations: u64) -> Result<SampleSeries, Missing> {
+        self.watch();
+        let mut series = SampleSeries::default();
+        for iterations in self.plan.counts(iterations) {
+            let ns = self.sample(iterations)?;
+            series.samples.push((iterations, ns));
+        }
+        series.telemetry = self.watch.take().map(Watch::finish);
+        let ns = series.ns();
+        // A routine that went wrong under load, or after the first run, was not worth timing.
+        let doubt = run_again(
+            &self.run.machine,
+            self.code,
+            self.is_guarded.then_some(&ns[..]),
+        )?;
+        if let Some(doubt) = &doubt {
+            eprintln!("note: {}: {doubt}", self.id);
+        }
+        series.is_run_again = true;
+        // A doubt makes a steady result unsteady.
+        series.unsteady = unsteady(ns, self.code.clock)
+            .or_else(|| self.doubt.clone())
+            .or_else(|| Some(doubt?.to_string()));
+        Ok(series)
+    }
+
     /// Nanoseconds of all `iterations` together.
-    fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
+    fn sample(&mut self, iterations: u64) -> Result<f64, Missing> {
         if let Some(own) = self.code.routine.time(iterations) {
             return Ok(plausible(own?, iterations)?);
         }
         self.code.ran = 0;
         let ns = match &self.run.turns {
-            None => self.measure(iterations)?,
+            None => self.run.machine.measure(self.code, iterations)?,
             // Criterion's count comes from a clock that ran on while the other side had its turn.
             Some(turns) => self.turn(turns)? * iterations as f64,
         };
         if let Some(watch) = &mut self.watch {
             watch.sampled(self.code.ran);
         }
+        if interrupt::signal().is_some() {
+            // The samples of this benchmark are dropped. A routine that times itself has already measured.
+            return Err("interrupted".into());
+        }
         Ok(ns)
     }
 
     /// Nanoseconds of an iteration, in this side's turn. The first turn is the warm-up.
-    fn turn(&mut self, turns: &Turns) -> Result<f64, TimingError> {
+    fn turn(&mut self, turns: &Turns) -> Result<f64, Missing> {
         let ns = match self.iterations {
             None => {
                 let warm_up = self.run.sampling.warm_up;
@@ -275,19 +204,17 @@ impl Sampler<'_> {
             }
             Some(iterations) => {
                 // The other side emptied the caches.
-                self.measure(iterations.div_ceil(8))?;
-                self.measure(iterations)? / iterations as f64
+                self.run
+                    .machine
+                    .measure(self.code, iterations.div_ceil(8))?;
+                self.run.machine.measure(self.code, iterations)? / iterations as f64
             }
         };
         // The other side is next.
         self.code.routine.park();
-        let id = self.id.clone();
+        let id = self.id.to_owned();
         turns.say(&TurnMessage::Sampled { id });
         Ok(ns)
-    }
-
-    fn measure(&mut self, iterations: u64) -> Result<f64, TimingError> {
-        self.run.machine.measure(self.code, iterations)
     }
 }
 

@@ -90,36 +90,35 @@ impl SamplingPlan {
     /// to change settings that the suite has chosen.
     pub(super) fn for_iteration(&self, iteration: Duration) -> Sampling {
         let iteration = iteration.max(Duration::from_nanos(1));
-        // Of k iterations in the k-th sample, or of a multiple of that.
-        let linear = iteration.mul_f64((self.samples * (self.samples + 1) / 2) as f64);
-        if linear.mul_f64(UNSURE) <= self.measurement {
-            return Sampling {
-                iteration: Some(iteration),
-                warm_up: self.warm_up,
-                samples: self.samples,
-                measurement: self.measurement,
-                mode: SamplingMode::Linear,
-            };
-        }
-        let fit = self.measurement.as_nanos() / (2 * iteration.as_nanos());
-        let samples = usize::try_from(fit)
-            .unwrap_or(usize::MAX)
-            .clamp(FEWEST_SAMPLES, self.samples);
-        // Criterion rounds the iterations of a sample up: to two, should it find the iteration up to
-        // half slower, or up to a quarter faster.
-        let needed = iteration.mul_f64(1.5 * samples as f64);
-        Sampling {
+        let mut sampling = Sampling {
             iteration: Some(iteration),
             warm_up: self.warm_up,
-            samples,
-            measurement: self.measurement.max(needed),
-            mode: SamplingMode::Flat,
+            samples: self.samples,
+            measurement: self.measurement,
+            mode: SamplingMode::Linear,
+        };
+        if !is_linear(iteration, self.samples, self.measurement) {
+            let fit = self.measurement.as_nanos() / (2 * iteration.as_nanos());
+            let fit = usize::try_from(fit).unwrap_or(usize::MAX);
+            sampling.samples = fit.clamp(FEWEST_SAMPLES, self.samples);
+            // Criterion rounds the iterations of a sample up: to two, should it find the iteration up to
+            // half slower, or up to a quarter faster.
+            let needed = iteration.mul_f64(1.5 * sampling.samples as f64);
+            sampling.measurement = self.measurement.max(needed);
+            sampling.mode = SamplingMode::Flat;
         }
+        sampling
     }
 }
 
 /// Criterion may find an iteration this much slower than its plan has it.
 const UNSURE: f64 = 1.25;
+
+/// Whether there is time for samples of k iterations in the k-th, or of a multiple of that.
+fn is_linear(iteration: Duration, samples: usize, measurement: Duration) -> bool {
+    let iterations = samples as f64 * (samples as f64 + 1.0) / 2.0;
+    iteration.as_secs_f64() * iterations * UNSURE <= measurement.as_secs_f64()
+}
 
 /// How a routine is sampled.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +145,25 @@ impl Sampling {
 
     pub(super) fn is_timed_by_a_clock(&self) -> bool {
         self.iteration.is_some()
+    }
+
+    /// The same with the number of samples and the time that the command line gives.
+    pub(super) fn with(mut self, samples: Option<usize>, measurement: Option<Duration>) -> Self {
+        if samples.is_some() || measurement.is_some() {
+            self.samples = samples.unwrap_or(self.samples);
+            self.measurement = measurement.unwrap_or(self.measurement);
+            self.mode = match self.iteration {
+                Some(it) if is_linear(it, self.samples, self.measurement) => SamplingMode::Linear,
+                _ => SamplingMode::Flat,
+            };
+        }
+        self
+    }
+
+    /// The iterations of each sample, as Criterion plans them, of which the first has so many.
+    pub(super) fn counts(&self, first: u64) -> impl Iterator<Item = u64> + use<> {
+        let step = u64::from(matches!(self.mode, SamplingMode::Linear));
+        (0..self.samples as u64).map(move |at| first * (1 + step * at))
     }
 }
 

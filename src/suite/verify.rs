@@ -2,18 +2,19 @@
 //! needs no test of its own for that.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{ARCHITECTURES, CompileError};
 use crate::model::group_info::Truth;
-use crate::model::id::Device;
-use crate::suite::group::{AnyGroup, Inputs, Row};
+use crate::model::verified::Verified;
+use crate::suite::group::{AnyGroup, AnyRow, Inputs};
+use crate::suite::host::Timed;
+use crate::suite::missing::Missing;
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
-use crate::workload::choose;
+use crate::workload::choices::Choices;
 use crate::workload::routine::{Alteration, Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
@@ -109,7 +110,7 @@ impl AnyGroup {
     /// its size: edge cases, and with `odd` the odd sizes and the largest of them with other values.
     pub(super) fn untimed(
         &self,
-        row: &Row,
+        row: &AnyRow,
         edge_cases: Option<Inputs>,
         odd: bool,
     ) -> impl Iterator<Item = (String, u64, Inputs)> {
@@ -131,7 +132,7 @@ impl AnyGroup {
     /// `None` where there is none to reject.
     pub(super) fn verify_routine(
         &self,
-        row: &Row,
+        row: &AnyRow,
         routine: &mut dyn Routine,
         size: u64,
         gpu: Option<&Rc<Gpu>>,
@@ -150,34 +151,6 @@ impl AnyGroup {
         let gross = [rejects(Alteration::Shifted)?, rejects(Alteration::Zeroed)?];
         let gross = gross.into_iter().flatten().reduce(|a, b| a && b);
         Ok(gross.map(|rejected| rejected || is_fine))
-    }
-
-    /// What is wrong with the inputs, in a sentence: there are none, or another seed gives the same.
-    pub fn doubtful_inputs(&self) -> Option<String> {
-        let operation = &self.operation;
-        let sizes = self.sizes.for_tests().into_iter();
-        let size = sizes.max().filter(|_| self.has_inputs)?;
-        let digest = |inputs| {
-            let (mut hasher, mut bytes) = (DefaultHasher::new(), 0);
-            (operation.visit_inputs)(&inputs, &mut |piece| {
-                hasher.write(piece);
-                bytes += piece.len();
-            });
-            (bytes, hasher.finish())
-        };
-        let (name, usual) = (self.name, digest((operation.inputs)(size)));
-        if usual.0 == 0 {
-            return Some(format!(
-                "{name} shows no inputs for a digest: implement Workload::visit_inputs, or declare \
-                 Group::no_inputs"
-            ));
-        }
-        (digest((operation.other_values)(size)) == usual).then(|| {
-            format!(
-                "{name} has the same inputs with another seed, so an implementation that keeps an earlier \
-                 result would pass: make the values with workload::uniform or from workload::seed"
-            )
-        })
     }
 
     /// Runs one GPU implementation at one size as a benchmark does, without a clock, and calls
@@ -199,30 +172,32 @@ impl AnyGroup {
     ) -> Result<BTreeMap<String, String>, RoutineError> {
         let row = self.row(function)?;
         let inputs = (self.operation.inputs)(size);
-        choose::begin_anew(choices);
-        begin("set-up");
-        let mut routine = row.set_up(&inputs, open(Some(gpu)))?;
-        begin("first run");
-        routine.restore()?;
-        routine.poison()?;
-        routine.run()?;
-        gpu.synchronize()?;
-        begin("iteration");
-        routine.run()?;
-        begin("verification");
-        gpu.synchronize()?;
-        routine.check()?;
-        begin("drop");
-        drop(routine);
-        gpu.context().check_err()?;
-        Ok(choose::made())
+        let choices = Choices::handed_over(choices);
+        choices.during(|| {
+            begin("set-up");
+            let mut routine = row.set_up(&inputs, open(Some(gpu)))?;
+            begin("first run");
+            routine.restore()?;
+            routine.poison()?;
+            routine.run()?;
+            gpu.synchronize()?;
+            begin("iteration");
+            routine.run()?;
+            begin("verification");
+            gpu.synchronize()?;
+            routine.check()?;
+            begin("drop");
+            drop(routine);
+            Ok::<_, RoutineError>(gpu.context().check_err()?)
+        })?;
+        Ok(choices.made())
     }
 
     /// Checks a routine that measures child processes, which poison and verify for themselves: each
     /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(
         &self,
-        row: &Row,
+        row: &AnyRow,
         routine: &mut dyn Routine,
         size: u64,
         first: f64,
@@ -239,36 +214,6 @@ impl AnyGroup {
             }
         }
         passes(routine, row.is_gpu())
-    }
-
-    /// Contradictions in what the group declares, in sentences; a run refuses such a group.
-    pub fn contradictions(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let sizes = self.sizes.all();
-        for (at, row) in self.rows.iter().enumerate() {
-            let function = row.function();
-            let name = format!("{}/{function}", self.name);
-            if self.rows[..at].iter().any(|r| r.function() == function) {
-                found.push(format!("two rows are named {name}; rename one of them"));
-            }
-            let moves = |size: &u64| {
-                self.cost_of(row, *size)
-                    .link_bytes
-                    .is_some_and(|b| b.sum() > 0.0)
-            };
-            if row.device() == Device::Gpu
-                && row.role.data.on_device()
-                && !row.role.leaves_the_device()
-                && sizes.iter().any(moves)
-            {
-                found.push(format!(
-                    "the cost of {name} has bytes over the link, but its data are declared to stay on the \
-                     device; declare them with .data(Residency::Pinned) or \
-                     .data(Residency::Ordinary)"
-                ));
-            }
-        }
-        found
     }
 }
 
@@ -350,14 +295,24 @@ pub(super) fn passes(routine: &mut dyn Routine, on_gpu: bool) -> Result<(), Rout
     }
 }
 
+/// Compares the output with the reference. `None` under the recording driver.
+pub(super) fn compare(code: &mut Timed) -> Result<Option<Verified>, Missing> {
+    let verified = code.routine.check()?;
+    let on_gpu = code.launches > 0;
+    match recorded::failure(&verified, on_gpu) {
+        None => Ok(Some(verified).filter(|_| !(on_gpu && recorded::recorded()))),
+        Some(wrong) => Err(format!("{wrong}; it is not timed").into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
     use super::*;
     use crate::model::cost::{Cost, LinkBytes};
-    use crate::model::verified::Verified;
-    use crate::suite::group::{Group, Implementation, Sizes};
+    use crate::suite::group::{Group, Implementation};
+    use crate::suite::sizes::Sizes;
     use crate::timing::Clock;
     use crate::workload::simple::{compare, on_cpu};
     use crate::workload::{Workload, uniform, visit_f32};
@@ -471,27 +426,6 @@ mod tests {
         assert_eq!(declared.doubtful_inputs(), None);
     }
 
-    #[test]
-    fn alterations_change_values_of_floats_alone() {
-        let third = [1.0f32 / 3.0; 2];
-        let coarse = Alteration::Coarser.of(&third).unwrap();
-        assert!((1e-5..1e-3).contains(&(third[0] - coarse[0])), "{coarse:?}");
-        assert_eq!(
-            Alteration::Coarser.of(&[1.5f32, 2.0]),
-            None,
-            "they have few bits"
-        );
-        assert_eq!(Alteration::Shifted.of(&third), None);
-        assert_eq!(Alteration::Shifted.of(&[1.0, 2.0]).unwrap(), [2.0, 1.0]);
-        assert_eq!(Alteration::Shifted.of(&[1u32, 2]), None);
-        assert_eq!(Alteration::Shifted.of::<f32>(&[]), None);
-        let coarse = Alteration::Coarser.of(&[0.1f64]).unwrap();
-        assert!((1e-9..1e-7).contains(&(0.1 - coarse[0])), "{coarse:?}");
-        assert_eq!(Alteration::Zeroed.of(&[0.1f64, 2.0]).unwrap(), [0.0, 0.0]);
-        assert_eq!(Alteration::Zeroed.of(&third).unwrap(), [0.0, 0.0]);
-        assert_eq!(Alteration::Zeroed.of(&[0.0f32]), None);
-    }
-
     /// Adds one to its state, and gives that back as its output.
     struct Adds {
         state: f32,
@@ -538,14 +472,6 @@ mod tests {
         assert!(error.contains("wrong result"), "{error}");
         let error = adds(true, 1.0).unwrap_err();
         assert!(error.contains("never written passes"), "{error}");
-    }
-
-    #[test]
-    fn odd_sizes_take_the_place_of_the_smallest() {
-        let sizes = Sizes::new([4], [8], [16]);
-        assert_eq!(sizes.for_tests(), [3, 4, 5]);
-        assert_eq!(sizes.odd([1, 7]).for_tests(), [1, 7]);
-        assert_eq!(Sizes::new([], [1], []).for_tests(), [1, 2]);
     }
 
     #[test]

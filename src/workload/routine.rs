@@ -244,3 +244,29 @@ pub(crate) fn visit_numbers<T: Number>(values: &[T], visit: &mut dyn FnMut(&[u8]
         visit(&bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alterations_change_values_of_floats_alone() {
+        let third = [1.0f32 / 3.0; 2];
+        let coarse = Alteration::Coarser.of(&third).unwrap();
+        assert!((1e-5..1e-3).contains(&(third[0] - coarse[0])), "{coarse:?}");
+        assert_eq!(
+            Alteration::Coarser.of(&[1.5f32, 2.0]),
+            None,
+            "they have few bits"
+        );
+        assert_eq!(Alteration::Shifted.of(&third), None);
+        assert_eq!(Alteration::Shifted.of(&[1.0, 2.0]).unwrap(), [2.0, 1.0]);
+        assert_eq!(Alteration::Shifted.of(&[1u32, 2]), None);
+        assert_eq!(Alteration::Shifted.of::<f32>(&[]), None);
+        let coarse = Alteration::Coarser.of(&[0.1f64]).unwrap();
+        assert!((1e-9..1e-7).contains(&(0.1 - coarse[0])), "{coarse:?}");
+        assert_eq!(Alteration::Zeroed.of(&[0.1f64, 2.0]).unwrap(), [0.0, 0.0]);
+        assert_eq!(Alteration::Zeroed.of(&third).unwrap(), [0.0, 0.0]);
+        assert_eq!(Alteration::Zeroed.of(&[0.0f32]), None);
+    }
+}

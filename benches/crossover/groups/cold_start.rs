@@ -14,7 +14,7 @@ pub(crate) fn group() -> Group<ColdStart> {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
             cold_start::phase(gpu, problem, phase)
         })
-        .does(Measures::Starts(phase))
+        .measures(Measures::Starts(phase))
         .data(Residency::Awaited)
     };
     Group::new("cold_start", sizes, None, cold_start::cost)

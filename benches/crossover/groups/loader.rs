@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group<Loader> {
             loader::epoch(gpu, problem, feed)
         })
         .data(memory)
-        .does(Measures::Loads(threads as u32))
+        .measures(Measures::Loads(threads as u32))
     };
     Group::new("loader", sizes, rate, loader::cost)
         .about(

@@ -13,7 +13,7 @@ pub(crate) fn group() -> Group<Memory> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             memory::allocation(gpu, problem, allocator)
         })
-        .does(Measures::Allocates(allocator))
+        .measures(Measures::Allocates(allocator))
         .data(Residency::Awaited)
     };
     Group::new("memory", sizes, None, memory::cost)

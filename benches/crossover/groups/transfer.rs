@@ -21,7 +21,7 @@ pub(crate) fn group() -> Group<Transfer> {
             transfer::copy(gpu, problem, way, memory, pieces)
         })
         .cost(move |size| transfer::cost(way, size))
-        .does(Measures::Copies(way))
+        .measures(Measures::Copies(way))
         .data(memory)
         .pieces(pieces)
     };
@@ -31,7 +31,7 @@ pub(crate) fn group() -> Group<Transfer> {
             transfer::staged(gpu, problem, way)
         })
         .cost(move |size| transfer::cost(way, size))
-        .does(Measures::Copies(way))
+        .measures(Measures::Copies(way))
         .data(Pageable)
         .method("staged through pinned memory")
         .all_threads()
@@ -42,7 +42,7 @@ pub(crate) fn group() -> Group<Transfer> {
         Implementation::gpu(name, Submit, move |gpu, problem| {
             transfer::enqueued(gpu, problem, memory)
         })
-        .does(Measures::Copies(ToDevice))
+        .measures(Measures::Copies(ToDevice))
         .data(memory)
         .sizes(Sizes::powers_of_two([], [20, 26], (10..=30).step_by(2)))
     };
@@ -53,7 +53,7 @@ pub(crate) fn group() -> Group<Transfer> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             transfer::tensors(gpu, problem, memory, &bytes)
         })
-        .does(Measures::Copies(ToDevice))
+        .measures(Measures::Copies(ToDevice))
         .data(memory)
         .pieces(tensors.len() as u32)
         .method("the parameters of a perceptron")

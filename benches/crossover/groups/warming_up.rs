@@ -14,7 +14,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         let row = Implementation::gpu(name, clock, move |gpu, problem| {
             warming_up::call(gpu, problem, work, clock == Submit)
         });
-        let row = row.does(Measures::Starts(Phase::EachCall));
+        let row = row.measures(Measures::Starts(Phase::EachCall));
         let row = match clock {
             Submit => row,
             _ => row.data(Residency::Awaited),
@@ -30,7 +30,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
             warming_up::preparing(gpu, problem, phase)
         })
-        .does(Measures::Starts(phase))
+        .measures(Measures::Starts(phase))
         .data(Residency::Awaited)
         .sizes(once.clone())
     };

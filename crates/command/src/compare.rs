@@ -9,8 +9,9 @@ use crate::ab::Workspace;
 use crate::path_in;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::compare;
-use crossover_results::store::baseline::{Baseline, baselines};
-use crossover_results::store::source::Source;
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::source::BaselineSource;
+use crossover_results::store::walk::baselines;
 
 /// Compare two stored baselines: faster, slower, same, unsure, new or gone
 ///
@@ -44,13 +45,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let there = baselines(root);
         names().filter(|name| !there.contains(name.trim())).count()
     });
-    let mut named: Vec<Source> = Vec::new();
+    let mut named: Vec<BaselineSource> = Vec::new();
     let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
         names
             .split(',')
             .map(|name| {
-                let source = Source::resolve(name.trim(), &roots)?;
-                let same = |other: &Source| {
+                let source = BaselineSource::resolve(name.trim(), &roots)?;
+                let same = |other: &BaselineSource| {
                     (&other.root, &other.baseline) == (&source.root, &source.baseline)
                 };
                 if let Some(other) = named.iter().find(|other| same(other)) {

@@ -202,7 +202,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_results::store::baseline::Sampled;
+    use crossover_results::store::sampled::Sampled;
 
     /// A run of one benchmark, of about so many nanoseconds.
     fn run(label: &str, ns: f64) -> Baseline {

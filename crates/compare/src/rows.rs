@@ -6,7 +6,8 @@ use crate::case::{Case, Class, Pair};
 use crate::judge::{Judged, Judgement, Options, Verdict};
 use crate::median::{FEWEST_SAMPLES, Median};
 use crossover_results::statistics::median::median;
-use crossover_results::store::baseline::{Baseline, Sampled};
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
 
 /// One benchmark of a comparison.

@@ -548,7 +548,8 @@ mod tests {
     use super::*;
     use crate::comparison::compare;
     use crate::judge::Options;
-    use crossover_results::store::baseline::{Baseline, Sampled};
+    use crossover_results::store::baseline::Baseline;
+    use crossover_results::store::sampled::Sampled;
 
     #[test]
     fn figures_read_well() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
 use crossover_timing::{Absence, Clock, CudaBencherExt, CudaTime, Rate, TimingError};
-use crossover_words::clock_file::stored_clock;
+use crossover_words::sidecar::stored_clock;
 
 #[test]
 fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() {

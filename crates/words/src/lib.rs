@@ -5,8 +5,8 @@
 //! for programs in `crossover-report` (`thresholds::decision_in_words`).
 
 mod clock;
-#[cfg(feature = "clock-file")]
-pub mod clock_file;
+#[cfg(feature = "sidecar")]
+pub mod sidecar;
 pub mod text;
 pub mod units;
 

@@ -14,7 +14,7 @@ use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, best
 use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
-use crate::workload::choose;
+use crate::workload::choices::Choices;
 use crossover_protocol::settings::Settings;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_system::interrupt;
@@ -50,6 +50,8 @@ pub(in crate::suite) struct Confirming {
     is_whole: bool,
     /// Where they and the run share compiled kernels and choices; `None` where there is no such folder.
     shared: Option<TempDir>,
+    /// The calibrated choices of the run.
+    choices: Choices,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
@@ -61,7 +63,11 @@ pub(in crate::suite) struct Confirming {
 
 impl Confirming {
     /// Nothing is asked yet.
-    pub(in crate::suite) fn new(settings: &Settings, arguments: &Arguments) -> Self {
+    pub(in crate::suite) fn new(
+        settings: &Settings,
+        arguments: &Arguments,
+        choices: Choices,
+    ) -> Self {
         let wanted = settings.processes;
         let shared = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
         if let Some(folder) = &shared {
@@ -73,6 +79,7 @@ impl Confirming {
             references: settings.report_folder().join(MACHINES),
             is_whole: arguments.filter_text().is_none(),
             shared,
+            choices,
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
@@ -146,7 +153,7 @@ impl Confirming {
         }
         if let Some(folder) = &self.shared {
             // Without these choices, the child calibrates again.
-            let _ = choose::add_to(&folder.path().join(CHOICES));
+            let _ = self.choices.add_to(&folder.path().join(CHOICES));
         }
         let mut times = Times::new();
         let order = self.order();

@@ -7,12 +7,10 @@ use std::time::Duration;
 use crate::child::{self, Say};
 use crate::device::kernel::shared;
 use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
-use crate::suite::group::{AnyGroup, Inputs, Row};
-use crate::suite::host::Host;
-use crate::suite::sampler::Timed;
+use crate::suite::group::{AnyGroup, AnyRow, Inputs};
+use crate::suite::host::{Host, Timed};
 use crate::suite::verify::passes;
 use crate::timing::catch_panic;
-use crate::workload::choose;
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_protocol::settings::Settings;
@@ -41,21 +39,22 @@ fn carry_out(order: Tasks, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result
     let machine = Host::new(&Settings::from_env()?);
     let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
     if let (Some(folder), Some(choices)) = (order.shared, &choices) {
-        choose::read_from(choices);
+        machine.choices.read_from(choices);
         shared::share_in(folder);
     }
     for task in order.tasks {
-        let measured = catch_panic(|| {
+        let medians_of = |task: &Task| {
             let group = groups.iter().find(|group| group.name() == task.group);
             let group = group.ok_or("there is no such group")?;
-            group.medians_in_turns(&task, &machine)
-        });
+            group.medians_in_turns(task, &machine)
+        };
+        let measured = catch_panic(|| machine.choices.during(|| medians_of(&task)));
         let text = |error: RoutineError| with_causes(&*error);
         let medians = measured.and_then(|medians| medians.map_err(text));
         // The next process must not use choices that were made under background load.
-        choose::forget_disturbed([]);
+        machine.choices.forget_disturbed([]);
         if let Some(choices) = &choices {
-            choose::add_to(choices)?;
+            machine.choices.add_to(choices)?;
         }
         say(medians)?;
     }
@@ -116,7 +115,7 @@ impl<'a> Contender<'a> {
     /// Sets an implementation up, runs it once from restored state, verifies if `verify`, and chooses how
     /// many samples it gets and of how many iterations.
     fn new(
-        row: &Row,
+        row: &AnyRow,
         inputs: &Inputs,
         machine: &'a Host,
         verify: bool,
@@ -174,16 +173,6 @@ impl Side for Contender<'_> {
     }
 }
 
-impl Host {
-    /// Wakes the device: the CPU may have had a long turn, and the device's clock has come down meanwhile.
-    fn wake(&self, code: &Timed) -> Result<(), RoutineError> {
-        if code.launches > 0 {
-            self.time.wake()?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -192,7 +181,8 @@ mod tests {
     use super::*;
     use crate::model::cost::Cost;
     use crate::model::verified::Verified;
-    use crate::suite::group::{Group, Implementation, Sizes};
+    use crate::suite::group::{Group, Implementation};
+    use crate::suite::sizes::Sizes;
     use crate::workload::routine::{Routine, Workload};
 
     struct Nothing;

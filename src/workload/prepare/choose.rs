@@ -1,19 +1,15 @@
 //! Chooses the fastest on this machine of several ways to compute the same: of CPU code ([`on_cpu`]),
 //! of GPU steps by device time ([`on_gpu`]), and of whole routines from start to end ([`made_by`]).
-//!
-//! Two processes may choose differently, and their times would then differ. So a choice is made once in
-//! a process, and a process can be given the choices of another.
+//! What is chosen is noted in the [`Choices`] of the run.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
-use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use crate::device::{Gpu, copies_and_events::record, graph::Graph};
 use crate::timing::CudaError;
+use crate::workload::prepare::choices::Choices;
 use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{RoutineError, loses_context};
@@ -38,115 +34,8 @@ const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// The same for candidates that take [`LONG`]: any difference smaller than a round can show does not
 /// matter.
 const FEWEST_LONG_ROUNDS: usize = 2;
-/// No further round begins after this time. With half of it, one of two runs on an H200's host chose
-/// after two rounds, for two of its largest sizes, ways that took 1.3 and 1.4 times as long.
+/// No further round begins after this time. Half of it was too little for long candidates on a busy host.
 const LONGEST: Duration = Duration::from_millis(300);
-
-/// The choices of this process.
-static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
-
-/// Names of candidates, by the name of the choice.
-#[derive(Debug, Default)]
-struct Choices {
-    /// The choices of an earlier process.
-    handed_over: BTreeMap<String, String>,
-    /// The choices needed in this process: calibrated, or taken from `handed_over`.
-    made: BTreeMap<String, String>,
-    /// The entries of `made` that were needed since [`take_recent`] was last called.
-    recent: BTreeMap<String, String>,
-    /// Time of calibrations since [`take_calibration_time`] was last called.
-    calibration_time: Duration,
-    /// The choices that were calibrated while other work ran, since [`forget_disturbed`] was last called.
-    disturbed: BTreeSet<String>,
-}
-
-impl Choices {
-    const fn new() -> Self {
-        Self {
-            handed_over: BTreeMap::new(),
-            made: BTreeMap::new(),
-            recent: BTreeMap::new(),
-            calibration_time: Duration::ZERO,
-            disturbed: BTreeSet::new(),
-        }
-    }
-
-    /// The index of the candidate that is already chosen, if it is among these.
-    fn taken(&self, choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
-        let chosen = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
-        names.iter().position(|name| name.as_ref() == chosen)
-    }
-
-    /// Records a choice that was needed.
-    fn note(&mut self, choice: &str, chosen: &str) {
-        self.made.insert(choice.to_owned(), chosen.to_owned());
-        self.recent.insert(choice.to_owned(), chosen.to_owned());
-    }
-
-    fn forget_disturbed(&mut self, more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
-        let mut bad = std::mem::take(&mut self.disturbed);
-        bad.extend(more);
-        self.made.retain(|choice, _| !bad.contains(choice));
-        bad
-    }
-}
-
-fn choices() -> MutexGuard<'static, Choices> {
-    // No panic leaves them half changed.
-    CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Uses these choices from now on without a calibration, where their candidates exist.
-pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
-    choices().handed_over.extend(earlier);
-}
-
-/// Reads choices from a file, as [`hand_over`]. A missing file has none.
-pub(crate) fn read_from(file: &Path) {
-    let text = fs::read(file).unwrap_or_default();
-    hand_over(serde_json::from_slice(&text).unwrap_or_default());
-}
-
-/// Adds the choices that were made here to those in a file, which the next process reads.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn add_to(file: &Path) -> io::Result<()> {
-    let text = fs::read(file).unwrap_or_default();
-    let mut all: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap_or_default();
-    all.extend(made());
-    fs::write(file, serde_json::to_vec(&all)?)
-}
-
-/// As [`hand_over`], and forgets every choice that was made or handed over before.
-pub(crate) fn begin_anew(earlier: BTreeMap<String, String>) {
-    *choices() = Choices {
-        handed_over: earlier,
-        ..Choices::new()
-    };
-}
-
-/// The choices needed in this process, by name, for the next process.
-pub(crate) fn made() -> BTreeMap<String, String> {
-    choices().made.clone()
-}
-
-/// The choices needed since the last call, by name: those of the routine that was made meanwhile.
-pub(crate) fn take_recent() -> BTreeMap<String, String> {
-    std::mem::take(&mut choices().recent)
-}
-
-/// Time of calibrations since the last call; zero if every choice was known.
-pub(crate) fn take_calibration_time() -> Duration {
-    std::mem::take(&mut choices().calibration_time)
-}
-
-/// Forgets the choices that were calibrated while other work ran, and `more`, which were needed at such
-/// a time. The next routine that needs one, in this process or in another, calibrates again. Returns
-/// the forgotten names.
-pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
-    choices().forget_disturbed(more)
-}
 
 /// The candidate that is already chosen, or else the one with the shortest typical time of an
 /// iteration. `run` runs a candidate a number of times. Takes [`LONGEST`], or if rounds take longer
@@ -197,7 +86,7 @@ pub(crate) fn made_by<M>(
     mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
 ) -> Result<(String, M), RoutineError> {
     let with_name = |at: usize, made| (names[at].as_ref().to_owned(), made);
-    if let Some(at) = taken(choice, names) {
+    if let Some(at) = Choices::current().taken(choice, names) {
         return Ok(with_name(at, make(at)?));
     }
     let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
@@ -252,7 +141,8 @@ fn place(
     names: &[impl AsRef<str>],
     mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
 ) -> Result<usize, RoutineError> {
-    if let Some(taken) = taken(choice, names) {
+    let choices = Choices::current();
+    if let Some(taken) = choices.taken(choice, names) {
         return Ok(taken);
     }
     let (start, load) = (Instant::now(), Load::now());
@@ -271,26 +161,14 @@ fn place(
         Some(error) if fastest.is_none() || loses_context(&error) => return Err(error),
         _ => fastest.expect("there is a candidate"),
     };
-    let now = load.and_then(|_| Load::now());
-    let mut choices = choices();
     choices.note(choice, names[chosen].as_ref());
     if names.len() > 1 {
-        choices.calibration_time += start.elapsed();
-        if let Some((now, before)) = now.zip(load)
-            && now.is_disturbed_since(before)
-        {
-            choices.disturbed.insert(choice.to_owned());
-        }
+        let took = start.elapsed();
+        let since = load.and_then(|before| Some((Load::now()?, before)));
+        let is_disturbed = since.is_some_and(|(now, before)| now.is_disturbed_since(before));
+        choices.note_calibration(choice, took, is_disturbed);
     }
     Ok(chosen)
-}
-
-/// The index of the candidate that is already chosen, if it is among these; records that it was needed.
-fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
-    let mut choices = choices();
-    let taken = choices.taken(choice, names)?;
-    choices.note(choice, names[taken].as_ref());
-    Some(taken)
 }
 
 /// The fastest by the time that `run` returns; `None` if all fail.
@@ -301,30 +179,22 @@ fn fastest_of(
     if candidates == 1 {
         return Some(0);
     }
-    let measured = |candidate| {
-        let (times, took) = enough(|times| run(candidate, times))?;
+    let measured = |at| {
+        let (times, took) = enough(|times| run(at, times))?;
         let mut seconds = Vec::with_capacity(ROUNDS);
         seconds.push(took.as_secs_f64() / f64::from(times));
-        Some((
-            took >= LONG,
-            Measured {
-                candidate,
-                times,
-                seconds,
-            },
-        ))
+        Some((took >= LONG, Candidate { at, times, seconds }))
     };
     let entries = (0..candidates).filter_map(measured);
-    let (long, mut entries): (Vec<bool>, Vec<Measured>) = entries.unzip();
+    let (long, mut entries): (Vec<bool>, Vec<Candidate>) = entries.unzip();
     let mut spent = Duration::ZERO;
     let first_counts = long.iter().all(|long| *long);
-    let (drops, fewest): (&[(usize, f64)], usize) = match first_counts {
-        true => (&DROPPED_EARLY, FEWEST_LONG_ROUNDS),
-        false => (&DROPPED, FEWEST_ROUNDS),
-    };
-    if !first_counts {
+    let (drops, fewest): (&[(usize, f64)], usize) = if first_counts {
+        (&DROPPED_EARLY, FEWEST_LONG_ROUNDS)
+    } else {
         entries.iter_mut().for_each(|entry| entry.seconds.clear());
-    }
+        (&DROPPED, FEWEST_ROUNDS)
+    };
     for round in 0..ROUNDS {
         if round >= fewest && (entries.len() < 2 || spent >= LONGEST) {
             break;
@@ -334,7 +204,7 @@ fn fastest_of(
             if entry.seconds.len() > round {
                 return true;
             }
-            let Some(took) = run(entry.candidate, entry.times) else {
+            let Some(took) = run(entry.at, entry.times) else {
                 return false;
             };
             spent += took;
@@ -347,28 +217,29 @@ fn fastest_of(
         }
     }
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
-    Some(fastest.candidate)
+    Some(fastest.at)
 }
 
 /// Drops candidates that take more than `factor` times as long as the fastest.
-fn drop_slower_than(factor: f64, entries: &mut Vec<Measured>) {
+fn drop_slower_than(factor: f64, entries: &mut Vec<Candidate>) {
     let limit = factor
         * entries
             .iter()
-            .map(Measured::typical)
+            .map(Candidate::typical)
             .fold(f64::MAX, f64::min);
     entries.retain(|entry| entry.typical() <= limit);
 }
 
-struct Measured {
-    candidate: usize,
+/// A candidate with its measurements.
+struct Candidate {
+    at: usize,
     /// Iterations of a measurement.
     times: u32,
     /// Time of one iteration, by measurement.
     seconds: Vec<f64>,
 }
 
-impl Measured {
+impl Candidate {
     /// The lower median.
     fn typical(&self) -> f64 {
         let mut sorted = self.seconds.clone();
@@ -408,76 +279,6 @@ mod tests {
             (micros > 0).then_some(micros * times * MICRO)
         });
         (chosen, asked)
-    }
-
-    /// The choices of a process are shared by all tests, so each test has choices of its own.
-    #[test]
-    fn a_choice_is_made_once() {
-        let mut measured = 0;
-        let first = on_cpu(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
-        assert!(measured > 0);
-        assert_eq!(made()["made once"], first.to_string());
-        let never = |_, _| panic!("measured");
-        assert_eq!(on_cpu(&Threads::One, "made once", &[1, 2], never), first);
-    }
-
-    #[test]
-    fn a_choice_that_was_handed_over_is_taken_where_its_candidate_exists() {
-        let earlier = [
-            ("handed over", "2"),
-            ("never asked for", "1"),
-            ("gone", "3"),
-        ];
-        hand_over(
-            earlier
-                .map(|(choice, name)| (choice.into(), name.into()))
-                .into(),
-        );
-        let never = |_, _| panic!("measured");
-        assert_eq!(on_cpu(&Threads::One, "handed over", &[1, 2], never), 2);
-        assert_eq!(made()["handed over"], "2");
-        assert!(!made().contains_key("never asked for"));
-        let mut measured = 0;
-        let chosen = on_cpu(&Threads::One, "gone", &[1, 2], |_, _| measured += 1);
-        assert!(measured > 0);
-        assert_eq!(made()["gone"], chosen.to_string());
-    }
-
-    #[test]
-    fn a_file_hands_choices_to_the_next_process() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("choices.json");
-        read_from(&file);
-        fs::write(&file, r#"{"of an earlier process":"2"}"#).unwrap();
-        read_from(&file);
-        let chosen = on_cpu(&Threads::One, "of an earlier process", &[1, 2], |_, _| {
-            panic!("measured")
-        });
-        assert_eq!(chosen, 2);
-        fs::write(&file, r#"{"of another":"3"}"#).unwrap();
-        add_to(&file).unwrap();
-        let text = fs::read_to_string(&file).unwrap();
-        for choice in [r#""of an earlier process":"2""#, r#""of another":"3""#] {
-            assert!(text.contains(choice), "{text}");
-        }
-    }
-
-    #[test]
-    fn disturbed_choices_are_made_again() {
-        let mut choices = Choices::new();
-        for choice in ["quiet", "disturbed", "asked for meanwhile"] {
-            choices.note(choice, "1");
-        }
-        choices.disturbed.insert("disturbed".to_owned());
-        let forgotten = choices.forget_disturbed(["asked for meanwhile".to_owned()]);
-        assert_eq!(forgotten.len(), 2);
-        let taken = |choice| choices.taken(choice, &["1"]);
-        assert_eq!(taken("quiet"), Some(0));
-        assert_eq!(
-            (taken("disturbed"), taken("asked for meanwhile")),
-            (None, None)
-        );
-        assert!(choices.disturbed.is_empty());
     }
 
     /// Asks for one of two ways that are made as they are called.

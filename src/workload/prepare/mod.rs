@@ -3,6 +3,7 @@
 
 pub(crate) mod block;
 pub(crate) mod child_process;
+pub(crate) mod choices;
 pub(crate) mod choose;
 pub(crate) mod elementwise;
 pub(crate) mod end_to_end;

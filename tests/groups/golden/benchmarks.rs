@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crossover::suite::{AnyGroup, Memory, Planned, Profile};
+use crossover::suite::{AnyGroup, MachineMemory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
@@ -12,10 +12,10 @@ use crate::suite;
 const GIB: u64 = 1 << 30;
 
 /// Machines that have a device of that memory, from a small laptop to a server.
-const MEMORIES: [Memory; 4] = [memory(2, 4), memory(8, 8), memory(24, 24), memory(128, 139)];
+const MEMORIES: [MachineMemory; 4] = [memory(2, 4), memory(8, 8), memory(24, 24), memory(128, 139)];
 
-const fn memory(host: u64, device: u64) -> Memory {
-    Memory {
+const fn memory(host: u64, device: u64) -> MachineMemory {
+    MachineMemory {
         host: host * GIB,
         device: device * GIB,
     }

@@ -14,7 +14,7 @@ use crossover_compare::judge::Options;
 use crossover_compare::median::Location;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
-use crossover_results::store::source::Source;
+use crossover_results::store::source::BaselineSource;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::{visible, with_causes};
 use crossover_words::units;
@@ -309,7 +309,7 @@ impl Pairs<'_> {
 
 /// The results that a process left in its folder.
 pub(super) fn left_in(home: &Path) -> Baseline {
-    Baseline::read(&Source {
+    Baseline::read(&BaselineSource {
         root: home.to_owned(),
         baseline: NEW.to_owned(),
         label: String::new(),

@@ -15,8 +15,9 @@ use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary, left_in};
 use crate::ab::worktree::Copies;
 use crossover_advice::turns::{Side, take_turns};
-use crossover_results::store::baseline::{Baseline, Sampled};
+use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::{BENCHMARK, NEW};
+use crossover_results::store::sampled::Sampled;
 use crossover_words::text::{is_plain, visible, with_causes};
 use crossover_words::units;
 

@@ -27,7 +27,7 @@ use crossover_results::store::layout::NEW;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::planted::{plant, recorded};
 use crossover_results::store::runs;
-use crossover_results::store::source::Source;
+use crossover_results::store::source::BaselineSource;
 use crossover_words::text::is_plain;
 
 /// Without `PROPTEST_CASES`. Every fourth case makes a page, a comparison and a record.
@@ -333,7 +333,7 @@ impl Results {
     }
 
     fn compare(&self) -> Result<(), String> {
-        let side = Baseline::read(&Source {
+        let side = Baseline::read(&BaselineSource {
             root: self.root(),
             baseline: NEW.to_owned(),
             label: NEW.to_owned(),

@@ -263,8 +263,8 @@ impl Moody {
     ];
     /// Runs of the first measurement with these options.
     pub(crate) const OF_THE_FIRST: u32 = 13;
-    /// Runs of both measurements: the second is neither verified nor planned.
-    pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 11;
+    /// Runs of both measurements: the second is neither verified, planned nor warmed up.
+    pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 10;
     pub(crate) const LONG: Duration = Duration::from_millis(20);
 
     fn routine(

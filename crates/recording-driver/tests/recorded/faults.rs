@@ -17,7 +17,7 @@ use crossover::workload::matmul::{self, Shaped};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use crossover::workload::{memory, nested_sine, transfer};
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::source::Source;
+use crossover_results::store::source::BaselineSource;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::str::ParallelString;
 use tempfile::TempDir;
@@ -221,7 +221,7 @@ impl Bench {
 
 /// The ids of the results that have a sidecar of the same samples.
 fn sound(folder: &Path) -> BTreeSet<String> {
-    let results = Baseline::read(&Source {
+    let results = Baseline::read(&BaselineSource {
         root: folder.join("criterion"),
         baseline: "new".to_owned(),
         label: String::new(),

@@ -11,7 +11,7 @@ use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
     BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Launch, TimingError, bind, open,
 };
-use crossover_words::clock_file::stored_clock;
+use crossover_words::sidecar::stored_clock;
 
 use crate::stand_in::{StandIn, VARIATION, expect, mark, samples};
 

@@ -17,7 +17,7 @@ use crate::model::verified::Verified;
 use crossover_words::Clock;
 
 /// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = crossover_words::sidecar::SCHEMA;
 
 /// The suite's addition to Criterion's files of one result: `crossover.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,9 +26,10 @@ pub struct Sidecar {
     pub schema: u32,
     /// Full id, `<group>/<cpu|gpu>/<implementation>/<size>`.
     pub id: String,
-    /// SHA-256 of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
+    /// Digest of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
     /// not match: its samples come from another run.
-    pub samples_sha256: String,
+    #[serde(alias = "samples_sha256")]
+    pub samples: String,
     /// The clock the samples were taken on, by its name.
     pub clock: Clock,
     /// Cost of one iteration.
@@ -90,7 +91,7 @@ impl Sidecar {
         Self {
             schema: SCHEMA,
             id: id.to_owned(),
-            samples_sha256: String::new(),
+            samples: String::new(),
             clock,
             cost: Cost::default(),
             role: match id::device(id) {

@@ -9,22 +9,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
-use crate::store::baseline::is_whole;
 use crate::store::layout::{TEMPORARY, earlier};
+use crate::store::sampled::Sampled;
 use crate::store::whole_file::{FileError, copy};
-
-/// Name of a result in the folder that it is set aside in.
-const RESULT: &str = "result";
 
 /// An attempt under way, by the folders that it may write to.
 #[must_use]
 pub struct Attempt(Vec<PathBuf>);
-
-/// A whole result that is set aside while its benchmark is measured again. Dropping it removes it.
-#[must_use]
-pub struct Aside(Vec<(PathBuf, TempDir)>);
 
 impl Attempt {
     /// Sets the result in `folder` under `new` aside, and keeps a copy of `copied`, a baseline that
@@ -56,62 +47,19 @@ impl Attempt {
         }
     }
 
-    /// Ends an attempt whose whole result is to be measured again: restores what was there before,
-    /// so that Criterion compares with that. The result may be [put back](Aside::put_back).
-    ///
-    /// # Errors
-    /// The file that the system refuses to move; then the result is lost.
-    pub fn set_aside(self) -> Result<Aside, FileError> {
-        let aside = |dir: PathBuf| -> Result<(PathBuf, TempDir), FileError> {
-            let to = temporary_beside(&dir)
-                .and_then(|to| fs::rename(&dir, to.path().join(RESULT)).map(|()| to))
-                .map_err(|e| FileError::io(&dir, e))?;
-            Ok((dir, to))
-        };
-        let there = self.0.iter().filter(|dir| dir.is_dir());
-        let all: Vec<_> = there.cloned().map(aside).collect();
-        self.undo();
-        all.into_iter().collect::<Result<_, _>>().map(Aside)
-    }
-
     /// Ends an attempt that failed: restores what was there before.
     pub fn undo(self) {
         self.0.iter().for_each(|dir| restore(dir));
     }
 }
 
-impl Aside {
-    /// Makes this the result again, where the second measurement failed.
-    ///
-    /// # Errors
-    /// The file that the system refuses to move.
-    pub fn put_back(self) -> Result<(), FileError> {
-        for (dir, from) in self.0 {
-            let put = || -> io::Result<()> {
-                if dir.is_dir() {
-                    fs::remove_dir_all(&dir)?;
-                }
-                fs::rename(from.path().join(RESULT), &dir)
-            };
-            put().map_err(|e| FileError::io(&dir, e))?;
-        }
-        Ok(())
-    }
-}
-
-fn temporary_beside(dir: &Path) -> io::Result<TempDir> {
-    tempfile::Builder::new()
-        .prefix(TEMPORARY)
-        .tempdir_in(dir.parent().unwrap_or(Path::new(".")))
-}
-
 /// Ends an attempt that was cut short.
 fn settle(dir: &Path) {
     let earlier = earlier(dir);
     if earlier.exists() {
-        match is_whole(dir) {
-            true => drop(fs::remove_dir_all(&earlier)),
-            false => restore(dir),
+        match Sampled::whole(dir) {
+            Some(_) => drop(fs::remove_dir_all(&earlier)),
+            None => restore(dir),
         }
     }
 }
@@ -133,7 +81,9 @@ fn keep(dir: &Path, stays: bool) -> io::Result<()> {
     if !stays {
         return fs::rename(dir, earlier(dir));
     }
-    let making = temporary_beside(dir)?;
+    let making = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempdir_in(dir.parent().unwrap_or(Path::new(".")))?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
@@ -197,28 +147,5 @@ mod tests {
         assert_eq!(sample(&earlier(&folder.join(NEW))), "earlier");
         next.undo();
         assert_eq!(sample(&folder.join(NEW)), "earlier");
-    }
-
-    #[test]
-    fn a_result_that_is_measured_again_can_be_put_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        let dirs = [NEW, "main"].map(|name| folder.join(name));
-        let write_both = |text| dirs.iter().for_each(|dir| write(dir, text));
-        write_both("earlier");
-        let first = || {
-            let attempt = Attempt::begin(folder, NEW, Some("main")).unwrap();
-            write_both("first");
-            attempt.set_aside().unwrap()
-        };
-        let aside = first();
-        let say = || dirs.each_ref().map(|dir| sample(dir));
-        assert_eq!(say(), ["earlier", "earlier"]);
-        aside.put_back().unwrap();
-        assert_eq!(say(), ["first", "first"]);
-
-        drop(first());
-        assert_eq!(say(), ["first", "first"]);
-        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
     }
 }

@@ -7,14 +7,13 @@ use std::time::SystemTime;
 use serde_json::json;
 
 use crate::model::id::Id;
-use crate::model::record::{SCHEMA, Sidecar};
+use crate::model::record::Sidecar;
 use crate::store::attempt::Attempt;
-use crate::store::baseline::{Sampled, is_whole, samples};
 use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::profiles;
-use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, copy, digest, read_json, try_to_write, write_json};
+use crate::store::sampled::{Sampled, write_sidecar};
+use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
@@ -62,11 +61,6 @@ impl BenchmarkFolder {
         Attempt::begin(&self.path, NEW, baseline)
     }
 
-    /// Times of an iteration in the newest samples, ns.
-    pub fn samples(&self) -> Result<Vec<f64>, Unreadable> {
-        samples(&self.new_dir().join(SAMPLE))
-    }
-
     /// Criterion saves samples and estimates, then compares and draws, and only then writes
     /// `benchmark.json`. It panics in between when both sides of a comparison have no spread at
     /// all (its p value is NaN). The measurement is sound: this writes what is missing.
@@ -86,57 +80,30 @@ impl BenchmarkFolder {
         )
     }
 
-    /// Writes the sidecar beside the new result, of the samples `ns`, and the whole result to the baseline.
-    /// Criterion goes on after an error of its own when it writes, so this looks at what it left.
+    /// Writes the sidecar beside the new result, and the whole result to the baseline. Criterion goes on after
+    /// an error of its own when it writes, so this reads what it left.
     pub fn finish(
         &self,
-        ns: Vec<f64>,
         mut sidecar: Sidecar,
         baseline: Option<&str>,
     ) -> Result<Benchmark, FileError> {
         let new = self.new_dir();
         write_sidecar(&mut sidecar, &new)?;
-        if ns.is_empty() || !is_whole(&new) {
+        let Some(sampled) = Sampled::whole(&new) else {
             // On a full disk this fails as well, with the reason.
             try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
             let torn = "Criterion could not write its files here";
             return Err(FileError::other(&new, torn));
-        }
+        };
         if let Some(baseline) = baseline {
             let to = self.path.join(baseline);
             for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK, SIDECAR] {
                 copy(&new.join(file), &to.join(file))?;
             }
         }
-        let sampled = Sampled {
-            ns,
-            clock: Some(sidecar.clock),
-            sidecar: Some(sidecar),
-        };
         let benchmark = Benchmark::of(&self.id.to_string(), self.path.clone(), &sampled);
         benchmark.map_err(|problem| FileError::other(&new, problem.reason))
     }
-}
-
-/// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
-pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {
-    sidecar.samples_sha256 = digest(&dir.join(SAMPLE))?;
-    write_json(&dir.join(SIDECAR), sidecar)
-}
-
-/// Reads the sidecar of `dir`; `Ok(None)` where there is none.
-pub fn read_sidecar(dir: &Path) -> Result<Option<Sidecar>, FileError> {
-    let path = dir.join(SIDECAR);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let sidecar: Sidecar = read_json(&path, SCHEMA)?;
-    if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
-        let reason =
-            "belongs to other samples than the sample.json beside it; run the benchmark again";
-        return Err(FileError::other(&path, reason));
-    }
-    Ok(Some(sidecar))
 }
 
 fn written_at(file: &Path) -> Option<SystemTime> {
@@ -146,7 +113,6 @@ fn written_at(file: &Path) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_words::Clock;
 
     /// As Criterion 0.8.2 writes it.
     const BENCHMARK: &str = r#"{"group_id":"sound","function_id":"cpu/double","value_str":"4","throughput":{"Elements":4},"full_id":"sound/cpu/double/4","directory_name":"sound/cpu_double/4","title":"sound/cpu/double/4"}"#;
@@ -164,23 +130,5 @@ mod tests {
         let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
         assert_eq!(ours, theirs);
-    }
-
-    #[test]
-    fn a_sidecar_of_other_samples_is_stale() {
-        let dir = tempfile::tempdir().unwrap();
-        let sample = dir.path().join(SAMPLE);
-        std::fs::write(&sample, "{}").unwrap();
-        assert!(read_sidecar(dir.path()).unwrap().is_none());
-        let mut sidecar = Sidecar {
-            extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
-            notes: vec!["a note".into()],
-            ..Sidecar::of("a/cpu/b/1", Clock::EventsGated)
-        };
-        write_sidecar(&mut sidecar, dir.path()).unwrap();
-        assert_eq!(read_sidecar(dir.path()).unwrap(), Some(sidecar));
-        std::fs::write(&sample, "{ }").unwrap();
-        let error = read_sidecar(dir.path()).unwrap_err();
-        assert!(error.reason().starts_with("belongs to other samples"));
     }
 }

@@ -35,12 +35,12 @@ pub const BENCHMARK: &str = "benchmark.json";
 /// Of Criterion: median, mean and their intervals.
 pub const ESTIMATES: &str = "estimates.json";
 /// Of Criterion: iterations and time of each sample.
-pub const SAMPLE: &str = "sample.json";
+pub const SAMPLE: &str = crossover_words::sidecar::SAMPLES;
 /// Of Criterion: the bounds beyond which a sample is an outlier.
 pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.
-pub const SIDECAR: &str = "crossover.json";
+pub const SIDECAR: &str = crossover_words::sidecar::FILE;
 
 /// The [`Profile`](crossover_profile::Profile) in [`PROFILE`].
 pub const PROFILE_FILE: &str = "profile.json";

@@ -131,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::baseline::Sampled;
+    use crate::store::sampled::Sampled;
 
     #[test]
     fn a_sound_result_counts_behind_a_refused_one_of_its_id() {

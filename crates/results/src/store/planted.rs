@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::model::Sidecar;
-use crate::store::folder::write_sidecar;
 use crate::store::layout::{BENCHMARK, SAMPLE};
+use crate::store::sampled::write_sidecar;
 
 /// Writes a result into `dir`, the folder of a baseline: how many iterations each of its samples has, and
 /// how long each takes, ns.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Id, NotAnId};
-use crate::store::baseline::walk;
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
 use crate::store::unreadable::Unreadable;
+use crate::store::walk::walk;
 use crate::store::whole_file::{FileError, read_json};
 use crossover_profile::{Profile, SCHEMA};
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::store::baseline::baselines;
 use crate::store::layout::NEW;
+use crate::store::walk::baselines;
 use crossover_words::text::visible;
 
 /// One baseline in one results folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct BaselineSource {
     /// Folder of the results.
     pub root: PathBuf,
     /// Name of the baseline in it.
@@ -42,7 +42,7 @@ pub fn near(wanted: &str, names: BTreeSet<String>) -> String {
     }
 }
 
-impl Source {
+impl BaselineSource {
     /// Resolves what a user wrote, in this order: `DIR:NAME` is baseline NAME of folder DIR;
     /// a plain name is a baseline under the first of `roots` that has it; an existing folder stands
     /// for its `new`. A folder may hold the results themselves, or hold them where Criterion or the

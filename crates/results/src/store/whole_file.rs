@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
 use crate::store::unreadable::Unreadable;
@@ -195,7 +194,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     Err(FileError::other(path, "is not a file; move it away"))
 }
 
-fn make_visible(value: &mut Value) {
+pub(super) fn make_visible(value: &mut Value) {
     match value {
         Value::String(text) if !is_plain(text) => *text = visible(text),
         Value::Array(values) => values.iter_mut().for_each(make_visible),
@@ -208,9 +207,4 @@ fn make_visible(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-pub(super) fn digest(path: &Path) -> Result<String, FileError> {
-    let digest = Sha256::digest(&read_bytes(path)?);
-    Ok(digest.iter().map(|b| format!("{b:02x}")).collect())
 }

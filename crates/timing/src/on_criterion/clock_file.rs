@@ -1,4 +1,4 @@
-//! The clock of a result, in a file beside Criterion's.
+//! The clock of a result, in the sidecar beside Criterion's files.
 //!
 //! Criterion's files name no clock, and a measurement learns neither the id of a benchmark nor where
 //! its files are. The samples are therefore remembered until the [`CudaTime`](crate::CudaTime) is
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::write::write;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
-use crossover_words::clock_file::{FILE, SAMPLES, SCHEMA, digest, read};
+use crossover_words::sidecar::{FILE, SAMPLES, SCHEMA, digest, read};
 
 /// Criterion's name for the newest result.
 const NEW: &str = "new";
@@ -85,7 +85,7 @@ impl Ledger {
                 continue;
             };
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
-            let before = read(&folder.join(NEW)).map(|(clock, _)| clock);
+            let before = read(&folder.join(NEW), |_| true).and_then(|file| file.clock());
             if let Some(before) = before.filter(|before| *before != clock) {
                 said.push(format!(
                     "{name}: this result was timed on the clock {clock}, the previous one on {before}, but \
@@ -190,7 +190,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crossover_words::clock_file::stored_clock;
+    use crossover_words::sidecar::stored_clock;
 
     struct Root(TempDir);
 

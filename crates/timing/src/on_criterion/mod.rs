@@ -46,7 +46,7 @@ impl CudaTime {
 
     /// Sets the folder that the program gave to `Criterion::output_directory`. When this measurement
     /// and all its clones are dropped, the clock of each result is written beside it, in
-    /// `crossover-clock.json`. A later run prints a note if a result has another clock than the one
+    /// `crossover.json`. A later run prints a note if a result has another clock than the one
     /// before, and `crossover compare` does not compare two clocks.
     pub fn set_output_directory(&self, root: impl Into<PathBuf>) {
         self.criterion().benchmarks.ledger.set_root(root.into());

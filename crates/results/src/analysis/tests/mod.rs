@@ -36,10 +36,10 @@ use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 use crate::model::role::Role;
 use crate::model::{Energy, LinkBytes, Sidecar};
 use crate::model::{TelemetryEvent, TelemetryEventKind};
-use crate::store::baseline::Sampled;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
 use crate::store::machine_record;
+use crate::store::sampled::Sampled;
 use crate::store::stored_results::StoredResults;
 use crossover_words::Clock;
 

@@ -1,5 +1,4 @@
-//! Criterion, configured for a run. A second instance measures unsteady benchmarks again, since one
-//! instance takes an id only once.
+//! Criterion, configured for a run.
 
 use std::path::Path;
 
@@ -12,14 +11,17 @@ use crate::timing::CudaTime;
 pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
 
 /// A Criterion that samples as planned, unless the command line says otherwise. An option that
-/// Criterion does not know ends the process with Criterion's message.
+/// Criterion does not know ends the process with Criterion's message. If `profiles`, it has the recorder of
+/// profiles, where this was built with it.
+#[cfg_attr(not(feature = "profiler"), expect(unused_variables))]
 pub(super) fn instance(
     results: &Path,
     sampling: &SamplingPlan,
     time: &CudaTime,
     takes_turns: bool,
+    profiles: bool,
 ) -> Criterion<CudaTime> {
-    let criterion = Criterion::default()
+    let mut criterion = Criterion::default()
         .with_measurement(time.clone())
         .output_directory(results)
         .plotting_backend(PlottingBackend::Plotters)
@@ -28,24 +30,15 @@ pub(super) fn instance(
         .sample_size(sampling.samples)
         .nresamples(sampling.resamples)
         .configure_from_args();
-    match takes_turns {
-        true => criterion.without_plots(),
-        false => criterion,
+    if takes_turns {
+        criterion = criterion.without_plots();
     }
-}
-
-/// The same with the recorder of profiles for `--profile-time`, where this was built with it.
-#[cfg(feature = "profiler")]
-pub(super) fn profiled(criterion: Criterion<CudaTime>, time: &CudaTime) -> Criterion<CudaTime> {
-    use crate::timing::profiler::CudaProfiler;
-
-    // The tables are printed together at the end of the run.
-    criterion.with_profiler(CudaProfiler::new(time).quiet())
-}
-
-/// Returns it unchanged: without the feature nothing is recorded.
-#[cfg(not(feature = "profiler"))]
-pub(super) fn profiled(criterion: Criterion<CudaTime>, _time: &CudaTime) -> Criterion<CudaTime> {
+    #[cfg(feature = "profiler")]
+    if profiles {
+        // The tables are printed together at the end of the run.
+        let profiler = crate::timing::profiler::CudaProfiler::new(time).quiet();
+        criterion = criterion.with_profiler(profiler);
+    }
     criterion
 }
 

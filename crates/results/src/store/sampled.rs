@@ -1,0 +1,288 @@
+//! The one reader and the one writer of a single result: Criterion's files in the folder of a baseline, and
+//! the sidecar beside them.
+//!
+//! Criterion's files are no declared interface: unknown fields are ignored, ids come from
+//! `benchmark.json` and never from folder names (which Criterion shortens), and times come from the
+//! samples alone (Criterion's estimates are for its own comparisons).
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use sha2::{Digest, Sha256};
+
+use crate::model::record::Sidecar;
+use crate::statistics::positive;
+use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, keeps};
+use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{
+    FileError, make_visible, read_bytes, read_json_as_it_stands, write_json,
+};
+use crossover_words::Clock;
+use crossover_words::sidecar::{self, digest};
+use crossover_words::text::{is_plain, visible};
+
+/// One benchmark of a baseline.
+#[derive(Clone, Debug)]
+pub struct Sampled {
+    /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
+    pub ns: Vec<f64>,
+    /// Its sidecar; `None` if it is missing or belongs to other samples.
+    pub sidecar: Option<Sidecar>,
+    /// The clock, if a file beside it names it.
+    pub clock: Option<Clock>,
+}
+
+impl Sampled {
+    /// Reads the samples in `dir` and their sidecar. A sidecar that cannot be read is named in `problems`.
+    pub(super) fn read(
+        dir: &Path,
+        id: &str,
+        problems: &mut Vec<Unreadable>,
+    ) -> Result<Self, Unreadable> {
+        let path = dir.join(SAMPLE);
+        let samples = read_bytes(&path)?;
+        let ns = times(&path, &samples)?;
+        let (clock, sidecar) = sidecar_of(dir, &samples, Some(id)).unwrap_or_else(|error| {
+            let mut problem = Unreadable::from(error);
+            problem.reason += ": its clock is unknown";
+            problems.push(problem);
+            (None, None)
+        });
+        Ok(Self { ns, sidecar, clock })
+    }
+
+    /// The result in `dir`, if it has every file that the suite writes, each sound.
+    pub(super) fn whole(dir: &Path) -> Option<Self> {
+        let id = id_of(dir).ok()?;
+        let sampled = Self::read(dir, &id, &mut Vec::new()).ok()?;
+        // The estimates are of no use here, but Criterion compares the next result with them.
+        let estimates = read_json_as_it_stands::<IgnoredAny>(&dir.join(ESTIMATES));
+        (sampled.sidecar.is_some() && estimates.is_ok()).then_some(sampled)
+    }
+}
+
+/// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
+pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {
+    sidecar.samples = digest(&read_bytes(&dir.join(SAMPLE))?);
+    write_json(&dir.join(SIDECAR), sidecar)
+}
+
+/// Reads the suite's sidecar in `dir`; `Ok(None)` where there is none.
+pub fn read_sidecar(dir: &Path) -> Result<Option<Sidecar>, FileError> {
+    Ok(sidecar_of(dir, &read_bytes(&dir.join(SAMPLE))?, None)?.1)
+}
+
+/// The clock of these samples in `dir`, and the suite's sidecar if it wrote one. Its id must be `id`.
+fn sidecar_of(
+    dir: &Path,
+    samples: &[u8],
+    id: Option<&str>,
+) -> Result<(Option<Clock>, Option<Sidecar>), FileError> {
+    let is_of_samples = |of: &str| of == digest(samples) || of == sha256(samples);
+    let Some(file) = sidecar::read(dir, is_of_samples) else {
+        return Ok((None, None));
+    };
+    let (path, clock) = (&file.path, file.clock());
+    let mut fields = file.fields.map_err(|error| FileError::io(path, error))?;
+    // A result of another Criterion project, whose clock `crossover-timing` wrote.
+    if clock.is_some() && fields["id"].is_null() {
+        return Ok((clock.filter(|_| file.is_of_samples), None));
+    }
+    make_visible(&mut fields);
+    let sidecar: Sidecar =
+        serde_json::from_value(fields).map_err(|error| FileError::io(path, error))?;
+    if !file.is_of_samples {
+        let reason =
+            "belongs to other samples than the sample.json beside it; run the benchmark again";
+        return Err(FileError::other(path, reason));
+    }
+    match id.filter(|id| *id != sidecar.id) {
+        Some(id) => Err(FileError::other(
+            path,
+            format!("describes {}, not {id}", sidecar.id),
+        )),
+        None => Ok((Some(sidecar.clock), Some(sidecar))),
+    }
+}
+
+/// The digest of samples in the sidecars of earlier versions.
+fn sha256(samples: &[u8]) -> String {
+    let digest = Sha256::digest(samples);
+    digest.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The id of the result in the folder of a baseline, `<group>/<function>/<value>`: the parts that there are.
+pub(super) fn id_of(dir: &Path) -> Result<String, Unreadable> {
+    if is_empty(dir) {
+        let reason = match is_kept(dir) {
+            true => "a run was cut short here before it left a result; run the benchmark again",
+            false => "the folder is empty, as some caches restore it; run the benchmark again",
+        };
+        return Err(Unreadable::new(dir.display(), reason));
+    }
+    let file: BenchmarkFile = read_json_as_it_stands(&dir.join(BENCHMARK))?;
+    let parts = [Some(file.group_id), file.function_id, file.value_str];
+    let id = Vec::from_iter(parts.into_iter().flatten()).join("/");
+    // Ids are compared, filtered and printed unchanged, so ids that would act on a terminal are
+    // refused.
+    if !is_plain(&id) {
+        let reason = format!(
+            "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
+            visible(&id)
+        );
+        return Err(Unreadable::new(dir.join(BENCHMARK).display(), reason));
+    }
+    Ok(id)
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether a folder keeps the result before an attempt; it is empty if there was none.
+fn is_kept(dir: &Path) -> bool {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    keeps(&name).is_some()
+}
+
+#[derive(Deserialize)]
+struct BenchmarkFile {
+    group_id: String,
+    function_id: Option<String>,
+    value_str: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SampleFile {
+    iters: Vec<f64>,
+    /// serde_json writes NaN as null.
+    times: Vec<Option<f64>>,
+}
+
+/// Times of an iteration in the samples of the file at `path`, ns.
+fn times(path: &Path, samples: &[u8]) -> Result<Vec<f64>, Unreadable> {
+    let file: Result<SampleFile, _> = serde_json::from_slice(samples);
+    let file = file.map_err(|error| FileError::io(path, error))?;
+    let bad = |reason: &str| Unreadable::new(path.display(), reason);
+    if file.iters.len() != file.times.len() {
+        return Err(bad(
+            "its times and its iteration counts are not equally many; run the benchmark again",
+        ));
+    }
+    if file.times.is_empty() {
+        return Err(bad("no samples; run the benchmark again"));
+    }
+    let ns = file.times.iter().zip(&file.iters);
+    let ns: Option<Vec<f64>> = ns
+        .map(|(time, iterations)| positive((*time)? / iterations))
+        .collect();
+    ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::store::baseline::Baseline;
+    use crate::store::planted::plant;
+
+    #[test]
+    fn a_sidecar_of_other_samples_is_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        let sample = dir.path().join(SAMPLE);
+        fs::write(&sample, "{}").unwrap();
+        assert!(read_sidecar(dir.path()).unwrap().is_none());
+        let mut sidecar = Sidecar {
+            extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
+            notes: vec!["a note".into()],
+            ..Sidecar::of("a/cpu/b/1", Clock::EventsGated)
+        };
+        write_sidecar(&mut sidecar, dir.path()).unwrap();
+        assert_eq!(read_sidecar(dir.path()).unwrap(), Some(sidecar));
+        fs::write(&sample, "{ }").unwrap();
+        let error = read_sidecar(dir.path()).unwrap_err();
+        assert!(error.reason().starts_with("belongs to other samples"));
+    }
+
+    /// Results of the suite and of other Criterion projects, each as earlier versions and this one write it,
+    /// side by side; and a folder in which an earlier version ran after this one.
+    #[test]
+    fn old_and_new_results_are_read_side_by_side() {
+        let root = tempfile::tempdir().unwrap();
+        let of_suite = || Some(Sidecar::of("a/cpu/new/1", Clock::Wall));
+        let (samples, old) = (r#""samples":"3ffa76fc7a652221""#, "crossover-clock.json");
+        let plant = |function: &str, times: &[f64], sidecar| {
+            let dir = root.path().join(format!("a/{function}/1/new"));
+            plant(
+                &dir,
+                &format!("a/{function}/1"),
+                &[1.0, 1.0],
+                times,
+                sidecar,
+            );
+            dir
+        };
+        let new = plant("cpu/new", &[5.0, 6.0], of_suite());
+        let earlier = plant("cpu/earlier", &[5.0, 6.0], None);
+        let text = fs::read_to_string(new.join(SIDECAR)).unwrap();
+        assert!(text.contains("\"samples\": \"3ffa76fc7a652221\""), "{text}");
+        let sha = sha256(&fs::read(earlier.join(SAMPLE)).unwrap());
+        let text = text.replace("\"samples\"", "\"samples_sha256\"");
+        let text = text.replace("3ffa76fc7a652221", &sha);
+        fs::write(
+            earlier.join(SIDECAR),
+            text.replace("cpu/new", "cpu/earlier"),
+        )
+        .unwrap();
+        for (function, times, file, clock) in [
+            ("other", [5.0, 6.0], SIDECAR, "events"),
+            ("other-earlier", [5.0, 6.0], old, "events-gated"),
+            ("other-stale", [5.0, 7.0], SIDECAR, "events"),
+            ("other-earlier-stale", [5.0, 7.0], old, "events"),
+            ("unknown", [5.0, 7.0], "notes.txt", "events"),
+        ] {
+            let text = format!(r#"{{"clock":"{clock}",{samples},"schema":1}}"#);
+            fs::write(plant(function, &times, None).join(file), text).unwrap();
+        }
+        let both = plant("both", &[5.0, 6.0], None);
+        fs::write(
+            both.join(old),
+            format!(r#"{{"clock":"events",{samples},"schema":1}}"#),
+        )
+        .unwrap();
+        fs::write(
+            both.join(SIDECAR),
+            r#"{"clock":"wall","samples":"0","schema":1}"#,
+        )
+        .unwrap();
+
+        let read = Baseline::without_runs(root.path(), "new");
+        assert_eq!(read.problems, []);
+        let clocks = read
+            .results
+            .iter()
+            .map(|(id, it)| (&id[2..id.len() - 2], it.clock));
+        let expected = BTreeMap::from([
+            ("both", Some(Clock::Events)),
+            ("cpu/earlier", Some(Clock::Wall)),
+            ("cpu/new", Some(Clock::Wall)),
+            ("other", Some(Clock::Events)),
+            ("other-earlier", Some(Clock::EventsGated)),
+            ("other-earlier-stale", None),
+            ("other-stale", None),
+            ("unknown", None),
+        ]);
+        assert_eq!(clocks.collect::<BTreeMap<_, _>>(), expected);
+        let of_suite = read.results.values().filter(|it| it.sidecar.is_some());
+        assert_eq!(of_suite.count(), 2);
+        fs::write(earlier.join(SAMPLE), "{\"iters\":[1],\"times\":[4]}").unwrap();
+        let read = Baseline::without_runs(root.path(), "new");
+        let [stale] = &read.problems[..] else {
+            panic!("{:?}", read.problems);
+        };
+        assert!(stale.reason.contains("belongs to other samples"), "{stale}");
+    }
+}

@@ -1,0 +1,89 @@
+//! The sidecar: `crossover.json` beside Criterion's samples, with what they lack. `crossover-timing` writes
+//! the clock, the suite its whole description of a result.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde_json::Value;
+
+use crate::Clock;
+
+/// Lies in the folder of a result, beside Criterion's [`SAMPLES`].
+pub const FILE: &str = "crossover.json";
+/// Where earlier versions of `crossover-timing` wrote the clock.
+const CLOCK_FILE: &str = "crossover-clock.json";
+/// Criterion's samples of a result.
+pub const SAMPLES: &str = "sample.json";
+/// Version of the file's form.
+pub const SCHEMA: u32 = 1;
+
+/// A sidecar as it stands in its file.
+#[derive(Debug)]
+pub struct SidecarFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its fields, or why they cannot be read.
+    pub fields: io::Result<Value>,
+    /// Whether it is about the samples beside it.
+    pub is_of_samples: bool,
+}
+
+impl SidecarFile {
+    /// Its clock; `None` if it cannot be read or names none.
+    pub fn clock(&self) -> Option<Clock> {
+        Clock::named(self.fields.as_ref().ok()?["clock"].as_str()?)
+    }
+}
+
+/// The sidecar in `dir` whose digest is accepted by `is_of_samples`, or else the first that exists.
+pub fn read(dir: &Path, is_of_samples: impl Fn(&str) -> bool) -> Option<SidecarFile> {
+    let files = [FILE, CLOCK_FILE].map(|file| dir.join(file)).into_iter();
+    let mut found = files.filter(|path| path.exists()).map(|path| {
+        let fields = read_fields(&path);
+        let digest = fields.as_ref().ok().and_then(digest_in);
+        let is_of_samples = digest.is_some_and(&is_of_samples);
+        SidecarFile {
+            path,
+            fields,
+            is_of_samples,
+        }
+    });
+    let first = found.next()?;
+    let other = (!first.is_of_samples).then(|| found.find(|other| other.is_of_samples));
+    Some(other.flatten().unwrap_or(first))
+}
+
+fn read_fields(path: &Path) -> io::Result<Value> {
+    // To open a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("is not a file; move it away"));
+    }
+    let fields: Value = serde_json::from_slice(&fs::read(path)?)?;
+    let schema = fields["schema"].as_u64();
+    match schema.filter(|schema| *schema > u64::from(SCHEMA)) {
+        None => Ok(fields),
+        Some(newer) => Err(io::Error::other(format!(
+            "schema {newer} is newer than {SCHEMA}, the newest this version reads; update crossover"
+        ))),
+    }
+}
+
+/// The digest of the samples that it is about. Earlier versions of the suite wrote SHA-256.
+fn digest_in(fields: &Value) -> Option<&str> {
+    (fields["samples"].as_str()).or_else(|| fields["samples_sha256"].as_str())
+}
+
+/// The clock of Criterion's samples in `dir`; `None` without a sidecar about these samples.
+pub fn stored_clock(dir: &Path) -> Option<Clock> {
+    let samples = fs::read(dir.join(SAMPLES)).ok()?;
+    let sidecar = read(dir, |of| of == digest(&samples))?;
+    sidecar.clock().filter(|_| sidecar.is_of_samples)
+}
+
+/// FNV-1a with 64 bits: enough to detect other samples, but no protection against forgery.
+pub fn digest(bytes: &[u8]) -> String {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::printed::ended;
 use crate::repositories::executable;
 
-const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
+pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
 
 /// A bundle whose executables print their name, the results folder and their arguments.
 fn bundle(names: &[&str]) -> TempDir {

@@ -20,6 +20,8 @@ mod full_disk;
 #[path = "../runs/printed.rs"]
 mod printed;
 #[cfg(unix)]
+mod release;
+#[cfg(unix)]
 mod repositories;
 mod stored;
 #[cfg(unix)]

@@ -1,0 +1,149 @@
+//! `scripts/release` in a planted workspace. A stand-in for cargo publishes and documents nothing.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::bundle::SCRIPTS;
+use crate::printed::{ended, holds};
+use crate::repositories::{alone, commit, executable, git, repository};
+
+/// A package that has all that crates.io asks for, and what else its manifest has.
+fn package(name: &str, rest: &str) -> String {
+    format!(
+        "[package]\nname = \"{name}\"\nversion.workspace = true\ndescription = \"It is {name}\"\n\
+         license = \"MIT\"\nrepository.workspace = true\ndocumentation = \"https://docs.rs/{name}\"\n\
+         keywords = [\"gpu\"]\ncategories = [\"hardware-support\"]\n{rest}"
+    )
+}
+
+/// A workspace that can be published: `one`, and `two` that needs it.
+fn workspace() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    let needs = "[dependencies]\none = { version = \"0.2.0\", path = \"../one\" }\n";
+    for (file, text) in [
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"one\", \"two\"]\nresolver = \"3\"\n[workspace.package]\n\
+             version = \"0.2.0\"\nrepository = \"https://example.com/it\"\n",
+        ),
+        ("one/Cargo.toml", &package("one", "")),
+        ("one/src/lib.rs", ""),
+        ("two/Cargo.toml", &package("two", needs)),
+        ("two/src/lib.rs", ""),
+        ("CHANGELOG.md", "# Changelog\n\n## [0.2.0] - unreleased\n"),
+    ] {
+        fs::create_dir_all(top.join(file).parent().unwrap()).unwrap();
+        fs::write(top.join(file), text).unwrap();
+    }
+    fs::create_dir(top.join("scripts")).unwrap();
+    fs::copy(format!("{SCRIPTS}/release"), top.join("scripts/release")).unwrap();
+    let cargo = env!("CARGO");
+    let stand_in = format!(
+        "case $1 in\nmetadata) exec '{cargo}' \"$@\" --offline;;\n\
+         publish) echo '   Uploading one v0.2.0' >&2; echo '   Uploading two v0.2.0' >&2;;\nesac"
+    );
+    executable(&top.join("target/bin/cargo"), &stand_in);
+    let locked = Command::new(cargo)
+        .args(["generate-lockfile", "--offline"])
+        .current_dir(top)
+        .output();
+    ended(&locked.unwrap(), 0, "");
+    commit(top, "ready");
+    dir
+}
+
+fn released(top: &Path, code: i32) -> String {
+    let path = std::env::var("PATH").unwrap();
+    let bin = top.join("target/bin");
+    let mut release = Command::new("python3");
+    alone(release.arg(top.join("scripts/release")))
+        .env("PATH", format!("{}:{path}", bin.display()));
+    ended(&release.output().unwrap(), code, "")
+}
+
+#[test]
+fn a_release_that_is_ready_has_its_commands_in_order() {
+    let dir = workspace();
+    let said = released(dir.path(), 0);
+    let commands = said.split_once("these commands:").expect("commands").1;
+    let at = |words: &str| {
+        commands
+            .find(words)
+            .unwrap_or_else(|| panic!("no {words} in {said}"))
+    };
+    assert!(at("s/unreleased/") < at("git tag -a v0.2.0"), "{said}");
+    assert!(at("git push") < at("publish --locked -p one"), "{said}");
+    assert!(at("-p one") < at("-p two"), "{said}");
+    // With its date and its tag nothing is left but to upload.
+    let dated = "# Changelog\n\n## [0.2.0] - 2026-01-31\n";
+    fs::write(dir.path().join("CHANGELOG.md"), dated).unwrap();
+    commit(dir.path(), "Release 0.2.0");
+    git(dir.path(), &["tag", "v0.2.0"]);
+    let said = released(dir.path(), 0);
+    assert!(!said.contains("unreleased"), "{said}");
+}
+
+#[test]
+fn what_a_release_lacks_is_named() {
+    for (file, ready, lacking, named) in [
+        (
+            "Cargo.toml",
+            "https://example.com/it",
+            "",
+            "fill in `repository`",
+        ),
+        (
+            "CHANGELOG.md",
+            "0.2.0",
+            "0.1.0",
+            "`## [0.2.0] - unreleased`",
+        ),
+        (
+            "two/Cargo.toml",
+            "\"0.2.0\"",
+            "\"0.2\"",
+            "two requires one ^0.2",
+        ),
+        (
+            "one/Cargo.toml",
+            "https://docs.rs/one",
+            "https://docs.rs/two",
+            "one lacks `documentation",
+        ),
+        ("two/Cargo.toml", "[\"gpu\"]", "[]", "two lacks keywords"),
+        (
+            "two/Cargo.toml",
+            "[\"gpu\"]",
+            "[\"graphics processing unit\"]",
+            "more than 20 letters",
+        ),
+        (
+            "one/Cargo.toml",
+            "[package]",
+            "[package]\npublish = false",
+            "two needs one",
+        ),
+    ] {
+        let dir = workspace();
+        let file = dir.path().join(file);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(ready), "{text}");
+        fs::write(&file, text.replace(ready, lacking)).unwrap();
+        commit(dir.path(), "lacking");
+        let said = released(dir.path(), 1);
+        holds(&said, named);
+        holds(&said, "nothing is published yet");
+        assert!(!said.contains("publish --locked"), "{said}");
+    }
+    let dir = workspace();
+    git(dir.path(), &["tag", "v0.2.0"]);
+    fs::write(dir.path().join("new"), "").unwrap();
+    holds(&released(dir.path(), 1), "?? new");
+    commit(dir.path(), "later");
+    holds(&released(dir.path(), 1), "v0.2.0 names another commit");
+}

@@ -100,7 +100,8 @@ impl Memory {
             content,
             last_set: None,
         };
-        Ok(self.table.entry(base).insert_entry(allocation).into_mut())
+        self.table.insert(base, allocation);
+        Ok(&self.table[&base])
     }
 
     /// From now on, no call may use the allocation. Its content stays until [`Self::release`].

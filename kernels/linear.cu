@@ -56,12 +56,6 @@ __device__ __forceinline__ float4 of_block(unsigned address, unsigned rank) {
     return v;
 }
 
-__device__ __forceinline__ float4 plus(float4 a, float4 b) {
-    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-// A NaN stays NaN, unlike with fmaxf.
-__device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
-
 // A block computes BM x BN values, a thread TM x TN of them in registers. The lanes of a warp lie
 // LM x (32 / LM). A thread's values are quads of 4 x 4, spread over the warp's tile so that
 // neighbouring lanes have neighbouring quads.

@@ -217,46 +217,22 @@ adamw_bf16(float *w, const float *g, float *m, float *v, bf16 *copies, const Cou
 
 extern "C" __global__ void adamw_advance(Counter *counter) { advance(counter); }
 
-#define EACH(body)                                        \
-    unsigned i = blockIdx.x * THREADS + threadIdx.x;      \
-    if (i >= count) return;                               \
-    body
+// A function of each value of some fours.
+template <class F, class... Four>
+__device__ __forceinline__ float4 each(F of, Four... v) {
+    return {of(v.x...), of(v.y...), of(v.z...), of(v.w...)};
+}
 
-extern "C" __global__ void __launch_bounds__(THREADS) adamw_decay(float *w, unsigned count) {
-    EACH(float4 a = ((float4 *)w)[i];
-         store(w, i, {decayed(a.x), decayed(a.y), decayed(a.z), decayed(a.w)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-adamw_first(float *m, const float *g, unsigned count) {
-    EACH(float4 a = ((float4 *)m)[i]; float4 b = ((const float4 *)g)[i];
-         store(m, i, {first_moment(a.x, b.x), first_moment(a.y, b.y), first_moment(a.z, b.z),
-                      first_moment(a.w, b.w)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS) adamw_age(float *v, unsigned count) {
-    EACH(float4 a = ((float4 *)v)[i];
-         store(v, i, {aged(a.x), aged(a.y), aged(a.z), aged(a.w)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-adamw_second(float *v, const float *g, unsigned count) {
-    EACH(float4 a = ((float4 *)v)[i]; float4 b = ((const float4 *)g)[i];
-         store(v, i, {with_square(a.x, b.x), with_square(a.y, b.y), with_square(a.z, b.z),
-                      with_square(a.w, b.w)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-adamw_root(const float *v, float *root, unsigned count) {
-    EACH(float4 a = ((const float4 *)v)[i];
-         store(root, i, {sqrtf(a.x), sqrtf(a.y), sqrtf(a.z), sqrtf(a.w)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-adamw_denominator(float *root, const Counter *counter, unsigned count) {
-    EACH(float correction = (float)counter->root; float4 a = ((float4 *)root)[i];
-         store(root, i, {denominator(a.x, correction), denominator(a.y, correction),
-                         denominator(a.z, correction), denominator(a.w, correction)});)
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-adamw_move(float *w, const float *m, const float *d, const Counter *counter, unsigned count) {
-    EACH(float rate = (float)counter->rate; float4 a = ((float4 *)w)[i];
-         float4 b = ((const float4 *)m)[i]; float4 c = ((const float4 *)d)[i];
-         store(w, i, {moved(a.x, rate, b.x, c.x), moved(a.y, rate, b.y, c.y),
-                      moved(a.z, rate, b.z, c.z), moved(a.w, rate, b.w, c.w)});)
-}
+ON_FOURS(adamw_decay, w, each(decayed, load(w, i)), float *w)
+ON_FOURS(adamw_first, m, each(first_moment, load(m, i), load(g, i)), float *m, const float *g)
+ON_FOURS(adamw_age, v, each(aged, load(v, i)), float *v)
+ON_FOURS(adamw_second, v, each(with_square, load(v, i), load(g, i)), float *v, const float *g)
+ON_FOURS(adamw_root, root, each([](float v) { return sqrtf(v); }, load(v, i)),
+         const float *v, float *root)
+ON_FOURS(adamw_denominator, root,
+         each([c = (float)counter->root](float r) { return denominator(r, c); }, load(root, i)),
+         float *root, const Counter *counter)
+ON_FOURS(adamw_move, w,
+         each([=](float w, float m, float d) { return moved(w, (float)counter->rate, m, d); },
+              load(w, i), load(m, i), load(d, i)),
+         float *w, const float *m, const float *d, const Counter *counter)

@@ -6,8 +6,7 @@ template <class T>
 __device__ void add_bias(T *y, const T *bias, unsigned fours, unsigned count) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    float4 v = load(y, i), b = load(bias, i % fours);
-    store(y, i, {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w});
+    store(y, i, plus(load(y, i), load(bias, i % fours)));
 }
 
 #define ADD_BIAS(T)                                                                                \
@@ -16,9 +15,7 @@ __device__ void add_bias(T *y, const T *bias, unsigned fours, unsigned count) {
     }
 IN_BOTH(ADD_BIAS)
 
-// y = max(y, 0). A NaN stays NaN, unlike with fmaxf.
-__device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
-
+// y = max(y, 0).
 template <class T>
 __device__ void relu(T *y, unsigned count) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -22,9 +22,6 @@ __device__ __forceinline__ float4 times(float4 v, float f) {
 __device__ __forceinline__ float4 scaled(float f, float4 v, float4 sum) {
     return {fmaf(f, v.x, sum.x), fmaf(f, v.y, sum.y), fmaf(f, v.z, sum.z), fmaf(f, v.w, sum.w)};
 }
-__device__ __forceinline__ float4 plus(float4 a, float4 b) {
-    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
 
 // A row of the residual in the registers of a warp: each lane has the fours `lane` and `lane + 32`.
 struct Row {
@@ -90,11 +87,7 @@ __device__ void embed_norm(const unsigned *tokens, const float *table, float *x,
 IN_BOTH(EMBED_NORM)
 
 // The residual as BF16, for a product to read.
-extern "C" __global__ void __launch_bounds__(THREADS)
-narrow(const float *x, bf16 *y, unsigned count) {
-    unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < count) store(y, i, load(x, i));
-}
+ON_FOURS(narrow, y, load(x, i), const float *x, bf16 *y)
 
 // softmax(q k^T / sqrt(HEAD)) v, without a mask. A block computes QUERIES queries per warp, of one
 // head of one sequence, and has first all keys and then all values of that head in shared memory. A
@@ -237,11 +230,8 @@ attention_32_f32(const float *qkv, float *heads) {
 
 // The rest in one kernel per step, beside the norm above and products; in f32 alone.
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-embed(const unsigned *tokens, const float *table, float *x, unsigned count) {
-    unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < count) store(x, i, load(table, tokens[i / FOURS] * FOURS + i % FOURS));
-}
+ON_FOURS(embed, x, load(table, tokens[i / FOURS] * FOURS + i % FOURS),
+         const unsigned *tokens, const float *table, float *x)
 
 // The index of a four of a row of all heads, where each head of each sequence is a matrix of its
 // own.
@@ -260,11 +250,8 @@ split_heads(const float *qkv, float *matrices, unsigned count) {
     store(matrices, which * (count / 3) + in_own_matrix(row, four), load(qkv, i));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-merge_heads(const float *matrices, float *heads, unsigned count) {
-    unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < count) store(heads, i, load(matrices, in_own_matrix(i / FOURS, i % FOURS)));
-}
+ON_FOURS(merge_heads, heads, load(matrices, in_own_matrix(i / FOURS, i % FOURS)),
+         const float *matrices, float *heads)
 
 // Softmax of the scaled scores, a warp per row.
 extern "C" __global__ void __launch_bounds__(THREADS) softmax(float *scores, unsigned rows) {
@@ -277,8 +264,4 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(float *scores, uns
     store(scores, row * (SEQUENCE / 4) + lane, times(v, 1.0f / warp_sum(sum(v))));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-add(float *x, const float *y, unsigned count) {
-    unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < count) store(x, i, plus(load(x, i), load(y, i)));
-}
+ON_FOURS(add, x, plus(load(x, i), load(y, i)), float *x, const float *y)

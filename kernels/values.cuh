@@ -39,6 +39,19 @@ __device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
     ((uint2 *)to)[four] = {bf16_pair(v.x, v.y), bf16_pair(v.z, v.w)};
 }
 
+__device__ __forceinline__ float4 plus(float4 a, float4 b) {
+    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+// max(v, 0). A NaN stays NaN, unlike with fmaxf.
+__device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
+
+// A kernel that stores a value for each of `count` fours, by the four's index i.
+#define ON_FOURS(NAME, TO, VALUE, ...)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS) NAME(__VA_ARGS__, unsigned count) {      \
+        unsigned i = blockIdx.x * THREADS + threadIdx.x;                                           \
+        if (i < count) store(TO, i, VALUE);                                                        \
+    }
+
 __device__ __forceinline__ float warp_max(float v) {
 #pragma unroll
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)

@@ -24,7 +24,7 @@ pub(crate) static MATMUL: Source = Source {
 // From compute capability 8.0 on, for asynchronous copies to shared memory.
 pub(crate) static LINEAR: Source = Source {
     options: ON_ALL_CORES,
-    ..kernels!("linear.cu", oldest(8, 0))
+    ..kernels!("values.cuh", "linear.cu", oldest(8, 0))
 };
 
 /// Terms of the sum per stage: `DEPTH` in `linear.cu`.
@@ -118,15 +118,9 @@ impl Tile {
     /// A launch, without arguments, on a result of `m` rows and `n` columns.
     fn launch(&self, kernel: CudaFunction, m: usize, n: usize) -> Result<Launch, RoutineError> {
         let [rows, columns] = self.block;
-        let (down, across) = (
-            u32::try_from(m)?.div_ceil(rows),
-            u32::try_from(n)?.div_ceil(columns),
-        );
-        Ok(Launch::new(
-            kernel,
-            (across, down, self.pieces),
-            (self.threads(), 1, 1),
-        ))
+        let (m, n) = (u32::try_from(m)?, u32::try_from(n)?);
+        let grid = (n.div_ceil(columns), m.div_ceil(rows), self.pieces);
+        Ok(Launch::new(kernel, grid, (self.threads(), 1, 1)))
     }
 
     /// The product of square matrices, at addresses that are aligned to 16 bytes.
@@ -214,19 +208,14 @@ pub(crate) fn of_layer(
     product: &Product,
     shape: Shape,
 ) -> Result<Vec<GpuPlan>, RoutineError> {
-    let Product { a, b, c, added, .. } = product;
+    let Product { a, b, c, .. } = product;
+    let (bias, added) = (product.bias.unwrap_or(0), product.added.unwrap_or(0));
     let plain = [a, b, c].iter().all(|of| of.format == Format::F32) && shape.batch == 1;
     let rows = !a.transposed && b.transposed;
-    let addresses = [
-        a.address,
-        b.address,
-        c.address,
-        product.bias.unwrap_or(0),
-        added.unwrap_or(0),
-    ];
+    let addresses = [a.address, b.address, c.address, bias, added];
     let aligned = addresses.iter().all(|address| address.is_multiple_of(16));
-    if !(plain && rows && aligned && shape.k.is_multiple_of(DEPTH) && shape.n.is_multiple_of(FOUR))
-    {
+    let whole = shape.k.is_multiple_of(DEPTH) && shape.n.is_multiple_of(FOUR);
+    if !(plain && rows && aligned && whole) {
         return Ok(Vec::new());
     }
     let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;

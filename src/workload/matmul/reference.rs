@@ -11,20 +11,21 @@ use crossover_arithmetic::error::worse;
 /// Up to this many multiply-adds every element is compared.
 const FULL_UP_TO: usize = 256 * 256 * 256;
 
-/// The values that a product is compared with.
-pub(super) enum Reference<T: Number = f32> {
+/// The values that products of a shape are compared with.
+pub(super) struct Reference<T: Number = f32> {
+    shape: Shape,
+    values: Values<T>,
+}
+
+enum Values<T: Number> {
     /// Every element of A B.
-    Full {
-        shape: Shape,
-        product: Vec<T::Wide>,
-        rms: f64,
-    },
+    Full { product: Vec<T::Wide>, rms: f64 },
     /// A (B x) for random vectors x.
-    Freivalds { shape: Shape, probes: [Probe<T>; 2] },
+    Freivalds([Probe<T>; 2]),
 }
 
 /// One vector of Freivalds' check.
-pub(super) struct Probe<T: Number> {
+struct Probe<T: Number> {
     /// Random signs, 1 or -1.
     x: Vec<T::Wide>,
     /// A (B x).
@@ -55,11 +56,8 @@ impl<T: Number> Reference<T> {
                 }
             });
         let rms = rms::<T>(&product);
-        Self::Full {
-            shape,
-            product,
-            rms,
-        }
+        let values = Values::Full { product, rms };
+        Self { shape, values }
     }
 
     pub(super) fn freivalds(shape: Shape, a: &[T], b: &[T]) -> Self {
@@ -78,7 +76,8 @@ impl<T: Number> Reference<T> {
             let rms = rms::<T>(&product);
             Probe { x, product, rms }
         });
-        Self::Freivalds { shape, probes }
+        let values = Values::Freivalds(probes);
+        Self { shape, values }
     }
 
     pub(super) fn method(&self) -> String {
@@ -86,11 +85,11 @@ impl<T: Number> Reference<T> {
             4 => "float64",
             _ => "two float64",
         };
-        match self {
-            Self::Full { .. } => {
+        match self.values {
+            Values::Full { .. } => {
                 format!("largest error relative to the rms of the product in {wide}, every element")
             }
-            Self::Freivalds { .. } => format!(
+            Values::Freivalds(_) => format!(
                 "largest error of C x relative to the rms of A (B x) in {wide}, for 2 vectors of random signs (Freivalds)"
             ),
         }
@@ -98,8 +97,7 @@ impl<T: Number> Reference<T> {
 
     /// The largest error of consecutive rows from `first` on, NaN where an element is NaN.
     pub(super) fn error_of_rows(&self, first: usize, rows: &[T]) -> f64 {
-        let shape = self.shape();
-        let n = shape.n;
+        let (shape, n) = (self.shape, self.shape.n);
         assert!(
             rows.len().is_multiple_of(n) && first + rows.len() / n <= shape.rows(),
             "{} values from row {first} on are not rows of a result of {shape:?}",
@@ -112,26 +110,16 @@ impl<T: Number> Reference<T> {
     }
 
     fn error_of_row(&self, i: usize, row: &[T]) -> f64 {
-        match self {
-            Self::Full {
-                shape,
-                product,
-                rms,
-            } => row
+        match &self.values {
+            Values::Full { product, rms } => row
                 .iter()
-                .zip(&product[i * shape.n..])
+                .zip(&product[i * self.shape.n..])
                 .map(|(&c, &reference)| T::Wide::from(c).minus(reference).abs() / rms)
                 .fold(0.0, worse),
-            Self::Freivalds { probes, .. } => probes
+            Values::Freivalds(probes) => probes
                 .iter()
                 .map(|probe| T::dot(row, &probe.x).minus(probe.product[i]).abs() / probe.rms)
                 .fold(0.0, worse),
-        }
-    }
-
-    fn shape(&self) -> Shape {
-        match self {
-            Self::Full { shape, .. } | Self::Freivalds { shape, .. } => *shape,
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::model::{Format, Launches};
 use crate::timing::Launch;
 use crate::workload::mlp_training::problem::{GRADIENTS, MLP_TRAINING, PARAMETERS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified, verified_forward};
+use crate::workload::network::Concurrency::{Sequential, SideFirst};
 use crate::workload::network::{
-    Concurrency, Network, Tensor, fused_and_replayed,
+    Network, Tensor, fused_and_replayed,
     kernels::{elementwise, on_fours},
 };
 use crate::workload::prepare::{Device, HostMemory, Prepared};
@@ -168,21 +169,14 @@ impl GpuStep {
             let launch = launch.arg(self.loss.address()).arg(loss);
             return Ok(vec![launch.arg(self.arrived.address).arg(self.counter())]);
         }
-        let softmax = on("log_softmax", blocks)?
-            .arg(logits)
-            .arg(of_logits)
-            .arg(rows);
-        let mean = on("mean_loss", 1)?
-            .arg(of_logits)
-            .arg(self.labels.address());
+        let labels = self.labels.address();
+        let softmax = on("log_softmax", blocks)?.arg(logits);
+        let softmax = softmax.arg(of_logits).arg(rows);
+        let mean = on("mean_loss", 1)?.arg(of_logits).arg(labels);
         let mean = mean.arg(rows).arg(share).arg(loss);
         let (gradient, count) = on_fours(gpu, &MLP_TRAINING, "loss_gradient", gradient.len)?;
-        let gradient = gradient.arg(of_logits).arg(self.labels.address());
-        Ok(vec![
-            softmax,
-            mean,
-            gradient.arg(count).arg(share).arg(of_logits),
-        ])
+        let gradient = gradient.arg(of_logits).arg(labels).arg(count);
+        Ok(vec![softmax, mean, gradient.arg(share).arg(of_logits)])
     }
 
     /// AdamW over all parameters, or in a kernel for each operation, the step counter first.
@@ -234,8 +228,8 @@ impl GpuStep {
                 let choice = format!("order of the {of}, {step}, on {device}");
                 self.network.fastest_concurrency(of, &choice, words)?
             }
-            (false, true) => Concurrency::SideFirst,
-            (false, false) => Concurrency::Sequential,
+            (false, true) => SideFirst,
+            (false, false) => Sequential,
         };
         let (problem, loss) = (self.problem, self.loss);
         let loss = (loss, problem.batch..loss.len);
@@ -286,11 +280,7 @@ pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Training>, launching: Launches) -> Ma
         return Err("a perceptron has two layers".into());
     };
     let (problem, all) = (problem.clone(), (hidden, 0..hidden.len));
-    network.finish(
-        Concurrency::Sequential,
-        false,
-        None,
-        all,
-        move |memory, hidden| Ok(verified_forward(&problem, hidden, &logits.values(memory)?)),
-    )
+    network.finish(Sequential, false, None, all, move |memory, hidden| {
+        Ok(verified_forward(&problem, hidden, &logits.values(memory)?))
+    })
 }

@@ -180,14 +180,10 @@ fn gradients(problem: &Training, format: Format, hidden: &[f32], found: &[f32]) 
     let of_w1 = times(&let_through, scales.inputs);
     let [w1, b1, w2, b2] = ranges();
     let of = |range: &Range<usize>| (&found[range.clone()], &expected[range.clone()]);
+    let of_b2 = &scales.columns_of_logits;
     vec![
         compared("gradient of W2", of(&w2), &of_w2, W2_BOUND * e),
-        compared(
-            "gradient of b2",
-            of(&b2),
-            &scales.columns_of_logits,
-            B2_BOUND * e,
-        ),
+        compared("gradient of b2", of(&b2), of_b2, B2_BOUND * e),
         compared("gradient of W1", of(&w1), &of_w1, W1_BOUND * e),
         compared("gradient of b1", of(&b1), &let_through, B1_BOUND * e),
     ]
@@ -267,14 +263,10 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
     for (found, expected) in lengths {
         assert_eq!(found, expected, "values of an output");
     }
-    let mut computed = forward(problem, format, outputs.hidden, outputs.logits);
+    let (hidden, found) = (outputs.hidden, outputs.gradients);
+    let mut computed = forward(problem, format, hidden, outputs.logits);
     computed.push(loss(problem, format, outputs.loss));
-    computed.extend(gradients(
-        problem,
-        format,
-        outputs.hidden,
-        outputs.gradients,
-    ));
+    computed.extend(gradients(problem, format, hidden, found));
     let computed = nearest(computed);
     let updated = nearest(update(problem, outputs));
     let shown = if updated.used() > computed.used().max(1.0) {
@@ -282,10 +274,8 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
     } else {
         computed
     };
-    said(
-        shown,
-        "loss, activations, logits, every gradient and the update",
-    )
+    let compared = "loss, activations, logits, every gradient and the update";
+    said(shown, compared)
 }
 
 fn said(shown: Compared, compared: &str) -> Verified {

@@ -87,13 +87,9 @@ impl OnCpu {
                 LayerKind::Norm([gain, bias]) => {
                     layer_norm(&products.threads, from, of(gain), of(bias), to);
                 }
-                LayerKind::Linear(Linear {
-                    name,
-                    weights,
-                    bias,
-                    spare,
-                }) => {
-                    let (weights, bias) = (of(weights), of(bias));
+                LayerKind::Linear(linear) => {
+                    let (weights, bias) = (of(&linear.weights), of(&linear.bias));
+                    let spare = linear.spare;
                     let weights = if self.transposed {
                         matrix(weights, y.width)
                     } else {
@@ -101,11 +97,11 @@ impl OnCpu {
                     };
                     let [from, to] = two(values, [x.place, spare.unwrap_or(y.place)]);
                     let to = matrix_mut(to, y.width);
-                    products.multiply(name, matrix(from, x.width), weights, to);
+                    products.multiply(linear.name, matrix(from, x.width), weights, to);
                     let threads = &products.threads;
                     match spare {
                         Some(change) => {
-                            let [change, y] = two(values, [*change, y.place]);
+                            let [change, y] = two(values, [change, y.place]);
                             add_with_bias(threads, y, change, bias);
                         }
                         None => add_bias(threads, &mut values[y.place], bias, y.relu()),

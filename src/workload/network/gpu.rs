@@ -105,11 +105,9 @@ impl Network {
         } else {
             Some(Tensor::of(&mut work, format, parameters)?)
         };
+        let bytes = all.device.bytes() + copies.map_or(0, |c| c.device.bytes());
         Ok(Self {
-            bytes: [
-                all.device.bytes() + copies.map_or(0, |c| c.device.bytes()),
-                0,
-            ],
+            bytes: [bytes, 0],
             workspace: Workspace::new(&gpu)?,
             workspace_beside: None,
             gpu,
@@ -153,13 +151,10 @@ impl Network {
     /// # Panics
     /// In BF16 where no product reads that.
     pub(crate) fn parameters(&self, format: Format, place: usize) -> CUdeviceptr {
-        let copies = || self.copies.expect("made for this format");
-        let of = if format == Format::F32 {
-            self.parameters
-        } else {
-            copies()
-        };
-        of.at(place)
+        match format {
+            Format::F32 => self.parameters.at(place),
+            _ => self.copies.expect("made for this format").at(place),
+        }
     }
 
     /// A matrix with a row for each input or token.

@@ -89,10 +89,8 @@ pub(crate) fn sum_rows(
     if !width.is_multiple_of(SUM_COLUMNS) {
         return Err(format!("{name} takes {SUM_COLUMNS} columns at a time, not {width}").into());
     }
-    let (columns, fours) = (
-        u32::try_from(width / SUM_COLUMNS)?,
-        u32::try_from(width / 4)?,
-    );
+    let columns = u32::try_from(width / SUM_COLUMNS)?;
+    let fours = u32::try_from(width / 4)?;
     let rows = u32::try_from(x.len / width)?;
     let of_rows = u32::try_from(partial_sums(x.len / width))?;
     let on = |name: &str, rows_of_blocks: u32| -> Result<Launch, RoutineError> {

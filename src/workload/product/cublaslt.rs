@@ -50,15 +50,9 @@ impl<H: Copy> Handle<H> {
         attribute: A,
         value: &T,
     ) -> Result<(), CublasError> {
+        let value = (&raw const *value).cast();
         // SAFETY: the handle lives; the rest is the caller's promise.
-        unsafe {
-            set(
-                self.raw,
-                attribute,
-                (&raw const *value).cast(),
-                size_of::<T>(),
-            )
-        }
+        unsafe { set(self.raw, attribute, value, size_of::<T>()) }
     }
 }
 
@@ -200,21 +194,16 @@ impl LtProduct {
             [const { MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit() }; ALGORITHMS];
         let mut count = 0;
         let [a, b, c] = self.layouts.each_ref().map(|layout| layout.raw);
+        let (lt, form, limits) = (
+            self.workspace.handle(),
+            self.description.raw,
+            preference.raw,
+        );
+        let (most, to, n) = (ALGORITHMS as i32, found.as_mut_ptr().cast(), &raw mut count);
         // SAFETY: everything was made and lives to the end of the call, which writes at most as many
         // results as there is room for.
         let status = unsafe {
-            sys::cublasLtMatmulAlgoGetHeuristic(
-                self.workspace.handle(),
-                self.description.raw,
-                b,
-                a,
-                c,
-                c,
-                preference.raw,
-                ALGORITHMS as i32,
-                found.as_mut_ptr().cast(),
-                &raw mut count,
-            )
+            sys::cublasLtMatmulAlgoGetHeuristic(lt, form, b, a, c, c, limits, most, to, n)
         };
         match status {
             sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED => return Ok(Vec::new()),
@@ -330,13 +319,9 @@ fn layout(matrix: Matrix, count: usize) -> Result<Layout, CublasError> {
         Format::Bf16 => CUDA_R_16BF,
         Format::Fp8 => CUDA_R_8F_E4M3,
     };
-    let (rows, columns, pitch) = (
-        matrix.columns as u64,
-        matrix.rows as u64,
-        matrix.pitch as i64,
-    );
+    let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
     let layout = Handle {
-        raw: result::create_matrix_layout(element, rows, columns, pitch)?,
+        raw: result::create_matrix_layout(element, rows, columns, matrix.pitch as i64)?,
         destroy: result::destroy_matrix_layout,
     };
     let set = result::set_matrix_layout_attribute;

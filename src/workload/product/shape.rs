@@ -196,11 +196,7 @@ impl Product {
         if b_rows != k || self.c.shape() != (m, n) || self.c.transposed {
             return Err(format!("{}: the lengths do not fit", self.name).into());
         }
-        Ok(Shape {
-            batch: self.batch,
-            m,
-            n,
-            k,
-        })
+        let batch = self.batch;
+        Ok(Shape { batch, m, n, k })
     }
 }

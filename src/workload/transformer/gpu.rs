@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use crate::device::Gpu;
 use crate::model::{Format, Launches};
-use crate::workload::network::{Concurrency, Network, Tensor, fused_and_replayed};
+use crate::workload::network::Concurrency::Sequential;
+use crate::workload::network::{Network, Tensor, fused_and_replayed};
 use crate::workload::prepare::{HostMemory, Prepared};
 use crate::workload::routine::Made;
 use crate::workload::transformer::problem::{Inference, verified};
@@ -41,11 +42,7 @@ pub fn pass(
     network.forward()?;
     let logits = *network.values.last().expect("activations");
     let (problem, all) = (problem.clone(), (logits, 0..logits.len));
-    network.finish(
-        Concurrency::Sequential,
-        replayed,
-        memory,
-        all,
-        move |_, logits| Ok(verified(&problem, format, logits)),
-    )
+    network.finish(Sequential, replayed, memory, all, move |_, logits| {
+        Ok(verified(&problem, format, logits))
+    })
 }

@@ -86,12 +86,9 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
         }
         Ok(gpu.synchronize()?)
     };
-    let names = [
-        "tiles in registers",
-        "tiles in registers, as a graph",
-        "cuBLAS",
-        "cuBLAS, as a graph",
-    ];
+    let names = ["tiles in registers", "cuBLAS"];
+    let names = names.map(|name| [name.to_owned(), format!("{name}, as a graph")]);
+    let names = names.as_flattened();
     let make = |at: usize| {
         let work = match at {
             0 | 1 => by_tiles(gpu, problem, None)?,
@@ -102,7 +99,7 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
             _ => Ok(replayed(gpu, work)?),
         }
     };
-    let (way, mut routine) = choose::made_by(&choice, &names, make, run)?;
+    let (way, mut routine) = choose::made_by(&choice, names, make, run)?;
     routine.notes.insert(0, format!("fastest: {way}"));
     Ok(Box::new(routine))
 }

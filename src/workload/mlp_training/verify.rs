@@ -197,12 +197,8 @@ fn corrected<'a>(problem: &'a Training, near: f64, hidden: &[f32]) -> (Cow<'a, [
     let [w1, b1, ..] = ranges();
     let mut gradients = Cow::Borrowed(&reference.gradients[..]);
     let mut let_through = vec![0.0; HIDDEN];
-    let rows = reference
-        .hidden
-        .rows()
-        .into_iter()
-        .zip(hidden.chunks_exact(HIDDEN));
-    for (row, (z, h)) in rows.enumerate() {
+    let rows = reference.hidden.rows().into_iter();
+    for (row, (z, h)) in rows.zip(hidden.chunks_exact(HIDDEN)).enumerate() {
         let square = reference.scales.rows_of_hidden[row];
         for (column, (z, h)) in z.into_iter().zip(h).enumerate() {
             let (mut on, found) = (*z > 0.0, *h > 0.0);

@@ -74,10 +74,8 @@ impl InFloat64<'_> {
                     *g = if z > 0.0 { *g } else { 0.0 };
                 });
             }
-            let (inputs, weights) = (
-                activated(x, values),
-                matrix(self.of(&linear.weights), x.width),
-            );
+            let inputs = activated(x, values);
+            let weights = matrix(self.of(&linear.weights), x.width);
             let of_weights = &mut parameters[linear.weights.clone()];
             let of_weights = ArrayViewMut2::from_shape(weights.dim(), of_weights);
             multiply(of_y.t(), inputs.view(), of_weights.expect("whole rows"));

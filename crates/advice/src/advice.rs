@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::decision::{self, Answer, Question, Reason};
 use crate::machine::{Concern, HostInfo};
-use crate::prepared::{Measured, PreparedPlace};
+use crate::prepared::{PreparedOperation, PreparedPlace};
 use crate::thresholds::{Choice, Operation, Residency, SCHEMA, Thresholds};
 
 /// A larger file is not a file of thresholds, bytes.
@@ -22,7 +22,7 @@ const VARIABLE: &str = "CROSSOVER_THRESHOLDS";
 pub struct Advice {
     thresholds: Thresholds,
     /// The operations of `thresholds`, in the same order.
-    operations: Vec<Measured>,
+    operations: Vec<PreparedOperation>,
     /// Indices into `operations`, sorted by name.
     by_name: Vec<usize>,
     concerns: Vec<Concern>,
@@ -157,7 +157,8 @@ impl Advice {
     /// # Errors
     /// The thresholds have impossible numbers.
     pub fn new(thresholds: Thresholds) -> Result<Self, Error> {
-        let mut operations: Vec<Measured> = Vec::with_capacity(thresholds.operations.len());
+        let mut operations: Vec<PreparedOperation> =
+            Vec::with_capacity(thresholds.operations.len());
         let mut by_name: Vec<usize> = Vec::with_capacity(thresholds.operations.len());
         for operation in &thresholds.operations {
             let name = &operation.name;
@@ -178,7 +179,7 @@ impl Advice {
                 }
                 *slot = Some(PreparedPlace::new(place, &operation.places).map_err(wrong)?);
             }
-            operations.push(Measured {
+            operations.push(PreparedOperation {
                 name: name.clone(),
                 shape: operation.shape,
                 first_call_ns: operation.first_call_ns,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::curve::{At, Position};
-use crate::prepared::{Measured, PreparedPlace};
+use crate::curve::{Interpolated, Position};
+use crate::prepared::{PreparedOperation, PreparedPlace};
 use crate::thresholds::{Choice, Residency, Shape};
 
 /// A program's question.
@@ -232,8 +232,8 @@ impl Answer {
 }
 
 /// Decides a question about an operation that was measured.
-pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
-    let sizes = match Sizes::of(operation.shape, question.size) {
+pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answer {
+    let sizes = match Lookup::of(operation.shape, question.size) {
         Ok(sizes) if question.reuse > 0 => sizes,
         Ok(_) => return Answer::unsure(Reason::NoSize),
         Err(reason) => return Answer::unsure(reason),
@@ -304,7 +304,7 @@ pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
 
 /// Logarithms of the sizes that a question is looked up at.
 #[derive(Clone, Copy)]
-enum Sizes {
+enum Lookup {
     One(f64),
     /// Square products with as much arithmetic as the product of the question, and with as many
     /// elements in its three matrices. The second is the larger. Either side takes at least as long as
@@ -312,16 +312,16 @@ enum Sizes {
     Two(f64, f64),
 }
 
-impl Sizes {
+impl Lookup {
     fn of(shape: Shape, size: Size) -> Result<Self, Reason> {
         match size {
-            Size::Of(size) if size.is_finite() && size > 0.0 => Ok(Sizes::One(size.ln())),
+            Size::Of(size) if size.is_finite() && size > 0.0 => Ok(Lookup::One(size.ln())),
             Size::Product { m, n, k } if m > 0 && n > 0 && k > 0 => {
                 let (m, n, k) = (m as f64, n as f64, k as f64);
                 match shape {
                     Shape::Size => Err(Reason::NoShape),
-                    Shape::SquareProduct if m == n && n == k => Ok(Sizes::One(m.ln())),
-                    Shape::SquareProduct => Ok(Sizes::Two(
+                    Shape::SquareProduct if m == n && n == k => Ok(Lookup::One(m.ln())),
+                    Shape::SquareProduct => Ok(Lookup::Two(
                         (m.ln() + n.ln() + k.ln()) / 3.0,
                         ((m * k + k * n + m * n) / 3.0).ln() / 2.0,
                     )),
@@ -333,22 +333,24 @@ impl Sizes {
 
     fn look_up(self, place: &PreparedPlace) -> Between {
         match self {
-            Sizes::One(size) => Between(place.curve.at(size), None),
-            Sizes::Two(small, large) => Between(place.curve.at(small), Some(place.curve.at(large))),
+            Lookup::One(size) => Between(place.curve.at(size), None),
+            Lookup::Two(small, large) => {
+                Between(place.curve.at(small), Some(place.curve.at(large)))
+            }
         }
     }
 
     /// Logarithm of the CPU's time, wherever the data are.
     fn cpu(self, place: &PreparedPlace) -> f64 {
         match self {
-            Sizes::One(size) => place.cpu(size),
-            Sizes::Two(small, large) => f64::midpoint(place.cpu(small), place.cpu(large)),
+            Lookup::One(size) => place.cpu(size),
+            Lookup::Two(small, large) => f64::midpoint(place.cpu(small), place.cpu(large)),
         }
     }
 }
 
 /// A curve at one size, or between its values at two sizes.
-struct Between(At, Option<At>);
+struct Between(Interpolated, Option<Interpolated>);
 
 /// A size outside the measured ones.
 struct End {
@@ -364,20 +366,20 @@ impl Between {
     fn speedups(&self) -> [f64; 3] {
         let Between(small, large) = self;
         let Some(large) = large else {
-            return [small.speedup, small.low, small.high].map(f64::exp);
+            return [small.value, small.low, small.high].map(f64::exp);
         };
-        let middle = f64::midpoint(small.speedup, large.speedup);
+        let middle = f64::midpoint(small.value, large.value);
+        let gpu = |at: &Interpolated| at.time - at.value;
         // The CPU at its fastest and the GPU at its slowest, and the reverse.
-        let low = small.low + small.gpu - large.gpu;
-        let high = large.high + large.gpu - small.gpu;
+        let low = small.low + gpu(small) - gpu(large);
+        let high = large.high + gpu(large) - gpu(small);
         [middle, low.min(middle), high.max(middle)].map(f64::exp)
     }
 
     /// Logarithm of the CPU's time in the processes that measured this place.
     fn cpu(&self) -> f64 {
-        let small = self.0.cpu();
-        self.1
-            .map_or(small, |large| f64::midpoint(small, large.cpu()))
+        let Between(small, large) = self;
+        large.map_or(small.time, |large| f64::midpoint(small.time, large.time))
     }
 
     fn reason(&self) -> Reason {

@@ -5,7 +5,8 @@
 mod advice;
 #[cfg(feature = "calibration")]
 pub mod calibration;
-mod curve;
+#[doc(hidden)]
+pub mod curve;
 mod decision;
 mod machine;
 mod prepared;

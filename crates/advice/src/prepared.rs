@@ -1,11 +1,11 @@
 //! Operations and places, prepared for decisions.
 
-use crate::curve::Curve;
+use crate::curve::{Interpolated, Interpolation, Position, line};
 use crate::thresholds::{Choice, Place, Point, Residency, Shape};
 
 /// An operation, prepared for decisions.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct PreparedOperation {
     pub name: String,
     pub shape: Shape,
     pub first_call_ns: Option<f64>,
@@ -15,7 +15,7 @@ pub(crate) struct Measured {
 /// A place, prepared for decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedPlace {
-    pub curve: Curve,
+    pub curve: Interpolation,
     /// Logarithms of sizes and of the CPU's times, from all places of the operation: where the data are
     /// for the GPU makes no difference to the CPU.
     cpu: Vec<(f64, f64)>,
@@ -28,7 +28,7 @@ pub(crate) struct PreparedPlace {
 impl PreparedPlace {
     /// A place of `places`, which are those of its operation.
     pub(crate) fn new(place: &Place, places: &[Place]) -> Result<Self, &'static str> {
-        let curve = Curve::new(place)?;
+        let curve = curve(&place.points)?;
         let mut points: Vec<&Point> = places.iter().flat_map(|other| &other.points).collect();
         points.sort_by(|a, b| (a.size.total_cmp(&b.size)).then(b.processes.cmp(&a.processes)));
         // Of several times at a size, the one from the most processes stays.
@@ -50,16 +50,62 @@ impl PreparedPlace {
     pub(crate) fn cpu(&self, size: f64) -> f64 {
         let size = self.curve.measured(size);
         let next = self.cpu.partition_point(|(at, _)| *at < size);
-        let (to, end) = self.cpu[next.min(self.cpu.len() - 1)];
-        let (from, start) = self.cpu[next.saturating_sub(1)];
-        match to > from {
-            true => start + (end - start) * (size - from) / (to - from),
-            false => end,
+        let (from, to) = (
+            self.cpu[next.saturating_sub(1)],
+            self.cpu[next.min(self.cpu.len() - 1)],
+        );
+        if to.0 > from.0 {
+            line(from, to, size)
+        } else {
+            to.1
         }
     }
 }
 
-impl Measured {
+/// The speedup over the sizes, or the fault of the points.
+fn curve(points: &[Point]) -> Result<Interpolation, &'static str> {
+    if !points.iter().all(is_sound) {
+        return Err("has a point that is no measurement");
+    }
+    if !points.windows(2).all(|pair| pair[0].size < pair[1].size) {
+        return Err("has points whose sizes do not ascend");
+    }
+    Interpolation::new(points.iter().map(speedup)).ok_or("has no points")
+}
+
+fn is_sound(point: &Point) -> bool {
+    let numbers = [
+        point.size,
+        point.cpu_ns,
+        point.gpu_ns,
+        point.low,
+        point.high,
+    ];
+    // Far from the limits of f64, so that no quotient or product overflows.
+    let is_time = |n: &f64| (1e-30..=1e30).contains(n);
+    let speedup = point.cpu_ns / point.gpu_ns;
+    // Numbers in the file are rounded.
+    numbers.iter().all(is_time) && point.low <= 1.01 * speedup && speedup <= 1.01 * point.high
+}
+
+fn speedup(point: &Point) -> (f64, Interpolated) {
+    let value = (point.cpu_ns / point.gpu_ns).ln();
+    let is_measured = point.processes > 0;
+    let at = Interpolated {
+        time: point.cpu_ns.ln(),
+        value,
+        low: point.low.ln().min(value),
+        high: point.high.ln().max(value),
+        position: if is_measured {
+            Position::Measured
+        } else {
+            Position::Between
+        },
+    };
+    (point.size.ln(), at)
+}
+
+impl PreparedOperation {
     pub(crate) fn place(&self, data: Residency) -> Option<&PreparedPlace> {
         self.places[data as usize].as_ref()
     }

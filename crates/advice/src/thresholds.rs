@@ -12,7 +12,8 @@ pub const SCHEMA: u32 = 1;
 
 /// A speedup nearer to 1 than this decides nothing, because two benchmarks of one run drift by more
 /// than their intervals show.
-const MINIMUM_EFFECT: f64 = 0.02;
+#[doc(hidden)]
+pub const MINIMUM_EFFECT: f64 = 0.02;
 
 /// The thresholds of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -219,7 +220,7 @@ fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Crossing {
     /// Who wins where.
-    pub kind: Kind,
+    pub kind: CrossingKind,
     /// Each change of the winner, by size.
     pub changes: Vec<Change>,
     /// The smallest and the largest tested size.
@@ -232,7 +233,7 @@ pub struct Crossing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum CrossingKind {
     /// The GPU from one size on.
     From,
     /// The GPU at every measured size.

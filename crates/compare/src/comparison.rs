@@ -2,7 +2,7 @@
 
 use crate::environment;
 use crate::judge::{self, Drift, Options, Verdict, is_analysed_at};
-use crate::rows::{self, Row};
+use crate::rows::{self, BenchmarkRow};
 use crossover_results::store::baseline::Baseline;
 
 /// Everything said about two sides.
@@ -21,7 +21,7 @@ pub struct Comparison {
     /// Sides whose machine is unknown, a sentence each.
     pub unknown: Vec<String>,
     /// The benchmarks: slower ones first, the largest change on top.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchmarkRow>,
     /// The drift of each class.
     pub drifts: Vec<Drift>,
     /// Differences between the two sides that can cause a change by themselves, and doubts.
@@ -74,7 +74,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         .unzip();
     let (judged, drifts) = judge::judge(&cases, &tested, options);
     let mut judged = judged.into_iter();
-    let mut rows: Vec<Row> = all
+    let mut rows: Vec<BenchmarkRow> = all
         .into_iter()
         .filter_map(|(mut row, case)| {
             if case.is_some()
@@ -96,7 +96,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             row.reason = Some(why.clone());
         }
     }
-    let size = |row: &Row| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
+    let size = |row: &BenchmarkRow| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
     rows.sort_by(|a, b| {
         (a.verdict.cmp(&b.verdict))
             .then(size(a).total_cmp(&size(b)))
@@ -161,7 +161,7 @@ impl Comparison {
     /// The verdicts that are final: after the pairs that chose, and at each interim analysis of the later
     /// ones.
     pub fn decided(&self) -> impl Iterator<Item = (&str, Verdict)> {
-        let is_decided = |row: &&Row| {
+        let is_decided = |row: &&BenchmarkRow| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
             row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
         };
@@ -202,18 +202,13 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_results::store::sampled::Sampled;
+    use crate::tests::planted;
 
     /// A run of one benchmark, of about so many nanoseconds.
     fn run(label: &str, ns: f64) -> Baseline {
-        let mut run = Baseline::default();
+        let samples = (0..20).map(|i| ns + f64::from(i) * 1e-3);
+        let mut run = planted([("a/cpu/b/1".to_owned(), samples.collect())]);
         run.label = label.to_owned();
-        let sampled = Sampled {
-            ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
-            clock: None,
-            sidecar: None,
-        };
-        run.results.insert("a/cpu/b/1".to_owned(), sampled);
         run
     }
 

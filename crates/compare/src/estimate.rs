@@ -1,10 +1,10 @@
 //! One benchmark's change and how far it can be trusted.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use crate::case::{Case, Pair};
+use crate::case::{Case, RunPair};
 use crate::learn::DriftModel;
+use crossover_results::statistics::mean;
 use crossover_results::statistics::spread::{Spread, freedom_of_sum};
+use crossover_results::statistics::student::upper_tail;
 
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
 const ENOUGH_PAIRS: usize = 8;
@@ -53,7 +53,7 @@ impl Estimate {
     ) -> Option<Self> {
         let changes: Vec<f64> = (case.pairs.iter())
             .filter(|pair| wanted(pair.round))
-            .map(Pair::change)
+            .map(RunPair::change)
             .collect();
         let k = changes.len() as f64;
         if changes.is_empty() {
@@ -89,7 +89,7 @@ impl Estimate {
         Some(Self {
             pairs: changes.len(),
             modelled: Distribution {
-                centre: changes.iter().sum::<f64>() / k,
+                centre: mean(changes.iter().copied()),
                 common: model.centre,
                 parts,
                 per_pair: 1.0,
@@ -115,10 +115,10 @@ impl Estimate {
     /// The least change shown, by the method with the strongest evidence: one process far off can turn
     /// the sign of the mean.
     pub(super) fn change(&self) -> f64 {
-        self.speaks_most().change()
+        self.most_significant().change()
     }
 
-    fn speaks_most(&self) -> &Distribution {
+    fn most_significant(&self) -> &Distribution {
         let unlikely = |d: &&Distribution| d.tail(d.change().abs());
         self.ways()
             .min_by(|a, b| unlikely(a).total_cmp(&unlikely(b)))
@@ -126,7 +126,7 @@ impl Estimate {
     }
 
     /// Probability of seeing this much of a change or more where there is none.
-    pub(super) fn if_unchanged(&self) -> f64 {
+    pub(super) fn p_value(&self) -> f64 {
         let least = self.ways().map(|d| 2.0 * d.tail(d.change().abs()));
         (least.fold(1.0, f64::min) / self.share()).min(1.0)
     }
@@ -143,7 +143,7 @@ impl Estimate {
     /// Centre of the method with the strongest evidence for a change, and the ends of its interval that
     /// misses with this probability.
     pub(super) fn interval_of_change(&self, error: f64) -> [f64; 3] {
-        self.speaks_most().interval(error * self.share())
+        self.most_significant().interval(error * self.share())
     }
 
     /// Centre and ends of the interval that misses with this probability; the narrower of the two
@@ -168,7 +168,7 @@ impl Estimate {
     pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
         let found = |way: &Distribution| {
             let then = way.with_pairs(self.pairs as f64, pairs as f64);
-            then.reach(error * self.share()) + then.reach(2.0 * (1.0 - FOUND))
+            then.half_width(error * self.share()) + then.half_width(2.0 * (1.0 - FOUND))
         };
         self.ways().map(found).fold(f64::INFINITY, f64::min)
     }
@@ -178,14 +178,8 @@ impl Estimate {
 /// them. A pair far off weighs less the more others there are, but not in the mean of the few that an
 /// early analysis saw, which is known no better than these few show.
 fn shown_by_some(changes: &[f64], of: usize) -> f64 {
-    let (k, mean) = (
-        changes.len(),
-        changes.iter().sum::<f64>() / changes.len() as f64,
-    );
-    match k < of && k > 1 {
-        true => changes.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / (k - 1) as f64,
-        false => 0.0,
-    }
+    let spread = Spread::of(changes).variance();
+    spread.filter(|_| changes.len() < of).unwrap_or(0.0)
 }
 
 impl Distribution {
@@ -197,13 +191,12 @@ impl Distribution {
         let cut = changes.len() / 4;
         let last = changes.len() - 1 - cut;
         let kept = (last + 1 - cut) as f64;
-        let centre = changes[cut..=last].iter().sum::<f64>() / kept;
+        let centre = mean(changes[cut..=last].iter().copied());
         for i in 0..cut {
             changes[i] = changes[cut];
             changes[last + 1 + i] = changes[last];
         }
-        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
-        let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
+        let squares = Spread::of(&changes).squares;
         Self {
             centre,
             common: 0.0,
@@ -255,9 +248,9 @@ impl Distribution {
     /// Centre and ends of the interval that misses with this probability, whatever the class did
     /// alike.
     fn interval(&self, error: f64) -> [f64; 3] {
-        let reach = self.reach(error);
-        let low = self.centre - self.common.max(0.0) - reach;
-        [self.centre, low, self.centre - self.common.min(0.0) + reach]
+        let half = self.half_width(error);
+        let low = self.centre - self.common.max(0.0) - half;
+        [self.centre, low, self.centre - self.common.min(0.0) + half]
     }
 
     /// Probability of more than `distance` on one side of the centre.
@@ -269,15 +262,13 @@ impl Distribution {
             if !(part.error > 0.0 && part.error.is_finite() && t.is_finite()) {
                 return part.weight;
             }
-            let student = StudentsT::new(0.0, 1.0, part.freedom)
-                .expect("the scale is 1 and the degrees of freedom are at least 0.5");
-            part.weight * student.sf(t)
+            part.weight * upper_tail(part.freedom, t)
         });
         parts.sum::<f64>().min(1.0)
     }
 
     /// The distance from the centre that has half of `error` beyond it on each side.
-    fn reach(&self, error: f64) -> f64 {
+    fn half_width(&self, error: f64) -> f64 {
         let largest = self.parts.iter().map(|part| part.error).fold(0.0, f64::max);
         let mut high = largest;
         while self.tail(high) > error / 2.0 {
@@ -325,8 +316,9 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Class;
     use crate::median::Median;
+    use crossover_results::model::id::Device;
+    use crossover_results::statistics::between_processes::Class;
 
     /// Around `centre`, with parts of one standard error and these degrees of freedom.
     fn around(centre: f64, common: f64, error: f64, freedoms: &[f64]) -> Distribution {
@@ -345,23 +337,26 @@ mod tests {
 
     #[test]
     fn a_mixture_lies_between_its_parts() {
-        let reach = |freedoms: &[f64]| around(0.0, 0.0, 0.01, freedoms).reach(0.01);
-        assert!((reach(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
-        assert!((reach(&[4.0]) / 0.046_041 - 1.0).abs() < 1e-3);
-        assert!(reach(&[1e6]) < reach(&[4.0, 1e6]) && reach(&[4.0, 1e6]) < reach(&[4.0]));
+        let half_width = |freedoms: &[f64]| around(0.0, 0.0, 0.01, freedoms).half_width(0.01);
+        assert!((half_width(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
+        assert!((half_width(&[4.0]) / 0.046_041 - 1.0).abs() < 1e-3);
+        assert!(
+            half_width(&[1e6]) < half_width(&[4.0, 1e6])
+                && half_width(&[4.0, 1e6]) < half_width(&[4.0])
+        );
     }
 
     #[test]
     fn eight_pairs_also_speak_for_themselves() {
         let median = |ns| Median::of(&[ns; 5]).unwrap();
-        let pair = |round| Pair {
+        let pair = |round| RunPair {
             round,
             base: median(100.0),
             new: median(100.0 + round as f64),
         };
         let of = |pairs| {
             let case = Case {
-                class: Class::of("g/cpu/i/1", None, 1e3),
+                class: Class::of(Some(Device::Cpu), None, 1e3, None),
                 pairs: (0..pairs).map(pair).collect(),
             };
             let model = DriftModel::of(&[&case]);
@@ -382,7 +377,7 @@ mod tests {
     #[test]
     fn a_pair_far_off_is_no_change_of_the_few_that_it_fell_among() {
         let median = |ns| Median::of(&[ns; 5]).unwrap();
-        let pair = |round: usize| Pair {
+        let pair = |round: usize| RunPair {
             round,
             base: median(100.0),
             // As of a real benchmark beside other processes: 70 pairs within 2 %, one 42 % off.
@@ -392,12 +387,12 @@ mod tests {
             }),
         };
         let case = Case {
-            class: Class::of("g/cpu/i/1", None, 1e3),
+            class: Class::of(Some(Device::Cpu), None, 1e3, None),
             pairs: (0..71).map(pair).collect(),
         };
         let model = DriftModel::of(&[&case]);
         let six = Estimate::of(&case, &model, 0, |round| (8..14).contains(&round)).unwrap();
-        assert!(six.if_unchanged() > 0.2, "{}", six.if_unchanged());
+        assert!(six.p_value() > 0.2, "{}", six.p_value());
     }
 
     #[test]
@@ -442,7 +437,7 @@ mod tests {
         for error in [0.0, f64::NAN, f64::INFINITY] {
             let nothing = around(0.5, 0.0, error, &[3.0]);
             assert_eq!(nothing.tail(0.5), 1.0);
-            assert_eq!(nothing.reach(0.01), f64::INFINITY);
+            assert_eq!(nothing.half_width(0.01), f64::INFINITY);
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::comparison::{Comparison, FailOn};
 use crate::judge::{CHANGE_ERROR, Judgement, SAME_ERROR, Verdict};
-use crate::rows::Row;
+use crate::rows::BenchmarkRow;
 use crate::show::VERDICTS;
 use crossover_words::Clock;
 
@@ -49,7 +49,7 @@ impl Comparison {
 }
 
 /// A benchmark in the JSON. What is infinite becomes null.
-fn benchmark(row: &Row) -> Value {
+fn benchmark(row: &BenchmarkRow) -> Value {
     let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
     json!({
         "id": row.id,

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Serialize;
 
-use crate::case::{Case, Class};
+use crate::case::Case;
 use crate::estimate::Estimate;
 use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
 use crate::median::Location;
+use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
@@ -105,6 +106,8 @@ pub(crate) struct Judgement {
     pub high: f64,
     /// The change that would be found with 95 % probability, as a fraction.
     pub resolution: f64,
+    /// Pairs of runs that have this resolution.
+    pub(crate) resolved_by: usize,
     /// Pairs of runs behind the ratio.
     pub pairs: usize,
     /// Pairs of runs after those that chose what is tested.
@@ -174,14 +177,14 @@ pub(super) fn judge(
                 |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &model, member, wanted);
             seen[*i] = of(&|_| true).map(|all| Seen {
                 change: (reason.is_none())
-                    .then(|| Change::of(&cases[*i], options.screened, of))
+                    .then(|| ChangeEvidence::of(&cases[*i], options.screened, of))
                     .flatten(),
                 all,
                 reason,
             });
         }
         drifts.push(Drift {
-            class: (*class).clone(),
+            class: **class,
             benchmarks: of_class.len(),
             pairs: (of_class.iter().flat_map(|case| &case.pairs))
                 .map(|pair| pair.round + 1)
@@ -192,10 +195,10 @@ pub(super) fn judge(
         });
     }
 
-    let candidates: Vec<&Change> = (seen.iter().flatten())
+    let candidates: Vec<&ChangeEvidence> = (seen.iter().flatten())
         .filter_map(|seen| seen.change.as_ref())
         .collect();
-    let probabilities: Vec<f64> = candidates.iter().map(|c| c.if_unchanged).collect();
+    let probabilities: Vec<f64> = candidates.iter().map(|c| c.p_value).collect();
     let found = discoveries(&probabilities, CHANGE_ERROR);
     let (number, least) = found.unwrap_or((0, -1.0));
     let most_pairs = candidates.iter().map(|c| c.pairs).max();
@@ -209,7 +212,7 @@ pub(super) fn judge(
                 change,
                 reason,
             } = seen.as_ref()?;
-            let is_found = change.as_ref().filter(|c| c.if_unchanged <= least);
+            let is_found = change.as_ref().filter(|c| c.p_value <= least);
             let is_same = all.if_changed(edge) <= SAME_ERROR;
             let verdict = match is_found.map(|c| c.estimate.change()) {
                 Some(centre) if centre >= edge => Verdict::Slower,
@@ -261,23 +264,23 @@ struct Seen {
     /// By all its pairs.
     all: Estimate,
     /// Where it may be called slower or faster.
-    change: Option<Change>,
+    change: Option<ChangeEvidence>,
     reason: Option<&'static str>,
 }
 
 /// The evidence for a change.
-struct Change {
+struct ChangeEvidence {
     /// By the interim analysis with the strongest evidence.
     estimate: Estimate,
     /// Probability of this much or more where nothing changed; every analysis is paid for.
-    if_unchanged: f64,
+    p_value: f64,
     /// Share of the error that this analysis may spend.
     share: f64,
     /// Pairs in all that were run to test it.
     pairs: usize,
 }
 
-impl Change {
+impl ChangeEvidence {
     /// From the rounds after the first `screened`, which were not run to choose it.
     fn of(
         case: &Case,
@@ -293,14 +296,11 @@ impl Change {
         for (size, share) in analyses(rounds.len(), screened > 0) {
             let until = *rounds.get(size.checked_sub(1)?)?;
             let estimate = estimate(&|round| (screened..=until).contains(&round))?;
-            let if_unchanged = (estimate.if_unchanged() / share).min(1.0);
-            if best
-                .as_ref()
-                .is_none_or(|best| if_unchanged < best.if_unchanged)
-            {
+            let p_value = (estimate.p_value() / share).min(1.0);
+            if best.as_ref().is_none_or(|best| p_value < best.p_value) {
                 best = Some(Self {
                     estimate,
-                    if_unchanged,
+                    p_value,
                     share,
                     pairs: rounds.len(),
                 });
@@ -328,7 +328,7 @@ const MOST: f64 = 20_000.0;
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
 /// seems to be, give or take a standard error in the direction that is decided sooner; infinite where
 /// nobody runs so many.
-fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
+fn more_pairs(all: &Estimate, change: Option<&ChangeEvidence>, edge: f64) -> f64 {
     let have = all.pairs as f64;
     let deviation = all.deviation();
     let (size, error) = (all.centre().abs(), deviation / have.sqrt());
@@ -363,13 +363,15 @@ impl Judged {
 
     pub(super) fn judgement(&self) -> Judgement {
         let [ratio, low, high] = self.ratio();
-        let resolution = (self.resolving.as_ref())
-            .map(|(estimate, error, pairs)| estimate.resolution(*error, *pairs).exp_m1());
+        let resolving = self.resolving.as_ref();
+        let resolution =
+            resolving.map(|(estimate, error, pairs)| estimate.resolution(*error, *pairs).exp_m1());
         Judgement {
             ratio,
             low,
             high,
             resolution: resolution.unwrap_or(f64::INFINITY),
+            resolved_by: resolving.map_or(0, |(_, _, pairs)| *pairs),
             pairs: self.estimate.pairs,
             confirmed: self.confirmed,
             more_pairs: self.more_pairs,
@@ -428,7 +430,7 @@ pub(super) fn is_analysed_at(pairs: usize) -> bool {
 }
 
 /// The first analysis of these many pairs or more.
-fn next_analysis(pairs: usize) -> usize {
+pub(super) fn next_analysis(pairs: usize) -> usize {
     planned().find(|planned| *planned >= pairs).unwrap_or(pairs)
 }
 

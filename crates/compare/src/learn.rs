@@ -12,8 +12,9 @@
 //! its class: they cannot tell `c` from a change that most of them share, so the true `c` is taken
 //! to lie anywhere between nothing and their centre.
 
-use crate::case::{Case, Pair};
-use crossover_results::statistics::drift::{self, Evidence, Hypothesis, LARGE};
+use crate::case::{Case, RunPair};
+use crate::drift::{self, Evidence, Hypothesis, LARGE};
+use crossover_results::statistics::mean as average;
 use crossover_results::statistics::median::median;
 use crossover_results::statistics::spread::Spread;
 
@@ -59,7 +60,7 @@ impl DriftModel {
             .map(|pair| pair.round + 1)
             .max()
             .unwrap_or(0);
-        let (common_by_round, own) = apart(cases, rounds);
+        let (common_by_round, own) = split_common_drift(cases, rounds);
         let known: Vec<f64> = common_by_round.into_iter().flatten().collect();
         let common = Spread {
             squares: known.iter().map(|c| c * c).sum(),
@@ -129,11 +130,11 @@ fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
 
 /// The common part of each round, `None` if too few benchmarks took part, and the sum of the squares of
 /// each benchmark's own part.
-fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
+fn split_common_drift(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
     let mut common: Vec<Option<f64>> = vec![None; rounds];
     let mut means: Vec<f64> = cases.iter().map(|case| case.mean_change()).collect();
     let own =
-        |pair: &Pair, common: &[Option<f64>]| pair.change() - common[pair.round].unwrap_or(0.0);
+        |pair: &RunPair, common: &[Option<f64>]| pair.change() - common[pair.round].unwrap_or(0.0);
     for _ in 0..FITS {
         for (round, common) in common.iter_mut().enumerate() {
             let of_round: Vec<f64> = (cases.iter().zip(&means))
@@ -148,8 +149,7 @@ fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
                 .flatten();
         }
         for (mean, case) in means.iter_mut().zip(cases) {
-            let sum: f64 = (case.pairs.iter()).map(|pair| own(pair, &common)).sum();
-            *mean = sum / case.pairs.len() as f64;
+            *mean = average(case.pairs.iter().map(|pair| own(pair, &common)));
         }
     }
     let squares = (cases.iter().zip(&means)).map(|(case, mean)| {
@@ -163,8 +163,9 @@ fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Class;
     use crate::median::Median;
+    use crossover_results::model::id::Device;
+    use crossover_results::statistics::between_processes::Class;
 
     #[test]
     fn shared_drift_is_separated_from_own_drift() {
@@ -172,9 +173,9 @@ mod tests {
         let common = [0.0_f64, 0.1, 0.3, 0.2];
         // Each truly changed by an amount of its own, and most ran in the first two rounds only.
         let case = |i: usize| Case {
-            class: Class::of("g/cpu/i/1", None, 1e3),
+            class: Class::of(Some(Device::Cpu), None, 1e3, None),
             pairs: (0..if i < 4 { 4 } else { 2 })
-                .map(|round| Pair {
+                .map(|round| RunPair {
                     round,
                     base: median(100.0),
                     new: median(100.0 * (common[round] + 0.01 * i as f64).exp()),
@@ -183,7 +184,7 @@ mod tests {
         };
         let cases: Vec<Case> = (0..12).map(case).collect();
         let cases: Vec<&Case> = cases.iter().collect();
-        let (found, squares) = apart(&cases, 4);
+        let (found, squares) = split_common_drift(&cases, 4);
         let found: Vec<f64> = found.into_iter().flatten().collect();
         // Each fit in turn halves what the rounds of few benchmarks are off by.
         for (found, wanted) in found.iter().zip([-0.05, 0.05, 0.2375, 0.1375]) {

@@ -1,12 +1,6 @@
 //! The median of a run's samples, and its variance.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-
-use statrs::function::beta::beta_reg;
-
-use crossover_results::statistics::median::{median, median_of_sorted};
+use crossover_results::statistics::median::{median, median_and_log_variance};
 
 /// Fewest samples from which the spread of a median can be told.
 pub(crate) const FEWEST_SAMPLES: usize = 5;
@@ -61,112 +55,25 @@ impl Median {
 
     /// Median of the per-iteration times `ns`, in the order they were taken.
     ///
-    /// The variance is that of the bootstrap with infinitely many resamples, which for a
-    /// median has a closed form (Maritz and Jarrett, "A note on estimating the variance of
-    /// the sample median", JASA 73, 1978): no seed, and no resampling noise in the far tail.
-    /// Samples that follow each other closely count for fewer, by the autocorrelation of
-    /// the signs around the median.
-    ///
     /// `None` for fewer than [`FEWEST_SAMPLES`] and for times that are not positive and
     /// finite.
     pub(crate) fn of(ns: &[f64]) -> Option<Self> {
-        let n = ns.len();
-        if n < FEWEST_SAMPLES || ns.iter().any(|t| !t.is_finite() || *t <= 0.0) {
+        let samples = ns.len();
+        if samples < FEWEST_SAMPLES || ns.iter().any(|t| !t.is_finite() || *t <= 0.0) {
             return None;
         }
-        let mut sorted = ns.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let median = median_of_sorted(&sorted)?;
-
-        let weights = bootstrap_weights(n);
-        // Relative to the median, so that the moments are those of its logarithm.
-        let (mut first, mut second) = (0.0, 0.0);
-        for (x, w) in sorted.iter().zip(weights.iter()) {
-            let x = x / median - 1.0;
-            first += w * x;
-            second += w * x * x;
-        }
-        let repeats = repetition(ns, median);
-        let variance = match second - first * first {
-            // Times so far apart that their squares overflow tell nothing of the median.
-            overflown if overflown.is_nan() => f64::INFINITY,
-            variance => variance.max(0.0),
-        };
+        let (ns, variance) = median_and_log_variance(ns)?;
         Some(Self {
-            ns: median,
-            samples: n,
-            variance: variance * repeats,
+            ns,
+            samples,
+            variance,
         })
     }
-}
-
-/// Probability that the bootstrap median of `n` sorted samples falls on each of them.
-fn bootstrap_weights(n: usize) -> Rc<[f64]> {
-    thread_local! {
-        static KNOWN: RefCell<HashMap<usize, Rc<[f64]>>> = RefCell::default();
-    }
-    KNOWN.with_borrow_mut(|known| {
-        known
-            .entry(n)
-            .or_insert_with(|| {
-                let a = (n as f64 + 1.0) / 2.0;
-                let below = |i: usize| match i {
-                    0 => 0.0,
-                    i if i == n => 1.0,
-                    i => beta_reg(a, a, i as f64 / n as f64),
-                };
-                (0..n).map(|i| below(i + 1) - below(i)).collect()
-            })
-            .clone()
-    })
-}
-
-/// How many samples carry the information of one: 1 where they are independent, more where
-/// each resembles the one before it.
-fn repetition(ns: &[f64], median: f64) -> f64 {
-    let n = ns.len();
-    let sign = |t: f64| {
-        if t > median {
-            1.0
-        } else if t < median {
-            -1.0
-        } else {
-            0.0
-        }
-    };
-    let signs: Vec<f64> = ns.iter().map(|t| sign(*t)).collect();
-    let power: f64 = signs.iter().map(|s| s * s).sum();
-    if power == 0.0 {
-        return 1.0;
-    }
-    let correlation = |lag: usize| {
-        signs
-            .iter()
-            .zip(&signs[lag..])
-            .map(|(a, b)| a * b)
-            .sum::<f64>()
-            / power
-    };
-    // Only a correlation that independent samples show in one run of twenty is believed:
-    // else its noise would widen every interval.
-    if correlation(1) < 1.645 / (n as f64).sqrt() {
-        return 1.0;
-    }
-    let tail: f64 = (1..n / 2).map(correlation).take_while(|c| *c > 0.0).sum();
-    (1.0 + 2.0 * tail).min(n as f64 / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
-    use rand::rand_core::Rng;
-    use rand_xoshiro::Xoshiro256PlusPlus;
-
-    fn uniform(rng: &mut impl Rng) -> f64 {
-        (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     #[test]
     fn the_median_is_the_middle() {
         assert_eq!(Median::of(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap().ns, 3.0);
@@ -196,49 +103,5 @@ mod tests {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(Median::of(&[1.0, 2.0, bad, 3.0, 4.0]).is_none());
         }
-    }
-
-    #[test]
-    fn the_variance_is_that_of_a_bootstrap() {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        for n in [11, 30, 101] {
-            let samples: Vec<f64> = (0..n).map(|_| 100.0 + uniform(&mut rng)).collect();
-            let exact = Median::of(&samples).unwrap().variance;
-            let medians: Vec<f64> = (0..8_000)
-                .map(|_| {
-                    let resample: Vec<f64> = (0..n)
-                        .map(|_| samples[(uniform(&mut rng) * n as f64) as usize])
-                        .collect();
-                    Median::of(&resample).unwrap().ns
-                })
-                .collect();
-            let mean = medians.iter().sum::<f64>() / medians.len() as f64;
-            let drawn = medians
-                .iter()
-                .map(|m| (m / mean - 1.0).powi(2))
-                .sum::<f64>()
-                / medians.len() as f64;
-            // An even n averages two samples, where the closed form is a close neighbour.
-            let allowed = if n % 2 == 1 { 0.05 } else { 0.12 };
-            assert!(
-                (exact / drawn - 1.0).abs() < allowed,
-                "n={n} exact={exact:e} drawn={drawn:e}"
-            );
-        }
-    }
-
-    #[test]
-    fn samples_that_follow_each_other_count_for_fewer() {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-        let independent: Vec<f64> = (0..100).map(|_| 100.0 + uniform(&mut rng)).collect();
-        let mut walk = 0.0;
-        let following: Vec<f64> = (0..100)
-            .map(|_| {
-                walk = 0.9 * walk + uniform(&mut rng) - 0.5;
-                100.0 + walk
-            })
-            .collect();
-        assert!(repetition(&independent, Median::of(&independent).unwrap().ns) < 1.5);
-        assert!(repetition(&following, Median::of(&following).unwrap().ns) > 4.0);
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::comparison::Comparison;
-use crate::rows::Row;
-use crate::show::{Sheet, is_number};
+use crate::rows::BenchmarkRow;
+use crate::sheet::{Sheet, is_number};
 use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
 use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
@@ -15,7 +15,7 @@ use crossover_results::model::group_info::Unit;
 use crossover_words::text::visible;
 
 /// The sizes of one implementation.
-type Sizes<'a> = Vec<(f64, &'a Row)>;
+type CurveRows<'a> = Vec<(f64, &'a BenchmarkRow)>;
 
 impl Comparison {
     /// The page.
@@ -77,8 +77,8 @@ impl Comparison {
     }
 
     /// Implementations with at least two sizes on either side.
-    fn curves(&self) -> BTreeMap<&str, Sizes<'_>> {
-        let mut curves: BTreeMap<&str, Sizes<'_>> = BTreeMap::new();
+    fn curves(&self) -> BTreeMap<&str, CurveRows<'_>> {
+        let mut curves: BTreeMap<&str, CurveRows<'_>> = BTreeMap::new();
         for row in &self.rows {
             if let Some((name, size)) = row.id.rsplit_once('/')
                 && let Ok(size) = size.parse::<u64>()
@@ -104,8 +104,8 @@ fn drawn(plot: &Plot) -> Markup {
     }
 }
 
-fn times(sizes: &Sizes<'_>) -> Plot {
-    let curve = |label: &str, paint, of: fn(&Row) -> Option<f64>| {
+fn times(sizes: &CurveRows<'_>) -> Plot {
+    let curve = |label: &str, paint, of: fn(&BenchmarkRow) -> Option<f64>| {
         let dots = sizes.iter().filter_map(|&(size, row)| {
             let value = of(row)?;
             Some(Dot {
@@ -132,7 +132,7 @@ fn times(sizes: &Sizes<'_>) -> Plot {
     plot(title, quantity, curves, Vec::new())
 }
 
-fn changes(sizes: &Sizes<'_>, threshold: f64) -> Plot {
+fn changes(sizes: &CurveRows<'_>, threshold: f64) -> Plot {
     let dots = sizes.iter().filter_map(|&(size, row)| {
         let judgement = row.judgement?;
         Some(Dot {

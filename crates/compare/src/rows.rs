@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::case::{Case, Class, Pair};
+use crate::case::{Case, RunPair};
 use crate::judge::{Judged, Judgement, Options, Verdict};
 use crate::median::{FEWEST_SAMPLES, Median};
+use crossover_results::model::id;
+use crossover_results::statistics::between_processes::Class;
+use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
@@ -12,7 +15,7 @@ use crossover_words::Clock;
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct BenchmarkRow {
     /// Full id.
     pub id: String,
     /// The verdict.
@@ -38,7 +41,7 @@ pub struct Row {
     pub marks: Vec<String>,
 }
 
-impl Row {
+impl BenchmarkRow {
     /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
     /// their times may contradict the ratio: both move by the same factor until they have it.
     pub(super) fn take(&mut self, judged: &Judged) {
@@ -92,7 +95,7 @@ pub(super) fn rows(
     base: &[Baseline],
     new: &[Baseline],
     options: &Options,
-) -> Vec<(Row, Option<Case>)> {
+) -> Vec<(BenchmarkRow, Option<Case>)> {
     let ids: BTreeSet<&String> = base
         .iter()
         .chain(new)
@@ -104,7 +107,12 @@ pub(super) fn rows(
         .collect()
 }
 
-fn row(id: &str, base: &[Baseline], new: &[Baseline], options: &Options) -> (Row, Option<Case>) {
+fn row(
+    id: &str,
+    base: &[Baseline],
+    new: &[Baseline],
+    options: &Options,
+) -> (BenchmarkRow, Option<Case>) {
     let mut pairs: Vec<Sides<'_>> = (base.iter().zip(new).enumerate())
         .map(|(round, (b, n))| Sides::of(round, b.results.get(id), n.results.get(id)))
         .collect();
@@ -114,7 +122,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline], options: &Options) -> (Row
     let both = || befores.iter().chain(&afters);
 
     let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
-    let mut row = Row {
+    let mut row = BenchmarkRow {
         id: id.to_owned(),
         verdict: Verdict::Unsure,
         clock: clocks
@@ -155,6 +163,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline], options: &Options) -> (Row
                     low: ratio,
                     high: ratio,
                     resolution: 0.0,
+                    resolved_by: 1,
                     pairs: befores.len().min(afters.len()),
                     confirmed: 0,
                     more_pairs: f64::INFINITY,
@@ -167,7 +176,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline], options: &Options) -> (Row
         }
     };
     let case = case.map_err(|reason| row.reason = reason).ok();
-    row.class = case.as_ref().map(|case| case.class.clone());
+    row.class = case.as_ref().map(|case| case.class);
     (row, case)
 }
 
@@ -236,17 +245,14 @@ fn case(
                 "fewer than {FEWEST_SAMPLES} samples; measure without `--quick`"
             ));
         };
-        judged.push(Pair { round, base, new });
+        judged.push(RunPair { round, base, new });
     }
     let Some(first) = judged.first() else {
         return Err("no pair of runs has it on both sides".to_owned());
     };
-    let launches = (pairs.iter())
-        .find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches)
-        .unwrap_or(1);
-    let ns_per_launch = first.base.ns / f64::from(launches.max(1));
+    let launches = (pairs.iter()).find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches);
     Ok(Case {
-        class: Class::of(id, clock, ns_per_launch),
+        class: Class::of(id::device(id), clock, first.base.ns, launches),
         pairs: judged,
     })
 }
@@ -294,7 +300,7 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
             .filter_map(|s| s.sm_clock_mhz.map(f64::from))
             .collect();
         if !seen.is_empty() {
-            clocks.push(seen.iter().sum::<f64>() / seen.len() as f64);
+            clocks.push(mean(seen));
         }
     }
     if let [before, after] = clocks[..]

@@ -1,37 +1,15 @@
-//! A comparison as text: the terminal's table, and Markdown for a pull request.
+//! The sentences about a comparison, for every form of it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, LineStyle, Table, presets};
-
-use crate::case::Class;
 use crate::comparison::Comparison;
 use crate::judge::{CHANGE_ERROR, Drift, Judgement, Verdict};
 use crate::median::Location;
-use crate::rows::Row;
+use crate::rows::BenchmarkRow;
+use crate::sheet::{more_pairs, ratio_and_interval};
 use crossover_results::statistics::median::median;
-use crossover_words::text::{columns, visible, wants_colours};
-use crossover_words::units::{change, counted, number, percent_fine, size, time_fine};
-
-/// The columns of a table.
-const HEADER: [&str; 8] = [
-    "benchmark",
-    "clock",
-    "base",
-    "new",
-    "change",
-    "interval",
-    "samples",
-    "verdict",
-];
-
-/// Columns that a narrow terminal lacks, the first one first.
-const DISPENSABLE: [&str; 5] = ["samples", "clock", "base", "new", "interval"];
-
-/// Columns of a terminal that a table needs, and those that one is given without a terminal.
-const NARROWEST: u16 = 80;
-const USUAL: u16 = 120;
+use crossover_words::text::visible;
+use crossover_words::units::{counted, percent_fine};
 
 pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
@@ -43,134 +21,11 @@ pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::New,
 ];
 
-/// An interval wider than this factor is useless.
-const TOO_WIDE: f64 = 1.5;
-
 /// A resolution beyond this has no figure.
 const LARGEST_RESOLUTION: f64 = 0.5;
 
 /// Undecided benchmarks that the terminal lists.
 const LISTED: usize = 10;
-
-/// The change and its interval, unless there is no verdict and nothing can be said of it.
-fn ratio_and_interval(verdict: Verdict, j: &Judgement) -> [String; 2] {
-    if verdict == Verdict::Unsure && j.high / j.low > TOO_WIDE {
-        return ["–".to_owned(), "too wide to tell".to_owned()];
-    }
-    let interval = format!("[{}, {}]", change(j.low), change(j.high));
-    [change(j.ratio), interval]
-}
-
-/// Samples of one side: `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
-fn runs(samples: &[usize]) -> String {
-    let runs = samples.len();
-    match (samples.iter().min(), samples.iter().max()) {
-        (Some(least), Some(most)) if least < most => format!("{runs}×{least}…{most}"),
-        (Some(count), _) if runs > 1 => format!("{runs}×{count}"),
-        (Some(count), _) => count.to_string(),
-        _ => "–".to_owned(),
-    }
-}
-
-/// The verdict with its disturbances: a throttled benchmark is never just `slower`.
-fn verdict(row: &Row) -> String {
-    let more = match (row.verdict, &row.reason, &row.judgement) {
-        (Verdict::Unsure, None, Some(judgement)) => Some(more_pairs(judgement)),
-        _ => None,
-    };
-    let remarks = more.iter().chain(&row.reason).chain(&row.marks);
-    let parts = std::iter::once(row.verdict.name()).chain(remarks.map(String::as_str));
-    Vec::from_iter(parts).join("; ")
-}
-
-/// Rows as they are shown, without the clock where none is known.
-pub(super) struct Sheet<'a> {
-    pub(super) header: Vec<&'static str>,
-    pub(super) lines: Vec<(&'a Row, Vec<String>)>,
-}
-
-impl<'a> Sheet<'a> {
-    pub(super) fn of(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let lines = rows.into_iter().map(|row| (row, cells(row)));
-        let mut sheet = Self {
-            header: HEADER.to_vec(),
-            lines: lines.collect(),
-        };
-        if sheet.lines.iter().all(|(row, _)| row.clock.is_none()) {
-            sheet.remove("clock");
-        }
-        sheet
-    }
-
-    fn remove(&mut self, column: &str) {
-        if let Some(at) = self.header.iter().position(|name| *name == column) {
-            self.header.remove(at);
-            for (_, cells) in &mut self.lines {
-                cells.remove(at);
-            }
-        }
-    }
-
-    /// Columns of a terminal that its table needs.
-    fn width(&self) -> usize {
-        let of_column = |(at, name): (usize, &&str)| {
-            let cells = self
-                .lines
-                .iter()
-                .map(|(_, cells)| cells[at].chars().count());
-            // A space stands on either side.
-            cells.fold(name.len(), usize::max) + 2
-        };
-        self.header.iter().enumerate().map(of_column).sum()
-    }
-}
-
-/// Whether a column is aligned as numbers are.
-pub(super) fn is_number(column: &str) -> bool {
-    !["benchmark", "clock", "verdict"].contains(&column)
-}
-
-fn cells(row: &Row) -> Vec<String> {
-    let dash = || "–".to_owned();
-    // Criterion's files name no unit, and not every measurement is a time.
-    let figure = match row.clock {
-        Some(_) => time_fine,
-        None => bare,
-    };
-    let [ratio, interval] = (row.judgement.as_ref())
-        .map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row.verdict, j));
-    vec![
-        visible(&row.id),
-        row.clock.map_or("unknown", |c| c.name()).to_owned(),
-        row.base_ns.map_or_else(dash, figure),
-        row.new_ns.map_or_else(dash, figure),
-        ratio,
-        interval,
-        format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
-        visible(&verdict(row)),
-    ]
-}
-
-/// A number whose unit is unknown.
-fn bare(value: f64) -> String {
-    match value {
-        value if value < 10.0 => format!("{value:.3}"),
-        value if value < 1000.0 => format!("{value:.1}"),
-        value if value < 1e15 => size(value.round() as u64),
-        value => number(value),
-    }
-}
-
-/// How many more pairs would decide it.
-fn more_pairs(judgement: &Judgement) -> String {
-    /// More than anybody runs.
-    const TOO_MANY: f64 = 1000.0;
-    match judgement.more_pairs {
-        n if n <= 1.0 => "one more pair of processes may decide it".to_owned(),
-        n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
-        _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
-    }
-}
 
 impl Comparison {
     /// `2 slower, 1 faster, 40 same`.
@@ -207,7 +62,7 @@ impl Comparison {
     }
 
     /// Rows that changed, or exist on one side only.
-    fn loud(&self) -> Vec<&Row> {
+    pub(super) fn changed_rows(&self) -> Vec<&BenchmarkRow> {
         self.of(&[
             Verdict::Failed,
             Verdict::Slower,
@@ -217,7 +72,7 @@ impl Comparison {
         ])
     }
 
-    fn of(&self, verdicts: &[Verdict]) -> Vec<&Row> {
+    pub(super) fn of(&self, verdicts: &[Verdict]) -> Vec<&BenchmarkRow> {
         let rows = self.rows.iter();
         rows.filter(|row| verdicts.contains(&row.verdict)).collect()
     }
@@ -248,21 +103,6 @@ impl Comparison {
             ));
         }
         lines
-    }
-
-    /// The change that is found in the typical benchmark of a class with 95 % probability, as a
-    /// fraction.
-    pub(super) fn resolution(&self, class: &Class) -> Option<f64> {
-        // A benchmark that was not run to the end may have changed by more than its resolution.
-        let is_complete = |row: &&Row| {
-            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
-            self.options.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
-        };
-        let of_class = (self.rows.iter())
-            .filter(|row| row.class.as_ref() == Some(class))
-            .filter(is_complete);
-        let resolutions = of_class.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
-        median(resolutions).filter(|resolution| resolution.is_finite())
     }
 
     /// A line for each class: the change that is found there, and the spread of its processes.
@@ -304,7 +144,7 @@ impl Comparison {
     }
 
     /// The smallest change that stored results can show.
-    fn finds(&self) -> Option<String> {
+    pub(super) fn finds(&self) -> Option<String> {
         let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
         Some(format!(
@@ -314,93 +154,12 @@ impl Comparison {
     }
 
     /// The note on verdicts between different executables.
-    fn layout(&self) -> Option<&'static str> {
+    pub(super) fn layout(&self) -> Option<&'static str> {
         let changed = self.count(Verdict::Slower) + self.count(Verdict::Faster);
         (self.options.on_one_machine && changed > 0).then_some(
             "changed code can move other code in memory: a few percent in a benchmark that does not \
              call the changed code may come from the memory layout",
         )
-    }
-
-    /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
-    pub fn text(&self, all: bool) -> String {
-        let width = columns().or_else(|| Table::new().width());
-        let line = |line: &str| wrapped(line, "", width);
-        let mut text = String::new();
-        for known in self.unknown.iter().cloned().chain(self.finds()) {
-            text += &line(&known);
-        }
-        text += &line(&self.summary());
-        if self.equal {
-            return text;
-        }
-        let rows: Vec<&Row> = match all {
-            true => self.rows.iter().collect(),
-            false => self.loud(),
-        };
-        if !rows.is_empty() {
-            text += &terminal_table(&rows, width.unwrap_or(USUAL));
-            text.push('\n');
-        }
-        // The reasons of those without a verdict follow in a list of their own.
-        let has_remark = |row: &&&Row| {
-            !row.marks.is_empty() || row.reason.is_some() && row.verdict != Verdict::Unsure
-        };
-        let with_remark = rows.iter().filter(has_remark);
-        for remark in by_text(with_remark.map(|row| (row.id.as_str(), verdict(row)))) {
-            text += &wrapped(&visible(&remark), "  ", width);
-        }
-        text += &self.layout().map_or_else(String::new, line);
-        text += &line(&self.promise());
-        for (heading, lines) in self.remarks(all) {
-            text += &format!("\n{}", line(&format!("{heading}:")));
-            for remark in lines {
-                text += &wrapped(&remark, "  ", width);
-            }
-        }
-        text
-    }
-
-    /// Markdown for a pull request: what changed on top, the rest folded.
-    pub fn markdown(&self) -> String {
-        let mut text = String::new();
-        for failure in &self.failures {
-            let _ = writeln!(text, "**Error: {}**\n", escape(failure));
-        }
-        let _ = write!(
-            text,
-            "### Benchmarks: {}\n\n{} against {}. {}\n",
-            self.summary(),
-            code_list(&self.new),
-            code_list(&self.base),
-            self.promise()
-        );
-        for line in self.unknown.iter().cloned().chain(self.finds()) {
-            let _ = writeln!(text, "\n{}", escape(&line));
-        }
-        let loud = self.loud();
-        let quiet = self.of(&[Verdict::Same, Verdict::Unsure]);
-        if !loud.is_empty() {
-            let _ = write!(text, "\n{}", markdown_table(&loud));
-        }
-        if let Some(line) = self.layout() {
-            let _ = writeln!(text, "\n{line}");
-        }
-        if !quiet.is_empty() {
-            let _ = write!(
-                text,
-                "\n<details><summary>{} without a detected change</summary>\n\n{}\n</details>\n",
-                counted(quiet.len(), "benchmark"),
-                markdown_table(&quiet)
-            );
-        }
-        for (heading, lines) in self.remarks(true) {
-            let _ = writeln!(text, "\n**{heading}**\n");
-            for line in lines {
-                let _ = writeln!(text, "- {}", escape(&line));
-            }
-        }
-        text
     }
 }
 
@@ -430,7 +189,7 @@ fn can_be_seen(resolution: Option<f64>) -> String {
 }
 
 /// A line for each text, with its benchmark or the number of them.
-fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (id, text) in texts {
         ids.entry(text).or_default().push(id);
@@ -442,130 +201,19 @@ fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     ids.into_iter().map(line).collect()
 }
 
-/// A text behind an indent, broken between words where the terminal ends.
-fn wrapped(text: &str, indent: &str, width: Option<u16>) -> String {
-    let width = width.map_or(usize::MAX, usize::from);
-    // A number keeps its sign of percent.
-    let text = text.replace(" %", "\u{a0}%");
-    let (mut out, mut line) = (String::new(), indent.to_owned());
-    for word in text.split(' ') {
-        let is_empty = line.trim().is_empty();
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
-            out += &format!("{line}\n");
-            line = format!("{indent}{indent}");
-        } else if !is_empty {
-            line.push(' ');
-        }
-        line += word;
-    }
-    (out + &line + "\n").replace('\u{a0}', " ")
-}
-
-/// A table with a line for each benchmark, or in a narrow terminal a block.
-fn terminal_table(rows: &[&Row], width: u16) -> String {
-    let mut sheet = Sheet::of(rows.iter().copied());
-    for (row, cells) in &mut sheet.lines {
-        let verdict = cells.last_mut().expect("the verdict is the last column");
-        row.verdict.name().clone_into(verdict);
-    }
-    let needs_less = |sheet: &Sheet<'_>| width >= NARROWEST && sheet.width() > width.into();
-    for column in DISPENSABLE {
-        if needs_less(&sheet) {
-            sheet.remove(column);
-        }
-    }
-    let Sheet { header, lines } = sheet;
-    let mut table = Table::new();
-    if width < NARROWEST {
-        let block = |(row, cells): &(&Row, Vec<String>)| {
-            let named = header.iter().zip(cells).skip(1);
-            let lines = named.map(|(name, cell)| format!("  {name}: {cell}\n"));
-            format!("{}\n{}", visible(&row.id), lines.collect::<String>())
-        };
-        return lines.iter().map(block).collect();
-    }
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-        .set_header(&header);
-    if wants_colours() {
-        table.enforce_styling();
-    }
-    for (row, cells) in lines {
-        let mut line: Vec<Cell> = cells.into_iter().map(Cell::new).collect();
-        let colour = match row.verdict {
-            Verdict::Failed | Verdict::Slower => Some(Color::Red),
-            Verdict::Faster => Some(Color::Green),
-            Verdict::Unsure => Some(Color::Yellow),
-            _ => None,
-        };
-        if let Some(colour) = colour {
-            let verdict = line.pop().expect("the verdict is the last column");
-            line.push(verdict.fg(colour).add_attribute(Attribute::Bold));
-        }
-        table.add_row(line);
-    }
-    for (name, column) in header.iter().zip(table.column_iter_mut()) {
-        if is_number(name) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string()
-}
-
-fn code_list(labels: &[String]) -> String {
-    let quoted: Vec<String> = labels.iter().map(|l| format!("`{}`", visible(l))).collect();
-    quoted.join(", ")
-}
-
-/// Text that cannot break out of a Markdown table cell or list item.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn markdown_table(rows: &[&Row]) -> String {
-    let Sheet { header, lines } = Sheet::of(rows.iter().copied());
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let rule = |name: &&str| if is_number(name) { "---:" } else { "---" };
-    let rules = header.iter().map(|name| rule(name).to_owned()).collect();
-    let mut text = format!("| {} |\n", header.join(" | ")) + &line(rules);
-    for (_, cells) in lines {
-        text += &line(cells.iter().map(|cell| escape(cell)).collect());
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::comparison::compare;
     use crate::judge::Options;
-    use crossover_results::store::baseline::Baseline;
-    use crossover_results::store::sampled::Sampled;
+    use crate::tests::planted;
 
     #[test]
     fn figures_read_well() {
         assert_eq!(percent_fine(0.01), "1 %");
         assert_eq!(percent_fine(0.00075), "0.075 %");
-        assert_eq!(runs(&[]), "–");
-        assert_eq!(runs(&[30]), "30");
-        assert_eq!(runs(&[30, 30]), "2×30");
-        assert_eq!(runs(&[12, 10, 12]), "3×10…12");
         assert_eq!(differ(0.003), "two runs of the same code differ by 0.3 %");
         assert!(differ(f64::INFINITY).contains("unknown"));
-    }
-
-    #[test]
-    fn nothing_breaks_out_of_a_table() {
-        assert_eq!(escape("a|b <i>\n`x`"), "a\\|b &lt;i&gt; \\`x\\`");
     }
 
     #[test]
@@ -575,18 +223,13 @@ mod tests {
             low: 2.29,
             high: 4.81,
             resolution: 0.5,
+            resolved_by: 8,
             pairs: 8,
             confirmed: 6,
             more_pairs: f64::INFINITY,
         };
-        let mut run = Baseline::default();
-        let sampled = Sampled {
-            ns: vec![199.0, 200.0, 199.5, 199.2, 200.1],
-            clock: None,
-            sidecar: None,
-        };
-        run.results.insert("sum/1000".to_owned(), sampled);
-        let run = [run];
+        let samples = vec![199.0, 200.0, 199.5, 199.2, 200.1];
+        let run = [planted([("sum/1000".to_owned(), samples)])];
         let mut compared = compare(&run, &run, &Options::default());
         compared.rows[0].judgement = Some(judgement);
         compared.rows[0].verdict = Verdict::Slower;
@@ -624,28 +267,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn sentences_end_with_the_terminal() {
-        let text = "half of the 5 benchmarks became 25.8 % slower";
-        assert_eq!(wrapped(text, "", None), format!("{text}\n"));
-        let lines = "  half of the 5\n    benchmarks\n    became\n    25.8 %\n    slower\n";
-        assert_eq!(wrapped(text, "  ", Some(16)), lines);
-    }
-
     /// Such as instructions, of a measurement that is not a time.
     #[test]
     fn counts_have_no_unit_and_no_clock() {
         let side = |more: f64| {
-            let mut run = Baseline::default();
-            for (id, count) in [("equal", 100_000.0), ("more", more)] {
-                let sampled = Sampled {
-                    ns: vec![count; 10],
-                    clock: None,
-                    sidecar: None,
-                };
-                run.results.insert(id.to_owned(), sampled);
-            }
-            [run]
+            let counts = [("equal", 100_000.0), ("more", more)];
+            [planted(
+                counts.map(|(id, count)| (id.to_owned(), vec![count; 10])),
+            )]
         };
         let options = Options {
             on_one_machine: true,
@@ -666,17 +295,11 @@ mod tests {
         // The changes of two pairs are opposite.
         let side = |step: f64| {
             [step, -step].map(|step| {
-                let mut run = Baseline::default();
-                for i in 1..=12 {
+                planted((1..=12).map(|i| {
                     let centre = 100.0 * (step * f64::from(i)).exp();
-                    let sampled = Sampled {
-                        ns: (0..20).map(|i| centre + f64::from(i) * 1e-3).collect(),
-                        clock: None,
-                        sidecar: None,
-                    };
-                    run.results.insert(format!("a/cpu/b/{i}"), sampled);
-                }
-                run
+                    let samples = (0..20).map(|i| centre + f64::from(i) * 1e-3);
+                    (format!("a/cpu/b/{i}"), samples.collect())
+                }))
             })
         };
         let options = Options {

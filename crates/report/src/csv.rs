@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::report::Report;
-use crossover_results::analysis::rate::{self, Work};
+use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::analysis::{limits, telemetry};
 
 /// Rates are per second, in the unit beside them.
@@ -35,7 +35,7 @@ pub(super) fn results(report: &Report) -> String {
                         &b.low_ns().to_string(),
                         &b.high_ns().to_string(),
                         &number(amount.map(|amount| b.rate(amount))),
-                        counted.map_or("", Work::unit),
+                        counted.map_or("", RateKind::unit),
                         limit.map_or("", |limit| limit.kind.name()),
                         &number(share),
                         &number(telemetry::energy_j(b)),

@@ -13,7 +13,7 @@ use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::limits;
-use crossover_results::analysis::rate::{self, Work};
+use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::analysis::telemetry;
 use crossover_results::model::LinkBytes;
 use crossover_results::model::group_info::{GroupInfo, Unit};
@@ -34,7 +34,7 @@ pub(crate) struct Group<'a> {
     cpu_times: Vec<(f64, f64)>,
     /// Its name by size.
     pub(crate) best_cpu: Vec<(f64, String)>,
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<RateKind>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) decision: Option<Decision>,
     /// The reason why its GPU code has no results.
@@ -241,7 +241,7 @@ pub(crate) fn is_best<'a>(
     topic.compares && of.measures_work() && b.unsteady.is_none() && ties
 }
 /// The limits that bound rates of these rows: in FLOP/s the peaks, in B/s memory and link.
-fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Vec<Limit> {
+fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: RateKind) -> Vec<Limit> {
     let (host, gpu) = (&report.machine.limits, &report.gpu().limits);
     let on = |device| {
         rows.iter()
@@ -250,7 +250,7 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Ve
     };
     let mut roofs: Vec<(Device, String, Option<f64>)> = Vec::new();
     match work {
-        Work::Flop => {
+        RateKind::Flop => {
             roofs.extend(peaks(on(Device::Gpu), gpu));
             for name in ["cpu_fma_all", "cpu_fma_1"] {
                 roofs.push((
@@ -260,7 +260,7 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: Work) -> Ve
                 ));
             }
         }
-        Work::Bytes => {
+        RateKind::Bytes => {
             // If every byte crosses the link, the GPU's memory is no limit.
             if on(Device::Gpu).any(|s| !s.crosses_link()) {
                 let l2 = gpu.gpu.as_ref().and_then(|gpu| gpu.l2_bytes);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use crossover_advice::thresholds::{Kind, Place, Thresholds};
+use crossover_advice::thresholds::{CrossingKind, Place, Thresholds};
 use crossover_report::thresholds::{decision_in_words, of_table, write};
 use crossover_results::analysis::answer::answer_in_words::by_how_much;
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
@@ -111,8 +111,8 @@ fn reservation(place: &Place) -> &'static str {
         _ if place.crossing.processes < FEWEST_PROCESSES => {
             "; not firm: measure in three or more processes"
         }
-        Kind::Always => "; a crossing would lie below the measured sizes",
-        Kind::Never => "; a crossing would lie above the measured sizes",
-        Kind::From | Kind::BothWays | Kind::Undecided => "",
+        CrossingKind::Always => "; a crossing would lie below the measured sizes",
+        CrossingKind::Never => "; a crossing would lie above the measured sizes",
+        CrossingKind::From | CrossingKind::BothWays | CrossingKind::Undecided => "",
     }
 }

@@ -3,14 +3,29 @@
 
 mod simulated;
 
-use crate::case::{Case, Class, Pair};
+use crate::case::{Case, RunPair};
 use crate::judge::{Judged, Options, THRESHOLD, TOO_FEW, Verdict, judge};
 use crate::median::Median;
 use crate::tests::simulated::{
-    EVENTS, GATED, Machine, Noise, SHARED, SHORT, Simulated, Tally, WALL, compare, tally, tally_of,
+    EVENTS, GATED, Machine, Noise, Random, SHARED, SHORT, Simulated, Tally, WALL, compare, tally,
+    tally_of,
 };
 use crossover_results::model::id::Device;
+use crossover_results::statistics::between_processes::Class;
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
+
+/// A run of benchmarks without sidecars.
+pub(super) fn planted(samples: impl IntoIterator<Item = (String, Vec<f64>)>) -> Baseline {
+    let sampled = |(id, ns)| {
+        let (clock, sidecar) = (None, None);
+        (id, Sampled { ns, clock, sidecar })
+    };
+    let mut run = Baseline::default();
+    run.results = samples.into_iter().map(sampled).collect();
+    run
+}
 
 /// Every twentieth benchmark truly changes.
 const CHANGED: usize = 20;
@@ -249,6 +264,21 @@ fn equivalence_is_shown_on_gated_kernels_from_two_pairs() {
     assert!(t.same * 100 >= 95 * t.unchanged, "{t:?}");
 }
 
+/// A sample that took 10,000 times as long, such as while the machine was suspended.
+#[test]
+fn one_absurd_sample_hides_no_change() {
+    for samples in [10, 20] {
+        let m = Machine { samples, ..EVENTS };
+        let mut simulated = Simulated::new(&m, 1, vec![1.0; 40]);
+        simulated.run(0, |_| true);
+        let mut slower = Random::seeded(9).samples(1.55e5, &m, m.spread.0);
+        slower[3] *= 1e4;
+        simulated.cases[7].pairs[0].new = Median::of(&slower).unwrap();
+        let (judged, _) = simulated.judge();
+        assert_eq!(judged[7].verdict, Verdict::Slower, "{samples} samples");
+    }
+}
+
 #[test]
 fn a_benchmark_run_again_is_judged_by_its_second_run() {
     let m = Machine {
@@ -388,13 +418,13 @@ fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
 #[test]
 fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
     let case = |base: &[f64], new: &[f64], pairs: usize| {
-        let pair = |round| Pair {
+        let pair = |round| RunPair {
             round,
             base: Median::of(base).expect("sound times"),
             new: Median::of(new).expect("sound times"),
         };
         Case {
-            class: Class::of("g/cpu/i/1", Some(Clock::Wall), 1e3),
+            class: Class::of(Some(Device::Cpu), Some(Clock::Wall), 1e3, None),
             pairs: (0..pairs).map(pair).collect(),
         }
     };

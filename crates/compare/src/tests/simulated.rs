@@ -4,10 +4,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::case::{Case, Class, Pair};
+use crate::case::{Case, RunPair};
 use crate::judge::{Drift, Judged, Options, Verdict, is_analysed_at, judge};
 use crate::median::{Location, Median};
 use crossover_results::model::id::Device;
+use crossover_results::statistics::between_processes::Class;
 use crossover_words::Clock;
 
 /// As many as a whole run of the suite judges.
@@ -186,7 +187,7 @@ impl<'m> Simulated<'m> {
             short: false,
         };
         let case = |_| Case {
-            class: class.clone(),
+            class,
             pairs: Vec::new(),
         };
         Self {
@@ -212,7 +213,7 @@ impl<'m> Simulated<'m> {
                 let samples = self.random.samples(1e5 * ratio * process.exp(), m, spread);
                 Median::at(m.location, &samples).expect("enough samples")
             });
-            self.cases[i].pairs.push(Pair { round, base, new });
+            self.cases[i].pairs.push(RunPair { round, base, new });
         }
     }
 

@@ -10,7 +10,7 @@ use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{Parts, evidence, findings, link, profile, table};
 use crate::report::{self, Report};
-use crossover_results::analysis::rate::{self, Work};
+use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::id::Device;
@@ -171,11 +171,11 @@ fn details(
 }
 
 /// Energy of an iteration, and its work per joule.
-fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
+fn energy(series: &Series, index: usize, work: Option<RateKind>) -> String {
     let Some(joules) = telemetry::energy_j(&series.points[index]) else {
         return String::new();
     };
-    let flop = work.filter(|w| *w == Work::Flop);
+    let flop = work.filter(|w| *w == RateKind::Flop);
     let of_work = flop.and_then(|w| w.amount(series, index));
     let each = of_work.map_or(String::new(), |flop| {
         format!(", {}", units::rate(flop / joules, "FLOP/J"))

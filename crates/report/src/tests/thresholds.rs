@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crossover_advice::thresholds::{Kind, Shape, Thresholds};
+use crossover_advice::thresholds::{CrossingKind, Shape, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
 
 use crate::report::Report;
@@ -44,7 +44,7 @@ fn they_are_written_beside_the_page() {
     let queued = &matmul.places[0];
     assert_eq!(
         (queued.data, queued.crossing.kind),
-        (Residency::Queued, Kind::From)
+        (Residency::Queued, CrossingKind::From)
     );
     // Twice and half as large as the crossing is decided, and far from it by the ends.
     let at = queued.crossing.changes[0].size;
@@ -77,7 +77,7 @@ fn page_terminal_advice_and_thresholds_know_a_size_that_the_cpu_wins_above_the_c
     holds(&said.pages(), &["crosses back; for good from N = "]);
     let advice = advice(&report(results, dir.path()));
     let matmul = &advice.thresholds().operations[0];
-    assert_eq!(matmul.places[0].crossing.kind, Kind::BothWays);
+    assert_eq!(matmul.places[0].crossing.kind, CrossingKind::BothWays);
     let words = decision_in_words::from(matmul, &matmul.places[0]);
     holds(&words, &["from N = ", ", until N = ", "; 6 processes"]);
     let at = |size: u64| {

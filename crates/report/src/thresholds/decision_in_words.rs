@@ -1,6 +1,6 @@
 //! A decision in words, for `crossover advise` and the page.
 
-use crossover_advice::thresholds::{Binding, Change, Kind, Operation, Place, Thresholds};
+use crossover_advice::thresholds::{Binding, Change, CrossingKind, Operation, Place, Thresholds};
 use crossover_advice::{
     Advice, Answer, Choice, Least, OffloadEstimate, Question, Range, Residency, Size, Work,
 };
@@ -250,17 +250,17 @@ pub fn from(operation: &Operation, place: &Place) -> String {
         )
     };
     let answer = match (place.crossing.kind, &place.crossing.changes[..]) {
-        (Kind::Always, _) => format!("everywhere, tested {range}"),
-        (Kind::Never, _) => format!("nowhere, tested {range}"),
-        (Kind::Undecided, _) | (_, []) => {
+        (CrossingKind::Always, _) => format!("everywhere, tested {range}"),
+        (CrossingKind::Never, _) => format!("nowhere, tested {range}"),
+        (CrossingKind::Undecided, _) | (_, []) => {
             let last = size(last);
             format!(
                 "or loses (undecided at {} = {last}), tested {range}",
                 symbol(operation)
             )
         }
-        (Kind::From, [only, ..]) => format!("from {} on", at(only)),
-        (Kind::BothWays, changes) => {
+        (CrossingKind::From, [only, ..]) => format!("from {} on", at(only)),
+        (CrossingKind::BothWays, changes) => {
             let all: Vec<String> = changes
                 .iter()
                 .map(|change| {

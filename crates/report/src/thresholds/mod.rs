@@ -13,15 +13,13 @@ mod tests;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
-    Binding, Change, Crossing, Kind, Machine as Held, Operation, Place, Point, Residency, SCHEMA,
-    Shape, Thresholds,
+    Binding, Change, Crossing, CrossingKind, Machine as Held, Operation, Place, Point, Residency,
+    SCHEMA, Shape, Thresholds,
 };
-use crossover_advice::{Advice, Question};
 use rayon::prelude::*;
 
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
-use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::{Answer, Speedup};
 use crossover_results::analysis::answer::speedup_curve::along;
 use crossover_results::analysis::answer::{estimate, kind};
@@ -168,7 +166,7 @@ fn decided(mut place: Place) -> Option<Place> {
 }
 
 fn stored(crossing: &estimate::Crossing) -> Crossing {
-    let change = |c: &kind::Change| Change {
+    let change = |c: &kind::WinnerChange| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),
@@ -176,11 +174,11 @@ fn stored(crossing: &estimate::Crossing) -> Crossing {
     };
     Crossing {
         kind: match crossing.answer {
-            Answer::At => Kind::From,
-            Answer::Always => Kind::Always,
-            Answer::Never => Kind::Never,
-            Answer::CrossesBack => Kind::BothWays,
-            Answer::Undecided => Kind::Undecided,
+            Answer::At => CrossingKind::From,
+            Answer::Always => CrossingKind::Always,
+            Answer::Never => CrossingKind::Never,
+            Answer::CrossesBack => CrossingKind::BothWays,
+            Answer::Undecided => CrossingKind::Undecided,
         },
         changes: crossing.changes.iter().map(change).collect(),
         range: crossing.range,
@@ -201,7 +199,7 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
     };
     let (best, _) = crossover_answer::best_cpu(ours);
     let gpu = crossover_answer::curve(series);
-    let times = between(&gpu);
+    let bent = gpu.bent();
     let point = |at: &Speedup| {
         let size = at.size as u64;
         let mut cpus = (ours.on(Device::Cpu)).filter(|s| s.answers());
@@ -211,12 +209,9 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             1 if gpu.has(at.size) => (gpu_at()?.median, at.low, at.high, 1),
             1 => {
                 let (gpu, cpu) = (gpu_at()?, best.at(at.size)?);
-                let times = times
-                    .as_ref()?
-                    .decide(&Question::new("", at.size))
-                    .estimate?;
-                // The rule for sizes in between widens the interval of the GPU's time.
-                (gpu.median, cpu.low / times.high, cpu.high / times.low, 0)
+                let bent = bent.as_ref()?.at(at.size.ln());
+                let (low, high) = (bent.low.exp(), bent.high.exp());
+                (gpu.median, cpu.low / high, cpu.high / low, 0)
             }
             processes => (of_processes(size)?, at.low, at.high, processes),
         };
@@ -252,23 +247,6 @@ fn measured(at: &Speedup, gpu_ns: f64) -> Point {
         processes: at.processes,
         ..Point::default()
     }
-}
-
-/// A curve of times that can be interpolated: times over one nanosecond.
-fn between(curve: &Curve) -> Option<Advice> {
-    let points = curve.points().iter().map(|point| Point {
-        size: point.size,
-        cpu_ns: point.median,
-        gpu_ns: 1.0,
-        low: point.low,
-        high: point.high,
-        ..Point::default()
-    });
-    let place = Place {
-        points: points.collect(),
-        ..Place::default()
-    };
-    breakpoints::of_place(place).ok()
 }
 
 /// The nearest limit along the sizes, from each change on.

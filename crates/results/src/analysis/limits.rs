@@ -52,12 +52,13 @@ use crate::model::role::{Format, Library, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
+use crossover_advice::curve::log_log;
 use crossover_words::Clock;
 use crossover_words::units;
 
 /// The resource that a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Resource {
     /// Launching kernels.
     Launch,
     /// Moving data between host and device.
@@ -70,24 +71,24 @@ pub enum Kind {
     Compute,
 }
 
-impl Kind {
+impl Resource {
     /// All of them, in the order in which they usually bind as the size grows.
-    pub const ALL: [Kind; 5] = [
-        Kind::Launch,
-        Kind::Link,
-        Kind::Cache,
-        Kind::Memory,
-        Kind::Compute,
+    pub const ALL: [Resource; 5] = [
+        Resource::Launch,
+        Resource::Link,
+        Resource::Cache,
+        Resource::Memory,
+        Resource::Compute,
     ];
 
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Launch => "launch",
-            Kind::Link => "link",
-            Kind::Cache => "cache",
-            Kind::Memory => "memory",
-            Kind::Compute => "compute",
+            Resource::Launch => "launch",
+            Resource::Link => "link",
+            Resource::Cache => "cache",
+            Resource::Memory => "memory",
+            Resource::Compute => "compute",
         }
     }
 }
@@ -96,7 +97,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     /// The resource.
-    pub kind: Kind,
+    pub kind: Resource,
     /// The limit in words; `None` where the L2 cache serves part of the data, of which no limit is known.
     pub limit: Option<&'static str>,
     /// Achieved over limit, by which the nearest limit is found. Of data partly in a cache, over the memory's
@@ -105,7 +106,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn of(kind: Kind, limit: impl Into<Option<&'static str>>, ratio: f64) -> Option<Self> {
+    fn of(kind: Resource, limit: impl Into<Option<&'static str>>, ratio: f64) -> Option<Self> {
         let limit = limit.into();
         ratio.is_finite().then_some(Self { kind, limit, ratio })
     }
@@ -116,7 +117,7 @@ impl Share {
             (None, _) => "partly from the L2 cache".to_owned(),
             (Some(limit), None) => format!("above the {limit}, so no share"),
             (Some(limit), Some(percent)) => match self.kind {
-                Kind::Launch => format!("{limit} take at least {percent} of the time"),
+                Resource::Launch => format!("{limit} take at least {percent} of the time"),
                 _ => format!("{percent} of {limit}"),
             },
         }
@@ -195,7 +196,11 @@ fn nearest<'a>(
             _ => 1.0,
         };
         let rate = rate(benchmark, benchmark.cost.flop)?;
-        Share::of(Kind::Compute, limit, rate / (lanes * limits.ceiling(name)?))
+        Share::of(
+            Resource::Compute,
+            limit,
+            rate / (lanes * limits.ceiling(name)?),
+        )
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
@@ -224,13 +229,10 @@ fn between(series: &Series, size: u64, ns: f64) -> Option<Benchmark> {
         series.points.get(above.checked_sub(1)?)?,
         series.points.get(above)?,
     );
-    let t = (size as f64 / a.size as f64).ln() / (b.size as f64 / a.size as f64).ln();
     let amount = |of: fn(&Cost) -> Option<f64>| {
-        let (a, b) = (of(&a.cost)?, of(&b.cost)?);
-        Some(match a > 0.0 && b > 0.0 {
-            true => (a.ln() + t * (b / a).ln()).exp(),
-            false => 0.0,
-        })
+        let (from, to) = (of(&a.cost)?, of(&b.cost)?);
+        let at = || log_log((a.size as f64, from), (b.size as f64, to), size as f64);
+        Some(if from > 0.0 && to > 0.0 { at() } else { 0.0 })
     };
     let to_device = amount(|cost| Some(cost.link_bytes?.to_device));
     let ways = to_device.zip(amount(|cost| Some(cost.link_bytes?.to_host)));
@@ -262,7 +264,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) ->
     let each = machine.ceiling_of(benchmark, each)?;
     let count = f64::from(benchmark.cost.launches?);
     let share = count * each / benchmark.median_ns;
-    Share::of(Kind::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
+    Share::of(Resource::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
 }
 
 /// An amount of one iteration as a rate, where it is sound.
@@ -293,7 +295,7 @@ fn arithmetic<'a>(
         Format::Bf16 => "BF16 peak",
         Format::Fp8 => "FP8 peak",
     };
-    Share::of(Kind::Compute, limit, fraction(benchmark)?)
+    Share::of(Resource::Compute, limit, fraction(benchmark)?)
 }
 
 /// FLOP/s in the format of the arithmetic.
@@ -354,20 +356,20 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     if benchmark.clock == Some(Clock::EventsCold) {
         let fraction = moved(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
-            true => Share::of(Kind::Cache, None, fraction),
-            false => Share::of(Kind::Memory, "memory bandwidth", fraction),
+            true => Share::of(Resource::Cache, None, fraction),
+            false => Share::of(Resource::Memory, "memory bandwidth", fraction),
         };
     }
     if set <= cache {
         let within = if kernels == 1 { set } else { set / 2.0 };
-        return Share::of(Kind::Cache, "L2 bandwidth", moved(within)?);
+        return Share::of(Resource::Cache, "L2 bandwidth", moved(within)?);
     }
     if kernels > 1 && set < REUSED * cache {
-        return Share::of(Kind::Cache, None, moved(set)?);
+        return Share::of(Resource::Cache, None, moved(set)?);
     }
     match set >= BEYOND * cache {
-        true => Share::of(Kind::Memory, "memory bandwidth", moved(set)?),
-        false => Share::of(Kind::Memory, "L2 and memory bandwidth", moved(set)?),
+        true => Share::of(Resource::Memory, "memory bandwidth", moved(set)?),
+        false => Share::of(Resource::Memory, "L2 and memory bandwidth", moved(set)?),
     }
 }
 
@@ -378,8 +380,8 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let limit = bandwidth(limits, Device::Cpu, set)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
     match limit > ABOVE_MEMORY * memory {
-        true => Share::of(Kind::Cache, "cache bandwidth", share),
-        false => Share::of(Kind::Memory, "memory bandwidth", share),
+        true => Share::of(Resource::Cache, "cache bandwidth", share),
+        false => Share::of(Resource::Memory, "memory bandwidth", share),
     }
 }
 
@@ -423,7 +425,7 @@ fn rate_of(limits: &Limits, curve: &str, set: f64) -> Option<f64> {
 /// The share of the link's rate, one way or the other.
 fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let least = link_ns(benchmark.cost.link_bytes?, limits)?;
-    Share::of(Kind::Link, "PCIe rate", least / benchmark.median_ns)
+    Share::of(Resource::Link, "PCIe rate", least / benchmark.median_ns)
 }
 
 /// The least time in which bytes cross the link, ns: both ways at once, the longer one counts.

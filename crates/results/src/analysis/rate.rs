@@ -6,19 +6,19 @@ use crate::store::curves::{Group, Series};
 
 /// Which rate describes a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum RateKind {
     /// Arithmetic, FLOP/s.
     Flop,
     /// Moved bytes, B/s.
     Bytes,
 }
 
-impl Work {
+impl RateKind {
     /// `FLOP/s` or `B/s`.
     pub fn unit(self) -> &'static str {
         match self {
-            Work::Flop => "FLOP/s",
-            Work::Bytes => "B/s",
+            RateKind::Flop => "FLOP/s",
+            RateKind::Bytes => "B/s",
         }
     }
 
@@ -26,9 +26,9 @@ impl Work {
     pub fn amount(self, series: &Series, index: usize) -> Option<f64> {
         let cost = &series.points.get(index)?.cost;
         positive(match self {
-            Work::Flop => cost.flop?,
+            RateKind::Flop => cost.flop?,
             // The link bounds end-to-end work.
-            Work::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes)?,
+            RateKind::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes)?,
         })
     }
 }
@@ -39,7 +39,7 @@ const ARITHMETIC: f64 = 8.0;
 
 /// FLOP/s or B/s, by the least arithmetic intensity at the largest size, so that every curve
 /// with a cost has a rate; `None` without costs, and where a rate says nothing.
-pub fn work(groups: &[&Group]) -> Option<Work> {
+pub fn work(groups: &[&Group]) -> Option<RateKind> {
     if groups.iter().any(|g| !g.topic.rated) {
         return None;
     }
@@ -54,11 +54,11 @@ pub fn work(groups: &[&Group]) -> Option<Work> {
         .filter(|(_, i)| i.is_finite())
         .min_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)));
     match intensity {
-        Some((_, flop_a_byte)) if flop_a_byte > ARITHMETIC => Some(Work::Flop),
-        Some(_) => Some(Work::Bytes),
-        None if costs().any(|(_, c)| c.flop.is_some()) => Some(Work::Flop),
+        Some((_, flop_a_byte)) if flop_a_byte > ARITHMETIC => Some(RateKind::Flop),
+        Some(_) => Some(RateKind::Bytes),
+        None if costs().any(|(_, c)| c.flop.is_some()) => Some(RateKind::Flop),
         None if costs().any(|(_, c)| c.bytes.is_some() || c.link_bytes.is_some()) => {
-            Some(Work::Bytes)
+            Some(RateKind::Bytes)
         }
         None => None,
     }

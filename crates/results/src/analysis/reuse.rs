@@ -20,7 +20,7 @@ use crate::store::machine::MachineResults;
 
 /// One size of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ReuseRow {
     /// Problem size.
     pub size: u64,
     /// Operations on the same data that pay for moving it once; infinite where the CPU is
@@ -40,7 +40,7 @@ pub struct Reuse {
     /// The implementation on data already moved.
     pub resident: String,
     /// Sizes measured end to end, ascending.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReuseRow>,
 }
 
 /// All tables of a machine. `found` are its answers.
@@ -56,7 +56,7 @@ pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
         let row = |b: &Benchmark| {
             let size = b.size as f64;
             let (c, d) = (cpu.at(size)?.median, device.at(size)?.median);
-            Some(Row {
+            Some(ReuseRow {
                 size: b.size,
                 operations: pays((b.median_ns - d).max(0.0), c, d),
                 calls: cold.map(|cold| pays(cold, c, d)),

@@ -6,17 +6,9 @@
 //! Statistical Applications in Genetics and Molecular Biology 3 (2004). Code whose time has two modes
 //! keeps its wide interval, and does not widen those of the others.
 
-/// A benchmark that takes less than this per launch, in nanoseconds, drifts more than longer ones:
-/// fixed costs (the place of a buffer, the alignment of a loop, the timing of a launch in the
-/// queue) are a larger share of it.
-///
-/// On an H200 each launch behind a gate costs up to 150 ns more in one process than in the
-/// next: 5 % of an empty kernel, 0.5 % of one that takes 20 µs.
-pub const SHORT_NS: f64 = 20_000.0;
-
 /// Degrees of freedom that the spread of a class counts for beside a benchmark's own, where the
 /// class does not tell how alike its benchmarks are.
-pub(crate) const CLASS_FREEDOM: f64 = 4.0;
+pub const CLASS_FREEDOM: f64 = 4.0;
 
 /// A sum of squares, and its degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

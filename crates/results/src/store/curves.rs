@@ -14,6 +14,7 @@ use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crate::statistics::positive;
+use crate::statistics::student::TWO_SIDED_95;
 use crate::store::sampled::Sampled;
 use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;
@@ -163,10 +164,6 @@ impl Benchmark {
         amount / (self.median_ns * 1e-9)
     }
 }
-
-/// The quantile of Student's t with four degrees of freedom that an interval of 95 % reaches: some
-/// benchmarks of a class spread more than others.
-pub(crate) const TWO_SIDED_95: f64 = 2.776;
 
 /// All sizes of one implementation on one clock, smallest first: a curve. A gate that had
 /// to stay off at some sizes makes two curves of one implementation, since their times
@@ -371,10 +368,7 @@ fn numbered(name: &str) -> (String, u64) {
 
 #[cfg(test)]
 mod tests {
-    use statrs::distribution::{ContinuousCDF, StudentsT};
-
     use super::*;
-    use crate::statistics::spread::CLASS_FREEDOM;
 
     #[test]
     fn the_interval_has_the_spread_of_samples_and_of_processes() {
@@ -412,12 +406,5 @@ mod tests {
         points.reverse();
         let first = Series::of(points.into()).only(&|b| b.size == 1).unwrap();
         assert_eq!((first.points.len(), first.role.answers), (1, true));
-    }
-
-    #[test]
-    fn the_interval_reaches_as_far_as_students_t() {
-        let student = StudentsT::new(0.0, 1.0, CLASS_FREEDOM).unwrap();
-        let both_sides = student.cdf(TWO_SIDED_95) - student.cdf(-TWO_SIDED_95);
-        assert!((both_sides - 0.95).abs() < 1e-4, "{both_sides}");
     }
 }

@@ -11,8 +11,9 @@ use crate::model::environment::{Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::model::role::Measures;
+use crate::statistics::between_processes::{BetweenProcesses, Class};
 use crate::statistics::positive;
-use crate::store::between_processes::BetweenProcesses;
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::machine_record;
 use crate::store::profiles::Profiled;
@@ -148,8 +149,13 @@ impl MachineResults {
         let newest_asked = runs.iter().rfind(|run| !run.confirmations.is_empty());
         let spread = newest_asked.map(|run| BetweenProcesses::of(&run.confirmations));
         let spread = spread.unwrap_or_default();
-        for benchmark in &mut benchmarks {
-            benchmark.between_processes = spread.deviation(benchmark);
+        for b in &mut benchmarks {
+            let class = Class::of_iteration(b.device, b.clock, b.median_ns);
+            b.between_processes = match b.role.does {
+                // Each of its samples is a process.
+                Measures::Starts(_) => 0.0,
+                _ => spread.deviation(class, b.role.data),
+            };
         }
         let limits = Limits::newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));

@@ -3,7 +3,6 @@
 
 pub mod attempt;
 pub mod baseline;
-mod between_processes;
 pub mod curves;
 pub mod folder;
 pub mod layout;

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::analysis::answer::curve::Gap;
 use crate::analysis::answer::estimate::{
-    Crossing, FEWEST_PROCESSES, Gap, ON_EITHER_SIDE, Samples, at_each_size, centre, estimates,
+    Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates,
 };
 use crate::analysis::answer::kind::Speedup;
+use crate::analysis::answer::root::{ON_EITHER_SIDE, centre};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::positive;
 
@@ -104,10 +106,8 @@ pub fn next_sizes(near: f64, range: (u64, u64), processes: &[Vec<PairedTimes>]) 
     if near.is_nan() {
         return vec![range.1];
     }
-    let on_either_side = match is_clear(near, range, &processes) {
-        true => 1,
-        false => ON_EITHER_SIDE,
-    };
+    let is_clear = is_clear(near, range, &processes);
+    let on_either_side = if is_clear { 1 } else { ON_EITHER_SIDE };
     let grid = quarters(range);
     let above = grid.partition_point(|size| (*size as f64) < near);
     let window = above.saturating_sub(on_either_side)..(above + on_either_side).min(grid.len());

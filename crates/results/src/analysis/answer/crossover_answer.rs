@@ -24,8 +24,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analysis::answer::confirmations::{of_confirmations, with_own};
-use crate::analysis::answer::curve::{Curve, Point, gaps};
-use crate::analysis::answer::estimate::{Crossing, Gap, Samples, estimates};
+use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
+use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
 use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;

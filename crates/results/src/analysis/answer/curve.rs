@@ -1,11 +1,10 @@
 //! Times over sizes, straight between neighbouring sizes in log-log: times follow powers of the size.
 
-use crate::analysis::answer::estimate::Gap;
-use crate::statistics::positive;
+use crossover_advice::curve::{Interpolated, Interpolation, Position, log_log};
+use crossover_advice::thresholds::MINIMUM_EFFECT;
 
-/// Differences below this share decide nothing, because two benchmarks of one run drift by more than
-/// the confidence intervals of either show.
-const MINIMUM_EFFECT: f64 = 0.02;
+use crate::analysis::answer::kind::Speedup;
+use crate::statistics::positive;
 
 /// One size of a curve. Times in ns, `0 < low <= median <= high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,15 +56,26 @@ impl Curve {
             return Some(b);
         }
         let a = self.0[next.checked_sub(1)?];
-        let t = (size / a.size).ln() / (b.size / a.size).ln();
-        let between = |a: f64, b: f64| (a.ln() + t * (b / a).ln()).exp();
+        let at = |of: fn(&Point) -> f64| log_log((a.size, of(&a)), (b.size, of(&b)), size);
         Some(Point {
             size,
-            median: between(a.median, b.median),
-            low: between(a.low, b.low),
-            high: between(a.high, b.high),
+            median: at(|p| p.median),
+            low: at(|p| p.low),
+            high: at(|p| p.high),
             measured: false,
         })
+    }
+
+    /// The curve whose intervals between two sizes include how it may bend there; `None` without points.
+    pub fn bent(&self) -> Option<Interpolation> {
+        let at = |p: &Point| Interpolated {
+            time: p.median.ln(),
+            value: p.median.ln(),
+            low: p.low.ln(),
+            high: p.high.ln(),
+            position: Position::Measured,
+        };
+        Interpolation::new(self.0.iter().map(|p| (p.size.ln(), at(p))))
     }
 
     /// Whether the curve was measured at `size`.
@@ -76,6 +86,42 @@ impl Curve {
     /// Whether `size` lies between its ends.
     pub fn covers(&self, size: f64) -> bool {
         self.at(size).is_some()
+    }
+}
+
+/// Both sides at one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// Problem size, above zero.
+    pub size: f64,
+    /// Logarithm of the time of b over that of a: below zero where b is faster.
+    pub log: f64,
+    /// Half the width of the interval in which another process finds it; zero where several
+    /// processes show it.
+    pub half_width: f64,
+    /// Whether both sides were measured, and not interpolated.
+    pub measured: bool,
+}
+
+impl Gap {
+    pub(super) fn log_size(&self) -> f64 {
+        self.size.ln()
+    }
+
+    /// Whether b is faster; `None` where the interval contains both.
+    pub(super) fn winner(&self) -> Option<bool> {
+        (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
+    }
+
+    /// The speedup that one process shows.
+    pub(super) fn speedup(&self) -> Speedup {
+        Speedup {
+            size: self.size,
+            ratio: (-self.log).exp(),
+            low: (-self.log - self.half_width).exp(),
+            high: (-self.log + self.half_width).exp(),
+            processes: 1,
+        }
     }
 }
 

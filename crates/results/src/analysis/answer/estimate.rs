@@ -11,15 +11,14 @@
 //! ([`Spread`]) by that of other questions about data in the same place. One process shows no spread:
 //! its interval is that of its benchmarks.
 
-use std::f64::consts::LN_2;
-
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use crate::analysis::answer::kind::{Answer, Change, Speedup, is_close, kind, winner};
+use crate::analysis::answer::curve::Gap;
+use crate::analysis::answer::kind::{Answer, Speedup, WinnerChange, is_close, kind, winner};
+use crate::analysis::answer::root::{Root, last_lost, middle, near};
 use crate::model::role::Residency;
+use crate::statistics::mean;
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
-use crate::store::curves::TWO_SIDED_95;
+use crate::statistics::student::{TWO_SIDED_95, quantile};
 
 /// Probability that another run's estimate lies in the interval.
 const COVERAGE: f64 = 0.95;
@@ -39,45 +38,6 @@ const RUN_OVER_PROCESSES: f64 = 0.5;
 /// Fewer processes have no median and no spread.
 pub const FEWEST_PROCESSES: usize = 3;
 
-/// Sizes that make the line on either side of a crossing.
-pub(super) const ON_EITHER_SIDE: usize = 2;
-
-/// Both sides at one size.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gap {
-    /// Problem size, above zero.
-    pub size: f64,
-    /// Logarithm of the time of b over that of a: below zero where b is faster.
-    pub log: f64,
-    /// Half the width of the interval in which another process finds it; zero where several
-    /// processes show it.
-    pub half_width: f64,
-    /// Whether both sides were measured, and not interpolated.
-    pub measured: bool,
-}
-
-impl Gap {
-    fn log_size(&self) -> f64 {
-        self.size.ln()
-    }
-
-    /// Whether b is faster; `None` where the interval contains both.
-    fn winner(&self) -> Option<bool> {
-        (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
-    }
-
-    /// The speedup that one process shows.
-    pub(super) fn speedup(&self) -> Speedup {
-        Speedup {
-            size: self.size,
-            ratio: (-self.log).exp(),
-            low: (-self.log - self.half_width).exp(),
-            high: (-self.log + self.half_width).exp(),
-            processes: 1,
-        }
-    }
-}
-
 /// One question as the processes answered it.
 pub struct Samples {
     /// Where the data are: questions about one place have a spread in common.
@@ -94,9 +54,9 @@ pub struct Crossing {
     /// Which side is faster where.
     pub answer: Answer,
     /// All changes of the winner, by size; none where it is undecided.
-    pub changes: Vec<Change>,
+    pub changes: Vec<WinnerChange>,
     /// Where b begins to win by the times around that size.
-    pub root: Option<Change>,
+    pub root: Option<WinnerChange>,
     /// Smallest and largest size of both sides.
     pub range: (f64, f64),
     /// Number of processes.
@@ -122,7 +82,7 @@ impl Crossing {
     }
 
     /// The change from which on b wins for good; `None` where it does not.
-    pub fn for_good(&self) -> Option<&Change> {
+    pub fn for_good(&self) -> Option<&WinnerChange> {
         let decided = self.answer != Answer::Undecided;
         self.changes.last().filter(|c| c.to_b && decided)
     }
@@ -153,14 +113,14 @@ impl Crossing {
     /// At the largest size the interval of the answer, which includes the spread of similar questions.
     pub(super) fn at_the_largest(&self, at: Speedup) -> Speedup {
         let (low, high) = self.speedup_interval;
-        match self.largest == at.size {
-            true => Speedup {
-                ratio: self.speedup,
-                low,
-                high,
-                ..at
-            },
-            false => at,
+        if self.largest != at.size {
+            return at;
+        }
+        Speedup {
+            ratio: self.speedup,
+            low,
+            high,
+            ..at
         }
     }
 
@@ -187,126 +147,6 @@ impl Crossing {
             }
         }
     }
-}
-
-/// The crossing of one process: logarithms of the sizes between which b begins to be faster.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Root {
-    /// Both are infinite where b is faster at every size or at none.
-    high: f64,
-    /// Equal to `high`, except where only larger sizes were measured: there it is where the line
-    /// leads, at least to half of the bound, and else not a number.
-    low: f64,
-    /// Change of the gap per logarithm of the size: below zero.
-    slope: Option<f64>,
-}
-
-impl Root {
-    fn at(root: f64, slope: Option<f64>) -> Self {
-        let (low, high) = (root, root);
-        Self { high, low, slope }
-    }
-
-    /// The crossing, where the sizes around it were measured.
-    fn exact(&self) -> Option<f64> {
-        (self.low == self.high).then_some(self.high)
-    }
-
-    /// Where b begins to be faster for good by the gaps of one process.
-    fn of(gaps: &[Gap], range: (f64, f64)) -> Option<Self> {
-        let (first, largest) = (gaps.first()?, gaps.last()?);
-        if largest.log >= 0.0 {
-            // If the range continues, nothing is known beyond.
-            return (largest.size >= range.1).then_some(Self::at(f64::INFINITY, None));
-        }
-        let Some(lost) = last_lost(gaps) else {
-            if first.size <= range.0 {
-                return Some(Self::at(f64::NEG_INFINITY, None));
-            }
-            let high = first.log_size();
-            let (root, slope) = line(near(gaps, 0));
-            let low = match slope < 0.0 && root >= high - LN_2 {
-                true => root.clamp(range.0.ln(), high),
-                false => f64::NAN,
-            };
-            let slope = None;
-            return Some(Self { high, low, slope });
-        };
-        let near = near(gaps, lost);
-        let (root, slope) = line(near);
-        if slope < 0.0 {
-            // The signs enclose it.
-            let root = root.clamp(near[0].log_size(), near[near.len() - 1].log_size());
-            return Some(Self::at(root, Some(slope)));
-        }
-        // Overall b does not gain with the size: the crossing lies between the last size that b lost
-        // and the next one.
-        let (root, slope) = line(&gaps[lost..lost + 2]);
-        let root = root.clamp(gaps[lost].log_size(), gaps[lost + 1].log_size());
-        Some(Self::at(root, Some(slope).filter(|slope| *slope < 0.0)))
-    }
-}
-
-/// The last size at which b is not faster, before it is for good. Sizes whose intervals contain both
-/// count only where they lie between a size that b loses and the first that it wins.
-fn last_lost(gaps: &[Gap]) -> Option<usize> {
-    let decided = gaps.iter().rposition(|gap| gap.winner() == Some(false));
-    let from = decided.map_or(0, |at| at + 1);
-    let won = gaps[from..]
-        .iter()
-        .position(|gap| gap.winner() == Some(true));
-    let until = won.map_or(gaps.len(), |at| from + at);
-    let open = gaps[from..until].iter().rposition(|gap| gap.log >= 0.0);
-    open.map(|at| from + at).or(decided)
-}
-
-/// The gaps of the line: of a long curve those on either side of the last lost size. The largest size
-/// was measured for the speedup. It is part of the line if it is next to the others, or if all others
-/// are lost.
-fn near(gaps: &[Gap], lost: usize) -> &[Gap] {
-    let (last, before) = gaps.split_last().expect("there are gaps");
-    let is_far = before.last().is_some_and(|gap| last.size > 1.5 * gap.size);
-    let gaps = match (is_far, lost + 1 == before.len()) {
-        (true, true) => return &gaps[lost..],
-        (true, false) => before,
-        (false, _) => gaps,
-    };
-    match gaps.len() > 2 * ON_EITHER_SIDE + 1 {
-        true => {
-            &gaps[(lost + 1).saturating_sub(ON_EITHER_SIDE)
-                ..(lost + 1 + ON_EITHER_SIDE).min(gaps.len())]
-        }
-        false => gaps,
-    }
-}
-
-/// The line of least squares through the gaps: where it is zero, and its slope.
-fn line(gaps: &[Gap]) -> (f64, f64) {
-    let n = gaps.len() as f64;
-    let mx = gaps.iter().map(Gap::log_size).sum::<f64>() / n;
-    let my = gaps.iter().map(|gap| gap.log).sum::<f64>() / n;
-    let (xx, xy) = gaps.iter().fold((0.0, 0.0), |(xx, xy), gap| {
-        let x = gap.log_size() - mx;
-        (xx + x * x, xy + x * (gap.log - my))
-    });
-    let slope = xy / xx;
-    (mx - my / slope, slope)
-}
-
-/// The median root, where the next process should measure.
-pub(super) fn centre(processes: &[Vec<Gap>], range: (f64, f64)) -> Option<f64> {
-    let roots = processes.iter().filter_map(|gaps| Root::of(gaps, range));
-    // A root below the measured sizes: measure lower the next time.
-    let roots = roots.map(|root| root.exact().unwrap_or(root.high - LN_2));
-    let mut sorted: Vec<f64> = roots.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(
-        middle_of_sorted(&sorted)
-            .filter(|middle| middle.is_finite())
-            .unwrap_or(lower)
-            .exp(),
-    )
 }
 
 /// One question, before the spread is known.
@@ -368,6 +208,7 @@ impl<'a> Pooled<'a> {
             .collect();
         let (root, unknown) = match &roots[..] {
             [only] => (Some(only.high), 0.0),
+            roots if roots.len() < FEWEST_PROCESSES => (None, 0.0),
             roots => middle(roots).map_or((None, 0.0), |(root, unknown)| (Some(root), unknown)),
         };
         let slope = median(roots.iter().filter_map(|root| root.slope));
@@ -375,9 +216,8 @@ impl<'a> Pooled<'a> {
             // A single process has only the spread of its benchmarks.
             [gaps] => {
                 let of = |gaps: &[Gap]| {
-                    let mean =
-                        gaps.iter().map(|gap| gap.half_width).sum::<f64>() / gaps.len() as f64;
-                    Spread::known((mean / TWO_SIDED_95).powi(2), CLASS_FREEDOM)
+                    let half = mean(gaps.iter().map(|gap| gap.half_width));
+                    Spread::known((half / TWO_SIDED_95).powi(2), CLASS_FREEDOM)
                 };
                 let lost = last_lost(gaps).unwrap_or(0);
                 [of(&gaps[gaps.len() - 1..]), of(near(gaps, lost))]
@@ -448,9 +288,9 @@ impl<'a> Pooled<'a> {
     }
 
     /// A change at `size`, and whether one process alone measured around it.
-    fn change(&self, size: f64, (low, high): (f64, f64)) -> Change {
+    fn change(&self, size: f64, (low, high): (f64, f64)) -> WinnerChange {
         let [gaps] = &self.asked.processes[..] else {
-            return Change {
+            return WinnerChange {
                 size,
                 low,
                 high,
@@ -464,7 +304,7 @@ impl<'a> Pooled<'a> {
             .clamp(1, gaps.len().max(2) - 1);
         let (a, b) = (&gaps[above - 1], &gaps[above]);
         let bracket = (a.size, b.size);
-        Change {
+        WinnerChange {
             size,
             low,
             high,
@@ -472,37 +312,6 @@ impl<'a> Pooled<'a> {
             measured: is_close(bracket) && a.measured && b.measured,
             bracket,
         }
-    }
-}
-
-/// The median of the roots, and its uncertainty on either side. If the two in the middle are a crossing
-/// and none, it is the crossing; `None` if one is always and the other never, or if there are too few.
-fn middle(roots: &[Root]) -> Option<(f64, f64)> {
-    if roots.len() < FEWEST_PROCESSES {
-        return None;
-    }
-    let median_of = |end: fn(&Root) -> f64| {
-        let mut ends: Vec<f64> = roots.iter().map(end).collect();
-        // An unknown root may be the smallest.
-        ends.sort_unstable_by(|a, b| b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(b)));
-        middle_of_sorted(&ends)
-    };
-    let (low, high) = (median_of(|root| root.low)?, median_of(|root| root.high)?);
-    let distance = (high - low) / 2.0;
-    let unknown = if distance.is_finite() { distance } else { 0.0 };
-    Some((middle_of_sorted(&[low, high])?, unknown))
-}
-
-/// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
-fn middle_of_sorted(sorted: &[f64]) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let (a, b) = (sorted[last / 2], sorted[sorted.len() / 2]);
-    match (a.is_finite(), b.is_finite()) {
-        _ if a.is_nan() || b.is_nan() => None,
-        (true, true) => Some(a.midpoint(b)),
-        (true, false) => Some(a),
-        (false, true) => Some(b),
-        (false, false) => (a == b).then_some(a),
     }
 }
 
@@ -532,10 +341,10 @@ pub(super) fn at_each_size(mut gaps: Vec<Gap>) -> Vec<Speedup> {
 fn interval(middle: f64, half: f64, processes: &[f64]) -> (f64, f64) {
     let ahead = processes.iter().filter(|log| **log > 0.0).count();
     let (low, high) = (middle - half, middle + half);
-    match ahead == 0 || ahead == processes.len() {
-        true => (low.exp(), high.exp()),
-        false => (low.min(0.0).exp(), high.max(0.0).exp()),
+    if ahead == 0 || ahead == processes.len() {
+        return (low.exp(), high.exp());
     }
+    (low.min(0.0).exp(), high.max(0.0).exp())
 }
 
 /// How far from the median of `processes` another run's may lie, as a logarithm of a ratio of times.
@@ -561,6 +370,5 @@ pub(super) fn half_width(
     let parts = [(of_processes, freedom), (2.0 * of_a_run, f64::INFINITY)];
     let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
     let freedom = freedom_of_sum(&parts).min(200.0);
-    let student = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero");
-    student.inverse_cdf(f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
+    quantile(freedom, f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
 }

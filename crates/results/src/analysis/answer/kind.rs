@@ -47,7 +47,7 @@ pub enum Answer {
 
 /// One change of the winner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct WinnerChange {
     /// Median over the processes.
     pub size: f64,
     /// Lower end of the interval.
@@ -75,8 +75,8 @@ pub(super) fn winner((low, high): (f64, f64)) -> Option<bool> {
 pub(super) fn kind(
     sizes: &[Speedup],
     range: (f64, f64),
-    estimate: Option<Change>,
-) -> (Answer, Vec<Change>) {
+    estimate: Option<WinnerChange>,
+) -> (Answer, Vec<WinnerChange>) {
     let wins = |at: &Speedup| winner((at.low, at.high));
     let decided: Vec<(&Speedup, bool)> = (sizes.iter())
         .filter_map(|at| Some((at, wins(at)?)))
@@ -107,7 +107,7 @@ pub(super) fn kind(
     let change = |&(from, to, to_b): &(&Speedup, &Speedup, bool)| {
         let (first, last) = (from.size, to.size);
         // Of several changes it may be another one.
-        let is_it = |own: &Change| match pairs.len() {
+        let is_it = |own: &WinnerChange| match pairs.len() {
             1 => own.low <= last && first <= own.high,
             _ => (first..=last).contains(&own.size),
         };
@@ -116,14 +116,14 @@ pub(super) fn kind(
         };
         let size = own.size.clamp(first, last);
         let (low, high) = (own.low.min(size), own.high.max(size));
-        Change {
+        WinnerChange {
             size,
             low,
             high,
             ..own
         }
     };
-    let changes: Vec<Change> = pairs.iter().map(change).collect();
+    let changes: Vec<WinnerChange> = pairs.iter().map(change).collect();
     let largest = sizes
         .last()
         .filter(|at| wins(at) == Some(true) || at.size >= range.1);
@@ -138,7 +138,7 @@ pub(super) fn kind(
 }
 
 /// A change between two sizes: straight between their speedups in log-log.
-fn between(from: &Speedup, to: &Speedup, to_b: bool) -> Change {
+fn between(from: &Speedup, to: &Speedup, to_b: bool) -> WinnerChange {
     // A size below the first one that is won may be ahead as well, without being won.
     let lead = if to_b {
         from.ratio.ln().min(0.0)
@@ -148,7 +148,7 @@ fn between(from: &Speedup, to: &Speedup, to_b: bool) -> Change {
     let share = lead / (lead - to.ratio.ln());
     let bracket = (from.size, to.size);
     let size = from.size * (to.size / from.size).powf(share);
-    Change {
+    WinnerChange {
         size: size.clamp(from.size, to.size),
         low: from.size,
         high: to.size,

@@ -1,6 +1,6 @@
 //! From which size on the GPU wins. `crossover_answer` chooses the curves to compare and makes the
 //! answer. `estimate` estimates a crossing from the curves of one process (`curve`) or the times of
-//! several (`confirmations`). `kind` defines the kinds of answers. `time_table` makes answers from any two
+//! several (`confirmations`); `root` finds that of each process. `kind` defines the kinds of answers. `time_table` makes answers from any two
 //! programs' times. `speedup_curve` has the speedup along the sizes, `answer_in_words` the words.
 
 pub mod answer_in_words;
@@ -9,12 +9,13 @@ pub mod crossover_answer;
 pub mod curve;
 pub mod estimate;
 pub mod kind;
+mod root;
 pub mod speedup_curve;
 pub mod time_table;
 
 #[cfg(test)]
 mod committed_tests;
 #[cfg(test)]
-mod patterns;
+mod pattern_tests;
 #[cfg(test)]
 pub(crate) mod tests;

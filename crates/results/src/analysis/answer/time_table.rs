@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::answer::confirmations::up_to_the_largest_size;
-use crate::analysis::answer::curve::{Curve, Point, gaps};
+use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
 use crate::analysis::answer::estimate::{
-    Crossing, FEWEST_PROCESSES, Gap, Samples, at_each_size, estimates,
+    Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates,
 };
 use crate::analysis::answer::kind::Speedup;
 use crate::model::role::Residency;

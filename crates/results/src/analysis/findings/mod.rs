@@ -21,14 +21,14 @@ mod warming_up;
 pub mod finding;
 pub mod technique;
 
-use Kind::{All, Each};
+use Finder::{All, Each};
 use rayon::prelude::*;
 
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::store::curves::Group;
 
 /// How findings of one kind are made.
-pub enum Kind {
+pub enum Finder {
     /// At most one for each group, in the order of the groups.
     Each(fn(&Context, &Group) -> Option<Finding>),
     /// Of all groups.
@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 /// All kinds, in the order in which they are shown.
-pub const TABLE: &[Kind] = &[
+pub const TABLE: &[Finder] = &[
     All(crossover_sentence::find),
     All(transfers::share),
     Each(precision::formats),
@@ -55,7 +55,7 @@ pub const TABLE: &[Kind] = &[
 /// All findings.
 pub fn find(context: &Context) -> Vec<Finding> {
     let groups = &context.machine.groups;
-    let make = |kind: &Kind| -> Vec<Finding> {
+    let make = |kind: &Finder| -> Vec<Finding> {
         match kind {
             All(find) => find(context),
             Each(find) => (groups.iter())

@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 
 use crate::analysis::answer::crossover_answer;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::rate::{self, Work};
+use crate::analysis::rate::{self, RateKind};
 use crate::analysis::{limits, reuse, telemetry};
 use crate::model::id::Id;
 use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
@@ -367,7 +367,7 @@ fn throttling_and_energy_may_be_unknown() {
 
 #[test]
 fn a_group_has_the_rate_that_all_its_curves_have() {
-    for (gpu_flop, wanted) in [("", Work::Bytes), ("flop=80e3", Work::Flop)] {
+    for (gpu_flop, wanted) in [("", RateKind::Bytes), ("flop=80e3", RateKind::Flop)] {
         let text = format!(
             "nested_sine/cpu/simd/1000 wall 1e3 bytes=8e3 flop=80e3
             nested_sine/gpu/fused/1000 wall 1e3 bytes=8e3 {gpu_flop}"

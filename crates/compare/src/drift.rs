@@ -11,12 +11,12 @@
 
 use statrs::function::gamma::ln_gamma;
 
-use crate::statistics::median::median;
-use crate::statistics::spread::CLASS_FREEDOM;
+use crossover_results::statistics::median::median;
+use crossover_results::statistics::spread::CLASS_FREEDOM;
 
 /// One pair of values for a class, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hypothesis {
+pub(super) struct Hypothesis {
     /// Variance of the logarithm of a change, beside the noise of its medians.
     pub variance: f64,
     /// How alike the benchmarks are.
@@ -27,7 +27,7 @@ pub struct Hypothesis {
 
 /// The evidence of one benchmark about its class.
 #[derive(Clone, Copy, Debug)]
-pub struct Evidence {
+pub(super) struct Evidence {
     /// Mean square of what its changes differ by where nothing changed.
     pub square: f64,
     /// Degrees of freedom of that square.
@@ -48,7 +48,7 @@ const SHARES: i32 = 6;
 
 /// A benchmark counts as changed from this multiple of the class's deviation on. Changes have to be
 /// large beside the drift: else the two could swap their roles.
-pub const LARGE: f64 = 4.7;
+pub(super) const LARGE: f64 = 4.7;
 
 /// The distance of tried deviations, as logarithms, around that of the median benchmark.
 const STEP: f64 = 0.2;
@@ -67,7 +67,7 @@ const NEGLIGIBLE: f64 = 1e-7;
 const LEAST_SQUARE: f64 = 1e-14;
 
 /// From squares that no true change touches: how the pairs of processes of a benchmark disagree.
-pub fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
+pub(super) fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
     learn(evidence, &FREEDOMS, |_, unchanged| {
         INDEPENDENT * unchanged.iter().sum::<f64>()
     })
@@ -80,7 +80,7 @@ pub fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
 /// each order of magnitude being as likely as the next. A few changes far from all the rest are thus
 /// true ones; many that thin out with their size are how this machine drifts. Tails heavier than
 /// `CLASS_FREEDOM` cannot be told from true changes in one pair, and are not tried.
-pub fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
+pub(super) fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
     let freedoms: Vec<f64> = (FREEDOMS.into_iter())
         .filter(|freedom| *freedom >= CLASS_FREEDOM)
         .collect();
@@ -90,10 +90,8 @@ pub fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
             .iter()
             .map(|e| {
                 let least = LARGE.powi(2) * (variance + e.noise);
-                match e.square > least {
-                    true => 1.0 / (e.square * (largest / least).ln().max(1.0)),
-                    false => 0.0,
-                }
+                let density = || 1.0 / (e.square * (largest / least).ln().max(1.0));
+                if e.square > least { density() } else { 0.0 }
             })
             .collect();
         let unchanged: Vec<f64> = unchanged.iter().map(|ln| ln.exp()).collect();
@@ -161,7 +159,7 @@ fn ln_sum(logarithms: impl Iterator<Item = f64>) -> f64 {
 
 /// Standard deviation of a change between two processes of the same code, of the median benchmark
 /// by the median value.
-pub fn deviation(hypotheses: &[Hypothesis]) -> f64 {
+pub(super) fn deviation(hypotheses: &[Hypothesis]) -> f64 {
     // Median of a chi-square variable over its freedom (Wilson and Hilferty, 1931).
     let typical = |freedom: f64| (1.0 - 2.0 / (9.0 * freedom)).powi(3);
     let mut variances: Vec<(f64, f64)> = hypotheses

@@ -3,8 +3,9 @@
 use rayon::prelude::*;
 
 use crate::analysis::answer::confirmations::{of_confirmations, with_own};
-use crate::analysis::answer::estimate::{Crossing, Gap, Samples, estimates};
-use crate::analysis::answer::kind::{Answer, Change};
+use crate::analysis::answer::curve::Gap;
+use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
+use crate::analysis::answer::kind::{Answer, WinnerChange};
 use crate::analysis::answer::tests::asked;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
@@ -67,7 +68,7 @@ fn is_as_defined(pattern: &str, found: &Crossing) {
     for (at, state) in pattern.char_indices() {
         // A change at a size itself has it on either side.
         let here = size(at) as f64;
-        let is_below = |change: &&Change| {
+        let is_below = |change: &&WinnerChange| {
             change.size < here || change.size == here && change.to_b == (state == 'W')
         };
         let below = changes.iter().rfind(is_below);

@@ -1,0 +1,154 @@
+//! The rows of a comparison as cells of text, for every table.
+
+use crate::judge::{Judgement, Verdict};
+use crate::rows::BenchmarkRow;
+use crossover_words::text::visible;
+use crossover_words::units::{change, number, size, time_fine};
+
+/// The columns of a table.
+const HEADER: [&str; 8] = [
+    "benchmark",
+    "clock",
+    "base",
+    "new",
+    "change",
+    "interval",
+    "samples",
+    "verdict",
+];
+
+/// An interval wider than this factor is useless.
+const TOO_WIDE: f64 = 1.5;
+
+/// The change and its interval, unless there is no verdict and nothing can be said of it.
+pub(super) fn ratio_and_interval(verdict: Verdict, j: &Judgement) -> [String; 2] {
+    if verdict == Verdict::Unsure && j.high / j.low > TOO_WIDE {
+        return ["–".to_owned(), "too wide to tell".to_owned()];
+    }
+    let interval = format!("[{}, {}]", change(j.low), change(j.high));
+    [change(j.ratio), interval]
+}
+
+/// Samples of one side: `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
+fn runs(samples: &[usize]) -> String {
+    let runs = samples.len();
+    match (samples.iter().min(), samples.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{runs}×{least}…{most}"),
+        (Some(count), _) if runs > 1 => format!("{runs}×{count}"),
+        (Some(count), _) => count.to_string(),
+        _ => "–".to_owned(),
+    }
+}
+
+/// The verdict with its disturbances: a throttled benchmark is never just `slower`.
+pub(super) fn verdict(row: &BenchmarkRow) -> String {
+    let more = match (row.verdict, &row.reason, &row.judgement) {
+        (Verdict::Unsure, None, Some(judgement)) => Some(more_pairs(judgement)),
+        _ => None,
+    };
+    let remarks = more.iter().chain(&row.reason).chain(&row.marks);
+    let parts = std::iter::once(row.verdict.name()).chain(remarks.map(String::as_str));
+    Vec::from_iter(parts).join("; ")
+}
+
+/// Rows as they are shown, without the clock where none is known.
+pub(super) struct Sheet<'a> {
+    pub(super) header: Vec<&'static str>,
+    pub(super) lines: Vec<(&'a BenchmarkRow, Vec<String>)>,
+}
+
+impl<'a> Sheet<'a> {
+    pub(super) fn of(rows: impl IntoIterator<Item = &'a BenchmarkRow>) -> Self {
+        let lines = rows.into_iter().map(|row| (row, cells(row)));
+        let mut sheet = Self {
+            header: HEADER.to_vec(),
+            lines: lines.collect(),
+        };
+        if sheet.lines.iter().all(|(row, _)| row.clock.is_none()) {
+            sheet.remove("clock");
+        }
+        sheet
+    }
+
+    pub(super) fn remove(&mut self, column: &str) {
+        if let Some(at) = self.header.iter().position(|name| *name == column) {
+            self.header.remove(at);
+            for (_, cells) in &mut self.lines {
+                cells.remove(at);
+            }
+        }
+    }
+
+    /// Columns of a terminal that its table needs.
+    pub(super) fn width(&self) -> usize {
+        let of_column = |(at, name): (usize, &&str)| {
+            let cells = self
+                .lines
+                .iter()
+                .map(|(_, cells)| cells[at].chars().count());
+            // A space stands on either side.
+            cells.fold(name.len(), usize::max) + 2
+        };
+        self.header.iter().enumerate().map(of_column).sum()
+    }
+}
+
+/// Whether a column is aligned as numbers are.
+pub(super) fn is_number(column: &str) -> bool {
+    !["benchmark", "clock", "verdict"].contains(&column)
+}
+
+fn cells(row: &BenchmarkRow) -> Vec<String> {
+    let dash = || "–".to_owned();
+    // Criterion's files name no unit, and not every measurement is a time.
+    let figure = match row.clock {
+        Some(_) => time_fine,
+        None => bare,
+    };
+    let [ratio, interval] = (row.judgement.as_ref())
+        .map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row.verdict, j));
+    vec![
+        visible(&row.id),
+        row.clock.map_or("unknown", |c| c.name()).to_owned(),
+        row.base_ns.map_or_else(dash, figure),
+        row.new_ns.map_or_else(dash, figure),
+        ratio,
+        interval,
+        format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
+        visible(&verdict(row)),
+    ]
+}
+
+/// A number whose unit is unknown.
+fn bare(value: f64) -> String {
+    match value {
+        value if value < 10.0 => format!("{value:.3}"),
+        value if value < 1000.0 => format!("{value:.1}"),
+        value if value < 1e15 => size(value.round() as u64),
+        value => number(value),
+    }
+}
+
+/// How many more pairs would decide it.
+pub(super) fn more_pairs(judgement: &Judgement) -> String {
+    /// More than anybody runs.
+    const TOO_MANY: f64 = 1000.0;
+    match judgement.more_pairs {
+        n if n <= 1.0 => "one more pair of processes may decide it".to_owned(),
+        n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
+        _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_runs_are_counted() {
+        assert_eq!(runs(&[]), "–");
+        assert_eq!(runs(&[30]), "30");
+        assert_eq!(runs(&[30, 30]), "2×30");
+        assert_eq!(runs(&[12, 10, 12]), "3×10…12");
+    }
+}

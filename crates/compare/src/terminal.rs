@@ -1,0 +1,141 @@
+//! A comparison for a terminal.
+
+use comfy_table::{Attribute, Cell, CellAlignment, Color, LineStyle, Table, presets};
+
+use crate::comparison::Comparison;
+use crate::judge::Verdict;
+use crate::rows::BenchmarkRow;
+use crate::sheet::{Sheet, is_number, verdict};
+use crate::show::by_text;
+use crossover_words::text::{columns, visible, wants_colours};
+
+/// Columns that a narrow terminal lacks, the first one first.
+const DISPENSABLE: [&str; 5] = ["samples", "clock", "base", "new", "interval"];
+
+/// Columns of a terminal that a table needs, and those that one is given without a terminal.
+const NARROWEST: u16 = 80;
+const USUAL: u16 = 120;
+
+impl Comparison {
+    /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
+    pub fn text(&self, all: bool) -> String {
+        let width = columns().or_else(|| Table::new().width());
+        let line = |line: &str| wrapped(line, "", width);
+        let mut text = String::new();
+        for known in self.unknown.iter().cloned().chain(self.finds()) {
+            text += &line(&known);
+        }
+        text += &line(&self.summary());
+        if self.equal {
+            return text;
+        }
+        let rows: Vec<&BenchmarkRow> = match all {
+            true => self.rows.iter().collect(),
+            false => self.changed_rows(),
+        };
+        if !rows.is_empty() {
+            text += &terminal_table(&rows, width.unwrap_or(USUAL));
+            text.push('\n');
+        }
+        // The reasons of those without a verdict follow in a list of their own.
+        let has_remark = |row: &&&BenchmarkRow| {
+            !row.marks.is_empty() || row.reason.is_some() && row.verdict != Verdict::Unsure
+        };
+        let with_remark = rows.iter().filter(has_remark);
+        for remark in by_text(with_remark.map(|row| (row.id.as_str(), verdict(row)))) {
+            text += &wrapped(&visible(&remark), "  ", width);
+        }
+        text += &self.layout().map_or_else(String::new, line);
+        text += &line(&self.promise());
+        for (heading, lines) in self.remarks(all) {
+            text += &format!("\n{}", line(&format!("{heading}:")));
+            for remark in lines {
+                text += &wrapped(&remark, "  ", width);
+            }
+        }
+        text
+    }
+}
+
+/// A text behind an indent, broken between words where the terminal ends.
+fn wrapped(text: &str, indent: &str, width: Option<u16>) -> String {
+    let width = width.map_or(usize::MAX, usize::from);
+    // A number keeps its sign of percent.
+    let text = text.replace(" %", "\u{a0}%");
+    let (mut out, mut line) = (String::new(), indent.to_owned());
+    for word in text.split(' ') {
+        let is_empty = line.trim().is_empty();
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
+            out += &format!("{line}\n");
+            line = format!("{indent}{indent}");
+        } else if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+    }
+    (out + &line + "\n").replace('\u{a0}', " ")
+}
+
+/// A table with a line for each benchmark, or in a narrow terminal a block.
+fn terminal_table(rows: &[&BenchmarkRow], width: u16) -> String {
+    let mut sheet = Sheet::of(rows.iter().copied());
+    for (row, cells) in &mut sheet.lines {
+        let verdict = cells.last_mut().expect("the verdict is the last column");
+        row.verdict.name().clone_into(verdict);
+    }
+    let needs_less = |sheet: &Sheet<'_>| width >= NARROWEST && sheet.width() > width.into();
+    for column in DISPENSABLE {
+        if needs_less(&sheet) {
+            sheet.remove(column);
+        }
+    }
+    let Sheet { header, lines } = sheet;
+    let mut table = Table::new();
+    if width < NARROWEST {
+        let block = |(row, cells): &(&BenchmarkRow, Vec<String>)| {
+            let named = header.iter().zip(cells).skip(1);
+            let lines = named.map(|(name, cell)| format!("  {name}: {cell}\n"));
+            format!("{}\n{}", visible(&row.id), lines.collect::<String>())
+        };
+        return lines.iter().map(block).collect();
+    }
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+        .set_header(&header);
+    if wants_colours() {
+        table.enforce_styling();
+    }
+    for (row, cells) in lines {
+        let mut line: Vec<Cell> = cells.into_iter().map(Cell::new).collect();
+        let colour = match row.verdict {
+            Verdict::Failed | Verdict::Slower => Some(Color::Red),
+            Verdict::Faster => Some(Color::Green),
+            Verdict::Unsure => Some(Color::Yellow),
+            _ => None,
+        };
+        if let Some(colour) = colour {
+            let verdict = line.pop().expect("the verdict is the last column");
+            line.push(verdict.fg(colour).add_attribute(Attribute::Bold));
+        }
+        table.add_row(line);
+    }
+    for (name, column) in header.iter().zip(table.column_iter_mut()) {
+        if is_number(name) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_with_the_terminal() {
+        let text = "half of the 5 benchmarks became 25.8 % slower";
+        assert_eq!(wrapped(text, "", None), format!("{text}\n"));
+        let lines = "  half of the 5\n    benchmarks\n    became\n    25.8 %\n    slower\n";
+        assert_eq!(wrapped(text, "  ", Some(16)), lines);
+    }
+}

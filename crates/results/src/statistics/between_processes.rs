@@ -1,0 +1,271 @@
+//! What two processes of the same code differ by: the classes of benchmarks, and their spreads.
+//!
+//! A confidence interval from the samples of one process covers only the median of that process. The
+//! next process has its memory elsewhere, other threads beside it, another launch constant. How much
+//! that makes depends on the class: clock, device and duration. There are two uses:
+//!
+//! - Intervals and answers *predict another run*. Their spread ([`BetweenProcesses`]) is that of the
+//!   run's own processes if they answered questions of the same class, with the spread of the
+//!   committed machines as a prior. This prior also depends on where the data are.
+//! - Verdicts *estimate a mean* over pairs of processes. `crossover-compare` learns the spread of a class
+//!   from the compared runs, without assumptions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::model::id::Device;
+use crate::model::record::Confirmation;
+use crate::model::role::Residency;
+use crate::statistics::spread::Spread;
+use crossover_words::Clock;
+
+/// A benchmark that takes less than this per launch, in nanoseconds, drifts more than longer ones:
+/// fixed costs (the place of a buffer, the alignment of a loop, the timing of a launch in the
+/// queue) are a larger share of it.
+///
+/// On an H200 each launch behind a gate costs up to 150 ns more in one process than in the
+/// next: 5 % of an empty kernel, 0.5 % of one that takes 20 µs.
+const SHORT_NS: f64 = 20_000.0;
+
+/// Degrees of freedom that the assumption on a class counts for: five processes may all have met a
+/// quiet host, and the next one another.
+const ASSUMED_FREEDOM: f64 = 24.0;
+
+/// Benchmarks whose spread is learnt together: one clock, one device, short or long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class {
+    /// The clock, `None` for results without a sidecar.
+    pub clock: Option<Clock>,
+    /// Where it runs; `None` where the id names no device.
+    pub device: Option<Device>,
+    /// The median lies under 20 µs per launch.
+    pub short: bool,
+}
+
+impl Class {
+    /// The class of a benchmark with this median and so many launches, if it has any.
+    pub fn of(
+        device: Option<Device>,
+        clock: Option<Clock>,
+        median_ns: f64,
+        launches: Option<u32>,
+    ) -> Self {
+        let launches = f64::from(launches.unwrap_or(1).max(1));
+        Self {
+            clock,
+            device,
+            short: median_ns / launches < SHORT_NS,
+        }
+    }
+
+    /// The class in an answer, by the time of an iteration. Of the committed records, iterations of many
+    /// launches that take more than 20 µs together and less each differ by 0.9 % between processes
+    /// (data on the device, calls queued), as longer kernels do (0.4 %), and shorter iterations by 12 %.
+    pub(crate) fn of_iteration(device: Device, clock: Option<Clock>, median_ns: f64) -> Self {
+        Self::of(Some(device), clock, median_ns, None)
+    }
+
+    fn is_gated(self) -> bool {
+        matches!(self.clock, Some(Clock::EventsGated | Clock::EventsCold))
+    }
+
+    /// Standard deviation of the logarithm of a process's median: what the processes of three runs
+    /// each on an H200 and on three H100, all on shared hosts, showed together; that of CPU code, with
+    /// 10 to 25 % by host, is in between. No process confirms a gated time: those are from six pairs of
+    /// processes one after the other on an H200.
+    fn assumed(self, data: Residency) -> f64 {
+        match (data, self.short) {
+            _ if self.device != Some(Device::Gpu) => 0.16,
+            (_, true) if self.is_gated() => 0.03,
+            (_, false) if self.is_gated() => 0.002,
+            (Residency::Ordinary, _) => 0.14,
+            (Residency::Pinned, true) => 0.035,
+            (Residency::Pinned, false) => 0.03,
+            (Residency::Awaited, true) => 0.07,
+            (Residency::Awaited, false) => 0.05,
+            (Residency::Queued, true) => 0.12,
+            (Residency::Queued, false) => 0.006,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(device) = self.device {
+            write!(f, "{device} ")?;
+        }
+        match self.clock {
+            Some(clock) => write!(f, "{clock}")?,
+            None => f.write_str("unknown clock")?,
+        }
+        let limit = match self.clock {
+            // Its numbers have no unit.
+            None => "20,000",
+            Some(Clock::Wall) => "20 µs",
+            Some(_) => "20 µs per launch",
+        };
+        let duration = if self.short { "under" } else { "from" };
+        write!(f, " {duration} {limit}")
+    }
+}
+
+/// The spread between processes of a machine, by class and place of the data, as far as its own
+/// processes showed it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BetweenProcesses(BTreeMap<(Class, Residency), f64>);
+
+impl BetweenProcesses {
+    /// The spread by the processes' times.
+    pub(crate) fn of(confirmations: &[Confirmation]) -> Self {
+        let pooled = pooled(confirmations).into_iter();
+        let known = pooled.map(|((class, data), spread)| {
+            let assumed = Spread::known(class.assumed(data).powi(2), ASSUMED_FREEDOM);
+            let variance = spread.and(assumed).variance().unwrap_or_default();
+            ((class, data), variance.sqrt())
+        });
+        Self(known.collect())
+    }
+
+    /// Standard deviation of the logarithm of another process's median of a benchmark.
+    pub(crate) fn deviation(&self, class: Class, data: Residency) -> f64 {
+        let known = self.0.get(&key(class, data)).copied();
+        known.unwrap_or_else(|| class.assumed(data))
+    }
+}
+
+/// Where the data are for the GPU makes no difference to CPU code. It tells how the processes of a run
+/// time the GPU, so of the clock the gate alone counts.
+fn key(class: Class, data: Residency) -> (Class, Residency) {
+    let clock = class.is_gated().then_some(Clock::EventsGated);
+    let is_gpu = class.device == Some(Device::Gpu);
+    let data = if is_gpu { data } else { Residency::Queued };
+    (Class { clock, ..class }, data)
+}
+
+/// The spread of each class, by the processes' times.
+fn pooled(confirmations: &[Confirmation]) -> BTreeMap<(Class, Residency), Spread> {
+    /// Group, implementation, size and device.
+    type Benchmark<'a> = (&'a str, &'a str, u64, Device);
+    // Several questions may share a measurement of one process: equal times count once.
+    let mut medians: BTreeMap<Benchmark<'_>, (_, BTreeMap<u64, f64>)> = BTreeMap::new();
+    for asked in confirmations {
+        let mut add = |name, size, device, clock, ns: f64| {
+            let class = Class::of_iteration(device, clock, ns);
+            let benchmark = (asked.group.as_str(), name, size, device);
+            let of_class = (key(class, asked.question), BTreeMap::new());
+            let (_, logs) = medians.entry(benchmark).or_insert(of_class);
+            if ns.ln().is_finite() {
+                logs.insert(ns.to_bits(), ns.ln());
+            }
+        };
+        for pair in asked.processes.iter().flatten() {
+            add(&pair.cpu, pair.size, Device::Cpu, None, pair.cpu_ns);
+            if asked.gpu_machine.is_none() {
+                let clock = Some(asked.clock);
+                add(&asked.gpu, pair.size, Device::Gpu, clock, pair.gpu_ns);
+            }
+        }
+    }
+    let mut pooled: BTreeMap<_, Spread> = BTreeMap::new();
+    for (class, logs) in medians.into_values() {
+        let logs: Vec<f64> = logs.into_values().collect();
+        let of_class = pooled.entry(class).or_default();
+        *of_class = of_class.and(Spread::of(&logs));
+    }
+    pooled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::answer::tests::asked;
+    use crate::analysis::tests::machines;
+    use crate::model::record::PairedTimes;
+    use crate::store::machine_record;
+
+    fn measured(gpu_ns: [f64; 5]) -> Confirmation {
+        let process = |gpu_ns: f64| {
+            let pair = |size| PairedTimes {
+                size,
+                cpu: "c".into(),
+                cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
+                gpu_ns,
+            };
+            [1, 2, 64].map(pair).into()
+        };
+        asked(gpu_ns.map(process).into())
+    }
+
+    fn known(asked: Confirmation) -> BetweenProcesses {
+        BetweenProcesses::of(&[asked])
+    }
+
+    #[test]
+    fn a_class_names_its_device_its_clock_and_its_duration_per_launch() {
+        let name = |device, clock, ns, launches| Class::of(device, clock, ns, launches).to_string();
+        let gpu = |ns, launches| name(Some(Device::Gpu), Some(Clock::Events), ns, launches);
+        assert_eq!(gpu(19_999.0, None), "gpu events under 20 µs per launch");
+        assert_eq!(gpu(190_000.0, Some(10)), gpu(19_999.0, None));
+        assert_eq!(gpu(200_000.0, Some(10)), gpu(20_000.0, None));
+        assert_eq!(
+            name(None, None, 20_000.0, None),
+            "unknown clock from 20,000"
+        );
+    }
+
+    #[test]
+    fn a_class_has_the_spread_that_its_processes_show_beside_what_is_assumed() {
+        let gated = |gpu_ns| Confirmation {
+            clock: Clock::EventsGated,
+            ..measured(gpu_ns)
+        };
+        // 30 % from process to process, where 3 % are assumed.
+        let spread = known(gated([5e3, 7e3, 5e3, 7e3, 9e3]));
+        let short = Class::of(Some(Device::Gpu), Some(Clock::EventsGated), 5e3, None);
+        // Three sizes with logarithms around their mean, six degrees of freedom; 24 are assumed.
+        let squares: f64 = [5e3_f64, 7e3, 9e3]
+            .map(|ns| (ns / 315e9_f64.cbrt()).ln().powi(2))
+            .iter()
+            .sum();
+        let wanted = ((3.0 * squares + 24.0 * 0.03_f64.powi(2)) / 30.0).sqrt();
+        assert!((spread.0[&(short, Residency::Queued)] / wanted - 1.0).abs() < 1e-6);
+        // As quiet as it was, the next process may meet another host.
+        let cpu = Class::of(Some(Device::Cpu), None, 1e6, None);
+        let quiet = spread.0[&(cpu, Residency::Queued)];
+        let wanted = 0.16 * (24.0_f64 / 30.0).sqrt();
+        assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
+        assert_eq!(spread.deviation(cpu, Residency::Pinned), quiet);
+        // A class that no question was about has the assumed one.
+        let pinned = Class::of(Some(Device::Gpu), Some(Clock::Wall), 5e3, None);
+        assert_eq!(spread.deviation(pinned, Residency::Pinned), 0.035);
+        let of_another = Confirmation {
+            gpu_machine: Some("another".into()),
+            ..measured([5e3; 5])
+        };
+        let spread = known(of_another).0;
+        let is_cpu = |(class, _): &(Class, _)| class.device == Some(Device::Cpu);
+        assert!(spread.keys().all(is_cpu));
+        let absurd = known(measured([f64::NAN, 0.0, -1.0, 5e3, 5e3]));
+        assert!(absurd.0.values().all(|deviation| deviation.is_finite()));
+    }
+
+    #[test]
+    fn the_assumed_spread_is_that_of_the_committed_machines() {
+        let mut showed: BTreeMap<(Class, Residency), Spread> = BTreeMap::new();
+        // Older records too: one run meets one host.
+        let files = walkdir::WalkDir::new(machines()).into_iter().flatten();
+        for file in files.filter(|entry| entry.file_type().is_file()) {
+            let runs = machine_record::read(file.path()).unwrap().runs;
+            let confirmations: Vec<_> = runs.into_iter().flat_map(|r| r.confirmations).collect();
+            for (class, spread) in pooled(&confirmations) {
+                let of_class = showed.entry(class).or_default();
+                *of_class = of_class.and(spread);
+            }
+        }
+        assert!(showed.len() >= 9, "{showed:?}");
+        for ((class, data), spread) in showed {
+            let ratio = spread.variance().unwrap().sqrt() / class.assumed(data);
+            assert!((0.8..1.3).contains(&ratio), "{class}, {data:?}: {ratio}");
+        }
+    }
+}

@@ -94,7 +94,7 @@ struct Pairs<'a> {
     outcome: Outcome,
 }
 
-/// Runs all pairs and shows the comparison.
+/// Runs all pairs and compares them.
 ///
 /// # Errors
 /// An interrupt, or that no pair can be run.
@@ -105,7 +105,7 @@ pub(super) fn judge(
     sampling: Box<dyn Sampling + '_>,
     remarks: Vec<String>,
     mut options: Options,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<(Comparison, Outcome)> {
     options.on_one_machine = true;
     options.location = match sampling.is_brief() {
         true => Location::Fastest,
@@ -127,11 +127,40 @@ pub(super) fn judge(
     pairs.run_first()?;
     let confirms = args.budget > 0.0 && !pairs.outcome.over;
     options.screened = if confirms { pairs.first() as usize } else { 0 };
-    let comparison = match confirms {
+    let mut comparison = match confirms {
         true => pairs.confirm(&options)?,
         false => pairs.compare(&options),
     };
-    pairs.show(comparison)
+    let outcome = pairs.outcome;
+    comparison.failures.clone_from(&outcome.failures);
+    (comparison.warnings).extend(outcome.remarks.iter().cloned());
+    Ok((comparison, outcome))
+}
+
+/// Shows a comparison, keeps it in the folder of its results, and says how the command ends.
+///
+/// # Errors
+/// That it cannot be shown.
+pub(super) fn show(
+    args: &Args,
+    results: &Path,
+    comparison: &Comparison,
+) -> anyhow::Result<ExitCode> {
+    let mut code = args.verdict.show(comparison)?;
+    for text in &comparison.failures {
+        eprintln!("error: {}", visible(text));
+    }
+    match args.verdict.keep(comparison, results) {
+        Ok(()) => eprintln!(
+            "results of all runs, compare.html, compare.md and compare.json: {}",
+            results.display()
+        ),
+        Err(error) => {
+            eprintln!("error: {}", with_causes(error.as_ref()));
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
 }
 
 impl Pairs<'_> {
@@ -283,27 +312,6 @@ impl Pairs<'_> {
             ..options.clone()
         };
         compare(&self.outcome.sides[0], &self.outcome.sides[1], &options)
-    }
-
-    /// Shows the comparison, and says how the command ends.
-    fn show(self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
-        comparison.failures.clone_from(&self.outcome.failures);
-        comparison.warnings.extend(self.outcome.remarks);
-        let mut code = self.args.verdict.show(&comparison)?;
-        for text in &self.outcome.failures {
-            eprintln!("error: {}", visible(text));
-        }
-        match self.args.verdict.keep(&comparison, self.results) {
-            Ok(()) => eprintln!(
-                "results of all runs, compare.html, compare.md and compare.json: {}",
-                self.results.display()
-            ),
-            Err(error) => {
-                eprintln!("error: {}", with_causes(error.as_ref()));
-                code = ExitCode::FAILURE;
-            }
-        }
-        Ok(code)
     }
 }
 

@@ -6,6 +6,8 @@ mod ab;
 #[cfg(unix)]
 mod ab_hooks;
 #[cfg(unix)]
+mod ab_null;
+#[cfg(unix)]
 mod ab_projects;
 #[cfg(unix)]
 mod ab_settings;

@@ -112,7 +112,7 @@ impl Confirming {
         let may_go_on = when == When::AfterGroups
             && self.spent + self.slowest <= LONGEST
             && self.asked < MOST_PROCESSES;
-        let is_short = |question: &AskedQuestion| question.put < question.wanted(self.wanted);
+        let is_short = |question: &AskedQuestion| question.attempts < question.wanted(self.wanted);
         let questions = &mut self.asking.questions;
         let any_short = questions.iter().any(is_short);
         for question in questions.iter_mut() {
@@ -127,8 +127,11 @@ impl Confirming {
     /// Expected time of the remaining processes, from those so far; zero until one has ended.
     pub(in crate::suite) fn to_come(&self) -> Duration {
         let questions = self.asking.questions.iter();
-        let wanted =
-            questions.map(|question| question.wanted(self.wanted).saturating_sub(question.put));
+        let wanted = questions.map(|question| {
+            question
+                .wanted(self.wanted)
+                .saturating_sub(question.attempts)
+        });
         self.each() * wanted.max().unwrap_or(0) as u32
     }
 
@@ -185,9 +188,9 @@ impl Confirming {
         }
         let OpenQuestions { machine, questions } = &mut self.asking;
         for question in questions.iter_mut().filter(|question| question.is_open) {
-            question.put += 1;
+            question.attempts += 1;
             let answer = question.paired_times(machine, &times);
-            question.asked.processes.extend(answer);
+            question.confirmation.processes.extend(answer);
         }
         mark_wide(questions);
         true
@@ -197,18 +200,18 @@ impl Confirming {
     fn order(&self) -> Tasks {
         let mut tasks: Vec<Task> = Vec::new();
         for question in self.asking.open() {
-            let group = &question.asked.group;
+            let group = &question.confirmation.group;
             for size in question.sizes() {
                 let Some(cpu) = best_cpu(&self.asking.machine, group, size) else {
                     continue;
                 };
                 let mut functions = BTreeSet::from([format!("cpu/{cpu}")]);
                 if question.gpu_times.is_none() {
-                    functions.insert(format!("gpu/{}", question.asked.gpu));
+                    functions.insert(format!("gpu/{}", question.confirmation.gpu));
                 }
                 // The reference of a large size takes seconds, and the run has already verified there.
                 let verify =
-                    question.put == 0 && !self.asking.has_verified(group, size, &functions);
+                    question.attempts == 0 && !self.asking.has_verified(group, size, &functions);
                 let same = |task: &&mut Task| task.group == *group && task.size == size;
                 match tasks.iter_mut().find(same) {
                     Some(task) => {
@@ -232,9 +235,10 @@ impl Confirming {
 
     /// The answers of all processes so far.
     fn said(&self) -> Vec<Confirmation> {
-        let asked = self.asking.questions.iter().map(|question| &question.asked);
-        asked
-            .filter(|asked| !asked.processes.is_empty())
+        let questions = self.asking.questions.iter();
+        questions
+            .map(|question| &question.confirmation)
+            .filter(|confirmation| !confirmation.processes.is_empty())
             .cloned()
             .collect()
     }

@@ -33,9 +33,9 @@ pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 /// A question, and the run's own answer to it.
 pub(super) struct AskedQuestion {
     /// The question with the answers of the processes so far.
-    pub(super) asked: Confirmation,
+    pub(super) confirmation: Confirmation,
     /// Number of processes that tried to answer it.
-    pub(super) put: usize,
+    pub(super) attempts: usize,
     /// Whether it is put to the next process.
     pub(super) is_open: bool,
     /// The crossing by the run's own results.
@@ -49,14 +49,18 @@ pub(super) struct AskedQuestion {
 impl AskedQuestion {
     /// The sizes for the next process.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        next_sizes(self.near, self.asked.range, &self.asked.processes)
+        next_sizes(
+            self.near,
+            self.confirmation.range,
+            &self.confirmation.processes,
+        )
     }
 
     /// How many processes should answer it, at most `most`.
     pub(super) fn wanted(&self, most: usize) -> usize {
         match &self.gpu_times {
             Some(_) => most.min(OF_ANOTHER_GPU),
-            None if self.put >= ENOUGH && !self.is_wide => self.put,
+            None if self.attempts >= ENOUGH && !self.is_wide => self.attempts,
             None => most,
         }
     }
@@ -67,13 +71,13 @@ impl AskedQuestion {
         machine: &MachineResults,
         times: &Times,
     ) -> Option<Vec<PairedTimes>> {
-        let group = &self.asked.group;
+        let group = &self.confirmation.group;
         let at_size = |size| {
             let cpu = best_cpu(machine, group, size)?;
             let times = times.get(&(group.clone(), size))?;
             let gpu_ns = match &self.gpu_times {
                 Some(curve) => curve.at(size as f64)?.median,
-                None => *times.get(&format!("gpu/{}", self.asked.gpu))?,
+                None => *times.get(&format!("gpu/{}", self.confirmation.gpu))?,
             };
             Some(PairedTimes {
                 size,
@@ -127,7 +131,8 @@ impl OpenQuestions {
         };
         for found in headlines(&found).filter(is_asked) {
             let is_known = (self.questions.iter()).any(|known| {
-                (&known.asked.group, known.asked.question) == (&found.group, found.question)
+                (&known.confirmation.group, known.confirmation.question)
+                    == (&found.group, found.question)
             });
             if !is_known {
                 self.questions.extend(question(found, &others));
@@ -183,7 +188,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQ
     };
     let (first, last) = found.crossing.range;
     Some(AskedQuestion {
-        asked: Confirmation {
+        confirmation: Confirmation {
             group: found.group.clone(),
             question: found.question,
             gpu: found.gpu.clone(),
@@ -193,7 +198,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQ
             range: (first as u64, last as u64),
             processes: Vec::new(),
         },
-        put: 0,
+        attempts: 0,
         is_open: false,
         is_wide: false,
         near,
@@ -203,12 +208,13 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQ
 
 /// Marks the questions whose interval is too wide to be useful.
 pub(super) fn mark_wide(questions: &mut [AskedQuestion]) {
-    let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
+    let confirmations: Vec<Confirmation> =
+        questions.iter().map(|q| q.confirmation.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
-    for (answer, question) in of_confirmations(&asked).into_iter().zip(questions) {
+    for (answer, question) in of_confirmations(&confirmations).into_iter().zip(questions) {
         // A question that no process could answer is not tried again, and more processes would not tell
         // more about another machine's GPU.
-        question.is_wide = !question.asked.processes.is_empty()
+        question.is_wide = !question.confirmation.processes.is_empty()
             && question.gpu_times.is_none()
             && answer.is_none_or(|answer| {
                 let size = match answer.for_good() {
@@ -238,7 +244,7 @@ mod tests {
                 vec![paired(1, 200.0), paired(2, gpu_ns)]
             };
             AskedQuestion {
-                asked: Confirmation {
+                confirmation: Confirmation {
                     group: "matmul".to_owned(),
                     question: Residency::Pinned,
                     gpu: "best".to_owned(),
@@ -248,7 +254,7 @@ mod tests {
                     range: (1, 2),
                     processes: gpu_ns.map(process).to_vec(),
                 },
-                put: 4,
+                attempts: 4,
                 is_open: false,
                 near: 1.5,
                 is_wide: false,
@@ -261,7 +267,7 @@ mod tests {
         mark_wide(&mut apart);
         assert_eq!((alike[0].wanted(6), apart[0].wanted(6)), (4, 6));
         // Fewer than that are enough only where no more are to be asked.
-        alike[0].put = 3;
+        alike[0].attempts = 3;
         assert_eq!((alike[0].wanted(6), alike[0].wanted(2)), (6, 2));
     }
 }

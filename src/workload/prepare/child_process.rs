@@ -90,13 +90,12 @@ impl Processes {
         if let Some(reports) = self.reports.get() {
             return Ok(reports);
         }
-        let mut reports = Vec::with_capacity(PROCESSES);
-        for _ in 0..PROCESSES {
-            reports.push(measured(&DeviceTask {
-                device,
-                task: self.task,
-            })?);
-        }
+        let task = DeviceTask {
+            device,
+            task: self.task,
+        };
+        let reports = (0..PROCESSES).map(|_| measured(&task));
+        let reports = reports.collect::<Result<_, _>>()?;
         Ok(self.reports.get_or_init(|| reports))
     }
 }

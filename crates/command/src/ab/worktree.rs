@@ -27,7 +27,7 @@ pub(super) struct Copies {
     /// Where a side is built and runs, among links to what surrounds the repository.
     tree: PathBuf,
     /// Which copy lies at the path where both are built and run.
-    here: Cell<Option<usize>>,
+    active: Cell<Option<usize>>,
     /// Where this comparison builds.
     target: PathBuf,
     _dir: TempDir,
@@ -73,7 +73,7 @@ impl Copies {
         Ok(Self {
             path,
             tree,
-            here: Cell::new(None),
+            active: Cell::new(None),
             target,
             _dir: dir,
             _lock: lock,
@@ -125,10 +125,10 @@ impl Copies {
     /// # Errors
     /// The system's error.
     pub(super) fn bring(&self, side: Option<usize>) -> io::Result<()> {
-        if self.here.get() == side {
+        if self.active.get() == side {
             return Ok(());
         }
-        if let Some(other) = self.here.take() {
+        if let Some(other) = self.active.take() {
             fs::rename(self.tree(), self.aside(other))?;
         }
         if let Some(side) = side {
@@ -139,7 +139,7 @@ impl Copies {
                 other => other?,
             }
         }
-        self.here.set(side);
+        self.active.set(side);
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ enum Command {
     Export(export::Args),
     Profile(profile::Args),
     Report(report::Args),
-    Thresholds(thresholds::Arguments),
+    Thresholds(thresholds::Args),
 }
 
 const VARIABLES: &str = "\

@@ -20,7 +20,7 @@ use crossover_words::units;
 /// `place` is where the data start and end: queued, awaited, pinned or ordinary. `side` is a, b or
 /// its name. Three or more processes make a firm answer.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct Args {
     /// Table of times
     #[arg(value_name = "TIMES.csv")]
     times: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let sides = [arguments.sides[0].clone(), arguments.sides[1].clone()];
     let times = table::read(&arguments.times, &sides)?;
     let (times, once) = table::without_single_samples(times);

@@ -1,10 +1,10 @@
 //! Executables whose own code uses standard output, or leaves processes behind, where a run or `ab` starts
 //! them to ask them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -35,13 +35,17 @@ pub(crate) fn before_it_answers() {
             .into_iter()
             .any(is_asked)
     {
-        let left = Command::new("sleep")
-            .arg("600")
-            .stdin(Stdio::null())
-            .spawn();
         let folder = std::env::var_os(FOLDER).unwrap();
-        let note = Path::new(&folder).join(format!("left-{}", left.unwrap().id()));
-        File::create(note).unwrap();
+        let leaves = r#"sleep 600 & : > "$0/left-$!""#;
+        let mut shell = Command::new("sh");
+        assert!(
+            shell
+                .args(["-c", leaves])
+                .arg(folder)
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 }
 

@@ -50,7 +50,7 @@ enum Basis {
 /// The libraries that compute the products.
 struct Products {
     basis: Basis,
-    device: Option<Device>,
+    device: Option<Cublas>,
 }
 
 impl Products {
@@ -87,7 +87,7 @@ impl Products {
     }
 }
 
-fn calibrate(device: Option<&Device>) -> Calibrated {
+fn calibrate(device: Option<&Cublas>) -> Calibrated {
     let calibration = Calibration::new("ask_first/product")
         .names(["one thread", "all threads", "GPU"])
         .sizes(ORDERS)
@@ -131,12 +131,12 @@ fn on_cpu(a: &Matrix, b: &Matrix, threads: Parallelism) -> Matrix {
 }
 
 /// A GPU with cuBLAS.
-struct Device {
+struct Cublas {
     stream: Arc<CudaStream>,
     blas: CudaBlas,
 }
 
-impl Device {
+impl Cublas {
     fn open() -> Result<Self, Box<dyn Error>> {
         probe(0)?;
         // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
@@ -198,7 +198,7 @@ fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args_os().nth(1);
-    let device = Device::open()
+    let device = Cublas::open()
         .inspect_err(|absence| eprintln!("always the CPU: {absence}"))
         .ok();
     let basis = match file {

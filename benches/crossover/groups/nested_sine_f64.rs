@@ -7,14 +7,14 @@ use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
-type Row = Implementation<NestedSine<f64>>;
+type F64Row = Implementation<NestedSine<f64>>;
 
 pub(crate) fn group() -> Group<NestedSine<f64>> {
     let odd = [1, 3, 511, 1000, 1025, (1 << 20) + 1];
     let sizes = Sizes::powers_of_two([10, 18, 20], [10, 14, 18, 22, 26], 10..=31).odd(odd);
     let lesson_sizes = Sizes::powers_of_two([18], [10, 18, 26], 10..=31).odd(odd);
     let host_sizes = Sizes::powers_of_two([18], [10, 18, 24], 10..=31).odd(odd);
-    let on_cpu = |row: Row| row.format(Format::F64);
+    let on_cpu = |row: F64Row| row.format(Format::F64);
     let fused = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::fused));
 
     Group::new("nested_sine_f64", sizes.clone(), Rate::elements(), nested_sine::cost_vector_f64)
@@ -49,6 +49,6 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
 }
 
 /// By the fused kernel.
-fn on_gpu(row: Row) -> Row {
+fn on_gpu(row: F64Row) -> F64Row {
     row.format(Format::F64).launches(Fused)
 }

@@ -9,17 +9,17 @@ use crossover::timing::Clock;
 use crossover::workload::matmul::{Family, Shaped, cpu, gpu};
 use crossover::workload::{HostMemory, Routine, RoutineError};
 
-type Row<F> = Implementation<Shaped<F>>;
+type ShapedRow<F> = Implementation<Shaped<F>>;
 
 /// The fastest on the CPU, found in a short calibration.
-pub(crate) fn best<F: Family>() -> Row<F> {
+pub(crate) fn best<F: Family>() -> ShapedRow<F> {
     Implementation::cpu("best", |problem: &Rc<Shaped<F>>| {
         cpu::best(problem.matmul(), rayon::current_num_threads())
     })
 }
 
 /// On the GPU by cuBLAS, in device memory.
-pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
+pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> ShapedRow<F> {
     Implementation::gpu(name, clock, |gpu, problem: &Rc<Shaped<F>>| {
         gpu::cublas(gpu, problem.matmul())
     })

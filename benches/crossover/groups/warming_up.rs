@@ -4,7 +4,7 @@ use crossover::model::Launches::{Fused, Graph, OneByOne};
 use crossover::model::{Library, Measures, Phase, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Submit, Wall};
-use crossover::workload::warming_up::{self, CALLS, WarmingUp, Work};
+use crossover::workload::warming_up::{self, CALLS, CalledWork, WarmingUp};
 
 pub(crate) fn group() -> Group<WarmingUp> {
     let sizes = Sizes::new([], [1, 2, 3, CALLS], 1..=CALLS).odd([1, CALLS]);
@@ -20,10 +20,10 @@ pub(crate) fn group() -> Group<WarmingUp> {
             _ => row.data(Residency::Awaited),
         };
         match work {
-            Work::Chain => row.launches(OneByOne).method("a chain of kernels"),
-            Work::Graph => row.launches(Graph).method("the chain as a graph"),
-            Work::Fused => row.launches(Fused).method("the chain fused"),
-            Work::Product => row.library(Library::Cublas).method("a product"),
+            CalledWork::Chain => row.launches(OneByOne).method("a chain of kernels"),
+            CalledWork::Graph => row.launches(Graph).method("the chain as a graph"),
+            CalledWork::Fused => row.launches(Fused).method("the chain fused"),
+            CalledWork::Product => row.library(Library::Cublas).method("a product"),
         }
     };
     let preparing = |phase: Phase| {
@@ -43,13 +43,13 @@ pub(crate) fn group() -> Group<WarmingUp> {
         .no_inputs()
         .axis("call", "number of the call in its process", Unit::Count)
         .no_winner()
-        .with(call("chain", Work::Chain, Wall))
-        .with(call("chain-submit", Work::Chain, Submit))
-        .with(call("graph", Work::Graph, Wall))
-        .with(call("graph-submit", Work::Graph, Submit))
-        .with(call("fused", Work::Fused, Wall))
-        .with(call("product", Work::Product, Wall))
-        .with(call("product-submit", Work::Product, Submit))
+        .with(call("chain", CalledWork::Chain, Wall))
+        .with(call("chain-submit", CalledWork::Chain, Submit))
+        .with(call("graph", CalledWork::Graph, Wall))
+        .with(call("graph-submit", CalledWork::Graph, Submit))
+        .with(call("fused", CalledWork::Fused, Wall))
+        .with(call("product", CalledWork::Product, Wall))
+        .with(call("product-submit", CalledWork::Product, Submit))
         .with(preparing(Phase::GraphCapture))
         .with(preparing(Phase::GraphInstantiate))
         .with(preparing(Phase::KernelCompile))

@@ -28,16 +28,16 @@ pub enum Paint {
 }
 
 /// A light colour and the dark one.
-type Pair = (&'static str, &'static str);
+type LightAndDark = (&'static str, &'static str);
 
-const PLACES: [Pair; Residency::ALL.len()] = [
+const PLACES: [LightAndDark; Residency::ALL.len()] = [
     ("#b84e01", "#f59a53"),
     ("#6a4fc1", "#b7a8fe"),
     ("#00704f", "#4fcf9f"),
     ("#a02c6d", "#f08fc7"),
 ];
 /// CPU code first, in blues.
-const HUES: [Pair; 12] = [
+const HUES: [LightAndDark; 12] = [
     ("#0072b3", "#56b4ea"),
     ("#00416a", "#a8dbf7"),
     ("#2c5c8c", "#7cc4ee"),
@@ -55,7 +55,7 @@ const HUES: [Pair; 12] = [
 pub const CPU_HUES: usize = 3;
 
 impl Paint {
-    fn pair(self) -> Pair {
+    fn pair(self) -> LightAndDark {
         match self {
             Paint::Ink => ("#1c2430", "#e6e9ee"),
             Paint::Muted => ("#5b6675", "#9aa5b4"),
@@ -105,7 +105,7 @@ impl Paint {
 /// Style sheet for one SVG or a whole page: the colours as custom properties (`--cpu`, `--q-queued`,
 /// `--c0`), and in a dark scheme the dark colours in place of the drawn ones.
 pub fn css() -> String {
-    let root = |pick: fn(Pair) -> &'static str| -> String {
+    let root = |pick: fn(LightAndDark) -> &'static str| -> String {
         let all = Paint::all().map(|(name, paint)| format!("--{name}:{};", pick(paint.pair())));
         format!(":root{{{}}}", all.collect::<String>())
     };

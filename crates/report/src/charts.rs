@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::group::{Group, Implementation};
+use crate::group::{GroupView, Implementation};
 use crossover_draw::ink::Paint;
 use crossover_draw::plot::{Axis, Curve, Dot, Limit, Plot, Quantity};
 use crossover_results::analysis::answer::answer_in_words;
@@ -58,7 +58,7 @@ impl Shown {
 }
 
 /// The chart of the places of the data, with the best CPU code; `None` if there is nothing to show.
-pub(crate) fn of_places(group: &Group, shown: Shown) -> Option<Chart> {
+pub(crate) fn of_places(group: &GroupView, shown: Shown) -> Option<Chart> {
     let mut curves: Vec<(Curve, More)> = Vec::new();
     for answer in group.answers {
         let place = answer.found.question;
@@ -99,7 +99,7 @@ pub(crate) fn of_places(group: &Group, shown: Shown) -> Option<Chart> {
 
 /// The chart of all implementations, or of some.
 pub(crate) fn of_implementations<'a>(
-    group: &Group,
+    group: &GroupView,
     shown: Shown,
     all: impl Iterator<Item = &'a Implementation<'a>>,
 ) -> Option<Chart> {
@@ -116,7 +116,7 @@ pub(crate) fn of_implementations<'a>(
 
 /// The charts that are files, each with the suffix of its name; none for a group of one size. If nothing is
 /// compared, they show the first rows.
-pub(crate) fn files(group: &Group) -> Vec<(&'static str, Plot)> {
+pub(crate) fn files(group: &GroupView) -> Vec<(&'static str, Plot)> {
     let of = |shown: Shown| {
         let mut chart = if group.answers.is_empty() {
             let all = group.implementations.iter();
@@ -133,7 +133,7 @@ pub(crate) fn files(group: &Group) -> Vec<(&'static str, Plot)> {
     Shown::ALL.into_iter().filter_map(of).collect()
 }
 
-fn chart(group: &Group, shown: Shown, mut curves: Vec<(Curve, More)>) -> Option<Chart> {
+fn chart(group: &GroupView, shown: Shown, mut curves: Vec<(Curve, More)>) -> Option<Chart> {
     for (curve, _) in &mut curves {
         curve.dots.retain(Dot::is_sound);
     }
@@ -184,7 +184,7 @@ fn dot_of(at: &Speedup) -> Dot {
 }
 
 /// The points of an implementation.
-fn dots(group: &Group, code: &Implementation, shown: Shown) -> Vec<Dot> {
+fn dots(group: &GroupView, code: &Implementation, shown: Shown) -> Vec<Dot> {
     let series = code.series;
     // A rate of queueing would mean nothing, and neither would its speedup.
     if shown != Shown::Time && !series.measures_work() {

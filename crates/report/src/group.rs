@@ -24,7 +24,7 @@ use crossover_words::Clock;
 use crossover_words::units;
 
 /// One group.
-pub(crate) struct Group<'a> {
+pub(crate) struct GroupView<'a> {
     pub(crate) name: String,
     pub(crate) topic: GroupInfo,
     pub(crate) answers: &'a [GroupAnswer<'a>],
@@ -50,7 +50,7 @@ pub(crate) struct Implementation<'a> {
     pub(crate) hue: usize,
 }
 
-impl<'a> Group<'a> {
+impl<'a> GroupView<'a> {
     pub(crate) fn of(
         report: &'a Report,
         name: &'a str,

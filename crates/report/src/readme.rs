@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::answers::answered;
 use crate::charts::files;
-use crate::group::Group;
+use crate::group::GroupView;
 use crate::page::link::safe;
 use crate::report::{self, Options, Report, ReportError, day};
 use crate::small_table::{NOTE, small_table};
@@ -128,7 +128,7 @@ fn body(report: &Report) -> (String, Vec<(String, String)>) {
     );
     let answers = answered(report);
     let speedup = |name: &String| {
-        let plots = files(&Group::of(report, name, &answers, None));
+        let plots = files(&GroupView::of(report, name, &answers, None));
         let (kind, plot) = plots.into_iter().find(|(kind, _)| *kind == "speedup")?;
         Some((
             name.clone(),

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::answers::answered;
 use crate::charts::files;
 use crate::decisions::Decisions;
-use crate::group::Group;
+use crate::group::GroupView;
 use crate::page::{Parts, link};
 use crate::report::{self, Options, Report, ReportError};
 use crate::{csv, page, terminal, thresholds};
@@ -134,8 +134,8 @@ fn write<'r>(report: &'r Report, root: &Path, out: &Path) -> Result<Written, Rep
         answers: &answers,
         decisions: decisions.as_ref(),
     };
-    let group = |name: &'r String| -> Result<Group<'_>, FileError> {
-        let group = Group::of(report, name, &answers, parts.decisions);
+    let group = |name: &'r String| -> Result<GroupView<'_>, FileError> {
+        let group = GroupView::of(report, name, &answers, parts.decisions);
         let mut written = Vec::new();
         for (kind, plot) in files(&group) {
             if let Some(svg) = plot.svg() {
@@ -151,7 +151,8 @@ fn write<'r>(report: &'r Report, root: &Path, out: &Path) -> Result<Written, Rep
         Ok(group)
     };
     let pages = || {
-        let groups: Result<Vec<Group>, FileError> = report.groups.par_iter().map(group).collect();
+        let groups: Result<Vec<GroupView>, FileError> =
+            report.groups.par_iter().map(group).collect();
         write("index.html", &parts.index(root, out, &groups?))
     };
     let tables = || {

@@ -130,7 +130,7 @@ pub(super) fn measure(
         |function: &CudaFunction| Launch::new(function.clone(), (blocks, 1, 1), (BLOCK, 1, 1));
     let (mut reads, mut copies) = (Vec::new(), Vec::new());
     for bytes in sizes(largest) {
-        let work = Work::of(bytes);
+        let work = MoveArguments::of(bytes);
         let launch_read = launch(&read)
             .arg(from)
             .arg(work.mask)
@@ -138,7 +138,7 @@ pub(super) fn measure(
             .arg(sink);
         reads.push(point(gpu, time, bytes, &work, &launch_read)?);
         // From the first half of the working set to the second, each byte counted twice.
-        let half = Work::of(bytes / 2);
+        let half = MoveArguments::of(bytes / 2);
         let launch_copy = launch(&copy)
             .arg(from + (bytes / 2) as u64)
             .arg(from)
@@ -176,14 +176,14 @@ fn sizes(largest: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The arguments of a kernel: how much it moves.
-struct Work {
+struct MoveArguments {
     /// Vectors of the working set, less one.
     mask: u32,
     /// Vectors that a launch moves.
     total: u32,
 }
 
-impl Work {
+impl MoveArguments {
     fn of(bytes: usize) -> Self {
         // At most 2 GiB of 16 bytes each.
         Self {
@@ -197,7 +197,7 @@ fn point(
     gpu: &Gpu,
     time: &CudaTime,
     bytes: usize,
-    work: &Work,
+    work: &MoveArguments,
     launch: &Launch,
 ) -> Result<BandwidthPoint, TimingError> {
     // SAFETY: the kernels take these arguments and stay within the buffer and the sink, which
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_launch_moves_enough_and_each_byte_at_least_once() {
         for bytes in sizes(LARGEST) {
-            let work = Work::of(bytes);
+            let work = MoveArguments::of(bytes);
             let total = work.total as usize * VECTOR;
             assert!(total >= bytes && total >= TRAFFIC);
             assert_eq!((work.mask as usize + 1) * VECTOR, bytes);

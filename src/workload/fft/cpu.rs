@@ -32,7 +32,7 @@ pub fn best(problem: &Rc<Fft>) -> Made {
     let mut trial = None;
     let tasks = choose::on_cpu(&threads, &choice, &tasks, |tasks, times| {
         let (plan, y) = trial.get_or_insert_with(|| {
-            let plan = Plan::new(n, FftDirection::Forward, BATCH);
+            let plan = HostPlan::new(n, FftDirection::Forward, BATCH);
             (plan, vec![0.0; problem.x.len()])
         });
         (0..times).for_each(|_| plan.transform(&threads, tasks, &problem.x, y));
@@ -45,7 +45,7 @@ pub fn best(problem: &Rc<Fft>) -> Made {
 /// The inverse transforms of spectra of N values each.
 pub(super) fn inverse(n: usize, spectra: &[f32]) -> Vec<f32> {
     let mut back = vec![f32::NAN; spectra.len()];
-    let mut plan = Plan::new(n, FftDirection::Inverse, BATCH);
+    let mut plan = HostPlan::new(n, FftDirection::Inverse, BATCH);
     plan.transform(&Threads::Rayon, BATCH, spectra, &mut back);
     scale(n, &mut back);
     back
@@ -57,12 +57,12 @@ pub(super) fn scale(n: usize, back: &mut [f32]) {
 }
 
 /// A transform of one direction, with memory of its own for each task.
-struct Plan {
+struct HostPlan {
     fft: Arc<dyn Transform<f32>>,
     scratch: Vec<Vec<Complex<f32>>>,
 }
 
-impl Plan {
+impl HostPlan {
     fn new(n: usize, direction: FftDirection, tasks: usize) -> Self {
         let fft = crossover_fourier::plan(n, direction);
         let len = fft.get_immutable_scratch_len();
@@ -85,7 +85,7 @@ impl Plan {
 }
 
 fn routine(problem: &Rc<Fft>, threads: Threads, tasks: usize) -> Box<dyn Routine> {
-    let mut plan = Plan::new(problem.n, FftDirection::Forward, tasks);
+    let mut plan = HostPlan::new(problem.n, FftDirection::Forward, tasks);
     let (signals, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
         output: vec![f32::NAN; problem.x.len()],

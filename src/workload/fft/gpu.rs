@@ -27,7 +27,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
     // Only the check writes this, not an iteration.
     let back = work.alloc::<f32>(problem.x.len())?;
     work.poison(move |memory| Ok(memory.fill(back, 0xFF)?));
-    let plan = Plan::new(gpu, problem.n, BATCH)?;
+    let plan = CufftPlan::new(gpu, problem.n, BATCH)?;
     let forward = plan.clone();
     // SAFETY: `x` and `y` have the length of the plan's signals, and the routine owns them.
     let call = move || unsafe { forward.enqueue(Direction::Forward, x.address, y.address) };
@@ -79,7 +79,7 @@ unsafe impl EndToEnd for Fft {
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let (plan, x, y) = (Plan::new(gpu, self.n, BATCH)?, at[0], at[1]);
+        let (plan, x, y) = (CufftPlan::new(gpu, self.n, BATCH)?, at[0], at[1]);
         // SAFETY: `Buffers` made both with room for all signals, and the routine owns them.
         steps.call(move |_| unsafe { plan.enqueue(Direction::Forward, x, y) });
         Ok(())
@@ -88,7 +88,7 @@ unsafe impl EndToEnd for Fft {
     /// Equal pieces of whole signals.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let signals = BATCH.div_ceil(pieces).next_power_of_two();
-        let plan = Plan::new(gpu, self.n, signals)?;
+        let plan = CufftPlan::new(gpu, self.n, signals)?;
         let values = 2 * self.n * signals;
         let stage = |at: usize| {
             let [x, y] = [0, 1].map(|place| places.piece(place, at * values, values));
@@ -121,11 +121,11 @@ pub(super) enum Direction {
 
 /// A plan for complex transforms of one length, whose signals lie one after the other, on the GPU's
 /// stream. The library allocates device memory for it.
-pub(super) struct Plan {
+pub(super) struct CufftPlan {
     handle: sys::cufftHandle,
 }
 
-impl Plan {
+impl CufftPlan {
     /// # Errors
     /// [`NO_CUFFT`] without the library, and its own errors.
     pub(super) fn new(gpu: &Gpu, n: usize, batch: usize) -> Result<Rc<Self>, RoutineError> {
@@ -164,7 +164,7 @@ impl Plan {
     }
 }
 
-impl Drop for Plan {
+impl Drop for CufftPlan {
     fn drop(&mut self) {
         // SAFETY: made by `new` and destroyed once. After the context was lost this fails, which was
         // reported before.

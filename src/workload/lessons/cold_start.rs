@@ -59,7 +59,7 @@ pub fn cost(_: u64) -> Cost {
 }
 
 /// Requires the library that the phase needs.
-fn require(phase: Phase, gpu: &Gpu) -> Outcome<()> {
+fn require(phase: Phase, gpu: &Gpu) -> Result<(), RoutineError> {
     let nvrtc = || libraries::nvrtc().then_some(()).ok_or(NO_NVRTC);
     match phase {
         // These load and launch what the same process has compiled.
@@ -106,11 +106,13 @@ const LARGE_N: usize = 5_000;
 /// Sequences of the transformer's batch.
 const BATCH: u64 = 8;
 
-type Outcome<T> = Result<T, RoutineError>;
-
 impl Report {
     /// Runs and times a phase that has run before.
-    fn warm(&mut self, phase: Phase, mut run: impl FnMut() -> Outcome<()>) -> Outcome<()> {
+    fn warm(
+        &mut self,
+        phase: Phase,
+        mut run: impl FnMut() -> Result<(), RoutineError>,
+    ) -> Result<(), RoutineError> {
         let mut times = Vec::with_capacity(WARM);
         for _ in 0..WARM {
             let start = Instant::now();
@@ -125,7 +127,7 @@ impl Report {
 }
 
 /// Measures this process's start.
-pub(crate) fn measure(device: usize) -> Outcome<Report> {
+pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
     let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
     let stream = first_stream(&mut report, ordinal)?;
@@ -148,7 +150,7 @@ pub(crate) fn measure(device: usize) -> Outcome<Report> {
 }
 
 /// Measures the first product of this process, a large one.
-pub(crate) fn measure_large_gemm(device: usize) -> Outcome<Report> {
+pub(crate) fn measure_large_gemm(device: usize) -> Result<Report, RoutineError> {
     let mut report = Report::default();
     let stream = first_stream(&mut report, i32::try_from(device)?)?;
     let _again = product(&mut report, stream, Phase::FirstLargeGemm, LARGE_N)?;
@@ -157,7 +159,7 @@ pub(crate) fn measure_large_gemm(device: usize) -> Outcome<Report> {
 
 /// Measures what a small transformer costs this process before its first result. Its inputs exist
 /// beforehand, and the check comes after another replay.
-pub(crate) fn measure_transformer(device: usize) -> Outcome<Report> {
+pub(crate) fn measure_transformer(device: usize) -> Result<Report, RoutineError> {
     let mut report = Report::default();
     let problem = Rc::new(Inference::new(BATCH));
     let mut pass = report.once(Phase::FirstTransformer.name(), || {
@@ -173,13 +175,13 @@ pub(crate) fn measure_transformer(device: usize) -> Outcome<Report> {
     Ok(report)
 }
 
-fn new_stream() -> Outcome<sys::CUstream> {
+fn new_stream() -> Result<sys::CUstream, RoutineError> {
     let kind = result::stream::StreamKind::NonBlocking;
     Ok(result::stream::create(kind).map_err(cuda("cuStreamCreate"))?)
 }
 
 /// Starts the driver, makes the context current, and creates a stream.
-fn first_stream(report: &mut Report, ordinal: i32) -> Outcome<sys::CUstream> {
+fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, RoutineError> {
     report.once(Phase::DriverInit.name(), || {
         Ok(result::init().map_err(cuda("cuInit"))?)
     })?;
@@ -200,7 +202,7 @@ fn cuda(call: &'static str) -> impl Fn(DriverError) -> CudaError {
     move |error| CudaError::new(call, error)
 }
 
-fn arch(ordinal: i32) -> Outcome<(u32, u32)> {
+fn arch(ordinal: i32) -> Result<(u32, u32), RoutineError> {
     use sys::CUdevice_attribute::*;
     let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
     let attribute = |which| {
@@ -219,7 +221,7 @@ fn kernel(
     stream: sys::CUstream,
     x: sys::CUdeviceptr,
     arch: (u32, u32),
-) -> Outcome<()> {
+) -> Result<(), RoutineError> {
     let ptx = report.once(Phase::NvrtcCompile.name(), || ptx(arch))?;
     report.once(Phase::WarmNvrtcCompile.name(), || self::ptx(arch).map(drop))?;
     let cubin = COLD_START.compile(arch)?.image;
@@ -240,7 +242,7 @@ fn kernel(
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
         .map_err(cuda("cuMemsetD8Async"))?;
     synchronize(stream)?;
-    let launch = || -> Outcome<()> {
+    let launch = || -> Result<(), RoutineError> {
         let (mut x, mut value, mut n) = (x, 1.0f32, VALUES as u32);
         let mut arguments = [
             (&raw mut x).cast(),
@@ -271,7 +273,7 @@ fn kernel(
 }
 
 /// PTX with a final zero, as the driver wants it.
-fn ptx(arch: (u32, u32)) -> Outcome<Vec<u8>> {
+fn ptx(arch: (u32, u32)) -> Result<Vec<u8>, RoutineError> {
     let [text, name] = [COLD_START.text, COLD_START.name].map(CString::new);
     let program = nvrtc::create_program(&text?, Some(&name?))?;
     let options = [format!("--gpu-architecture=compute_{}{}", arch.0, arch.1)];
@@ -292,8 +294,8 @@ fn product(
     stream: sys::CUstream,
     phase: Phase,
     order: usize,
-) -> Outcome<impl FnMut() -> Outcome<()> + use<>> {
-    let matrix = |value: f32| -> Outcome<sys::CUdeviceptr> {
+) -> Result<impl FnMut() -> Result<(), RoutineError> + use<>, RoutineError> {
+    let matrix = |value: f32| -> Result<sys::CUdeviceptr, RoutineError> {
         let address = allocated(order * order * size_of::<f32>())?;
         // SAFETY: both sides have as many values, and the copy is synchronous.
         unsafe { result::memcpy_htod_sync(address, &vec![value; order * order]) }
@@ -301,7 +303,7 @@ fn product(
         Ok(address)
     };
     let (a, b, c) = (matrix(1.0)?, matrix(1.0)?, matrix(f32::NAN)?);
-    let multiply = move |handle| -> Outcome<()> {
+    let multiply = move |handle| -> Result<(), RoutineError> {
         let (none, n) = (cublasOperation_t::CUBLAS_OP_N, order as i32);
         let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
         // SAFETY: three N by N matrices of f32 on this device; alpha and beta are read at
@@ -325,12 +327,12 @@ fn product(
 }
 
 /// Device memory that is released with the process.
-fn allocated(bytes: usize) -> Outcome<sys::CUdeviceptr> {
+fn allocated(bytes: usize) -> Result<sys::CUdeviceptr, RoutineError> {
     // SAFETY: only addresses are handed out, and whoever writes to one says that the memory suffices.
     Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
 }
 
-fn synchronize(stream: sys::CUstream) -> Outcome<()> {
+fn synchronize(stream: sys::CUstream) -> Result<(), RoutineError> {
     // SAFETY: the stream lives as long as the process.
     Ok(unsafe { result::stream::synchronize(stream) }.map_err(cuda("cuStreamSynchronize"))?)
 }

@@ -50,10 +50,10 @@ pub fn cost(_: u64) -> Cost {
 /// Errors of CUDA.
 pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
     let source = match allocator {
-        Allocator::Malloc => Source::Synchronous,
-        Allocator::MallocAsync => Source::Pool(Pool::new(gpu, 0)?),
-        Allocator::MallocAsyncKept => Source::Pool(Pool::new(gpu, u64::MAX)?),
-        Allocator::Reuse => Source::Kept(gpu.alloc(problem.bytes as usize)?),
+        Allocator::Malloc => AllocatedFrom::Synchronous,
+        Allocator::MallocAsync => AllocatedFrom::Pool(Pool::new(gpu, 0)?),
+        Allocator::MallocAsyncKept => AllocatedFrom::Pool(Pool::new(gpu, u64::MAX)?),
+        Allocator::Reuse => AllocatedFrom::Kept(gpu.alloc(problem.bytes as usize)?),
     };
     Ok(Box::new(Allocation {
         gpu: gpu.clone(),
@@ -63,7 +63,7 @@ pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> 
     }))
 }
 
-enum Source {
+enum AllocatedFrom {
     Synchronous,
     Pool(Pool),
     Kept(CudaSlice<u8>),
@@ -72,7 +72,7 @@ enum Source {
 struct Allocation {
     gpu: Rc<Gpu>,
     problem: Rc<Memory>,
-    source: Source,
+    source: AllocatedFrom,
     word: CudaSlice<u32>,
 }
 
@@ -80,34 +80,34 @@ impl Allocation {
     fn allocate(&self) -> Result<sys::CUdeviceptr, CudaError> {
         let bytes = self.problem.bytes as usize;
         match &self.source {
-            Source::Synchronous => {
+            AllocatedFrom::Synchronous => {
                 // SAFETY: `run` and `extra` give each address to `release` once, after its last use.
                 unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
             }
-            Source::Pool(pool) => {
+            AllocatedFrom::Pool(pool) => {
                 let stream = self.gpu.stream().cu_stream();
                 // SAFETY: `self` owns the pool, and `run` and `extra` give each address to `release` once.
                 unsafe { result::mem_pool::alloc_async(pool.pool, bytes, stream) }
                     .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
             }
-            Source::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
+            AllocatedFrom::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
         }
     }
 
     fn release(&self, address: sys::CUdeviceptr) -> Result<(), CudaError> {
         match &self.source {
-            Source::Synchronous => {
+            AllocatedFrom::Synchronous => {
                 self.gpu.synchronize()?;
                 // SAFETY: allocated by `allocate`, and the stream is idle.
                 unsafe { result::free_sync(address) }.map_err(|e| CudaError::new("cuMemFree", e))
             }
-            Source::Pool(_) => {
+            AllocatedFrom::Pool(_) => {
                 // SAFETY: allocated by `allocate`; freed in stream order after its last use.
                 unsafe { result::free_async(address, self.gpu.stream().cu_stream()) }
                     .map_err(|e| CudaError::new("cuMemFreeAsync", e))?;
                 self.gpu.synchronize()
             }
-            Source::Kept(_) => self.gpu.synchronize(),
+            AllocatedFrom::Kept(_) => self.gpu.synchronize(),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Routine for Allocation {
     }
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        let Source::Pool(pool) = &self.source else {
+        let AllocatedFrom::Pool(pool) = &self.source else {
             return Ok(BTreeMap::new());
         };
         let mut figures = pool.usage()?;

@@ -24,7 +24,7 @@ const SIZE: u64 = 1024;
 
 /// The work that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum CalledWork {
     /// 32 kernels, launched one by one.
     Chain,
     /// The same as a graph.
@@ -36,7 +36,7 @@ pub enum Work {
 }
 
 /// Name of a time in the process's report: that of the whole call, or of the host's part.
-fn name(work: Work, call: u64, submitted: bool) -> String {
+fn name(work: CalledWork, call: u64, submitted: bool) -> String {
     let part = if submitted { "submitted" } else { "awaited" };
     format!("{work:?} {call} {part}")
 }
@@ -81,8 +81,8 @@ pub fn cost(_: u64) -> Cost {
 ///
 /// # Errors
 /// Errors of CUDA; where cuBLAS or NVRTC is absent that the work needs.
-pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: Work, submitted: bool) -> Made {
-    if work == Work::Product {
+pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: CalledWork, submitted: bool) -> Made {
+    if work == CalledWork::Product {
         gpu.blas()?;
     }
     phase(gpu, problem, name(work, problem.call, submitted))
@@ -114,24 +114,24 @@ pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
     let mut report = Report::default();
     let chain = Rc::new(Chain::new(SIZE));
     let mut eager = prepared(&gpu, &chain, Launches::OneByOne)?;
-    calls(&gpu, &mut report, Work::Chain, &mut eager)?;
+    calls(&gpu, &mut report, CalledWork::Chain, &mut eager)?;
     let mut graph = prepared(&gpu, &chain, Launches::Graph)?;
     let captured = report.once(Phase::GraphCapture.name(), || Ok(graph.steps.capture()?))?;
     report.once(Phase::GraphInstantiate.name(), || {
         Ok(graph.steps.instantiate(captured)?)
     })?;
-    calls(&gpu, &mut report, Work::Graph, &mut graph)?;
+    calls(&gpu, &mut report, CalledWork::Graph, &mut graph)?;
     report.once(Phase::KernelCompile.name(), || compile_fused(&gpu))?;
     let mut fused = prepared(&gpu, &chain, Launches::Fused)?;
-    calls(&gpu, &mut report, Work::Fused, &mut fused)?;
+    calls(&gpu, &mut report, CalledWork::Fused, &mut fused)?;
     if libraries::cublas() {
         let mut product = matmul::gpu::cublas_uncalled(&gpu, &Rc::new(Matmul::new(SIZE)))?;
-        calls(&gpu, &mut report, Work::Product, &mut product)?;
+        calls(&gpu, &mut report, CalledWork::Product, &mut product)?;
     }
     Ok(report)
 }
 
-fn calls(gpu: &Gpu, report: &mut Report, work: Work, routine: &mut dyn Routine) -> Done {
+fn calls(gpu: &Gpu, report: &mut Report, work: CalledWork, routine: &mut dyn Routine) -> Done {
     routine.poison()?;
     gpu.synchronize()?;
     for call in 1..=CALLS {

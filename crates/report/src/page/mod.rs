@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::answers::{GroupAnswer, main_result};
 use crate::charts::Shown;
 use crate::decisions::Decisions;
-use crate::group::Group;
+use crate::group::GroupView;
 use crate::report::Report;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
@@ -64,7 +64,7 @@ struct Sections {
 
 impl Parts<'_> {
     /// The first page.
-    pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[Group]) -> String {
+    pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[GroupView]) -> String {
         let report = self.report;
         let machine = &report.machine;
         let map = map::section(report, self.answers);
@@ -103,14 +103,14 @@ impl Parts<'_> {
             implementations: html! {},
             rest,
         };
-        let shown: Vec<&Group> = groups.iter().filter(|group| group.is_offered()).collect();
+        let shown: Vec<&GroupView> = groups.iter().filter(|group| group.is_offered()).collect();
         self.page(&shown, sections, |group| group.summary())
     }
 
     /// The page of a group in the folder `folder`. `plots` are the files of its plots.
     pub(crate) fn of_group(
         &self,
-        group: &Group,
+        group: &GroupView,
         plots: &[String],
         root: &Path,
         folder: &Path,
@@ -142,7 +142,7 @@ impl Parts<'_> {
             implementations: implementations(),
             rest: tables::section(self, group, folder),
         };
-        let shown: Vec<&Group> = Some(group)
+        let shown: Vec<&GroupView> = Some(group)
             .filter(|group| !group.one_size())
             .into_iter()
             .collect();
@@ -150,7 +150,12 @@ impl Parts<'_> {
     }
 
     /// The one template of pages with a chart. `data` are those of a group for the script.
-    fn page(&self, groups: &[&Group], sections: Sections, data: fn(&Group) -> Value) -> String {
+    fn page(
+        &self,
+        groups: &[&GroupView],
+        sections: Sections,
+        data: fn(&GroupView) -> Value,
+    ) -> String {
         let report = self.report;
         let data = || {
             let groups: Vec<Value> = groups.iter().map(|group| data(group)).collect();

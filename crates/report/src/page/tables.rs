@@ -5,7 +5,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 
-use crate::group::Group as View;
+use crate::group::GroupView;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{Parts, evidence, findings, link, profile, table};
@@ -19,7 +19,7 @@ use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// All measurements of a group; `out` is the folder of its page.
-pub(super) fn section(parts: &Parts, group: &View, out: &Path) -> Markup {
+pub(super) fn section(parts: &Parts, group: &GroupView, out: &Path) -> Markup {
     let (report, name) = (parts.report, &*group.name);
     let own = report.machine.group(name);
     html! {

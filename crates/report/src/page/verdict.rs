@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::decisions::{Decisions, PLACES, USES};
-use crate::group::Group;
+use crate::group::GroupView;
 use crossover_results::model::role::Residency;
 
 /// The names of a place: as a column, and as an alternative.
@@ -33,10 +33,10 @@ pub(super) fn words(decisions: Option<&Decisions>, base: &str) -> Value {
 }
 
 /// The group that is shown first: with an answer for ordinary memory at several sizes, if there is one.
-fn first<'g>(groups: &'g [&Group]) -> Option<&'g Group<'g>> {
+fn first<'g>(groups: &'g [&GroupView]) -> Option<&'g GroupView<'g>> {
     let decided = groups.iter().filter(|group| group.decision.is_some());
     // A single size makes no curve, so such operations come last.
-    let rank = |group: &&&Group| {
+    let rank = |group: &&&GroupView| {
         let place = group.decision.as_ref().map(|decision| decision.place);
         (place != Some(Residency::Ordinary), group.one_size())
     };
@@ -44,7 +44,7 @@ fn first<'g>(groups: &'g [&Group]) -> Option<&'g Group<'g>> {
 }
 
 /// The form and the verdict, which the script fills in; it also controls the chart.
-pub(super) fn section(groups: &[&Group], decisions: Option<&Decisions>) -> Markup {
+pub(super) fn section(groups: &[&GroupView], decisions: Option<&Decisions>) -> Markup {
     let chosen = first(groups);
     let decision = chosen.and_then(|group| group.decision.as_ref());
     html! {

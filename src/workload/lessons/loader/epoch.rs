@@ -44,8 +44,11 @@ pub enum Feed {
 /// On [`Feed::Threads`] of 0.
 pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
     let (source, buffers) = match feed {
-        Feed::InSequence(memory) => (Source::Buffer(buffer(gpu, problem, memory)?), 1),
-        Feed::Threads(threads) => (Source::Pipeline(Pipeline::new(gpu, problem, threads)?), 2),
+        Feed::InSequence(memory) => (BatchSource::Buffer(buffer(gpu, problem, memory)?), 1),
+        Feed::Threads(threads) => (
+            BatchSource::Pipeline(Pipeline::new(gpu, problem, threads)?),
+            2,
+        ),
     };
     let device = (0..buffers)
         .map(|_| gpu.alloc(problem.images.batch_bytes()))
@@ -62,7 +65,7 @@ pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
     }))
 }
 
-enum Source {
+enum BatchSource {
     Buffer(Buffer<u8>),
     Pipeline(Pipeline),
 }
@@ -76,7 +79,7 @@ fn buffer(gpu: &Gpu, problem: &Loader, memory: HostMemory) -> Result<Buffer<u8>,
 struct Epoch {
     gpu: Rc<Gpu>,
     problem: Rc<Loader>,
-    source: Source,
+    source: BatchSource,
     /// A feed in sequence uses only the first.
     device: Vec<CudaSlice<u8>>,
     consumer: Consumer,
@@ -101,10 +104,10 @@ impl Routine for Epoch {
             ..
         } = self;
         match &mut self.source {
-            Source::Buffer(host) => {
+            BatchSource::Buffer(host) => {
                 in_sequence(gpu, problem, host.values_mut(), &device[0], consumer)
             }
-            Source::Pipeline(pipeline) => pipeline.run(gpu, problem, device, consumer),
+            BatchSource::Pipeline(pipeline) => pipeline.run(gpu, problem, device, consumer),
         }
     }
 

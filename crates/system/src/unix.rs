@@ -97,18 +97,11 @@ pub(crate) mod channel {
 /// Names, permissions and links of files.
 pub mod files {
     use std::ffi::{OsStr, OsString};
-    use std::fs::Permissions;
     use std::io;
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     pub use crate::platform::forget_cached;
-
-    /// The permissions of a file that every user may read.
-    pub fn readable_by_all() -> Option<Permissions> {
-        Some(Permissions::from_mode(0o644))
-    }
 
     /// Makes a symbolic link at `link`.
     ///

@@ -124,14 +124,9 @@ pub mod process {
 /// Names, permissions and links of files.
 pub mod files {
     use std::ffi::OsString;
-    use std::fs::{File, Permissions};
+    use std::fs::File;
     use std::io;
     use std::path::Path;
-
-    /// The permissions of a file that every user may read: those that a new file has.
-    pub fn readable_by_all() -> Option<Permissions> {
-        None
-    }
 
     /// Makes a symbolic link at `link`.
     ///

@@ -10,8 +10,8 @@ use crate::cuda_time::CudaTime;
 use crate::device::{Device, Iteration, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::{LAUNCHES_PER_GATE, bind};
-use crossover_words::Clock;
 use crossover_words::units::time;
+use crossover_words::{Clock, fnv1a};
 
 /// At most this many bytes of an array are read, in pieces from the first to the last byte.
 const READ: usize = 2 << 20;
@@ -149,11 +149,12 @@ pub enum Doubt {
     /// The output is wrong: on new inputs, or on their second use.
     #[error(
         "{}",
-        match first {
-            true => format!("on new inputs the output is wrong: {why}"),
-            false => format!(
+        if *first {
+            format!("on new inputs the output is wrong: {why}")
+        } else {
+            format!(
                 "a second iteration leaves a wrong output ({why}): it depends on the output of the first"
-            ),
+            )
         }
     )]
     Wrong {
@@ -385,13 +386,11 @@ fn checksum(device: &Device, memory: DeviceMemory<'_>) -> Result<u64, CudaError>
     });
     device.synchronize()?;
     copied?;
-    // FNV-1a over words: any change of one value changes it.
+    // Any change of one value changes the hash.
     let words = piece.chunks(8).map(|word| {
         let mut bytes = [0; 8];
         bytes[..word.len()].copy_from_slice(word);
         u64::from_le_bytes(bytes)
     });
-    Ok(words.fold(0xcbf2_9ce4_8422_2325, |sum, word| {
-        (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3)
-    }))
+    Ok(fnv1a(words))
 }

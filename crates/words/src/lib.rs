@@ -5,9 +5,12 @@
 //! for programs in `crossover-report` (`thresholds::decision_in_words`).
 
 mod clock;
+pub mod files;
+mod hash;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
 pub mod text;
 pub mod units;
 
 pub use clock::Clock;
+pub use hash::fnv1a;

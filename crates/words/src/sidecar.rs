@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
-use crate::Clock;
+use crate::{Clock, fnv1a};
 
 /// Lies in the folder of a result, beside Criterion's [`SAMPLES`].
 pub const FILE: &str = "crossover.json";
@@ -80,10 +80,7 @@ pub fn stored_clock(dir: &Path) -> Option<Clock> {
     sidecar.clock().filter(|_| sidecar.is_of_samples)
 }
 
-/// FNV-1a with 64 bits: enough to detect other samples, but no protection against forgery.
+/// A hash of the samples, to detect others.
 pub fn digest(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(bytes.iter().map(|byte| u64::from(*byte))))
 }

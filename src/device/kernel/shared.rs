@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
-use tempfile::NamedTempFile;
 
 use crate::device::kernel::compile::{CompileError, Cubin, Source};
+use crossover_words::files::replace;
 
 /// The folder of this run. Only processes of one executable on one machine use it, so source and
 /// architecture identify a file.
@@ -62,16 +61,8 @@ fn shared(
     }
     let cubin = compile()?;
     // If it cannot be kept, the next process compiles again.
-    let _ = keep(file, &cubin.image);
+    let _ = replace(file, &cubin.image);
     Ok(cubin)
-}
-
-/// Whole or not at all: another process may read it at any moment.
-fn keep(file: &Path, image: &[u8]) -> io::Result<()> {
-    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    new.write_all(image)?;
-    new.persist(file)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub const NEW: &str = "new";
 const EARLIER: &str = ".earlier-";
 
 /// Begins the name of what is being written and has not got its own name yet.
-pub(crate) const TEMPORARY: &str = ".crossover-";
+pub(crate) use crossover_words::files::TEMPORARY;
 
 /// Of Criterion, beside the baselines: how the newest result differs from the one before.
 pub const CHANGE: &str = "change";

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
 use crate::store::unreadable::Unreadable;
-use crossover_system::files::readable_by_all;
+use crossover_words::files::replace;
 use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
@@ -89,16 +89,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     if found.is_err() {
         fs::create_dir_all(dir).map_err(io)?;
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
-    // Temporary files are private by default; results are for sharing.
-    if let Some(permissions) = readable_by_all() {
-        builder.permissions(permissions);
-    }
-    let file = builder.tempfile_in(dir).map_err(io)?;
-    file.as_file().write_all(bytes).map_err(io)?;
-    file.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
+    replace(path, bytes).map_err(io)
 }
 
 /// Copies a file, as [`write_atomic`] writes one.

@@ -12,7 +12,7 @@ use std::{env, fs};
 use criterion::{Criterion, PlottingBackend};
 use serde_json::{Value, json};
 
-use super::write::write;
+use super::write;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
 use crossover_words::sidecar::{FILE, SAMPLES, SCHEMA, digest, read};

@@ -6,9 +6,9 @@ mod benchmarks;
 mod clock_file;
 mod measurement;
 mod rate;
-pub(crate) mod write;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 pub use bencher::CudaBencherExt;
 pub use measurement::Started;
@@ -18,7 +18,18 @@ use self::benchmarks::Benchmarks;
 use self::rate::Formatter;
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
-use crossover_words::Clock;
+use crossover_words::{Clock, files::replace};
+
+/// Writes a file in `folder`, and creates the folder if need be.
+///
+/// # Errors
+/// A sentence that names the path.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder)
+        .and_then(|()| replace(&path, text.as_bytes()))
+        .map_err(|e| format!("{} could not be written: {e}", path.display()))
+}
 
 /// The state of a clock between Criterion's calls.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use super::absence::NoProfile;
 use super::session::{Recorded, Session};
 use super::version;
 use crate::cuda_time::CudaTime;
-use crate::on_criterion::write::write;
+use crate::on_criterion::write;
 use crossover_profile::{Profile, analyse, trace};
 use crossover_words::Clock;
 
@@ -174,9 +174,10 @@ mod tests {
         let of = |on_cpu| {
             time.session().begin(Session::default());
             for n in [1, 2, 4] {
-                let ns = match on_cpu {
-                    true => time.measure_cpu(n, || ()),
-                    false => (time.measure(Clock::Wall, n, || Ok::<(), Never>(()))).unwrap(),
+                let ns = if on_cpu {
+                    time.measure_cpu(n, || ())
+                } else {
+                    (time.measure(Clock::Wall, n, || Ok::<(), Never>(()))).unwrap()
                 };
                 assert!(ns > 0.0);
             }

@@ -82,10 +82,10 @@ impl CudaTime {
             return Ok(());
         };
         device.late.set(device.late.get() + 1);
-        match device.late.get() >= TIMES {
-            true => Err(error),
-            false => Ok(()),
+        if device.late.get() >= TIMES {
+            return Err(error);
         }
+        Ok(())
     }
 
     /// The error if the device stays busy for long after the timed stream is done.

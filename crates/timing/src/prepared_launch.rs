@@ -40,19 +40,19 @@ pub struct Launch {
     grid: (u32, u32, u32),
     block: (u32, u32, u32),
     shared_bytes: u32,
-    arguments: Arguments,
+    arguments: KernelArguments,
 }
 
 /// The arguments of a kernel.
 #[derive(Debug, Default)]
-struct Arguments {
+struct KernelArguments {
     // A move of an `Rc` leaves pointers to its value valid, and a move of a `Box` does not.
     values: Vec<Rc<dyn Any>>,
     /// The address of each value, as the driver takes them.
     pointers: Vec<*mut c_void>,
 }
 
-impl Arguments {
+impl KernelArguments {
     fn push(&mut self, value: impl Any) {
         let value = Rc::new(value);
         self.pointers.push(Rc::as_ptr(&value).cast_mut().cast());
@@ -69,7 +69,7 @@ impl Launch {
             grid,
             block,
             shared_bytes: 0,
-            arguments: Arguments::default(),
+            arguments: KernelArguments::default(),
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn arguments_are_where_their_addresses_say() {
-        let mut arguments = Arguments::default();
+        let mut arguments = KernelArguments::default();
         (0..100u64).for_each(|value| arguments.push(value));
         let moved = arguments;
         let read = |pointer: &*mut c_void| {

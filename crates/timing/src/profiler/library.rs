@@ -145,9 +145,10 @@ impl Cupti {
 
     /// The name of a function of the CUDA runtime or the driver, by its CUPTI number.
     pub(super) fn function(&self, is_of_the_runtime: bool, number: u32) -> Option<String> {
-        let domain = match is_of_the_runtime {
-            true => RUNTIME_API,
-            false => DRIVER_API,
+        let domain = if is_of_the_runtime {
+            RUNTIME_API
+        } else {
+            DRIVER_API
         };
         let mut name = std::ptr::null();
         // SAFETY: the address is valid for the write.

@@ -81,9 +81,10 @@ impl<'a> OnDevice<'a> {
                         None => format!("function {} without a name", call.function).into(),
                     }
                 });
-                let calls = match call.is_of_the_runtime() {
-                    true => outer,
-                    false => &mut raw.calls,
+                let calls = if call.is_of_the_runtime() {
+                    outer
+                } else {
+                    &mut raw.calls
                 };
                 calls.push(CallRecord {
                     name: name.clone(),

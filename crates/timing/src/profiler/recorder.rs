@@ -54,7 +54,7 @@ pub(super) trait Bench {
 
 /// How a benchmark is to be recorded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct RecordingPlan {
     /// How long iterations are recorded back to back.
     pub(super) window: Duration,
     /// Approximate time of an iteration.
@@ -67,7 +67,7 @@ pub(super) struct Plan {
 
 /// Records a benchmark: some iterations without recording, so that its cost is known; single
 /// iterations from an idle device; and the window of iterations back to back.
-pub(super) fn record(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
+pub(super) fn record(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, Stop> {
     let recorded = recorded(bench, plan);
     let ranges = bench.stop();
     match recorded {
@@ -83,7 +83,7 @@ pub(super) fn record(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, S
     }
 }
 
-fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
+fn recorded(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, Stop> {
     let count = iterations(plan, plan.expected_ns, u64::from(plan.launches));
     let ns = several(bench, count, plan.cold)?.nanoseconds() / count as f64;
     bench.start()?;
@@ -138,7 +138,7 @@ fn several(bench: &mut impl Bench, count: u64, cold: bool) -> Result<Window, Sto
 }
 
 /// How many iterations of `ns` nanoseconds and `records` records each the limits allow.
-fn iterations(plan: &Plan, ns: f64, records: u64) -> u64 {
+fn iterations(plan: &RecordingPlan, ns: f64, records: u64) -> u64 {
     let by_time = fitting(plan.window, ns).max(1);
     let by_records = (RECORDS / records.max(1)).max(1);
     let least = if fitting(ENOUGH, ns) >= LEAST {
@@ -244,8 +244,8 @@ mod tests {
         }
     }
 
-    fn plan(window_ns: u64) -> Plan {
-        Plan {
+    fn plan(window_ns: u64) -> RecordingPlan {
+        RecordingPlan {
             window: Duration::from_nanos(window_ns),
             expected_ns: 2_000.0,
             launches: 2,
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn records_limit_the_window_by_what_came() {
         let mut bench = Fake::default();
-        let few_launches = Plan {
+        let few_launches = RecordingPlan {
             launches: 1,
             ..plan(100_000_000)
         };
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn slow_iterations_are_few() {
         let of = |ns: f64| {
-            let plan = Plan {
+            let plan = RecordingPlan {
                 expected_ns: ns,
                 ..plan(100_000_000)
             };
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn cold_iterations_stand_alone_and_the_eviction_is_outside() {
         let mut bench = Fake::default();
-        let cold = Plan {
+        let cold = RecordingPlan {
             cold: true,
             ..plan(40_000)
         };

@@ -111,7 +111,7 @@ struct Set {
 /// `cudaLaunchKernel`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Call {
+pub(super) struct ApiCall {
     kind: u32,
     /// CUPTI's number of the function.
     pub(super) function: u32,
@@ -122,7 +122,7 @@ pub(super) struct Call {
     pub(super) correlation: u32,
 }
 
-impl Call {
+impl ApiCall {
     pub(super) fn is_of_the_runtime(&self) -> bool {
         self.kind == RUNTIME
     }
@@ -141,7 +141,7 @@ struct Mark {
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Work(WorkRecord),
-    Call(Call),
+    Call(ApiCall),
     /// The call was made in a range.
     InRange {
         correlation: u32,
@@ -298,7 +298,7 @@ mod tests {
         kind = kind, bytes = bytes, start = start, end = end, device = deviceId, stream = streamId,
         correlation = correlationId,
     });
-    same_places!(Call as CUpti_ActivityAPI: {
+    same_places!(ApiCall as CUpti_ActivityAPI: {
         kind = kind, function = cbid, start = start, end = end, thread = threadId,
         correlation = correlationId,
     });
@@ -416,7 +416,7 @@ mod tests {
             threadId: 4,
             correlationId: 8,
         });
-        let expected = Call {
+        let expected = ApiCall {
             kind: RUNTIME,
             function: 211,
             start: 3,

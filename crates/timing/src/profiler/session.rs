@@ -8,7 +8,7 @@ use super::absence::NoProfile;
 use super::cuda_profiler::described;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
-use super::recorder::{Plan, Stop, WINDOW, record};
+use super::recorder::{RecordingPlan, Stop, WINDOW, record};
 use crate::cuda_time::CudaTime;
 use crate::device::{Device, Routine, Sample};
 use crate::error::TimingError;
@@ -90,9 +90,10 @@ pub(super) type Recorded = (Recording, Profile);
 impl Session {
     /// The recording, or the reason why there is none.
     pub(super) fn outcome(self, has_device: bool) -> Result<Recorded, NoProfile> {
-        self.outcome.unwrap_or(Err(match has_device {
-            true => NoProfile::Uncounted,
-            false => NoProfile::NoDevice,
+        self.outcome.unwrap_or(Err(if has_device {
+            NoProfile::Uncounted
+        } else {
+            NoProfile::NoDevice
         }))
     }
 
@@ -134,7 +135,7 @@ fn recorded(
 ) -> Result<Recorded, Stop> {
     let device = device.ok_or(NoProfile::NoDevice)?;
     let cupti = Cupti::get()?;
-    let plan = Plan {
+    let plan = RecordingPlan {
         window: WINDOW,
         expected_ns,
         launches: sample.iteration.launches(),

@@ -3,9 +3,9 @@
 
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;
-pub mod graph;
 pub mod kernel;
 
+pub use crate::timing::Graph;
 pub use crossover_machine::absence::{self, Absence};
 pub use crossover_machine::libraries::{self, NO_CUBLAS};
 pub use gpu::{Gpu, Value};

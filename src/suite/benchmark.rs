@@ -458,6 +458,14 @@ impl<'a> Bench<'a> {
             notes.push("recorded, not measured".to_owned());
         }
         let mut extra = code.routine.extra()?;
+        if matches!(code.clock, Clock::EventsGated | Clock::EventsCold) {
+            let launches = self
+                .run
+                .machine
+                .time
+                .count_launches(|| code.routine.run())?;
+            extra.extend(launches.map(|launches| ("launches".to_owned(), f64::from(launches))));
+        }
         let others = background_since(self.begun, &self.run.journal.record);
         let machine = &self.run.machine;
         let needed = machine.choices.take_needed();

@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::device::graph::Graph;
+use crossover::device::{Gpu, Graph};
 use crossover::model::Launches;
 use crossover::timing::{CudaError, Launch};
 use crossover::workload::RoutineError;
@@ -32,9 +31,9 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
                 .run()
                 .map_err(|e| CudaError::with_message("run", e.to_string()))
         };
-        assert_eq!(Graph::count(gpu.stream(), enqueue)?, count);
+        assert_eq!(Graph::count(gpu.stream(), enqueue)?.launches, count);
     }
-    assert_eq!(Graph::count(gpu.stream(), || Ok(()))?, 0);
+    assert_eq!(Graph::count(gpu.stream(), || Ok(()))?.all(), 0);
     let failed = || Err(CudaError::with_message("run", "no"));
     assert!(Graph::count(gpu.stream(), failed).is_err());
     gpu.synchronize()?;

@@ -169,6 +169,7 @@ impl Work {
             Work::Kernel { .. } | Work::Library { .. } => 0,
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
+            Work::Graph(_) => 4,
             // Nodes that launch nothing.
             _ => 5,
         }

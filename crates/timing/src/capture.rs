@@ -2,13 +2,16 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Arc;
 
-use cudarc::driver::{CudaGraph, sys};
+use cudarc::driver::{CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
+use crate::cuda_time::CudaTime;
 use crate::device::{Device, Routine};
-use crate::error::TimingError;
+use crate::error::{BoxError, TimingError};
 use crate::panic::catch_panic;
+use crate::prepared_launch::bind;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
 const KERNEL: u32 = 0;
@@ -17,33 +20,40 @@ const COPY: u32 = 1;
 /// `CU_GRAPH_NODE_TYPE_GRAPH`: what the launch of a graph becomes within a capture.
 const GRAPH: u32 = 4;
 
-/// The work that one iteration enqueues on the timed stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Enqueued {
+/// The work that was put on a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enqueued {
     /// Launches of kernels and graphs.
-    pub(crate) launches: u32,
+    pub launches: u32,
     /// Copies, memory sets and other nodes.
-    pub(crate) others: u32,
+    pub others: u32,
+}
+
+impl Enqueued {
+    /// The entries that it takes in the stream's queue.
+    pub fn all(self) -> u32 {
+        self.launches + self.others
+    }
 }
 
 impl Device {
-    /// Counts the launches, copies and memory sets that `routine` enqueues, by capturing it once. The captured iteration then runs, so
+    /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.
-    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<u32>, TimingError> {
+    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
         // A routine that waits for the device may panic at the driver's refusal.
         let mut caught = || {
             catch_panic(&mut *routine)
                 .unwrap_or_else(|message| Err(TimingError::Routine(message.into())))
         };
-        let Ok(graph) = self.capture(&mut caught) else {
+        let Ok(captured) = self.capture(&mut caught) else {
             return Ok(None);
         };
-        let counted = enqueued(&graph);
+        let enqueued = captured.enqueued()?;
+        let graph = captured.instantiate()?;
         self.replay(&graph)?;
         self.synchronize()?;
-        let Enqueued { launches, others } = counted?;
-        Ok(Some(launches + others))
+        Ok(Some(enqueued))
     }
 
     /// Captures the work that `routine` enqueues on the stream. None of it runs.
@@ -52,90 +62,227 @@ impl Device {
     /// The reason why it cannot be captured. The routine's own error comes first, because the driver
     /// refuses uncapturable calls inside the routine. Copies of ordinary host memory are refused: the
     /// routine may free that memory when it returns, and a replay would access it again.
-    pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<CudaGraph, TimingError> {
+    pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<Captured, TimingError> {
         // In a capture, slices would wait for events from outside, and the failed capture would spoil the events.
         if self.context.is_managing_stream_synchronization() {
             let why = "cudarc's event tracking orders the streams of this context";
             return Err(TimingError::Routine(why.into()));
         }
-        self.stream
-            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .called("cuStreamBeginCapture")?;
-        let ran = routine();
-        // cudarc keeps the errors of drops and of waits for events, and returns them from later calls, which
-        // they have nothing to do with. The next call must end the capture.
-        let kept = self.context.check_err();
-        // Ends the capture on failure too: a stream left capturing refuses everything else.
-        let captured = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
-        let _ = self.context.check_err();
-        match kept {
-            // A slice of a context that tracks events was used, and the routine's error is a later one.
-            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION => {
-                return Err(CudaError::new("cuStreamWaitEvent", error).into());
+        let captured = Captured::new(&self.stream, || {
+            let ran = routine();
+            // cudarc keeps the errors of drops and of waits for events, and returns them from later calls,
+            // which they have nothing to do with.
+            match self.context.check_err() {
+                // A slice of a context that tracks events was used, and the routine's error is a later one.
+                Err(error) if error.0 == sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION => {
+                    Err(CudaError::new("cuStreamWaitEvent", error).into())
+                }
+                _ => ran,
             }
-            _ => ran?,
-        }
-        let graph = captured.called("cuStreamEndCapture")?;
-        let invalid = || CudaError::with_message("cuStreamEndCapture", "the capture left no graph");
-        let graph = graph.ok_or_else(invalid)?;
-        for (node, kind) in nodes(&graph)? {
+        })?;
+        for (node, kind) in captured.nodes()? {
             if kind == COPY && copies_ordinary_memory(node)? {
                 let why =
                     "it copies ordinary (pageable) host memory, which may be freed before a replay";
                 return Err(TimingError::Routine(why.into()));
             }
         }
-        Ok(graph)
+        Ok(captured)
     }
 
     /// Enqueues a captured graph.
-    pub(crate) fn replay(&self, graph: &CudaGraph) -> Result<(), CudaError> {
-        // SAFETY: `graph` and `self` own graph and stream; `window` and `capture` made the context current. The
-        // host memory in it is pinned, by `capture`.
-        CudaError::check("cuGraphLaunch", unsafe {
-            sys::cuGraphLaunch(graph.cu_graph_exec(), self.stream.cu_stream())
-        })
+    pub(crate) fn replay(&self, graph: &Graph) -> Result<(), CudaError> {
+        // SAFETY: `window` and `capture` made the context current. The host memory in the graph is pinned, by
+        // `capture`.
+        unsafe { graph.launch() }
     }
 }
 
-/// Counts the nodes of a captured graph.
-pub(crate) fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
-    let mut enqueued = Enqueued {
-        launches: 0,
-        others: 0,
-    };
-    for (_, kind) in nodes(graph)? {
-        match kind {
-            KERNEL | GRAPH => enqueued.launches += 1,
-            _ => enqueued.others += 1,
+/// A graph captured from a stream, ready to be replayed on it. Replaying neither allocates
+/// nor looks anything up.
+///
+/// It holds the addresses that the captured work uses, not the memory: whoever owns the
+/// graph keeps that alive.
+#[derive(Debug)]
+pub struct Graph {
+    executable: sys::CUgraphExec,
+    captured: Captured,
+}
+
+/// Captured work, not yet ready to be replayed.
+#[derive(Debug)]
+pub struct Captured {
+    /// Null where the capture was invalidated.
+    graph: sys::CUgraph,
+    stream: Arc<CudaStream>,
+}
+
+impl Captured {
+    /// Captures the work that `enqueue` puts on `stream`, which must not be the legacy default stream.
+    /// Nothing runs. Call `enqueue` once before: a library must not load code or allocate during a
+    /// capture.
+    ///
+    /// # Errors
+    /// The driver's error, or `enqueue`'s own.
+    pub fn new<E: From<CudaError>>(
+        stream: &Arc<CudaStream>,
+        enqueue: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        stream
+            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .called("cuStreamBeginCapture")?;
+        let enqueued = enqueue();
+        let mut captured = Self {
+            graph: ptr::null_mut(),
+            stream: stream.clone(),
+        };
+        // Ends the capture on failure too: a stream left capturing refuses everything else.
+        // SAFETY: the stream is alive.
+        let ended = unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &mut captured.graph) };
+        enqueued?;
+        CudaError::check("cuStreamEndCapture", ended)?;
+        if captured.graph.is_null() {
+            let message = "the capture was invalidated and left no graph";
+            return Err(CudaError::with_message("cuStreamEndCapture", message).into());
+        }
+        Ok(captured)
+    }
+
+    /// The work that it has.
+    pub(crate) fn enqueued(&self) -> Result<Enqueued, CudaError> {
+        let mut enqueued = Enqueued::default();
+        for (_, kind) in self.nodes()? {
+            match kind {
+                KERNEL | GRAPH => enqueued.launches += 1,
+                _ => enqueued.others += 1,
+            }
+        }
+        Ok(enqueued)
+    }
+
+    /// Its nodes, with their kinds.
+    fn nodes(&self) -> Result<Vec<(sys::CUgraphNode, u32)>, CudaError> {
+        let mut count = 0;
+        // SAFETY: `self` owns the graph; without a list the call only counts.
+        CudaError::check("cuGraphGetNodes", unsafe {
+            sys::cuGraphGetNodes(self.graph, ptr::null_mut(), &mut count)
+        })?;
+        let mut nodes = vec![ptr::null_mut(); count];
+        // The driver refuses a list without room.
+        if count > 0 {
+            // SAFETY: `self` owns the graph; the list has room for `count` nodes.
+            CudaError::check("cuGraphGetNodes", unsafe {
+                sys::cuGraphGetNodes(self.graph, nodes.as_mut_ptr(), &mut count)
+            })?;
+        }
+        let kinds = nodes.into_iter().map(|node| {
+            // A number instead of the binding's enum: a newer driver may have more kinds.
+            let mut kind = 0u32;
+            // SAFETY: a node of a graph that `self` owns; the enum has 32 bits.
+            let status = unsafe { sys::cuGraphNodeGetType(node, (&raw mut kind).cast()) };
+            CudaError::check("cuGraphNodeGetType", status).map(|()| (node, kind))
+        });
+        kinds.collect()
+    }
+
+    /// Makes it ready to be replayed, and uploads it, so that the first replay costs as much as the
+    /// others.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn instantiate(self) -> Result<Graph, CudaError> {
+        // SAFETY: the graph is alive.
+        let executable =
+            unsafe { result::graph::instantiate(self.graph, sys::CUgraphInstantiate_flags(0)) }
+                .called("cuGraphInstantiate")?;
+        let graph = Graph {
+            executable,
+            captured: self,
+        };
+        // SAFETY: the graph and its stream are alive.
+        unsafe { result::graph::upload(graph.executable, graph.captured.stream.cu_stream()) }
+            .called("cuGraphUpload")?;
+        Ok(graph)
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        if !self.graph.is_null() {
+            // SAFETY: made by the capture, destroyed once.
+            let destroyed = unsafe { result::graph::destroy(self.graph) };
+            self.stream.context().record_err(destroyed);
         }
     }
-    Ok(enqueued)
 }
 
-/// The nodes of a captured graph, with their kinds.
-fn nodes(graph: &CudaGraph) -> Result<Vec<(sys::CUgraphNode, u32)>, CudaError> {
-    let mut count = 0;
-    // SAFETY: `graph` owns the graph; without a list the call only counts.
-    CudaError::check("cuGraphGetNodes", unsafe {
-        sys::cuGraphGetNodes(graph.cu_graph(), ptr::null_mut(), &mut count)
-    })?;
-    let mut nodes = vec![ptr::null_mut(); count];
-    // The driver refuses a list without room.
-    if count > 0 {
-        // SAFETY: `graph` owns the graph; the list has room for `count` nodes.
-        CudaError::check("cuGraphGetNodes", unsafe {
-            sys::cuGraphGetNodes(graph.cu_graph(), nodes.as_mut_ptr(), &mut count)
-        })?;
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `instantiate`, destroyed once.
+        let destroyed = unsafe { result::graph::exec_destroy(self.executable) };
+        self.captured.stream.context().record_err(destroyed);
     }
-    let kinds = nodes.into_iter().map(|node| {
-        // A number instead of the binding's enum: a newer driver may have more kinds.
-        let mut kind = 0u32;
-        // SAFETY: a node of a graph that `graph` owns; the enum has 32 bits.
-        let status = unsafe { sys::cuGraphNodeGetType(node, (&raw mut kind).cast()) };
-        CudaError::check("cuGraphNodeGetType", status).map(|()| (node, kind))
-    });
-    kinds.collect()
+}
+
+impl Graph {
+    /// Captures the work that `enqueue` puts on `stream`, which must not be the legacy default stream,
+    /// and uploads the graph, so that the first replay costs as much as the others. Nothing runs yet.
+    ///
+    /// # Errors
+    /// The driver's error, or `enqueue`'s own.
+    pub fn capture(
+        stream: &Arc<CudaStream>,
+        enqueue: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<Self, CudaError> {
+        Captured::new(stream, enqueue)?.instantiate()
+    }
+
+    /// Counts the work that `enqueue` puts on `stream`, by capturing it; nothing runs. Call `enqueue` once
+    /// before: a library must not load code or allocate during a capture.
+    ///
+    /// # Errors
+    /// As [`capture`](Self::capture).
+    pub fn count(
+        stream: &Arc<CudaStream>,
+        enqueue: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<Enqueued, CudaError> {
+        Captured::new(stream, enqueue)?.enqueued()
+    }
+
+    /// Enqueues the graph on the stream it was captured from.
+    ///
+    /// # Safety
+    /// Every address that the captured work uses must be valid until it has run, and the
+    /// stream's context must be current on the calling thread.
+    ///
+    /// # Errors
+    /// The driver's error of `cuGraphLaunch`.
+    pub unsafe fn launch(&self) -> Result<(), CudaError> {
+        // SAFETY: both handles live as long as `self`; the rest is the caller's.
+        let status =
+            unsafe { sys::cuGraphLaunch(self.executable, self.captured.stream.cu_stream()) };
+        CudaError::check("cuGraphLaunch", status)
+    }
+}
+
+impl CudaTime {
+    /// The kernels and graphs that one iteration launches, by capturing it: a call of a library may launch
+    /// several. `None` where it cannot be captured, and without a device. The captured iteration then runs.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[doc(hidden)]
+    pub fn count_launches<E: Into<BoxError>>(
+        &self,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<u32>, TimingError> {
+        let Some(device) = self.device() else {
+            return Ok(None);
+        };
+        bind(&device.context)?;
+        let counted = device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))?;
+        Ok(counted.map(|enqueued| enqueued.launches))
+    }
 }
 
 /// Whether a copy in a graph reads or writes host memory that is not pinned.

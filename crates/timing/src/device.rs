@@ -5,10 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
+use crate::events::EventPair;
 use crate::gate::Gate;
 use crate::prepared_launch::bind;
 use crate::sequence::{Edge, Timeline};
@@ -19,7 +20,7 @@ pub(super) struct Device {
     pub(super) stream: Arc<CudaStream>,
     pub(super) gate: RefCell<Gate>,
     /// Events that can time, for reuse: creating one takes longer than many kernels.
-    pub(super) events: RefCell<Vec<CudaEvent>>,
+    pub(super) events: RefCell<Vec<EventPair>>,
     pub(super) flush: RefCell<Option<Flush>>,
     /// The other devices that this process can use.
     pub(super) others: Vec<sys::CUdevice>,
@@ -35,34 +36,22 @@ impl Device {
         self.stream.synchronize().called("cuStreamSynchronize")
     }
 
-    pub(super) fn event(&self) -> Result<CudaEvent, CudaError> {
-        if let Some(event) = self.events.borrow_mut().pop() {
-            return Ok(event);
-        }
-        // Unless given flags, cudarc creates an event that cannot time.
-        self.context
-            .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
-            .called("cuEventCreate")
+    pub(super) fn events(&self) -> Result<EventPair, CudaError> {
+        let pooled = self.events.borrow_mut().pop();
+        pooled.map_or_else(|| EventPair::new(&self.context), Ok)
     }
 
-    pub(super) fn give_back(&self, event: CudaEvent) {
-        self.events.borrow_mut().push(event);
-    }
-
-    pub(super) fn record(&self, event: &CudaEvent) -> Result<(), CudaError> {
-        // SAFETY: `event` and `self` own event and stream, which are of `self.context`.
-        unsafe { result::event::record(event.cu_event(), self.stream.cu_stream()) }
-            .called("cuEventRecord")
+    pub(super) fn give_back(&self, events: EventPair) {
+        self.events.borrow_mut().push(events);
     }
 
     pub(super) fn window<'a>(&'a self, routine: Routine<'a>) -> Result<Window<'a>, CudaError> {
         bind(&self.context)?;
-        let start = self.event()?;
-        let end = self.event()?;
+        let events = Some(self.events()?);
         Ok(Window {
             device: self,
             routine,
-            events: Some((start, end)),
+            events,
             begun: Instant::now(),
         })
     }
@@ -118,22 +107,21 @@ pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 pub(super) struct Window<'a> {
     device: &'a Device,
     routine: Routine<'a>,
-    events: Option<(CudaEvent, CudaEvent)>,
+    events: Option<EventPair>,
     /// The zero of the host's clock.
     begun: Instant,
 }
 
 impl Window<'_> {
-    fn events(&self) -> &(CudaEvent, CudaEvent) {
+    fn events(&self) -> &EventPair {
         self.events.as_ref().expect("taken in `drop` alone")
     }
 }
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        if let Some((start, end)) = self.events.take() {
-            self.device.give_back(start);
-            self.device.give_back(end);
+        if let Some(events) = self.events.take() {
+            self.device.give_back(events);
         }
     }
 }
@@ -155,12 +143,11 @@ impl Timeline for Window<'_> {
     }
 
     fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
-        let (start, end) = self.events();
-        self.device.record(match edge {
-            Edge::Start => start,
-            Edge::End => end,
-        })?;
-        Ok(())
+        let (events, stream) = (self.events(), &self.device.stream);
+        Ok(match edge {
+            Edge::Start => events.start(stream),
+            Edge::End => events.end(stream),
+        }?)
     }
 
     fn launch(&mut self) -> Result<(), TimingError> {
@@ -168,9 +155,7 @@ impl Timeline for Window<'_> {
     }
 
     fn wait(&mut self) -> Result<(), TimingError> {
-        let (_, end) = self.events();
-        // SAFETY: `self` owns the event.
-        unsafe { result::event::synchronize(end.cu_event()) }.called("cuEventSynchronize")?;
+        self.events().wait()?;
         if self.device.gate.borrow_mut().take_timed_out() {
             return Err(TimingError::GateTimeout);
         }
@@ -178,8 +163,7 @@ impl Timeline for Window<'_> {
     }
 
     fn elapsed(&mut self) -> Result<f64, TimingError> {
-        let (start, end) = self.events();
-        Ok(elapsed(start, end)?)
+        Ok(self.events().elapsed_ns()?)
     }
 
     fn synchronize(&mut self) -> Result<(), TimingError> {
@@ -189,13 +173,6 @@ impl Timeline for Window<'_> {
     fn now(&mut self) -> f64 {
         self.begun.elapsed().as_nanos() as f64
     }
-}
-
-pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
-    // SAFETY: `start` and `end` own the events; the driver refuses events that were not reached.
-    unsafe { result::event::elapsed(start.cu_event(), end.cu_event()) }
-        .map(|ms| f64::from(ms) * 1e6)
-        .called("cuEventElapsedTime")
 }
 
 /// Evicts the L2 cache by writing twice its size. Persisting lines of a routine would survive this, so

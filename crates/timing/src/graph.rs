@@ -1,9 +1,6 @@
 //! Timing the replay of a routine that was captured in a CUDA graph.
 
-use cudarc::driver::CudaGraph;
-
-use crate::capture::enqueued;
-use crate::cuda_error::Called;
+use crate::capture::Graph;
 use crate::cuda_time::CudaTime;
 use crate::device::{Device, Iteration, Routine, Sample};
 use crate::error::{BoxError, TimingError};
@@ -89,18 +86,16 @@ impl CudaTime {
         device: &Device,
         iterations: u64,
         routine: Routine<'_>,
-    ) -> Result<Vec<CudaGraph>, TimingError> {
+    ) -> Result<Vec<Graph>, TimingError> {
         let copies = self.copies_in_turn();
         copies.set(1);
         let mut graphs = Vec::new();
         while graphs.is_empty() || (graphs.len() as u64) < iterations.min(copies.get() as u64) {
-            let graph = device.capture(routine).map_err(TimingError::not_captured)?;
-            let made = enqueued(&graph)?;
-            if made.launches + made.others == 0 {
+            let captured = device.capture(routine).map_err(TimingError::not_captured)?;
+            if captured.enqueued()?.all() == 0 {
                 return Err(TimingError::NothingEnqueued);
             }
-            graph.upload().called("cuGraphUpload")?;
-            graphs.push(graph);
+            graphs.push(captured.instantiate()?);
         }
         device.synchronize()?;
         Ok(graphs)

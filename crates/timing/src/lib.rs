@@ -11,9 +11,11 @@ mod cuda_error;
 mod cuda_time;
 mod device;
 mod error;
+mod events;
 mod gate;
 mod graph;
 mod guard;
+mod measure;
 #[cfg(feature = "criterion")]
 mod on_criterion;
 mod other_streams;
@@ -27,6 +29,8 @@ mod rotating;
 mod sequence;
 
 pub use absence::Absence;
+#[doc(hidden)]
+pub use capture::{Captured, Enqueued, Graph};
 /// The version of Criterion that the measurement implements.
 #[cfg(feature = "criterion")]
 pub use criterion;
@@ -41,6 +45,8 @@ pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;
 pub use error::{BoxError, TimingError};
+#[doc(hidden)]
+pub use events::EventPair;
 pub use gate::GateMode;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
 pub use prepared_launch::LAUNCHES_PER_GATE;

@@ -12,9 +12,9 @@ use crate::timing::{CudaError, catch_panic};
 use crate::workload::fft::cpu::{inverse, scale};
 use crate::workload::fft::problem::{BATCH, Fft};
 use crate::workload::prepare::{
-    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, end_to_end,
+    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::routine::{Made, RoutineError};
 
 /// On signals in device memory. The check also has the library invert the spectra.
 ///
@@ -74,15 +74,8 @@ unsafe impl EndToEnd for Fft {
     }
 
     /// No: the library would cross the link in each of its passes over the data.
-    fn works_in_place(&self) -> bool {
+    fn may_be_mapped(&self) -> bool {
         false
-    }
-
-    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let (plan, x, y) = (CufftPlan::new(gpu, self.n, BATCH)?, at[0], at[1]);
-        // SAFETY: `Buffers` made both with room for all signals, and the routine owns them.
-        steps.call(move |_| unsafe { plan.enqueue(Direction::Forward, x, y) });
-        Ok(())
     }
 
     /// Equal pieces of whole signals.
@@ -96,9 +89,9 @@ unsafe impl EndToEnd for Fft {
             Stage {
                 uploads: vec![x],
                 // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
-                compute: Some(Box::new(move |_| unsafe {
+                compute: Box::new(move |_| unsafe {
                     plan.enqueue(Direction::Forward, x.device, y.device)
-                })),
+                }),
                 downloads: vec![y],
             }
         };

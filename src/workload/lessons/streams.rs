@@ -129,7 +129,6 @@ fn cut_up(
     add: impl Fn(&mut Steps, usize, Piece) -> Done,
 ) -> Made {
     let mut work = Prepared::new(gpu)?;
-    work.steps = Steps::with_streams(gpu)?;
     let n = problem.len();
     let x = work.output::<f32>(n)?;
     let y = work.output::<f32>(n)?;

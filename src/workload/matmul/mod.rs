@@ -9,8 +9,6 @@ pub mod gpu;
 pub mod precision;
 mod problem;
 mod reference;
-mod schedule;
-mod ways;
 
 #[cfg(feature = "blas")]
 pub use blas::blas;

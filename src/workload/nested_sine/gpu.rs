@@ -14,8 +14,7 @@ use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, Stream, end_to_end,
-    kernels,
+    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Stream, end_to_end, kernels,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -206,13 +205,6 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
         self.check_output(result)
     }
 
-    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let kernel = T::FUSED.launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
-        // SAFETY: `Buffers` made both with as many values, and the routine owns them.
-        unsafe { steps.kernel(kernel) };
-        Ok(())
-    }
-
     fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<T>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
@@ -220,7 +212,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
             Ok(Stage {
                 uploads: vec![from],
                 // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
-                compute: Some(Box::new(move |stream| unsafe { kernel.launch(stream) })),
+                compute: Box::new(move |stream| unsafe { kernel.launch(stream) }),
                 downloads: vec![to],
             })
         };

@@ -250,11 +250,7 @@ impl Network {
         use PartLane::{After, Before, Main, Side};
         let of = |lane| self.parts.iter().filter(move |part| part.lane == lane);
         let divides = concurrency != Concurrency::Sequential && of(Side).next().is_some();
-        let mut steps = if divides {
-            Steps::with_streams(&self.gpu)?
-        } else {
-            Steps::new(&self.gpu)?
-        };
+        let mut steps = Steps::new(&self.gpu)?;
         let lanes = if concurrency == Concurrency::SideLast {
             [Before, Main, Side, After]
         } else {

@@ -71,10 +71,7 @@ impl Block {
         let up = way == Direction::Up;
         let host = (HOST, self.host_pitch);
         let device = (DEVICE, self.device_pitch);
-        let ((from, from_pitch), (to, to_pitch)) = match up {
-            true => (host, device),
-            false => (device, host),
-        };
+        let ((from, from_pitch), (to, to_pitch)) = if up { (host, device) } else { (device, host) };
         let null = std::ptr::null_mut();
         sys::CUDA_MEMCPY2D {
             srcXInBytes: 0,

@@ -7,10 +7,9 @@ use std::collections::hash_map::Entry;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use crate::device::{Gpu, copies_and_events::record, graph::Graph};
-use crate::timing::CudaError;
+use crate::device::Gpu;
+use crate::timing::{CudaError, EventPair, Graph};
 use crate::workload::prepare::choices::Choices;
-use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{RoutineError, loses_context};
 use crossover_machine::load::Load;
@@ -111,7 +110,7 @@ pub(crate) fn on_gpu(
     mut enqueue: impl FnMut(usize) -> Result<(), CudaError>,
 ) -> Result<usize, RoutineError> {
     let stream = gpu.stream();
-    let [first, last] = &[timing_event(gpu)?, timing_event(gpu)?];
+    let events = EventPair::new(gpu.context())?;
     let mut graphs = HashMap::new();
     place(choice, names, |at, times| {
         let graph = match graphs.entry((at, times)) {
@@ -124,12 +123,12 @@ pub(crate) fn on_gpu(
                 none.insert(Graph::capture(stream, iterations)?)
             }
         };
-        record(first, stream)?;
+        events.start(stream)?;
         // SAFETY: what the candidates use outlives the calibration, and this waits for them.
         unsafe { graph.launch() }?;
-        record(last, stream)?;
+        events.end(stream)?;
         gpu.synchronize()?;
-        let took = nanoseconds(first, last)?;
+        let took = events.elapsed_ns()?;
         Ok(Duration::from_secs_f64(took.max(100.0) * 1e-9))
     })
 }

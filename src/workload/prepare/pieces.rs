@@ -3,27 +3,13 @@
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
-/// Up to this many values, launches and copies of one piece take a large share of the time.
-pub(super) const SMALL: usize = 1 << 20;
-/// From this many values on, pieces may hide more time than they cost.
-const CUT_FROM: usize = 1 << 16;
-/// Up to this many values, queueing the pieces may take longer than the time that they hide, so they
-/// become a graph.
-const GRAPHS_TO: usize = 1 << 22;
+/// From this many values on, overlapping pieces are faster than a whole copy, kernel and copy.
+const CUT_FROM: usize = 1 << 19;
 
-/// Numbers of pieces to try for `n` values, and whether the pieces are a graph.
-pub(super) fn numbers_of_pieces(n: usize) -> Vec<(usize, bool)> {
-    let mut pieces = Vec::new();
-    if (CUT_FROM..=GRAPHS_TO).contains(&n) {
-        pieces.extend([(2, true), (4, true), (8, true)]);
-    }
-    if n > SMALL {
-        pieces.extend([(8, false), (16, false), (32, false)]);
-    }
-    if n > GRAPHS_TO {
-        pieces.push((64, false));
-    }
-    pieces
+/// Numbers of pieces to try for `n` values. On an H100, one of these is within 7 % of the fastest of 1 to
+/// 64 pieces, for every operation and size of the profile `default`.
+pub(super) fn numbers_of_pieces(n: usize) -> &'static [usize] {
+    if n < CUT_FROM { &[1] } else { &[4, 8, 16] }
 }
 
 /// First value and length of each of at most `pieces` pieces of `n` values.
@@ -49,12 +35,5 @@ mod tests {
                 assert!(cut.iter().all(|p| p.0 % ALIGNMENT == 0 && p.1 > 0));
             }
         }
-    }
-
-    #[test]
-    fn pieces_by_size() {
-        let count = |n| numbers_of_pieces(n).len();
-        assert_eq!((count(1 << 10), count(1 << 18)), (0, 3));
-        assert_eq!((count(1 << 21), count(1 << 28)), (6, 4));
     }
 }

@@ -1,179 +1,19 @@
 //! A routine of the GPU as data: the memory that it owns, the steps of an iteration, what to poison and
 //! restore before one, and the check of the result.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
-use std::ops::Range;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
-
-use crate::device::{Gpu, Value, copies_and_events::mapped_address};
+use crate::device::{Gpu, Value};
 use crate::model::Verified;
 use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
+use crate::workload::prepare::memory::{Device, Host, Memory};
 use crate::workload::prepare::steps::{Steps, Stream};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Alteration, Routine, RoutineError, judged};
 
-/// Values in the device memory of a [`Prepared`].
-#[derive(Clone, Copy, Debug)]
-pub struct Device<T> {
-    /// Their address, valid as long as the routine lives.
-    pub address: CUdeviceptr,
-    /// The number of its [`Memory`].
-    owner: u64,
-    place: usize,
-    len: usize,
-    of: PhantomData<T>,
-}
-
-impl<T> Device<T> {
-    /// The address of the value with this index.
-    pub(crate) fn at(self, index: usize) -> CUdeviceptr {
-        assert!(index < self.len, "{index} of {} values", self.len);
-        self.address + (index * size_of::<T>()) as CUdeviceptr
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        self.len * size_of::<T>()
-    }
-}
-
-/// Values in the host memory of a [`Prepared`], or of a problem that it keeps alive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Host<T> {
-    pub(crate) values: *mut [T],
-    /// `None` for memory of a problem.
-    place: Option<usize>,
-}
-
-impl<T> Host<T> {
-    /// `len` values from the value `first` on.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    pub(crate) fn part(self, first: usize, len: usize) -> *mut [T] {
-        let all = self.values.len();
-        assert!(
-            first <= all && len <= all - first,
-            "{len} from {first} on, of {all} values"
-        );
-        std::ptr::slice_from_raw_parts_mut(self.values.cast::<T>().wrapping_add(first), len)
-    }
-
-    /// The address at which the device accesses pinned memory.
-    pub(crate) fn mapped(self) -> Result<CUdeviceptr, CudaError> {
-        mapped_address(self.values)
-    }
-}
-
-/// The memory that a routine owns or keeps alive.
-pub struct Memory {
-    /// No other has this number.
-    number: u64,
-    gpu: Rc<Gpu>,
-    device: Vec<Box<dyn Any>>,
-    host: Vec<Box<dyn Any>>,
-    kept: Vec<Rc<dyn Any>>,
-}
-
-impl Memory {
-    /// A copy of values in device memory. Waits until it has arrived.
-    ///
-    /// # Errors
-    /// The driver's.
-    ///
-    /// # Panics
-    /// On values of another routine.
-    pub fn read<T: Value>(&self, from: Device<T>) -> Result<Vec<T>, CudaError> {
-        self.read_part(from, 0..from.len)
-    }
-
-    /// A copy of a part of the values. Waits until it has arrived.
-    ///
-    /// # Errors
-    /// The driver's.
-    ///
-    /// # Panics
-    /// On values of another routine, or a part that they do not have.
-    pub fn read_part<T: Value>(
-        &self,
-        from: Device<T>,
-        part: Range<usize>,
-    ) -> Result<Vec<T>, CudaError> {
-        // Fresh zeros, so that a copy that does not happen cannot leave the values of an earlier one.
-        let mut copy = vec![T::zeroed(); part.len()];
-        (self.gpu.stream())
-            .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
-        self.gpu.synchronize()?;
-        Ok(copy)
-    }
-
-    pub(crate) fn gpu(&self) -> &Rc<Gpu> {
-        &self.gpu
-    }
-
-    /// # Panics
-    /// On values of another routine.
-    fn slice<T: Value>(&self, device: Device<T>) -> &CudaSlice<T> {
-        assert_eq!(
-            device.owner, self.number,
-            "the values are another routine's"
-        );
-        let slice = self.device[device.place].downcast_ref();
-        slice.expect("`own` put it there")
-    }
-
-    /// Where the values are as long as this lives.
-    ///
-    /// # Panics
-    /// On values of another routine, whose memory may be freed.
-    fn place<T: Value>(&self, device: Device<T>) -> DeviceMemory<'static> {
-        let address = self.slice(device).device_ptr(self.gpu.stream()).0;
-        // SAFETY: this owns the slice, and the routine that owns this returns its memory only while it is
-        // borrowed.
-        unsafe { DeviceMemory::from_raw(address, device.bytes()) }
-    }
-
-    /// Values in host memory.
-    ///
-    /// # Panics
-    /// On values of another routine, or of a problem.
-    pub(crate) fn values<T: Value>(&self, host: Host<T>) -> &[T] {
-        let buffer = host.place.and_then(|place| self.host[place].downcast_ref());
-        Buffer::values(buffer.expect("the values are this routine's"))
-    }
-
-    /// As [`values`](Self::values), to write to; `None` for those of a problem.
-    pub(crate) fn values_mut<T: Value>(&mut self, host: Host<T>) -> Option<&mut [T]> {
-        let buffer = host.place.and_then(|place| self.host[place].downcast_mut());
-        buffer.map(Buffer::values_mut)
-    }
-
-    /// Enqueues setting each byte to `byte`.
-    pub(crate) fn fill<T: Value>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
-        let (to, stream) = (self.place(device), self.gpu.stream().cu_stream());
-        // SAFETY: `place` returns memory that `self` owns, and `Value` makes all bits a value.
-        unsafe { result::memset_d8_async(to.address(), byte, to.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
-    }
-
-    /// Enqueues a copy of all of `from` to `to`, which is equally long.
-    fn copy<T: Value>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
-        assert_eq!(from.len, to.len, "values of a copy");
-        let (from, to) = (self.place(from), self.place(to));
-        let stream = self.gpu.stream().cu_stream();
-        // SAFETY: `place` returns memory that `self` owns, and both have as many bytes.
-        unsafe { result::memcpy_dtod_async(to.address(), from.address(), to.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
-    }
-}
-
-type Change = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
+type Preparation = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
 /// Of the output, or of an altered copy if it can make one.
 type Check = Box<dyn Fn(&Memory, Option<Alteration>) -> Result<Option<Verified>, RoutineError>>;
 
@@ -193,8 +33,8 @@ pub struct Prepared {
     pub(crate) figures: BTreeMap<String, f64>,
     /// Threads that work on the host between the steps.
     pub(crate) threads: Option<Rc<Threads>>,
-    poisons: Vec<Change>,
-    restores: Vec<Change>,
+    poisons: Vec<Preparation>,
+    restores: Vec<Preparation>,
     /// Memory that no step changes.
     inputs: Vec<DeviceMemory<'static>>,
     outputs: Vec<DeviceMemory<'static>>,
@@ -207,16 +47,9 @@ impl Prepared {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
             steps: Steps::new(gpu)?,
-            memory: Memory {
-                number: NEXT.fetch_add(1, Ordering::Relaxed),
-                gpu: gpu.clone(),
-                device: Vec::new(),
-                host: Vec::new(),
-                kept: Vec::new(),
-            },
+            memory: Memory::new(gpu),
             waits: false,
             awaited: false,
             notes: Vec::new(),
@@ -258,8 +91,8 @@ impl Prepared {
         if values.is_empty() {
             return self.alloc(0);
         }
-        let slice = self.memory.gpu.upload(values)?;
-        Ok(self.own(slice, values.len()))
+        let slice = self.memory.gpu().upload(values)?;
+        Ok(self.memory.own(slice, values.len()))
     }
 
     /// Device memory for `len` values, neither initialised nor poisoned.
@@ -268,8 +101,8 @@ impl Prepared {
     /// The driver's, out of memory included.
     pub fn alloc<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
         // The driver refuses an allocation of 0 bytes.
-        let slice = self.memory.gpu.alloc(len.max(1))?;
-        Ok(self.own(slice, len))
+        let slice = self.memory.gpu().alloc(len.max(1))?;
+        Ok(self.memory.own(slice, len))
     }
 
     /// Device memory for `len` values that the steps write. Before a checked run each byte is set to
@@ -318,10 +151,7 @@ impl Prepared {
         self.keep(owner);
         let own = values(owner);
         match memory {
-            HostMemory::Pageable => Ok(Host {
-                values: std::ptr::from_ref(own).cast_mut(),
-                place: None,
-            }),
+            HostMemory::Pageable => Ok(Host::of_problem(own)),
             HostMemory::Pinned => self.host_copy(memory, own),
         }
     }
@@ -332,8 +162,8 @@ impl Prepared {
         memory: HostMemory,
         values: &[T],
     ) -> Result<Host<T>, CudaError> {
-        let copy = Buffer::of(&self.memory.gpu, memory, values)?;
-        Ok(self.own_host(copy))
+        let copy = Buffer::of(self.memory.gpu(), memory, values)?;
+        Ok(self.memory.own_host(copy))
     }
 
     /// Host memory of one kind for `len` values, set to `poison` before a checked run.
@@ -343,8 +173,8 @@ impl Prepared {
         poison: T,
         len: usize,
     ) -> Result<Host<T>, CudaError> {
-        let buffer = Buffer::filled(&self.memory.gpu, memory, poison, len)?;
-        let host = self.own_host(buffer);
+        let buffer = Buffer::filled(self.memory.gpu(), memory, poison, len)?;
+        let host = self.memory.own_host(buffer);
         self.poison_host(host, poison);
         Ok(host)
     }
@@ -432,28 +262,7 @@ impl Prepared {
 
     /// Keeps something alive as long as the routine.
     pub fn keep<W: 'static>(&mut self, owner: &Rc<W>) {
-        self.memory.kept.push(owner.clone());
-    }
-
-    fn own<T: Value>(&mut self, slice: CudaSlice<T>, len: usize) -> Device<T> {
-        let device = Device {
-            address: slice.device_ptr(self.memory.gpu.stream()).0,
-            owner: self.memory.number,
-            place: self.memory.device.len(),
-            len,
-            of: PhantomData,
-        };
-        self.memory.device.push(Box::new(slice));
-        device
-    }
-
-    fn own_host<T: Value>(&mut self, buffer: Buffer<T>) -> Host<T> {
-        let host = Host {
-            values: buffer.pointer(),
-            place: Some(self.memory.host.len()),
-        };
-        self.memory.host.push(Box::new(buffer));
-        host
+        self.memory.keep(owner);
     }
 }
 
@@ -462,7 +271,7 @@ impl Routine for Prepared {
         (self.poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
         if self.waits {
             // Neither the other streams nor the host are ordered behind the GPU's stream.
-            self.memory.gpu.synchronize()?;
+            self.memory.gpu().synchronize()?;
         }
         Ok(())
     }
@@ -472,9 +281,10 @@ impl Routine for Prepared {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        Ok(match self.waits || self.awaited {
-            true => self.steps.run(),
-            false => self.steps.enqueue(),
+        Ok(if self.waits || self.awaited {
+            self.steps.run()
+        } else {
+            self.steps.enqueue()
         }?)
     }
 

@@ -2,14 +2,12 @@
 //! enqueued one by one, or replayed as one graph.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
 use crate::device::Gpu;
 use crate::device::copies_and_events::synchronize;
-use crate::device::graph::{Captured, Graph};
-use crate::timing::{CudaError, Launch, Range, range};
+use crate::timing::{Captured, CudaError, Enqueued, Graph, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};
 
 /// A stream of the steps.
@@ -29,11 +27,11 @@ pub(crate) type Call = Box<dyn Fn(&CudaStream) -> Result<(), CudaError>>;
 /// Uploads, the work on them once they have arrived, and downloads of the result.
 pub(crate) struct Stage {
     pub(crate) uploads: Vec<Block>,
-    pub(crate) compute: Option<Call>,
+    pub(crate) compute: Call,
     pub(crate) downloads: Vec<Block>,
 }
 
-enum Step {
+enum PreparedStep {
     Copy(Block, Direction, Stream),
     Kernel(Launch, Stream),
     /// A call, and the launches that it makes.
@@ -55,37 +53,18 @@ pub(crate) struct Steps {
     /// Dropped before the streams that it was captured from.
     graph: Option<Graph>,
     gpu: Rc<Gpu>,
-    others: Option<[Arc<CudaStream>; 2]>,
-    steps: Vec<Step>,
+    steps: Vec<PreparedStep>,
 }
 
 impl Steps {
-    /// No steps, on the GPU's stream alone.
+    /// No steps. Those on `Up` and `Down` will not be ordered behind the work on the GPU's stream.
     pub(crate) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         gpu.bind()?;
         Ok(Self {
             graph: None,
             gpu: Rc::clone(gpu),
-            others: None,
             steps: Vec::new(),
         })
-    }
-
-    /// No steps, with two more streams, which are not ordered behind the GPU's.
-    pub(crate) fn with_streams(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
-        Ok(Self {
-            others: Some([gpu.new_stream()?, gpu.new_stream()?]),
-            ..Self::new(gpu)?
-        })
-    }
-
-    /// No steps, with streams for copies. These wait for the work on the GPU's stream, which may
-    /// still use the memory. [`join`](Self::join) must be the last step.
-    pub(crate) fn overlapped(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
-        let mut steps = Self::with_streams(gpu)?;
-        steps.order(Stream::Compute, Stream::Up)?;
-        steps.order(Stream::Compute, Stream::Down)?;
-        Ok(steps)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -98,7 +77,8 @@ impl Steps {
     /// The kernel's arguments must be of the declared types, and its memory must be valid as long as
     /// the steps live and used by nothing else while they run.
     pub(crate) unsafe fn kernel(&mut self, launch: Launch) {
-        self.steps.push(Step::Kernel(launch, Stream::Compute));
+        self.steps
+            .push(PreparedStep::Kernel(launch, Stream::Compute));
     }
 
     /// Launches kernels, one after the other.
@@ -112,7 +92,7 @@ impl Steps {
     ) {
         let launches = launches.into_iter();
         self.steps
-            .extend(launches.map(|launch| Step::Kernel(launch, on)));
+            .extend(launches.map(|launch| PreparedStep::Kernel(launch, on)));
     }
 
     /// Copies `from` to the device.
@@ -121,7 +101,8 @@ impl Steps {
     /// As for [`kernel`](Self::kernel).
     pub(crate) unsafe fn upload<T>(&mut self, on: Stream, from: *const [T], to: sys::CUdeviceptr) {
         let block = Block::whole(from.cast_mut(), to);
-        self.steps.push(Step::Copy(block, Direction::Up, on));
+        self.steps
+            .push(PreparedStep::Copy(block, Direction::Up, on));
     }
 
     /// Fills `to` from the device.
@@ -130,31 +111,38 @@ impl Steps {
     /// As for [`kernel`](Self::kernel).
     pub(crate) unsafe fn download<T>(&mut self, on: Stream, from: sys::CUdeviceptr, to: *mut [T]) {
         let block = Block::whole(to, from);
-        self.steps.push(Step::Copy(block, Direction::Down, on));
+        self.steps
+            .push(PreparedStep::Copy(block, Direction::Down, on));
     }
 
     /// Stages that overlap: a stage computes once its uploads have arrived, while the uploads of the
-    /// next stage run; its downloads follow.
+    /// next stage run; its downloads follow. A single stage is on the GPU's stream alone.
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
     pub(crate) unsafe fn of_stages(gpu: &Rc<Gpu>, stages: Vec<Stage>) -> Result<Self, CudaError> {
-        let mut steps = Self::overlapped(gpu)?;
+        let mut steps = Self::new(gpu)?;
+        let (up, down) = if stages.len() > 1 {
+            (Stream::Up, Stream::Down)
+        } else {
+            (Stream::Compute, Stream::Compute)
+        };
+        // Earlier work on the GPU's stream may still use the memory.
+        steps.order(Stream::Compute, up)?;
+        steps.order(Stream::Compute, down)?;
         for stage in stages {
             let copies = |blocks: Vec<Block>, way, on| {
-                (blocks.into_iter()).map(move |block| Step::Copy(block, way, on))
+                (blocks.into_iter()).map(move |block| PreparedStep::Copy(block, way, on))
             };
-            (steps.steps).extend(copies(stage.uploads, Direction::Up, Stream::Up));
-            steps.order(Stream::Up, Stream::Compute)?;
-            if let Some(compute) = stage.compute {
-                steps.steps.push(Step::Call(compute, 1, Stream::Compute));
-            }
+            (steps.steps).extend(copies(stage.uploads, Direction::Up, up));
+            steps.order(up, Stream::Compute)?;
+            (steps.steps).push(PreparedStep::Call(stage.compute, 1, Stream::Compute));
             if !stage.downloads.is_empty() {
-                steps.order(Stream::Compute, Stream::Down)?;
-                (steps.steps).extend(copies(stage.downloads, Direction::Down, Stream::Down));
+                steps.order(Stream::Compute, down)?;
+                (steps.steps).extend(copies(stage.downloads, Direction::Down, down));
             }
         }
-        steps.join()?;
+        steps.order(down, Stream::Compute)?;
         Ok(steps)
     }
 
@@ -180,30 +168,35 @@ impl Steps {
         launches: u32,
         call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
     ) {
-        self.steps.push(Step::Call(Box::new(call), launches, on));
+        self.steps
+            .push(PreparedStep::Call(Box::new(call), launches, on));
     }
 
     /// Makes later steps on `then` wait for the steps on `first` so far.
     pub(crate) fn order(&mut self, first: Stream, then: Stream) -> Result<(), CudaError> {
+        if first == then {
+            return Ok(());
+        }
         let event = self.gpu.new_event()?;
-        self.steps.push(Step::Order(event, first, then));
+        self.steps.push(PreparedStep::Order(event, first, then));
         Ok(())
     }
 
-    /// Makes the GPU's stream wait for the copies to the host. Steps that use copies to the device must
-    /// already have waited for these.
-    pub(crate) fn join(&mut self) -> Result<(), CudaError> {
-        self.order(Stream::Down, Stream::Compute)
+    /// Runs the steps once, because libraries must not load code during a capture, and captures them.
+    pub(crate) fn into_graph(mut self) -> Result<Self, CudaError> {
+        self.run()?;
+        self.replay()?;
+        Ok(self)
     }
 
     /// Makes the host wait for a stream.
     pub(crate) fn wait(&mut self, on: Stream) {
-        self.steps.push(Step::Wait(on));
+        self.steps.push(PreparedStep::Wait(on));
     }
 
     /// Shows the following steps in a profile under this name.
     pub(crate) fn named(&mut self, name: &'static str) {
-        self.steps.push(Step::Named(name));
+        self.steps.push(PreparedStep::Named(name));
     }
 
     /// Captures the steps; later iterations replay the graph. Library calls must have run once before,
@@ -250,7 +243,7 @@ impl Steps {
     fn enqueue_each(&self) -> Result<(), CudaError> {
         let mut shown: Option<Range> = None;
         for step in &self.steps {
-            if let Step::Named(name) = step {
+            if let PreparedStep::Named(name) = step {
                 // A range ends before the next begins.
                 drop(shown.take());
                 shown = Some(range(name));
@@ -261,14 +254,14 @@ impl Steps {
     }
 
     fn stream(&self, on: Stream) -> &CudaStream {
-        match (on, &self.others) {
-            (Stream::Up, Some([up, _])) => up,
-            (Stream::Down, Some([_, down])) => down,
-            _ => self.gpu.stream(),
+        match on {
+            Stream::Compute => self.gpu.stream(),
+            Stream::Up => &self.gpu.other_streams()[0],
+            Stream::Down => &self.gpu.other_streams()[1],
         }
     }
 
-    fn step(&self, step: &Step) -> Result<(), CudaError> {
+    fn step(&self, step: &PreparedStep) -> Result<(), CudaError> {
         let raw = |on: Stream| self.stream(on).cu_stream();
         // These call the driver directly: cudarc's functions query the current context each time, and
         // there may be many steps.
@@ -276,18 +269,18 @@ impl Steps {
         // events, which are of one context.
         unsafe {
             match step {
-                Step::Copy(block, way, on) => block.enqueue(*way, raw(*on)),
-                Step::Kernel(launch, on) => launch.launch(self.stream(*on)),
-                Step::Call(call, _, on) => call(self.stream(*on)),
-                Step::Order(event, first, then) => {
+                PreparedStep::Copy(block, way, on) => block.enqueue(*way, raw(*on)),
+                PreparedStep::Kernel(launch, on) => launch.launch(self.stream(*on)),
+                PreparedStep::Call(call, _, on) => call(self.stream(*on)),
+                PreparedStep::Order(event, first, then) => {
                     result::event::record(event.cu_event(), raw(*first))
                         .map_err(|e| CudaError::new("cuEventRecord", e))?;
                     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
                     result::stream::wait_event(raw(*then), event.cu_event(), flags)
                         .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
                 }
-                Step::Wait(on) => synchronize(self.stream(*on)),
-                Step::Named(_) => Ok(()),
+                PreparedStep::Wait(on) => synchronize(self.stream(*on)),
+                PreparedStep::Named(_) => Ok(()),
             }
         }
     }
@@ -296,10 +289,10 @@ impl Steps {
     /// not count.
     pub(crate) fn launches(&self) -> u32 {
         let launches = self.steps.iter().map(|step| match step {
-            Step::Kernel(..) => 1,
-            Step::Call(_, launches, _) => *launches,
+            PreparedStep::Kernel(..) => 1,
+            PreparedStep::Call(_, launches, _) => *launches,
             // An event is recorded and waited for.
-            Step::Order(..) => 2,
+            PreparedStep::Order(..) => 2,
             _ => 0,
         });
         launches.sum::<u32>().max(1)
@@ -320,5 +313,6 @@ pub(crate) fn launches(
     call()?;
     gpu.synchronize()?;
     const MOST_SEEN: u32 = 4;
-    Ok(Graph::count(gpu.stream(), call).map_or(MOST_SEEN, |count| count.max(1)))
+    let count = Graph::count(gpu.stream(), call).map(Enqueued::all);
+    Ok(count.map_or(MOST_SEEN, |count| count.max(1)))
 }

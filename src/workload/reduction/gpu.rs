@@ -9,10 +9,10 @@ use crate::model::Verified;
 use crate::timing::Launch;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, Steps, end_to_end,
+    Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
 use crate::workload::reduction::problem::{REDUCTION, Sum};
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::routine::{Made, RoutineError};
 
 /// Threads of a block: `THREADS` in the source.
 const THREADS: u32 = 256;
@@ -49,7 +49,10 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: BlockSum, reads: bool)
     let counter = work.state(&[0u32])?.address;
     match joined {
         BlockSum::BySecondKernel => {
-            problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?
+            for kernel in two_kernels(gpu, n, [x, y.address, parts], n, false)? {
+                // SAFETY: `two_kernels` gives the arguments; the routine owns `n` terms and a part for each block.
+                unsafe { work.kernel(kernel) };
+            }
         }
         BlockSum::ByLastBlock => {
             let launch = gpu.launch(&REDUCTION, "sum_last_block", blocks, THREADS)?;
@@ -102,15 +105,6 @@ unsafe impl EndToEnd for Sum {
         Ok(Sum::check(self, LONGEST, result))
     }
 
-    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let n = self.x.len();
-        for kernel in two_kernels(gpu, n, [at[0], at[1], at[2]], n, false)? {
-            // SAFETY: `two_kernels` gives the arguments; the routine owns `n` terms and a part for each block.
-            unsafe { steps.kernel(kernel) };
-        }
-        Ok(())
-    }
-
     /// Each piece adds to the parts, and the last piece adds up the parts.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let n = self.x.len();
@@ -123,10 +117,10 @@ unsafe impl EndToEnd for Sum {
             Ok(Stage {
                 uploads: vec![from],
                 // SAFETY: a piece lies within the terms, which the caller of `of_stages` keeps.
-                compute: Some(Box::new(move |stream| unsafe {
+                compute: Box::new(move |stream| unsafe {
                     shares.launch(stream)?;
                     of_parts.iter().try_for_each(|kernel| kernel.launch(stream))
-                })),
+                }),
                 downloads: Vec::from_iter(is_last.then(|| places.piece(1, 0, 1))),
             })
         };

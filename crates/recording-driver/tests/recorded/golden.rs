@@ -15,8 +15,22 @@ use crate::text::{copied, sections, text};
 use crate::{part, suite};
 
 /// What opening a device and giving it back asks; the texts leave it out.
-const BEFORE: &[&str] = &["create s1"];
-const AFTER: &[&str] = &["destroy s1"];
+const BEFORE: &[&str] = &[
+    "create s1",
+    "create s2",
+    "create s3",
+    "create s4",
+    "create s5",
+    "create s6",
+];
+const AFTER: &[&str] = &[
+    "destroy s1",
+    "destroy s2",
+    "destroy s3",
+    "destroy s4",
+    "destroy s5",
+    "destroy s6",
+];
 
 /// A row at a size, and what it asks.
 #[derive(Clone, Debug, Default)]

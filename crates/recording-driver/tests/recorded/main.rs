@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     let tests: &[(&str, fn())] = &[
         ("a_call_that_fails_is_explained", faults::selected),
         ("rows_run_to_a_page", whole::page),
+        ("a_run_has_few_streams", whole::streams),
         ("clocks_read_known_times_in_order", timing::known),
         ("a_wrong_number_of_launches_is_said", timing::launches),
         ("launches_are_counted_and_fit", timing::counted),
@@ -63,16 +64,19 @@ fn main() -> ExitCode {
         ("answers_are_confirmed_by_processes", whole::confirmed),
         ("a_profile_without_cupti_says_so", whole::profiled),
     ];
-    // The second stage of CI runs it.
-    let at_length: (&str, fn()) = ("every_call_that_fails_is_explained", faults::all);
+    // The second stage of CI runs them.
+    let at_length: [(&str, fn()); 2] = [
+        ("every_call_that_fails_is_explained", faults::all),
+        ("every_run_has_few_streams", whole::streams_by_default),
+    ];
     let trial = |&(name, test): &(&'static str, fn())| {
         Trial::test(name, move || {
             test();
             Ok(())
         })
     };
-    let at_length = trial(&at_length).with_ignored_flag(true);
-    let trials = tests.iter().map(trial).chain([at_length]);
+    let at_length = (at_length.iter().map(trial)).map(|trial| trial.with_ignored_flag(true));
+    let trials = tests.iter().map(trial).chain(at_length);
     let golden = (suite::groups().into_iter().enumerate()).map(|(at, group)| {
         Trial::test(format!("golden::{}", group.name()), move || {
             golden::group(at);

@@ -561,12 +561,11 @@ pub(crate) fn known() {
         let wait = format!("wait for {end}");
         [gate, &start_line, empty, empty, &end_line, &wait].map(str::to_owned)
     };
-    assert_eq!(phases["two gated"], gated("e2", "e1"));
+    assert_eq!(phases["two gated"], gated("e1", "e2"));
     // Other streams are looked at outside of the window.
     let alone = &phases["alone"];
-    assert_eq!(alone[..6], gated("e2", "e1"));
+    assert_eq!(alone[..6], gated("e1", "e2"));
     assert_eq!(alone[6], "wait for the context");
-    // The pool of events gives them out in turns.
     let cold = [
         "reset the persisting lines of the L2 cache",
         "set 125829120 B of d1 to 0x00 on s1",

@@ -1,5 +1,6 @@
 //! Whole runs of the suite's own groups, from the bench executable to the page.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use crossover_report::readme::{ReadmeError, refresh};
@@ -12,18 +13,20 @@ use crate::stand_in::{StandIn, expect, samples};
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
     let stand_in = StandIn::new();
-    let rows = "nested_sine/gpu/(fused|graph)(-gated)?/1024$";
+    let rows = "nested_sine/gpu/(fused(-gated)?|graph(-gated)?|per-kernel-gated)/1024$";
     let device = stand_in.small_h200();
     let mut bench = stand_in.command("bench", device.to_str().expect("a path"));
     let said = expect(bench.args(["--bench", "--quick", "--noplot", rows]), 0);
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
-    // Of the H200's description, with its variation: a kernel, and a launch before the first.
-    for (row, kernels, launch) in [
-        ("gpu_fused", 1.0, 2_500.0),
-        ("gpu_fused-gated", 1.0, 0.0),
-        ("gpu_graph", 4.0, 2_500.0),
-        ("gpu_graph-gated", 4.0, 0.0),
+    // Of the H200's description, with its variation: a kernel, and a launch before the first. Launches are
+    // counted on gated clocks.
+    for (row, kernels, launch, launches) in [
+        ("gpu_fused", 1.0, 2_500.0, None),
+        ("gpu_fused-gated", 1.0, 0.0, Some(1.0)),
+        ("gpu_graph", 4.0, 2_500.0, None),
+        ("gpu_graph-gated", 4.0, 0.0, Some(1.0)),
+        ("gpu_per-kernel-gated", 4.0, 0.0, Some(4.0)),
     ] {
         let folder = root.join("nested_sine").join(row).join("1024/new");
         let file = fs::read(folder.join("crossover.json"));
@@ -31,6 +34,7 @@ pub(crate) fn page() {
         let sidecar: Value = serde_json::from_slice(&file).expect("JSON");
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
+        assert_eq!(sidecar["extra"]["launches"].as_f64(), launches, "{row}");
         // NVML's, which the description has.
         assert_eq!(sidecar["device_state"]["sm_clock_mhz"], 1980, "{row}");
         for (iterations, time) in samples(&folder) {
@@ -109,6 +113,37 @@ pub(crate) fn confirmed() {
     for process in processes {
         let ns = process[0]["gpu_ns"].as_f64().expect("a time");
         assert!((7_920.0..=8_250.0).contains(&ns), "{ns} ns");
+    }
+}
+
+/// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
+/// longer. Cold starts, which are processes of their own, are left out.
+pub(crate) fn streams() {
+    few_streams("quick");
+}
+
+/// As [`streams`], with the profile `default`.
+pub(crate) fn streams_by_default() {
+    few_streams("default");
+}
+
+fn few_streams(profile: &str) {
+    let stand_in = StandIn::new();
+    let device = stand_in.small_h200();
+    let mut command = stand_in.logged("bench", device.to_str().expect("a path"));
+    command.env("CROSSOVER_PROFILE", profile);
+    let said = expect(command.args(["--test", "^([^c]|c[^o]).*/gpu/"]), 0);
+    let log = stand_in.phases();
+    let lines = log.iter().flat_map(|(_, lines)| lines);
+    let is_stream = |line: &&String| line.strip_prefix("create s").is_some();
+    let names: BTreeSet<_> = lines.filter(is_stream).collect();
+    assert!(names.len() <= 6, "{names:?}");
+    for row in [
+        "transfer/gpu/d2h-staged/",
+        "loader/gpu/prefetch/",
+        "streams/gpu/chunks-2/",
+    ] {
+        assert!(said.contains(row), "{row} did not run: {said}");
     }
 }
 

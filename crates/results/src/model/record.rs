@@ -59,6 +59,7 @@ pub struct Sidecar {
     /// | `processors_busy_with_other_work` | processors that other work kept busy while its code was chosen and measured, where that was enough to show |
     /// | `kernel_running_share` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples; what `nvidia-smi` calls utilisation. A device that only copies is busy too, and runs no kernel |
     /// | `copies_and_waits_share` | share of the wall time in which neither the GPU nor the CPU computes, but copies run or one waits for the other |
+    /// | `launches` | kernels and graphs that an iteration on a gated or cold clock launches, counted by capturing one; a library's call may launch several |
     /// | `sample_bytes` | bytes of one of the samples that a batch consists of |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |

@@ -5,10 +5,11 @@ use std::any::type_name_of_val;
 use criterion::Bencher;
 
 use self::sealed::Sealed;
-use super::benchmarks::Benchmark;
-use crate::cuda_time::{CudaTime, cpu};
+use super::benchmarks::TimedBenchmark;
+use crate::cuda_time::CudaTime;
 use crate::device::Iteration;
 use crate::error::{BoxError, TimingError};
+use crate::measure::cpu;
 use crossover_words::Clock;
 
 /// Adds every clock to Criterion's [`Bencher`].
@@ -178,7 +179,7 @@ fn iter<E: Into<BoxError>>(
     iteration: Option<Iteration>,
     mut routine: impl FnMut() -> Result<(), E>,
 ) {
-    let benchmark = Benchmark {
+    let benchmark = TimedBenchmark {
         clock,
         iteration,
         routine: type_name_of_val(&routine),

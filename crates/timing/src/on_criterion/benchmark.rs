@@ -1,9 +1,11 @@
 //! Checks at the beginning of a benchmark's warm-up, and their messages.
 
-use super::benchmarks::Benchmark;
-use crate::cuda_time::{CudaTime, UNCAPTURED};
+use super::benchmarks::TimedBenchmark;
+use crate::capture::Enqueued;
+use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
 use crate::error::TimingError;
+use crate::measure::UNCAPTURED;
 use crate::sequence;
 use crossover_words::Clock;
 use crossover_words::units::time;
@@ -14,7 +16,7 @@ impl CudaTime {
     /// declared.
     pub(crate) fn measure_benchmark(
         &self,
-        benchmark: Benchmark,
+        benchmark: TimedBenchmark,
         iterations: u64,
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
@@ -64,7 +66,7 @@ impl CudaTime {
     /// Checks a benchmark, and counts the launches of an iteration.
     fn begin_benchmark(
         &self,
-        benchmark: Benchmark,
+        benchmark: TimedBenchmark,
         routine: Routine<'_>,
     ) -> Result<Iteration, TimingError> {
         let clock = benchmark.clock;
@@ -94,7 +96,7 @@ impl CudaTime {
         self.say_constant(clock)?;
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(&mut *routine)?)?;
-        let made = device.count(routine)?;
+        let made = device.count(routine)?.map(Enqueued::all);
         if made == Some(0) {
             return Err(TimingError::NothingEnqueued);
         }

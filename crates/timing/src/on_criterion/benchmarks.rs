@@ -9,7 +9,7 @@ use crossover_words::Clock;
 
 /// A benchmark as its bencher knows it: Criterion does not tell the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Benchmark {
+pub(crate) struct TimedBenchmark {
     pub(crate) clock: Clock,
     /// `None` if the replay of a graph is timed.
     pub(crate) iteration: Option<Iteration>,
@@ -17,7 +17,7 @@ pub(crate) struct Benchmark {
     pub(crate) routine: &'static str,
 }
 
-impl Benchmark {
+impl TimedBenchmark {
     /// The sentence of an error that ends it.
     pub(super) fn failed(&self, error: TimingError) -> String {
         let function = self.routine.trim_start_matches("&mut ");
@@ -33,7 +33,7 @@ impl Benchmark {
 #[derive(Debug, Default)]
 pub(crate) struct Benchmarks {
     /// The last measurement and its iterations.
-    last: Cell<Option<(Benchmark, u64)>>,
+    last: Cell<Option<(TimedBenchmark, u64)>>,
     /// An iteration of it, counted.
     pub(super) counted: Cell<Iteration>,
     said: RefCell<Vec<String>>,
@@ -45,7 +45,7 @@ pub(crate) struct Benchmarks {
 impl Benchmarks {
     /// Whether the last measurement was of the same benchmark, and as many iterations. Criterion begins
     /// each benchmark with a single iteration, and may go on with single ones.
-    pub(super) fn repeats(&self, benchmark: Benchmark, iterations: u64) -> bool {
+    pub(super) fn repeats(&self, benchmark: TimedBenchmark, iterations: u64) -> bool {
         let this = Some((benchmark, iterations));
         self.last.replace(this) == this
     }
@@ -64,7 +64,7 @@ impl Benchmarks {
 mod tests {
     use super::*;
 
-    const GATED: Benchmark = Benchmark {
+    const GATED: TimedBenchmark = TimedBenchmark {
         clock: Clock::EventsGated,
         iteration: Some(Iteration::Uncounted),
         routine: "a",
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn an_error_of_a_routine_names_its_function() {
         let failing = || Err::<(), _>("no file");
-        let benchmark = Benchmark {
+        let benchmark = TimedBenchmark {
             routine: std::any::type_name_of_val(&failing),
             ..GATED
         };
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(repeats(GATED, &[1, 2]), [false, false]);
         // Samples of one iteration.
         assert_eq!(repeats(GATED, &[1, 1, 1]), [false, true, true]);
-        let other = Benchmark {
+        let other = TimedBenchmark {
             routine: "b",
             ..GATED
         };

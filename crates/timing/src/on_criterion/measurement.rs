@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use criterion::measurement::{Measurement, ValueFormatter};
-use cudarc::driver::{CudaEvent, result};
 
-use crate::cuda_error::{Called, CudaError};
-use crate::cuda_time::{CudaTime, finite};
-use crate::device::{Device, elapsed};
+use crate::cuda_error::CudaError;
+use crate::cuda_time::CudaTime;
+use crate::device::Device;
 use crate::error::TimingError;
+use crate::events::EventPair;
+use crate::measure::finite;
 use crate::prepared_launch::bind;
 use crossover_words::Clock;
 
@@ -16,8 +17,8 @@ use crossover_words::Clock;
 #[derive(Debug)]
 pub struct Started {
     begun: Instant,
-    /// Recorded on the device, where there is one.
-    event: Option<CudaEvent>,
+    /// Of which the first is recorded on the device, where there is one.
+    events: Option<EventPair>,
 }
 
 impl Measurement for CudaTime {
@@ -25,34 +26,30 @@ impl Measurement for CudaTime {
     type Value = f64;
 
     fn start(&self) -> Started {
-        let begin = |device: &Device| -> Result<CudaEvent, CudaError> {
+        let begin = |device: &Device| -> Result<EventPair, CudaError> {
             bind(&device.context)?;
-            let event = device.event()?;
-            device.record(&event)?;
-            Ok(event)
+            let events = device.events()?;
+            events.start(&device.stream)?;
+            Ok(events)
         };
         Started {
             begun: Instant::now(),
-            event: (self.device()).map(|device| begin(device).unwrap_or_else(|e| self.fail(e))),
+            events: (self.device()).map(|device| begin(device).unwrap_or_else(|e| self.fail(e))),
         }
     }
 
     fn end(&self, started: Started) -> f64 {
-        let measured = match self.device().zip(started.event) {
-            Some((device, start)) => {
+        let measured = match self.device().zip(started.events) {
+            Some((device, events)) => {
                 let finish = || -> Result<f64, TimingError> {
-                    let end = device.event()?;
-                    device.record(&end)?;
-                    // SAFETY: the event is alive and was recorded just above.
-                    unsafe { result::event::synchronize(end.cu_event()) }
-                        .called("cuEventSynchronize")?;
-                    let nanoseconds = elapsed(&start, &end)?;
-                    device.give_back(end);
+                    events.end(&device.stream)?;
+                    events.wait()?;
+                    let nanoseconds = events.elapsed_ns()?;
                     self.require_alone(device, nanoseconds)?;
                     finite(nanoseconds, Clock::Events)
                 };
                 let measured = finish();
-                device.give_back(start);
+                device.give_back(events);
                 device.last_use.set(Some(Instant::now()));
                 measured
             }

@@ -2,15 +2,14 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaEvent, CudaSlice, DevicePtr, sys};
+use cudarc::driver::{CudaSlice, DevicePtr, sys};
 
-use crate::device::{Gpu, copies_and_events::record};
+use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::{CudaError, Launch};
+use crate::timing::{CudaError, EventPair, Launch};
 use crate::workload::lessons::loader::images::BATCHES;
 use crate::workload::lessons::loader::problem::{COSINE, Expected, SINE, STEPS, verify};
 use crate::workload::lessons::loader::problem::{LOADER, Loader};
-use crate::workload::prepare::{nanoseconds, timing_event};
 use crate::workload::routine::RoutineError;
 
 /// Threads per block, as the kernel declares.
@@ -24,7 +23,7 @@ pub(super) struct Consumer {
     means: CudaSlice<f64>,
     bytes: CudaSlice<u64>,
     /// Around each launch while [`timed`](Self::timed) is set.
-    marks: Vec<(CudaEvent, CudaEvent)>,
+    marks: Vec<EventPair>,
     pub(super) timed: bool,
 }
 
@@ -55,8 +54,8 @@ impl Consumer {
             })
             .collect();
         let marks = (0..BATCHES)
-            .map(|_| Ok((timing_event(gpu)?, timing_event(gpu)?)))
-            .collect::<Result<_, CudaError>>()?;
+            .map(|_| EventPair::new(gpu.context()))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             gpu: gpu.clone(),
             launches,
@@ -77,22 +76,21 @@ impl Consumer {
     pub(super) fn enqueue(&self, batch: usize) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         if self.timed {
-            record(&self.marks[batch].0, stream)?;
+            self.marks[batch].start(stream)?;
         }
         // SAFETY: the arguments are those the kernel declares; the buffer holds a batch, the
         // results have room for every block of every batch, and all of them live as long as
         // the epoch that owns this.
         unsafe { self.launches[batch].launch(stream) }?;
         if self.timed {
-            record(&self.marks[batch].1, stream)?;
+            self.marks[batch].end(stream)?;
         }
         Ok(())
     }
 
     /// Nanoseconds that the kernels of the last timed epoch took together.
     pub(super) fn kernels_ns(&self) -> Result<f64, CudaError> {
-        let each = self.marks.iter();
-        each.map(|(start, end)| nanoseconds(start, end)).sum()
+        self.marks.iter().map(EventPair::elapsed_ns).sum()
     }
 
     pub(super) fn check(&self, problem: &Loader) -> Result<Verified, CudaError> {

@@ -190,7 +190,7 @@ impl Pipeline {
                 .num_threads(threads)
                 .thread_name(|at| format!("loader-{at}"))
                 .build()?,
-            copies: gpu.new_stream()?,
+            copies: gpu.other_streams()[0].clone(),
             slots: (slots().map(|_| buffer(gpu, problem, HostMemory::Pinned)))
                 .collect::<Result<_, _>>()?,
             copied: (slots().map(|_| gpu.new_event())).collect::<Result<_, _>>()?,

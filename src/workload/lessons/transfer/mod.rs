@@ -19,7 +19,7 @@ use crate::timing::CudaError;
 use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
-    Device, Direction, Host, HostMemory, Memory, Prepared, Steps, Stream, choose,
+    Device, Direction, Host, HostMemory, Memory, Prepared, Stream, choose,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -84,9 +84,6 @@ fn copies(
 ) -> Result<Prepared, RoutineError> {
     let len = problem.pattern.len();
     let mut work = Prepared::new(gpu)?;
-    if way == CopyDirection::Both {
-        work.steps = Steps::with_streams(gpu)?;
-    }
     work.waits = true;
     let host = work.host_copy(memory, &problem.pattern)?;
     let (device, wrong) = there(&mut work, problem, way, host)?;

@@ -103,13 +103,13 @@ impl Staging {
             })
         };
         // Uploads share one direction of the link, and keep their order.
-        let up = gpu.new_stream()?;
-        let lane = |_| -> Result<Lane, CudaError> {
+        let streams = match direction {
+            Direction::Up => &gpu.other_streams()[..1],
+            Direction::Down => gpu.other_streams(),
+        };
+        let lane = |at: usize| -> Result<Lane, CudaError> {
             Ok(Lane {
-                stream: match direction {
-                    Direction::Up => up.clone(),
-                    Direction::Down => gpu.new_stream()?,
-                },
+                stream: streams[at % streams.len()].clone(),
                 slots: [slot()?, slot()?],
             })
         };

@@ -1,0 +1,296 @@
+//! Samples on each clock, without Criterion.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::capture::Enqueued;
+use crate::cuda_time::CudaTime;
+use crate::device::{Device, Iteration, Routine, Sample, Window};
+use crate::error::{BoxError, TimingError};
+use crate::prepared_launch::bind;
+use crate::sequence;
+use crossover_words::Clock;
+
+/// Launches after which the `submit` clock drains the queue, outside its window. With the
+/// queue full the host would wait for the device and measure it after all.
+const LAUNCHES_PER_DRAIN: u32 = 256;
+
+/// Assumed launches of an iteration that cannot be captured.
+pub(crate) const UNCAPTURED: u32 = 4;
+
+impl CudaTime {
+    /// Runs `routine` `iterations` times, and returns the time of all of them together on
+    /// `clock`, in nanoseconds.
+    ///
+    /// One more iteration is captured in a CUDA graph beforehand, to count its launches, and replayed:
+    /// the gated clock and `submit` size their batches by the count. If it cannot be captured, four
+    /// launches are assumed; [`measure_launches`](Self::measure_launches) is given the number. On
+    /// [`Clock::Wall`] each iteration is awaited; for a routine that waits itself there is
+    /// [`measure_awaited`](Self::measure_awaited).
+    ///
+    /// A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution:
+    /// Criterion drops a benchmark with a zero.
+    ///
+    /// ```no_run
+    /// use crossover_timing::{Clock, CudaTime};
+    ///
+    /// let time = CudaTime::new(0)?;
+    /// let empty = time.empty_kernel().expect("opened on a device");
+    /// let stream = time.stream().expect("opened on a device");
+    /// // SAFETY: the kernel takes no arguments.
+    /// let mut launch = || unsafe { empty.launch(stream) };
+    /// // The first call, of one iteration, loads the kernel.
+    /// time.measure(Clock::EventsGated, 1, &mut launch)?;
+    /// let ns = time.measure(Clock::EventsGated, 1000, &mut launch)? / 1000.0;
+    /// println!("{ns:.1} ns");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A call with one iteration runs the routine once more before that: every kernel is loaded by it
+    /// before the capture, or before a gate closes. Criterion's warm-up starts with such a call.
+    ///
+    /// # Errors
+    /// A call of CUDA or the routine failed, it enqueued nothing, the clock needs a device and there is
+    /// none, the gate opened by itself, one iteration makes too many launches for it, or a device worked
+    /// on after the timed window: see [`TimingError`]. After an error the device is idle again.
+    pub fn measure<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(clock, iterations, Iteration::Uncounted, routine)
+    }
+
+    /// [`measure`](Self::measure) of a routine whose iteration makes `launches` launches, copies and
+    /// memory sets. Nothing is captured or checked.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_launches<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        launches: u32,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(clock, iterations, Iteration::Launches(launches), routine)
+    }
+
+    /// [`measure`](Self::measure) on [`Clock::Wall`] of a routine that waits for its work in each
+    /// iteration. It is not awaited a second time.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_awaited<E: Into<BoxError>>(
+        &self,
+        iterations: u64,
+        routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        self.measure_as(Clock::Wall, iterations, Iteration::Awaited, routine)
+    }
+
+    fn measure_as<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        iteration: Iteration,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        let sample = Sample {
+            clock,
+            iterations,
+            iteration,
+        };
+        self.measure_erased(sample, &mut routine)
+    }
+
+    /// [`measure`](Self::measure) without type parameters, so that it is compiled once.
+    pub(crate) fn measure_erased(
+        &self,
+        sample: Sample,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        #[cfg(feature = "criterion")]
+        self.criterion().measures_on(sample.clock);
+        #[cfg(feature = "profiler")]
+        if self.session().is_taken() {
+            return self.session().measure(self, sample, routine);
+        }
+        self.measure_plainly(sample, routine)
+    }
+
+    /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the
+    /// host's clock, in nanoseconds. Nothing waits for the device. The return value is kept from being
+    /// optimised away, and dropped within the time.
+    ///
+    /// ```
+    /// let time = crossover_timing::CudaTime::host_only();
+    /// let ns = time.measure_cpu(1000, || (0..1000u64).sum::<u64>()) / 1000.0;
+    /// assert!(ns > 0.0);
+    /// ```
+    pub fn measure_cpu<T>(&self, iterations: u64, routine: impl FnMut() -> T) -> f64 {
+        let nanoseconds = cpu(iterations, routine);
+        #[cfg(feature = "profiler")]
+        self.session().nothing_on_device();
+        nanoseconds
+    }
+
+    /// [`measure`](Self::measure) when no profile is recorded.
+    pub(crate) fn measure_plainly(
+        &self,
+        mut sample: Sample,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        let clock = sample.clock;
+        if sample.iterations == 0 {
+            return Err(TimingError::NoIterations);
+        }
+        let Some(device) = self.device() else {
+            return match clock {
+                Clock::Wall => finite(on_host(sample.iterations, routine)?, clock),
+                _ => Err(TimingError::NoDevice { clock }),
+            };
+        };
+        device.gate.borrow().check(clock)?;
+        let is_counted = sample.iteration == Iteration::Uncounted && !self.is_profiling();
+        let is_gated = self.effective_clock(clock) == Clock::EventsGated;
+        if sample.iterations == 1 && (is_counted || is_gated) {
+            sequence::load(&mut device.window(&mut *routine)?)?;
+        }
+        sample.iteration = self.counted(sample.iteration, &mut *routine)?;
+        let mut window = device.window(routine)?;
+        let nanoseconds = self.alone(|| self.sample(device, &mut window, sample))?;
+        device.last_use.set(Some(Instant::now()));
+        finite(nanoseconds, clock)
+    }
+
+    /// Counts the launches of an iteration, unless that is needless or impossible.
+    pub(crate) fn counted(
+        &self,
+        iteration: Iteration,
+        routine: Routine<'_>,
+    ) -> Result<Iteration, TimingError> {
+        let is_counted = iteration == Iteration::Uncounted && !self.is_profiling();
+        let Some(device) = self.device().filter(|_| is_counted) else {
+            return Ok(iteration);
+        };
+        bind(&device.context)?;
+        match device.count(routine)?.map(Enqueued::all) {
+            Some(0) => Err(TimingError::NothingEnqueued),
+            count => Ok(Iteration::Launches(count.unwrap_or(UNCAPTURED))),
+        }
+    }
+
+    /// Takes one sample on its clock.
+    pub(crate) fn sample(
+        &self,
+        device: &Device,
+        window: &mut Window<'_>,
+        sample: Sample,
+    ) -> Result<f64, TimingError> {
+        let Sample {
+            clock,
+            iterations,
+            iteration,
+        } = sample;
+        let launches = iteration.launches();
+        let batch = || device.gate.borrow_mut().batch(launches);
+        match self.effective_clock(clock) {
+            Clock::Wall => sequence::wall(window, iterations, iteration == Iteration::Awaited),
+            Clock::Submit => {
+                let batch = (LAUNCHES_PER_DRAIN / launches).max(1);
+                sequence::submit(window, iterations, u64::from(batch))
+            }
+            Clock::Events => sequence::events(window, iterations),
+            Clock::EventsGated => match batch()? {
+                0 => Err(TimingError::TooManyLaunches { launches }),
+                batch => sequence::gated(window, iterations, u64::from(batch)),
+            },
+            Clock::EventsCold => {
+                device.prepare_flush()?;
+                let gate = self.gate_off_reason().is_none() && batch()? > 0;
+                sequence::cold(window, iterations, gate)
+            }
+            other => unreachable!("{other} has no sequence"),
+        }
+    }
+}
+
+/// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.
+pub(crate) fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
+    if !nanoseconds.is_finite() {
+        return Err(TimingError::NotANumber);
+    }
+    Ok(nanoseconds.max(clock.resolution_ns()))
+}
+
+/// See [`CudaTime::measure_cpu`].
+pub(crate) fn cpu<T>(iterations: u64, mut routine: impl FnMut() -> T) -> f64 {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        black_box(routine());
+    }
+    (start.elapsed().as_nanos() as f64).max(Clock::Wall.resolution_ns())
+}
+
+/// `iterations` runs on the host's clock, without a device.
+fn on_host(iterations: u64, routine: Routine<'_>) -> Result<f64, TimingError> {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        routine()?;
+    }
+    Ok(start.elapsed().as_nanos() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    type Never = std::convert::Infallible;
+
+    #[test]
+    fn host_only_measures_the_wall_clock_and_refuses_the_others() {
+        let time = CudaTime::host_only();
+        let (mut runs, mut slept) = (0, 0.0);
+        let ns = time
+            .measure(Clock::Wall, 5, || {
+                runs += 1;
+                let before = Instant::now();
+                std::thread::sleep(Duration::from_millis(1));
+                slept += before.elapsed().as_nanos() as f64;
+                Ok::<(), Never>(())
+            })
+            .unwrap();
+        assert_eq!(runs, 5);
+        assert!(ns >= slept, "{ns} ns for {slept} ns");
+        for clock in [
+            Clock::Events,
+            Clock::EventsGated,
+            Clock::EventsCold,
+            Clock::Submit,
+        ] {
+            let error = time.measure(clock, 1, || Ok::<(), Never>(())).unwrap_err();
+            assert!(error.to_string().contains("needs a GPU"), "{error}");
+        }
+        let error = time.measure(Clock::Wall, 0, || Ok::<(), Never>(()));
+        assert!(matches!(error, Err(TimingError::NoIterations)));
+    }
+
+    #[test]
+    fn neither_zero_nor_nan_reaches_criterion() {
+        assert_eq!(finite(0.0, Clock::Events).unwrap(), 500.0);
+        assert_eq!(finite(1234.5, Clock::Events).unwrap(), 1234.5);
+        assert!(matches!(
+            finite(f64::NAN, Clock::Wall),
+            Err(TimingError::NotANumber)
+        ));
+        assert!(matches!(
+            finite(f64::INFINITY, Clock::Wall),
+            Err(TimingError::NotANumber)
+        ));
+    }
+}

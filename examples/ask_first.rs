@@ -33,7 +33,7 @@ const ASKED: u32 = 1_000;
 const ORDERS: [usize; 7] = [16, 32, 64, 128, 256, 512, 1024];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Executor {
     OneThread,
     AllThreads,
     Gpu,
@@ -57,30 +57,30 @@ impl Products {
     /// A · B in the fastest way, or by all threads where that is not known.
     fn multiply(&self, a: &Matrix, b: &Matrix) -> Result<Matrix, Box<dyn Error>> {
         match (self.choice(a, b), &self.device) {
-            (Way::Gpu, Some(device)) => device.multiply(a, b),
-            (Way::OneThread, _) => Ok(on_cpu(a, b, Parallelism::None)),
+            (Executor::Gpu, Some(device)) => device.multiply(a, b),
+            (Executor::OneThread, _) => Ok(on_cpu(a, b, Parallelism::None)),
             _ => Ok(on_cpu(a, b, ALL_THREADS)),
         }
     }
 
-    fn choice(&self, a: &Matrix, b: &Matrix) -> Way {
+    fn choice(&self, a: &Matrix, b: &Matrix) -> Executor {
         let ((m, k), n) = (a.dim(), b.ncols());
         match &self.basis {
             Basis::Calibration(calibrated) => {
                 // The order of the square product with as much arithmetic.
                 let order = ((m * n * k) as f64).cbrt() as usize;
                 match calibrated.fastest(order) {
-                    Some(0) => Way::OneThread,
-                    Some(2) => Way::Gpu,
-                    _ => Way::AllThreads,
+                    Some(0) => Executor::OneThread,
+                    Some(2) => Executor::Gpu,
+                    _ => Executor::AllThreads,
                 }
             }
             Basis::Thresholds(advice) => {
                 // The matrices of ndarray lie in ordinary memory.
                 let question = Question::new("matmul", (m, n, k)).data(Residency::Ordinary);
                 match advice.decide(&question).choice {
-                    Choice::Gpu => Way::Gpu,
-                    Choice::Cpu | Choice::Unsure => Way::AllThreads,
+                    Choice::Gpu => Executor::Gpu,
+                    Choice::Cpu | Choice::Unsure => Executor::AllThreads,
                 }
             }
         }

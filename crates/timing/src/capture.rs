@@ -8,7 +8,7 @@ use cudarc::driver::{CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Routine};
+use crate::device::{ClockedDevice, Routine};
 use crate::error::{BoxError, TimingError};
 use crate::panic::catch_panic;
 use crate::prepared_launch::bind;
@@ -36,7 +36,7 @@ impl Enqueued {
     }
 }
 
-impl Device {
+impl ClockedDevice {
     /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.

@@ -11,7 +11,7 @@ use cudarc::driver::CudaStream;
 
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
-use crate::device::Device;
+use crate::device::ClockedDevice;
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
@@ -37,7 +37,7 @@ pub struct CudaTime {
 }
 
 struct Inner {
-    device: OnceCell<Device>,
+    device: OnceCell<ClockedDevice>,
     others_ignored: Cell<bool>,
     /// See [`copies_in_turn`](CudaTime::copies_in_turn).
     copies_in_turn: Rc<Cell<usize>>,
@@ -138,7 +138,7 @@ impl CudaTime {
         bind(stream.context())?;
         let gate = RefCell::new(Gate::new(stream, gate)?);
         let others = devices_beside(stream.context())?;
-        self.inner.device.get_or_init(|| Device {
+        self.inner.device.get_or_init(|| ClockedDevice {
             context: stream.context().clone(),
             gate,
             stream: stream.clone(),
@@ -231,7 +231,7 @@ impl CudaTime {
         Ok(())
     }
 
-    pub(crate) fn device(&self) -> Option<&Device> {
+    pub(crate) fn device(&self) -> Option<&ClockedDevice> {
         self.inner.device.get()
     }
 

@@ -15,7 +15,7 @@ use crate::prepared_launch::bind;
 use crate::sequence::{Edge, Timeline};
 use crossover_words::Clock;
 
-pub(super) struct Device {
+pub(super) struct ClockedDevice {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) gate: RefCell<Gate>,
@@ -31,7 +31,7 @@ pub(super) struct Device {
     pub(super) late: Cell<u32>,
 }
 
-impl Device {
+impl ClockedDevice {
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
         self.stream.synchronize().called("cuStreamSynchronize")
     }
@@ -105,7 +105,7 @@ pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
 /// The [`Timeline`] that makes the CUDA calls.
 pub(super) struct Window<'a> {
-    device: &'a Device,
+    device: &'a ClockedDevice,
     routine: Routine<'a>,
     events: Option<EventPair>,
     /// The zero of the host's clock.

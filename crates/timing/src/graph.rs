@@ -2,7 +2,7 @@
 
 use crate::capture::Graph;
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Iteration, Routine, Sample};
+use crate::device::{ClockedDevice, Iteration, Routine, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::bind;
 use crate::sequence;
@@ -83,7 +83,7 @@ impl CudaTime {
     /// `iterations` replays need.
     fn captured(
         &self,
-        device: &Device,
+        device: &ClockedDevice,
         iterations: u64,
         routine: Routine<'_>,
     ) -> Result<Vec<Graph>, TimingError> {

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Iteration, Sample};
+use crate::device::{ClockedDevice, Iteration, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::{LAUNCHES_PER_GATE, bind};
 use crossover_words::units::time;
@@ -345,7 +345,7 @@ impl CudaTime {
             .collect()
     }
 
-    fn guarded_device(&self, clock: Clock) -> Result<&Device, TimingError> {
+    fn guarded_device(&self, clock: Clock) -> Result<&ClockedDevice, TimingError> {
         self.device().ok_or(TimingError::NoDevice { clock })
     }
 
@@ -373,7 +373,7 @@ impl CudaTime {
     }
 }
 
-fn checksum(device: &Device, memory: DeviceMemory<'_>) -> Result<u64, CudaError> {
+fn checksum(device: &ClockedDevice, memory: DeviceMemory<'_>) -> Result<u64, CudaError> {
     let mut piece = vec![0u8; memory.bytes.min(READ)];
     let pieces = if memory.bytes > READ { READ / PIECE } else { 1 };
     let len = piece.len() / pieces;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Iteration, Routine, Sample, Window};
+use crate::device::{ClockedDevice, Iteration, Routine, Sample, Window};
 use crate::error::{BoxError, TimingError};
 use crate::prepared_launch::bind;
 use crate::sequence;
@@ -186,7 +186,7 @@ impl CudaTime {
     /// Takes one sample on its clock.
     pub(crate) fn sample(
         &self,
-        device: &Device,
+        device: &ClockedDevice,
         window: &mut Window<'_>,
         sample: Sample,
     ) -> Result<f64, TimingError> {

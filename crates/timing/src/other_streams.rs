@@ -8,7 +8,7 @@ use cudarc::driver::{CudaContext, result, sys};
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 #[cfg(feature = "criterion")]
-use crate::device::Device;
+use crate::device::ClockedDevice;
 use crate::error::TimingError;
 use crate::prepared_launch::bind;
 
@@ -76,7 +76,11 @@ impl CudaTime {
 
     /// Detects work on other streams after a sample that cannot be repeated.
     #[cfg(feature = "criterion")]
-    pub(crate) fn require_alone(&self, device: &Device, window_ns: f64) -> Result<(), TimingError> {
+    pub(crate) fn require_alone(
+        &self,
+        device: &ClockedDevice,
+        window_ns: f64,
+    ) -> Result<(), TimingError> {
         let Some(error) = self.work_elsewhere(window_ns)? else {
             device.late.set(0);
             return Ok(());

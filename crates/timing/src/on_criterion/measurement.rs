@@ -6,7 +6,7 @@ use criterion::measurement::{Measurement, ValueFormatter};
 
 use crate::cuda_error::CudaError;
 use crate::cuda_time::CudaTime;
-use crate::device::Device;
+use crate::device::ClockedDevice;
 use crate::error::TimingError;
 use crate::events::EventPair;
 use crate::measure::finite;
@@ -26,7 +26,7 @@ impl Measurement for CudaTime {
     type Value = f64;
 
     fn start(&self) -> Started {
-        let begin = |device: &Device| -> Result<EventPair, CudaError> {
+        let begin = |device: &ClockedDevice| -> Result<EventPair, CudaError> {
             bind(&device.context)?;
             let events = device.events()?;
             events.start(&device.stream)?;

@@ -10,7 +10,7 @@ use super::ranges;
 use super::recorder::{Bench, Stop};
 use super::records::{KINDS, Record, read};
 use crate::cuda_error::CudaError;
-use crate::device::Device;
+use crate::device::ClockedDevice;
 use crate::error::TimingError;
 use crate::prepared_launch::bind;
 use crossover_profile::name;
@@ -31,7 +31,7 @@ unsafe extern "C" fn unloading(_: *mut c_void, _domain: u32, _event: u32, _: *co
 
 pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
-    device: &'a Device,
+    device: &'a ClockedDevice,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
     /// Exists only while recording, because it makes every call longer.
     subscription: Option<Subscription>,
@@ -44,7 +44,7 @@ pub(super) struct OnDevice<'a> {
 impl<'a> OnDevice<'a> {
     pub(super) fn new(
         cupti: &'static Cupti,
-        device: &'a Device,
+        device: &'a ClockedDevice,
         routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
     ) -> Result<Self, TimingError> {
         bind(&device.context)?;
@@ -187,7 +187,7 @@ impl Drop for OnDevice<'_> {
 }
 
 /// The GPU's name, for readers of the profile.
-pub(super) fn gpu_name(device: &Device) -> String {
+pub(super) fn gpu_name(device: &ClockedDevice) -> String {
     device.context.name().unwrap_or_else(|_| "GPU".to_owned())
 }
 

@@ -10,7 +10,7 @@ use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{RecordingPlan, Stop, WINDOW, record};
 use crate::cuda_time::CudaTime;
-use crate::device::{Device, Routine, Sample};
+use crate::device::{ClockedDevice, Routine, Sample};
 use crate::error::TimingError;
 use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
@@ -110,7 +110,7 @@ impl Session {
     fn take_in(
         &mut self,
         ns: f64,
-        device: Option<&Device>,
+        device: Option<&ClockedDevice>,
         sample: Sample,
         elapsed: Duration,
         routine: Routine<'_>,
@@ -128,7 +128,7 @@ impl Session {
 }
 
 fn recorded(
-    device: Option<&Device>,
+    device: Option<&ClockedDevice>,
     sample: Sample,
     expected_ns: f64,
     routine: Routine<'_>,

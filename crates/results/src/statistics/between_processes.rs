@@ -4,7 +4,7 @@
 //! next process has its memory elsewhere, other threads beside it, another launch constant. How much
 //! that makes depends on the class: clock, device and duration. There are two uses:
 //!
-//! - Intervals and answers *predict another run*. Their spread ([`BetweenProcesses`]) is that of the
+//! - Intervals and answers *predict another run*. Their spread (`BetweenProcesses`) is that of the
 //!   run's own processes if they answered questions of the same class, with the spread of the
 //!   committed machines as a prior. This prior also depends on where the data are.
 //! - Verdicts *estimate a mean* over pairs of processes. `crossover-compare` learns the spread of a class

@@ -14,10 +14,16 @@ fn every_shape_and_stride_is_exact_and_nothing_beside_it_is_touched() {
     let lengths = [
         1, 2, 3, 7, 8, 12, 13, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 97,
     ];
+    // Miri takes hours for all of them.
+    let lengths = if cfg!(miri) {
+        &lengths[2..4]
+    } else {
+        &lengths[..]
+    };
     for isa in Isa::available() {
         let name = isa.name();
-        for m in lengths {
-            for n in lengths {
+        for &m in lengths {
+            for &n in lengths {
                 let k = (m * 5 + n * 3) % 150 + 1;
                 // A transposed and a plain one; B and C parts of wider ones.
                 for a in [

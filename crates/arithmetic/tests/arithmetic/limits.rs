@@ -4,6 +4,7 @@ use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::{BLOCK_BYTES, CHAINS};
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no fence behind stores past the caches")]
 fn every_instruction_set_writes_every_word() {
     #[repr(align(64))]
     struct Lines([u64; 2 * BLOCK_BYTES / 8]);

@@ -118,7 +118,7 @@ pub(crate) fn get<T: Copy>(from: *const T) -> Outcome<T> {
     if from.is_null() {
         return Err(Fault::invalid("an argument is null"));
     }
-    // SAFETY: as in `put`.
+    // SAFETY: the caller promises that its pointers are valid.
     Ok(unsafe { from.read_unaligned() })
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn text(from: *const c_char) -> Outcome<String> {
     if from.is_null() {
         return Err(Fault::invalid("a text is null"));
     }
-    // SAFETY: as in `put`.
+    // SAFETY: the caller promises a C string that ends.
     let text = unsafe { CStr::from_ptr(from) };
     Ok(text.to_string_lossy().into_owned())
 }

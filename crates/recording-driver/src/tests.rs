@@ -78,7 +78,7 @@ fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
     unsafe { pinned.write_bytes(3, 8) };
     let from = host(pinned as u64);
     copied(&mut state, device(d1), from, stream);
-    // SAFETY: as above.
+    // SAFETY: the same eight bytes, which nobody else writes.
     unsafe { pinned.write_bytes(4, 8) };
     let changed_before_it_ran = [4; 8];
     assert_eq!(read(&mut state, d1, stream), changed_before_it_ran);
@@ -93,7 +93,7 @@ fn work_runs_when_the_host_waits_and_not_before() {
     // SAFETY: the content of d1, which is alive.
     assert_eq!(unsafe { content.read_volatile() }, 0);
     state.synchronize_stream(stream).unwrap();
-    // SAFETY: as above.
+    // SAFETY: d1 is still alive.
     assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
 }
 

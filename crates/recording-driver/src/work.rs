@@ -82,7 +82,7 @@ impl State {
             1 => unsafe {
                 std::ptr::write_bytes(to as *mut u8, set.value as u8, set.count as usize);
             },
-            // SAFETY: as above, of whole words.
+            // SAFETY: the range was checked then as whole words.
             _ => unsafe {
                 let words = std::slice::from_raw_parts_mut(to as *mut u32, set.count as usize);
                 words.fill(set.value);

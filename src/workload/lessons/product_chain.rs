@@ -112,7 +112,7 @@ pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<ProductChain>, launching: Launches) -> 
         let again = plan.clone();
         // SAFETY: these are the routine's three matrices, and the stream runs one call at a time.
         products.call(move |stream: &CudaStream| unsafe { again.enqueue(stream) });
-        // SAFETY: as for the line above.
+        // SAFETY: the same three matrices, and one call at a time.
         steps.counted_call(move |stream: &CudaStream| unsafe { plan.enqueue(stream) })?;
         if launching == Synchronised {
             steps.wait(Stream::Compute);

@@ -155,6 +155,6 @@ pub(crate) fn mark(text: &str) {
 /// Lets names begin at 1 again, so that those of a row do not depend on what came before it.
 pub(crate) fn restart_names() {
     let name = b"crossover_recording_driver_restart_names\0";
-    // SAFETY: as in `mark`.
+    // SAFETY: the recording driver exports the function so.
     unsafe { exported::<unsafe extern "C" fn()>(name)() }
 }

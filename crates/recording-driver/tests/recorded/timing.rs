@@ -201,7 +201,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             bench("awaited", &mut |b| b.iter_awaited(&time, waits_or_panics));
         }
         "elsewhere" => bench("k", &mut |b| {
-            // SAFETY: as above.
+            // SAFETY: the kernel has no arguments.
             b.iter_gated(&time, || unsafe { empty.launch(&other) });
         }),
         "graph" => bench("k", &mut |b| b.iter_graph(&time, twice)),
@@ -236,7 +236,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             let fork = || -> Result<(), BoxError> {
                 forked.record(&stream)?;
                 other.wait(&forked)?;
-                // SAFETY: as above.
+                // SAFETY: the kernel's arguments are values that the launch copies.
                 unsafe { spin.launch(&other) }?;
                 joined.record(&other)?;
                 Ok(stream.wait(&joined)?)

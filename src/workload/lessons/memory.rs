@@ -243,7 +243,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let _ = self.gpu.synchronize();
+        let waited = self.gpu.stream().synchronize();
+        self.gpu.context().record_err(waited);
         // SAFETY: made in `new`, destroyed once; everything allocated from it was released.
         let destroyed = unsafe { result::mem_pool::destroy(self.pool) };
         self.gpu.context().record_err(destroyed);

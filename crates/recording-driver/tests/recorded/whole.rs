@@ -62,7 +62,7 @@ pub(crate) fn page() {
 pub(crate) fn incomplete() {
     let run = |stand_in: StandIn, device: &str, profile: &str, filter: &str| {
         let mut command = stand_in.command("bench", device);
-        command.env("CROSSOVER_PROFILE", profile);
+        command.env("CROSSOVER_PROFILE", "quick");
         expect(command.args(["--test", filter]), 0)
     };
     let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine)/gpu/.*/1024)$";
@@ -119,19 +119,10 @@ pub(crate) fn confirmed() {
 /// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
 /// longer. Cold starts, which are processes of their own, are left out.
 pub(crate) fn streams() {
-    few_streams("quick");
-}
-
-/// As [`streams`], with the profile `default`.
-pub(crate) fn streams_by_default() {
-    few_streams("default");
-}
-
-fn few_streams(profile: &str) {
     let stand_in = StandIn::new();
     let device = stand_in.small_h200();
     let mut command = stand_in.logged("bench", device.to_str().expect("a path"));
-    command.env("CROSSOVER_PROFILE", profile);
+    command.env("CROSSOVER_PROFILE", "quick");
     let said = expect(command.args(["--test", "^([^c]|c[^o]).*/gpu/"]), 0);
     let log = stand_in.phases();
     let lines = log.iter().flat_map(|(_, lines)| lines);

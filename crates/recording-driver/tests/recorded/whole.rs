@@ -62,7 +62,7 @@ pub(crate) fn page() {
 pub(crate) fn incomplete() {
     let run = |stand_in: StandIn, device: &str, profile: &str, filter: &str| {
         let mut command = stand_in.command("bench", device);
-        command.env("CROSSOVER_PROFILE", "quick");
+        command.env("CROSSOVER_PROFILE", profile);
         expect(command.args(["--test", filter]), 0)
     };
     let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine)/gpu/.*/1024)$";

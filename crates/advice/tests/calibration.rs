@@ -141,7 +141,10 @@ fn without_a_measurement_the_caller_keeps_its_default() {
     );
     let nothing = new().sizes([20_000]).between(|us| spin(*us), |_| ());
     is_unsure(&nothing, "parallel takes less than a hundred-thousandth");
-    is_unsure(&new().sizes([]).between(|_| (), |_| ()), "no sizes");
+    for sizes in [vec![], vec![0, 10]] {
+        let nothing = new().sizes(sizes).between(|_| (), |_| ());
+        is_unsure(&nothing, "name sizes above zero");
+    }
     let calls = Cell::new(0);
     let slow = new().budget(Duration::from_millis(20)).between(
         |_| (),

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use crate::calibration::Problem;
 use crate::thresholds::{Operation, Place, Point, SCHEMA, Thresholds};
@@ -19,7 +20,7 @@ pub(super) fn folder() -> Option<PathBuf> {
     Some(Advice::data_file()?.with_file_name("calibrations"))
 }
 
-/// What a result holds for.
+/// The name, closures, sizes and machine that a result holds for.
 pub(super) struct Key {
     pub(super) name: String,
     /// Of the closures.
@@ -57,12 +58,14 @@ impl Key {
         format!("{name}-{:016x}.json", hasher.finish())
     }
 
-    /// What an earlier process kept; `None` if there is no such file, or if it is damaged or another machine's.
+    /// The result of an earlier process; `None` if there is no such file, or if it is damaged or another
+    /// machine's.
     pub(super) fn read(&self, path: &Path) -> Option<Advice> {
         let advice = Advice::open(path).ok()?.check(&self.here);
         let is_other = advice.concerns().iter().any(|it| it.is_other_machine());
         let operations = advice.thresholds().operations.iter();
-        let is_ours = operations.map(|it| &it.name).eq(&self.names[1..]);
+        let names = operations.map(|operation| operation.sides.as_ref().map(|[_, name]| name));
+        let is_ours = names.eq(self.names[1..].iter().map(Some));
         (is_ours && !is_other).then_some(advice)
     }
 
@@ -78,7 +81,8 @@ impl Key {
             };
             place.find_ends();
             Operation {
-                name: self.names[at + 1].clone(),
+                // Closures may have one name.
+                name: at.to_string(),
                 title: self.name.clone(),
                 size: "size".to_owned(),
                 sides: Some([place.cpu.clone(), place.gpu.clone()]),
@@ -86,8 +90,9 @@ impl Key {
                 ..Operation::default()
             }
         };
-        let points = points.into_iter().enumerate();
-        let measured = points.filter(|(_, points)| !points.is_empty());
+        // If one closure lacks points, none can be called the fastest.
+        let is_measured = !points.iter().any(Vec::is_empty);
+        let measured = points.into_iter().enumerate().filter(|_| is_measured);
         Thresholds {
             schema: SCHEMA,
             crossover: env!("CARGO_PKG_VERSION").to_owned(),
@@ -102,7 +107,12 @@ impl Key {
 pub(super) fn write(path: &Path, thresholds: &Thresholds) -> Result<(), Problem> {
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
+    // Processes in two containers may have the same number.
+    let now = SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default()
+        .as_nanos();
+    let temporary = path.with_extension(format!("{}-{now}-{count}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         fs::write(&temporary, serde_json::to_vec(thresholds)?)?;
@@ -113,4 +123,38 @@ pub(super) fn write(path: &Path, thresholds: &Thresholds) -> Result<(), Problem>
         let _ = fs::remove_file(&temporary);
         Problem::NotKept(format!("{}: {error}", path.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closure_without_points_leaves_no_decision() {
+        let names = ["one", "two", "two"].map(str::to_owned).into();
+        let key = Key::new("planted".to_owned(), names, &[10], None);
+        let point = Point {
+            size: 10.0,
+            cpu_ns: 10.0,
+            gpu_ns: 1.0,
+            low: 9.0,
+            high: 11.0,
+            processes: 1,
+            ..Point::default()
+        };
+        let operations = |points| {
+            let advice = Advice::new(key.thresholds(points));
+            advice
+                .expect("closures may have one name")
+                .thresholds()
+                .operations
+                .len()
+        };
+        assert_eq!(operations(vec![vec![point], vec![point]]), 2);
+        assert_eq!(
+            operations(vec![vec![], vec![point]]),
+            0,
+            "the second is not the first"
+        );
+    }
 }

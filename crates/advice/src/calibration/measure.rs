@@ -13,12 +13,11 @@ use crate::turns::take_turns;
 /// One way to do the work. It returns when the result is there.
 pub type Way<'a, I> = &'a mut dyn FnMut(&I) -> Result<(), Box<dyn std::error::Error>>;
 
-/// Calls are repeated until a sample takes this long: a hundred times longer than an interruption is
-/// rare, and ten thousand times the resolution of the clock.
+/// Calls are repeated until a sample takes this long, thousands of times the resolution of the clock.
 const SAMPLE: Duration = Duration::from_micros(200);
 
-/// Standard deviation of the logarithm of a speedup between processes of the same code, of a CPU against
-/// itself or a GPU, assumed: the suite saw 5 to 15 % in turns on shared hosts.
+/// Standard deviation of the logarithm of a speedup between processes of the same code, assumed. Code on
+/// many threads of a shared host may differ by more.
 const BETWEEN_PROCESSES: f64 = 0.10;
 
 /// The two-sided quantile of the normal distribution for 95 %.
@@ -56,7 +55,6 @@ pub(super) fn measure<I>(
     loop {
         let is_open = |at: &usize| !ratios[*at].are_decided();
         let open: Vec<usize> = (0..sizes.len()).filter(is_open).collect();
-        let before = start.elapsed();
         for (done, at) in open.iter().enumerate() {
             let left = budget.saturating_sub(start.elapsed());
             if left.is_zero() {
@@ -65,8 +63,7 @@ pub(super) fn measure<I>(
             let share = left / (open.len() - done) as u32;
             ratios[*at].measure(sizes[*at], share, &mut prepare, ways, names)?;
         }
-        let is_over = start.elapsed() >= budget || start.elapsed() == before;
-        if open.is_empty() || is_over {
+        if open.is_empty() || start.elapsed() >= budget {
             break;
         }
     }
@@ -148,8 +145,8 @@ impl Ratios {
         all[all.len() / 2]
     }
 
-    /// Whether more pairs would change nothing: each way is decided against the first, or as certain
-    /// as processes that differ allow.
+    /// Returns whether more pairs would change nothing: each way is decided against the first, or as certain
+    /// as the difference between processes allows.
     fn are_decided(&self) -> bool {
         (1..self.0.len()).all(|way| {
             let all = self.logarithms(way);
@@ -262,7 +259,7 @@ fn sample<E>(is_short: bool, mut call: impl FnMut() -> Result<(), E>) -> Result<
     Ok(start.elapsed().as_secs_f64() / f64::from(calls))
 }
 
-/// Which of two closures is faster, as measured in this process.
+/// The comparison of two closures in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pair {

@@ -4,6 +4,7 @@
 mod kept;
 mod measure;
 
+use std::cmp::Ordering;
 use std::error::Error;
 use std::fmt;
 use std::hint::black_box;
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 use crate::calibration::kept::Key;
 use crate::calibration::measure::measure;
-use crate::{Advice, Choice, Question};
+use crate::thresholds::Operation;
+use crate::{Advice, Choice, Estimate, Question};
 
 pub use crate::calibration::measure::{Pair, Way, pair};
 
@@ -207,14 +209,14 @@ impl<P> Calibration<P> {
     }
 }
 
-/// Which of several closures is the fastest, by size. Asking allocates nothing.
+/// The fastest of several closures, by size. Asking allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Calibrated {
     advice: Advice,
     problem: Option<Problem>,
 }
 
-/// Which of two closures is faster.
+/// The faster of two closures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faster {
     /// The first one.
@@ -238,30 +240,34 @@ impl Calibrated {
     /// The index of the fastest closure at a size; `None` if the measurements do not decide.
     pub fn fastest(&self, size: usize) -> Option<usize> {
         // Each operation compares a closure with the first one, which has the place of the CPU.
-        let operations = self.advice.thresholds().operations.iter();
-        let against_first = operations.map(|operation| {
+        let against_first = |operation: &Operation| {
             let answer = self.advice.decide(&Question::new(&operation.name, size));
             Some((answer.choice, answer.estimate?))
-        });
-        let (mut fastest, mut best, mut others, mut is_first) = (None, 1.0, 0.0_f64, true);
-        for (at, compared) in against_first.enumerate() {
-            let (choice, estimate) = compared?;
-            is_first &= choice == Choice::Cpu;
-            if estimate.speedup > best {
-                others = others.max(best);
-                best = estimate.speedup;
-                fastest = (choice == Choice::Gpu).then_some((at + 1, estimate.low));
-            } else {
-                others = others.max(estimate.speedup);
-            }
+        };
+        let operations = &self.advice.thresholds().operations;
+        let all = || operations.iter().map(against_first);
+        let speedup = |at: &Option<(Choice, Estimate)>| at.map(|(_, estimate)| estimate.speedup);
+        let (at, best) = all().enumerate().max_by(|(_, a), (_, b)| {
+            speedup(a)
+                .partial_cmp(&speedup(b))
+                .unwrap_or(Ordering::Equal)
+        })?;
+        let (choice, best) = best?;
+        if choice != Choice::Gpu {
+            let is_first =
+                all().all(|other| other.is_some_and(|(choice, _)| choice == Choice::Cpu));
+            return is_first.then_some(0);
         }
-        match fastest {
-            Some((at, low)) => (others <= low).then_some(at),
-            None => (is_first && best == 1.0 && others > 0.0).then_some(0),
-        }
+        let is_slower = |other: Option<(Choice, Estimate)>| {
+            other.is_some_and(|(_, other)| other.speedup <= best.low)
+        };
+        let is_fastest = all()
+            .enumerate()
+            .all(|(other, estimate)| other == at || is_slower(estimate));
+        is_fastest.then_some(at + 1)
     }
 
-    /// Why there is no decision, or why it was not kept.
+    /// The reason why there is no decision, or why it was not kept.
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }
@@ -272,11 +278,11 @@ impl Calibrated {
     }
 }
 
-/// Why a calibration decides nothing, or why a later process cannot read it.
+/// The reason why a calibration decides nothing, or why a later process cannot read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// No size was named.
+    /// No size was named, or the size zero.
     NoSizes,
     /// A closure panicked.
     Panicked {
@@ -310,7 +316,7 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::NoSizes => f.write_str("there are no sizes to measure"),
+            Problem::NoSizes => f.write_str("there is nothing to measure: name sizes above zero"),
             Problem::Panicked { name, size } => {
                 write!(f, "{name} panicked at size {size}, so nothing is decided")
             }

@@ -40,30 +40,30 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
 pub(crate) fn ask<R: Request>(
     request: &R,
     variables: &[(&str, &str)],
-    hear: impl FnMut(R::Reply),
+    receive: impl FnMut(R::Reply),
 ) -> Result<(), BoxError> {
     if env::var_os(R::VARIABLE).is_some() {
         // This is the child, and would start another one, which would start another one.
         return Err(NEVER_ASKED.into());
     }
     let mut command = Command::new(own_executable()?);
-    ask_by(command.envs(variables.iter().copied()), request, hear)
+    ask_by(command.envs(variables.iter().copied()), request, receive)
 }
 
 fn ask_by<R: Request>(
     command: &mut Command,
     request: &R,
-    mut hear: impl FnMut(R::Reply),
+    mut receive: impl FnMut(R::Reply),
 ) -> Result<(), BoxError> {
     let mut child = Child::start_asked(command.stdout(Stdio::null()), R::VARIABLE)?;
-    match child.hear(START) {
-        Ok(Some(())) => child.tell(request)?,
+    match child.receive(START) {
+        Ok(Some(())) => child.reply(request)?,
         Ok(None) => return ended(child).and(Err(NEVER_ASKED.into())),
         Err(ChildError::Silent(_)) => return Err(NEVER_ASKED.into()),
         Err(error) => return Err(error.into()),
     }
-    while let Some(reply) = child.hear::<Result<R::Reply, String>>(SILENCE)? {
-        hear(reply?);
+    while let Some(reply) = child.receive::<Result<R::Reply, String>>(SILENCE)? {
+        receive(reply?);
     }
     ended(child)
 }
@@ -89,9 +89,9 @@ pub(crate) fn answer<R: Request>(
     let answered = || -> Result<(), BoxError> {
         let mut parent = Parent::connect(Path::new(&channel))?;
         let request = parent.ask(&())?;
-        let worked = work(request, &mut |reply| parent.say(&Ok::<_, String>(reply)));
+        let worked = work(request, &mut |reply| parent.send(&Ok::<_, String>(reply)));
         if let Err(error) = &worked {
-            parent.say(&Err::<R::Reply, _>(with_causes(&**error)))?;
+            parent.send(&Err::<R::Reply, _>(with_causes(&**error)))?;
         }
         worked
     };

@@ -128,10 +128,10 @@ impl Run {
         ids.retain(|id| self.arguments.selects(id));
         if let Some(turns) = &mut self.turns {
             turns.announce(ids.clone());
-            let told = turns.told();
-            self.machine.choices.hand_over(told.choices.clone());
+            let instructions = turns.instructions();
+            self.machine.choices.hand_over(instructions.choices.clone());
             // Where none of them is this process's, the filter is not at fault.
-            self.journal.selected |= told.only.is_some();
+            self.journal.selected |= instructions.only.is_some();
         }
         ids.retain(|id| self.is_wanted(id));
         self.progress.expect(ids.len());
@@ -156,8 +156,8 @@ impl Run {
 
     /// Whether the filter, and the process that drives this one, select this benchmark.
     pub(super) fn is_wanted(&self, id: &str) -> bool {
-        let told = self.turns.as_ref().map(Turns::told);
-        self.arguments.selects(id) && told.is_none_or(|told| told.wants(id))
+        let instructions = self.turns.as_ref().map(Turns::instructions);
+        self.arguments.selects(id) && instructions.is_none_or(|all| all.wants(id))
     }
 
     /// Names, in one line per implementation, the sizes that the profile leaves out and the
@@ -254,7 +254,7 @@ impl Run {
 
     /// Whether results are compared with float64. In turns, the driver decides.
     pub(super) fn verifies(&self) -> bool {
-        (self.turns.as_ref()).is_none_or(|turns| turns.told().verify)
+        (self.turns.as_ref()).is_none_or(|turns| turns.instructions().verify)
     }
 
     /// Waits for the device: errors of destructors surface on a later call, and must not be those of

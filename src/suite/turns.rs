@@ -14,7 +14,7 @@ use crossover_system::{OnCores, interrupt};
 /// A process's link to the command that drives it.
 pub(super) struct Turns {
     parent: RefCell<Parent>,
-    told: Instructions,
+    instructions: Instructions,
 }
 
 impl Turns {
@@ -31,13 +31,13 @@ impl Turns {
         })?;
         Ok(Self {
             parent: RefCell::new(parent),
-            told: Instructions::default(),
+            instructions: Instructions::default(),
         })
     }
 
     /// Keeps this thread on the core that both sides share, where one is named.
     pub(super) fn on_one_core(&self) -> Option<OnCores> {
-        OnCores::new(&[self.told.core?])
+        OnCores::new(&[self.instructions.core?])
     }
 
     /// Sends the benchmarks that it could run, and waits for instructions.
@@ -48,14 +48,14 @@ impl Turns {
             .borrow_mut()
             .ask(&TurnMessage::Plan { protocol, ids })
         {
-            Ok(TurnReply::Run(instructions)) => self.told = instructions,
+            Ok(TurnReply::Run(instructions)) => self.instructions = instructions,
             _ => interrupt::end(),
         }
     }
 
-    /// How this process is to run.
-    pub(super) fn told(&self) -> &Instructions {
-        &self.told
+    /// The instructions of the command that drives this process.
+    pub(super) fn instructions(&self) -> &Instructions {
+        &self.instructions
     }
 
     /// Sends a message and waits for the turn. Ends the run if there is no reply.

@@ -1,4 +1,4 @@
-//! What pairs of processes find on this machine: the resolution of a class, and the pairs that a change
+//! The power of a comparison on this machine: the resolution of a class, and the pairs that a change
 //! takes.
 
 use std::collections::BTreeMap;

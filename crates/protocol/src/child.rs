@@ -22,10 +22,10 @@ use crossover_system::{interrupt, process};
 const GLANCE: Duration = Duration::from_millis(50);
 /// Time between two checks whether a child has connected.
 const SHORT: Duration = Duration::from_millis(2);
-/// How long an interrupted child may take to end by itself.
+/// The time in which an interrupted child may end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why a child does not go on.
+/// The reason why a child does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// A signal was received.
@@ -34,7 +34,7 @@ pub enum ChildError {
     /// It sent nothing for so long.
     #[error("a child process sent nothing for {} s", .0.as_secs())]
     Silent(Duration),
-    /// What it sent is no message.
+    /// It sent something that is no message.
     #[error("a message of a child process cannot be read")]
     Message(#[from] serde_json::Error),
     /// The system's error, with what failed.
@@ -109,7 +109,10 @@ impl Child {
     ///
     /// # Errors
     /// An interrupt, a message that cannot be read, or none within `limit`.
-    pub fn hear<M: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<M>, ChildError> {
+    pub fn receive<M: DeserializeOwned>(
+        &mut self,
+        limit: Duration,
+    ) -> Result<Option<M>, ChildError> {
         let start = Instant::now();
         let mut line = Vec::new();
         while start.elapsed() < limit {
@@ -130,7 +133,7 @@ impl Child {
                 // The end of a process.
                 Ok(_) | Err(_) => {
                     line.clear();
-                    self.hang_up();
+                    self.disconnect();
                 }
             }
         }
@@ -141,18 +144,18 @@ impl Child {
     ///
     /// # Errors
     /// The reply is no JSON.
-    pub fn tell(&mut self, reply: &impl Serialize) -> Result<(), ChildError> {
+    pub fn reply(&mut self, reply: &impl Serialize) -> Result<(), ChildError> {
         let line = serde_json::to_string(reply)? + "\n";
         let channel = self.channel.as_mut();
         if let Some(link) = channel.and_then(|channel| channel.link.as_mut()) {
-            // If this fails the process has ended, which the next `hear` finds.
+            // If this fails the process has ended, which the next `receive` finds.
             let _ = link.get_mut().write_all(line.as_bytes());
         }
         Ok(())
     }
 
     /// Closes the connection to the process that spoke last, which learns that nobody drives it any more.
-    pub fn hang_up(&mut self) {
+    pub fn disconnect(&mut self) {
         if let Some(channel) = &mut self.channel {
             channel.link = None;
         }
@@ -221,7 +224,7 @@ impl Channel {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.hang_up();
+        self.disconnect();
         if self.status.is_none() {
             process::interrupt(&self.process);
             let _ = self.ended.recv_timeout(GRACE);
@@ -255,7 +258,7 @@ impl Parent {
     ///
     /// # Errors
     /// The parent has ended, or the message is no JSON.
-    pub fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
+    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(message)? + "\n";
         self.0.get_mut().write_all(line.as_bytes())
     }
@@ -263,9 +266,9 @@ impl Parent {
     /// Sends a message, and waits for the reply.
     ///
     /// # Errors
-    /// As [`say`](Self::say), or the reply cannot be read.
+    /// As [`send`](Self::send), or the reply cannot be read.
     pub fn ask<R: DeserializeOwned>(&mut self, message: &impl Serialize) -> io::Result<R> {
-        self.say(message)?;
+        self.send(message)?;
         let mut reply = String::new();
         self.0.read_line(&mut reply)?;
         Ok(serde_json::from_str(&reply)?)

@@ -14,7 +14,7 @@
 //! | that a clock reads the time of the work | gives each piece of work a known time on a virtual clock |
 //! | all of this on several devices | takes a list of descriptions ([`device`]). Each device has a primary context, memory, streams and events of its own; it uses another device's memory only if it was given access |
 //!
-//! What serves none of these is left out. Kernels write nothing. Their parameters come from
+//! Functions that serve none of these are left out. Kernels write nothing. Their parameters come from
 //! `kernels.txt`, which NVRTC is asked for; the heuristic of cuBLASLt always gives the same answer.
 //! cudarc names a function that is missing here (`Missing symbol cuX`).
 

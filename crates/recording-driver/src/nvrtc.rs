@@ -26,7 +26,7 @@ const NVRTC: Library = Library {
 #[derive(Default)]
 pub(crate) struct Program {
     name: String,
-    /// What stands for PTX and machine code.
+    /// The text in place of PTX and machine code.
     compiled: Option<String>,
     log: String,
 }

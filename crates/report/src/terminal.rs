@@ -1,10 +1,13 @@
-//! The short table at the end of a run.
+//! The short table at the end of a run, and how sure its answers are.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+use crate::answers::GroupAnswer;
 use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
+use crossover_results::analysis::trust::Grade;
 use crossover_words::text::columns;
+use crossover_words::units;
 
 /// If there is no terminal: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
@@ -33,6 +36,41 @@ pub(super) fn table(report: &Report) -> String {
     let unmeasured = report.unmeasured();
     if !unmeasured.is_empty() {
         lines.push(report::unknown(&unmeasured));
+    }
+    lines.join("\n")
+}
+
+/// Uncertain answers whose reason the terminal prints.
+const MOST_DOUBTS: usize = 6;
+
+/// The number of firm and of uncertain answers, and below it the reasons of uncertain ones.
+pub(super) fn sure(answers: &[GroupAnswer]) -> String {
+    let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
+    let (firm, doubtful, thin) = (
+        count(Grade::Firm),
+        count(Grade::Doubtful),
+        count(Grade::Thin),
+    );
+    if answers.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![format!(
+        "{}: {firm} firm, {doubtful} uncertain, {thin} of one process",
+        units::counted(answers.len(), "answer")
+    )];
+    let why = answers
+        .iter()
+        .filter(|a| a.trust.grade() == Grade::Doubtful);
+    lines.extend(why.take(MOST_DOUBTS).map(|a| {
+        let (title, asked) = (&a.found.topic.title, a.found.question.words());
+        let doubts = a.trust.doubts().join("; ");
+        format!("  uncertain: {title}, {asked}: {doubts}")
+    }));
+    if doubtful > MOST_DOUBTS {
+        lines.push(format!(
+            "  and {} more; the page says why",
+            doubtful - MOST_DOUBTS
+        ));
     }
     lines.join("\n")
 }

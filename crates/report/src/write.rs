@@ -178,7 +178,7 @@ fn write<'r>(report: &'r Report, root: &Path, out: &Path) -> Result<Written, Rep
         thresholds,
         table: terminal::table(report),
         measured: (machine.benchmarks().count(), machine.failed().len()),
-        sure: page::sure(&answers),
+        sure: terminal::sure(&answers),
         left_out: report.machine.problems.len(),
     })
 }

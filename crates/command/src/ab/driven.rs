@@ -10,7 +10,7 @@ use crate::ab::executable::Executable;
 use crossover_protocol::child::{Child, ChildError};
 use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
 
-/// Where a side stands still.
+/// The point at which a side stands still.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     /// Connected, nothing set up.
@@ -32,14 +32,14 @@ pub(super) struct Driven {
     pub(super) status: Option<ExitStatus>,
     /// The results of its calibrations, by the name of the choice.
     pub(super) choices: BTreeMap<String, String>,
-    /// How long it ran for each benchmark.
+    /// Seconds that it ran for each benchmark.
     pub(super) seconds: BTreeMap<String, f64>,
-    told: Instructions,
+    instructions: Instructions,
     /// The time limit of a turn.
     limit: Duration,
 }
 
-/// Whether an executable takes turns where it is offered to, in our version of the protocol.
+/// Returns whether an executable takes turns when it is offered to, in our version of the protocol.
 ///
 /// # Errors
 /// An interrupt, or that it cannot be started.
@@ -50,7 +50,7 @@ pub(super) fn takes_turns(executable: &Executable, limit: Duration) -> anyhow::R
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut child = Child::start_asked(child::without_repository(&mut command), TURNS)?;
-    match child.hear(limit) {
+    match child.receive(limit) {
         Ok(said) => Ok(matches!(
             said,
             Some(TurnMessage::Plan {
@@ -70,7 +70,7 @@ impl Driven {
     /// An interrupt, or that it cannot be started.
     pub(super) fn start(
         commands: Vec<Command>,
-        told: Instructions,
+        instructions: Instructions,
         limit: Duration,
     ) -> Result<Self, ChildError> {
         let mut this = Self {
@@ -81,7 +81,7 @@ impl Driven {
             status: None,
             choices: BTreeMap::new(),
             seconds: BTreeMap::new(),
-            told,
+            instructions,
             limit,
         };
         this.arrive()?;
@@ -95,10 +95,10 @@ impl Driven {
     pub(super) fn go_on(&mut self) -> Result<(), ChildError> {
         let start = Instant::now();
         let reply = match self.pause {
-            Pause::Start => TurnReply::Run(self.told.clone()),
+            Pause::Start => TurnReply::Run(self.instructions.clone()),
             _ => TurnReply::Go,
         };
-        self.tell(&reply)?;
+        self.reply(&reply)?;
         self.arrive()?;
         // Includes the work before its current point, such as set-up.
         if let Pause::In(id) = &self.pause {
@@ -107,10 +107,10 @@ impl Driven {
         Ok(())
     }
 
-    fn tell(&mut self, reply: &TurnReply) -> Result<(), ChildError> {
+    fn reply(&mut self, reply: &TurnReply) -> Result<(), ChildError> {
         self.child
             .as_mut()
-            .map_or(Ok(()), |child| child.tell(reply))
+            .map_or(Ok(()), |child| child.reply(reply))
     }
 
     /// Waits until it stands still.
@@ -124,12 +124,15 @@ impl Driven {
                 self.child = Some(child::start_quietly(&mut command, TURNS)?);
                 continue;
             };
-            match child.hear(self.limit) {
+            match child.receive(self.limit) {
                 Ok(Some(TurnMessage::Plan {
                     protocol: PROTOCOL,
                     ids,
                 })) => {
-                    self.ahead = ids.into_iter().filter(|id| self.told.wants(id)).collect();
+                    self.ahead = ids
+                        .into_iter()
+                        .filter(|id| self.instructions.wants(id))
+                        .collect();
                     self.pause = Pause::Start;
                     return Ok(());
                 }
@@ -142,10 +145,12 @@ impl Driven {
                 }
                 Ok(Some(TurnMessage::Chose { choices })) => {
                     self.choices.extend(choices);
-                    self.tell(&TurnReply::Go)?;
+                    self.reply(&TurnReply::Go)?;
                 }
                 // It ends when nobody drives it any more.
-                Ok(Some(TurnMessage::Plan { .. })) | Err(ChildError::Message(_)) => child.hang_up(),
+                Ok(Some(TurnMessage::Plan { .. })) | Err(ChildError::Message(_)) => {
+                    child.disconnect()
+                }
                 Ok(None) => {
                     let status = child.ends_within(Duration::ZERO)?;
                     let failed = self.status.filter(|status| !status.success());

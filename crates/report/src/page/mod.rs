@@ -29,7 +29,6 @@ use crate::group::GroupView;
 use crate::report::Report;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
-use crossover_results::analysis::trust::Grade;
 use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
@@ -221,41 +220,6 @@ fn beside(title: &str, body: Markup) -> String {
         main { h1 { (title) } (body) }
     };
     shell(&format!("crossover: {title}"), &script::STYLES[1..], body).into_string()
-}
-
-/// Uncertain answers whose reason the terminal prints.
-const MOST_DOUBTS: usize = 6;
-
-/// The number of firm and of uncertain answers, and below it the reasons of uncertain ones.
-pub(super) fn sure(answers: &[GroupAnswer]) -> String {
-    let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
-    let (firm, doubtful, thin) = (
-        count(Grade::Firm),
-        count(Grade::Doubtful),
-        count(Grade::Thin),
-    );
-    if answers.is_empty() {
-        return String::new();
-    }
-    let mut lines = vec![format!(
-        "{}: {firm} firm, {doubtful} uncertain, {thin} of one process",
-        units::counted(answers.len(), "answer")
-    )];
-    let why = answers
-        .iter()
-        .filter(|a| a.trust.grade() == Grade::Doubtful);
-    lines.extend(why.take(MOST_DOUBTS).map(|a| {
-        let (title, asked) = (&a.found.topic.title, a.found.question.words());
-        let doubts = a.trust.doubts().join("; ");
-        format!("  uncertain: {title}, {asked}: {doubts}")
-    }));
-    if doubtful > MOST_DOUBTS {
-        lines.push(format!(
-            "  and {} more; the page says why",
-            doubtful - MOST_DOUBTS
-        ));
-    }
-    lines.join("\n")
 }
 
 /// Links to everything else.

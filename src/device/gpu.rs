@@ -14,7 +14,7 @@ use cudarc::driver::{
 };
 
 use crate::device::copies_and_events;
-use crate::device::kernel::{Module, Source, shared};
+use crate::device::kernel::{Module, SharedKernels, Source};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
@@ -50,6 +50,7 @@ pub struct Gpu {
     nodes: Option<Nodes>,
     blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
+    kernels: SharedKernels,
 }
 
 impl Gpu {
@@ -74,7 +75,14 @@ impl Gpu {
             nodes,
             blas: OnceCell::new(),
             modules: RefCell::default(),
+            kernels: SharedKernels::default(),
         })
+    }
+
+    /// The same with compiled kernels that it shares with other processes.
+    pub(crate) fn sharing(mut self, kernels: SharedKernels) -> Self {
+        self.kernels = kernels;
+        self
     }
 
     /// The properties that the driver reports.
@@ -149,7 +157,7 @@ impl Gpu {
             return Ok(module.function(name)?);
         }
         let arch = self.properties.compute_capability;
-        let module = shared::cubin(source, arch)?.load(&self.context)?;
+        let module = self.kernels.cubin(source, arch)?.load(&self.context)?;
         let function = module.function(name)?;
         self.modules.borrow_mut().insert(*source, module);
         Ok(function)

@@ -5,7 +5,6 @@
 //! uncommitted changes, when the library is compiled.
 
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A package with a bench executable; [`package!`](crate::package) is the one that names it.
@@ -31,23 +30,17 @@ macro_rules! package {
     };
 }
 
-static MEASURED: OnceLock<Package> = OnceLock::new();
-
-/// Sets the package whose code this process measures.
-pub(crate) fn measures(package: Package) {
-    // An executable belongs to one package.
-    let _ = MEASURED.set(package);
+impl Package {
+    /// The package; `None` if it is this one.
+    pub(crate) fn other(self) -> Option<Self> {
+        (self.folder != env!("CARGO_MANIFEST_DIR")).then_some(self)
+    }
 }
 
-/// The package whose code this process measures; `None` if it is this one.
-pub(crate) fn measured() -> Option<&'static Package> {
-    let own = env!("CARGO_MANIFEST_DIR");
-    MEASURED.get().filter(|package| package.folder != own)
-}
-
-/// The commit of the measured code, and whether it had uncommitted changes; `None` each if unknown.
-pub(crate) fn of_what_is_measured() -> (Option<String>, Option<bool>) {
-    let Some(package) = measured() else {
+/// The commit of a package, or without one of this package, and whether it had uncommitted changes; `None`
+/// each if unknown.
+pub(crate) fn of_package(package: Option<Package>) -> (Option<String>, Option<bool>) {
+    let Some(package) = package else {
         return of_this_build();
     };
     let built = std::env::current_exe().and_then(|executable| executable.metadata()?.modified());

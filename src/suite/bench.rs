@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::machine::{Package, commit};
+use crate::machine::Package;
 use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
@@ -20,7 +20,7 @@ use crossover_report::{profile, write};
 use crossover_results::store::layout::NEW;
 use crossover_results::store::walk::baselines;
 use crossover_system::output;
-use crossover_words::text::visible_lines;
+use crossover_words::text::{visible_lines, with_causes};
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
 /// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or the report or what was
@@ -46,7 +46,6 @@ use crossover_words::text::visible_lines;
 /// }
 /// ```
 pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
-    commit::measures(package);
     if let Some(code) = run_child() {
         return code;
     }
@@ -64,8 +63,8 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    run(groups).unwrap_or_else(|error| {
-        eprintln!("error: {}", visible_lines(&error.to_string()));
+    run(package, groups).unwrap_or_else(|error| {
+        eprintln!("error: {}", visible_lines(&with_causes(&*error)));
         ExitCode::from(2)
     })
 }
@@ -74,11 +73,11 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
 ///
 /// # Errors
 /// Why the run does not start, in a sentence.
-fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
+fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
     if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
         println!("{VARIABLES_IN_WORDS}\n");
     }
-    let (mut run, mut criterion) = Run::from_env()?;
+    let (mut run, mut criterion) = Run::from_env(package)?;
     let groups = groups();
     let mut names = BTreeSet::new();
     for group in &groups {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::device::gpu::Gpu;
-use crate::machine::commit;
+use crate::device::kernel::SharedKernels;
+use crate::machine::{Package, commit};
 use crate::model::environment::Environment;
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
@@ -37,6 +38,10 @@ pub(super) struct Host {
     pub(super) time: CudaTime,
     /// The calibrated choices of the code that is set up here.
     pub(super) choices: Choices,
+    /// The compiled kernels of the run.
+    pub(super) kernels: SharedKernels,
+    /// The package whose code is measured; `None` if it is this one.
+    pub(super) package: Option<Package>,
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
@@ -50,6 +55,8 @@ impl Host {
         Self {
             time: CudaTime::host_only(),
             choices: Choices::default(),
+            kernels: SharedKernels::default(),
+            package: None,
             settings: settings.clone(),
             probed: OnceCell::new(),
             opened: OnceCell::new(),
@@ -69,7 +76,7 @@ impl Host {
         let properties = self.device().map_err(Clone::clone)?;
         self.opened
             .get_or_init(|| {
-                let gpu = Gpu::open(properties.ordinal)?;
+                let gpu = Gpu::open(properties.ordinal)?.sharing(self.kernels.clone());
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })
@@ -147,10 +154,9 @@ impl Host {
     /// Collects the fingerprint of the machine.
     pub(super) fn environment(&self) -> Environment {
         let partners = u32::from(self.settings.turns.is_some());
-        let (commit, dirty) = commit::of_what_is_measured();
-        let package = commit::measured();
+        let (commit, dirty) = commit::of_package(self.package);
         Environment {
-            package: package.map(|it| format!("{} {}", it.name, it.version)),
+            package: self.package.map(|it| format!("{} {}", it.name, it.version)),
             commit,
             dirty,
             ..fingerprint::collect(self.device(), partners)

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use criterion::Criterion;
 
-use crate::device::kernel::{CompileError, Source, shared};
+use crate::device::kernel::{CompileError, Source};
+use crate::machine::Package;
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::driver::{Confirming, When};
@@ -57,7 +58,7 @@ impl Run {
     /// # Errors
     /// Why the run does not start, in a sentence. An option that Criterion does not know ends the process
     /// with its own message.
-    pub(super) fn from_env() -> Result<(Self, Criterion<CudaTime>), BoxError> {
+    pub(super) fn from_env(package: Package) -> Result<(Self, Criterion<CudaTime>), BoxError> {
         let settings = Settings::from_env()?;
         // The command that drives this process in turns has named them.
         if settings.turns.is_none() {
@@ -77,7 +78,7 @@ impl Run {
             Some(_) => SamplingPlan::in_turns(),
             None => SamplingPlan::of(settings.profile),
         };
-        let machine = Host::new(&settings);
+        let mut machine = Host::new(&settings);
         let time = &machine.time;
         let profiles = arguments.mode == Mode::Profile;
         let criterion = instance(
@@ -87,13 +88,15 @@ impl Run {
             turns.is_some(),
             profiles,
         );
-        let choices = machine.choices.clone();
+        let confirming = Confirming::new(&settings, &arguments, machine.choices.clone());
+        machine.kernels = confirming.kernels();
+        machine.package = package.other();
         let run = Self {
             machine,
             surroundings: Surroundings::new(&settings, &arguments),
             journal: Journal::new(&settings, &arguments),
             progress: Progress::new(arguments.is_quiet(), Hidden::start()),
-            confirming: Confirming::new(&settings, &arguments, choices),
+            confirming,
             profiles: Profiles::default(),
             settings,
             arguments,
@@ -151,7 +154,7 @@ impl Run {
         let sources = groups.iter().filter(runs).flat_map(AnyGroup::kernels);
         let sources: HashSet<&Source> = sources.copied().collect();
         let sources: Vec<&Source> = sources.into_iter().collect();
-        shared::compile_ahead(&sources, device.compute_capability);
+        (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
     }
 
     /// Whether the filter, and the process that drives this one, select this benchmark.

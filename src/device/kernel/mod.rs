@@ -1,6 +1,7 @@
 //! Kernels: compiled by NVRTC, loaded, and shared between the processes of a run.
 
 mod compile;
-pub(crate) mod shared;
+mod shared;
 
 pub use compile::{ARCHITECTURES, CompileError, Cubin, Module, Source};
+pub(crate) use shared::SharedKernels;

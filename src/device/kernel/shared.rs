@@ -3,44 +3,44 @@
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
 use crate::device::kernel::compile::{CompileError, Cubin, Source};
 use crossover_words::files::replace;
 
-/// The folder of this run. Only processes of one executable on one machine use it, so source and
-/// architecture identify a file.
-static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+/// The folder in which the processes of a run share machine code; `None` where they share none. Only
+/// processes of one executable on one machine use it, so source and architecture identify a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedKernels(pub(crate) Option<PathBuf>);
 
-/// From now on, machine code compiled here is kept in `folder`, and machine code found there is not
-/// compiled again.
-pub(crate) fn share_in(folder: PathBuf) {
-    let _ = FOLDER.set(folder);
-}
-
-/// The machine code of `source` for the compute capability `arch` (major, minor). Code that another
-/// process compiled has no log.
-///
-/// # Errors
-/// Those of [`Source::compile`].
-pub(in crate::device) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubin, CompileError> {
-    match FOLDER.get() {
-        Some(folder) => shared(&folder.join(file_name(source, arch)), || {
-            source.compile(arch)
-        }),
-        None => source.compile(arch),
+impl SharedKernels {
+    /// The machine code of `source` for the compute capability `arch` (major, minor). Code that another
+    /// process compiled has no log.
+    ///
+    /// # Errors
+    /// Those of [`Source::compile`].
+    pub(in crate::device) fn cubin(
+        &self,
+        source: &Source,
+        arch: (u32, u32),
+    ) -> Result<Cubin, CompileError> {
+        match &self.0 {
+            Some(folder) => shared(&folder.join(file_name(source, arch)), || {
+                source.compile(arch)
+            }),
+            None => source.compile(arch),
+        }
     }
-}
 
-/// Compiles these sources on all cores before they are needed. Nothing may be timed meanwhile. An error
-/// is reported when the source is needed. Does nothing before [`share_in`].
-pub(crate) fn compile_ahead(sources: &[&Source], arch: (u32, u32)) {
-    if FOLDER.get().is_some() {
-        sources.par_iter().with_max_len(1).for_each(|source| {
-            let _ = cubin(source, arch);
-        });
+    /// Compiles these sources on all cores before they are needed. Nothing may be timed meanwhile. An
+    /// error is reported when the source is needed.
+    pub(crate) fn compile_ahead(&self, sources: &[&Source], arch: (u32, u32)) {
+        if self.0.is_some() {
+            sources.par_iter().with_max_len(1).for_each(|source| {
+                let _ = self.cubin(source, arch);
+            });
+        }
     }
 }
 

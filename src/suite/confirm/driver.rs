@@ -1,17 +1,17 @@
 //! Decides which child process answers which questions, and when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::child;
-use crate::device::kernel::shared;
+use crate::device::kernel::SharedKernels;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
 use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, best_cpu, mark_wide};
-use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
+use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
 use crate::workload::choices::Choices;
@@ -48,10 +48,12 @@ pub(in crate::suite) struct Confirming {
     /// Whether the run measures its whole profile: its questions are then about its own results,
     /// whatever an earlier run left in the folder.
     is_whole: bool,
-    /// Where they and the run share compiled kernels and choices; `None` where there is no such folder.
+    /// Where they and the run share compiled kernels; `None` where there is no such folder.
     shared: Option<TempDir>,
     /// The calibrated choices of the run.
     choices: Choices,
+    /// The calibrated choices of the run and of the processes so far.
+    known: BTreeMap<String, String>,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
@@ -70,9 +72,6 @@ impl Confirming {
     ) -> Self {
         let wanted = settings.processes;
         let shared = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
-        if let Some(folder) = &shared {
-            shared::share_in(folder.path().into());
-        }
         Self {
             asking: OpenQuestions::default(),
             wanted,
@@ -80,12 +79,18 @@ impl Confirming {
             is_whole: arguments.filter_text().is_none(),
             shared,
             choices,
+            known: BTreeMap::new(),
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
             is_quiet: arguments.is_quiet(),
         }
+    }
+
+    /// The compiled kernels that they and the run share.
+    pub(in crate::suite) fn kernels(&self) -> SharedKernels {
+        SharedKernels(self.shared.as_ref().map(|folder| folder.path().into()))
     }
 
     /// Asks the processes that are due about the answers of the results so far, and stores what they say
@@ -154,18 +159,16 @@ impl Confirming {
                 self.asked + 1
             );
         }
-        if let Some(folder) = &self.shared {
-            // Without these choices, the child calibrates again.
-            let _ = self.choices.add_to(&folder.path().join(CHOICES));
-        }
+        self.known.extend(self.choices.made());
         let mut times = Times::new();
         let order = self.order();
         let mut tasks = order.tasks.iter();
-        let asked = child::ask(&order, &[], |medians: Medians| {
+        let asked = child::ask(&order, &[], |reply: TaskReply| {
+            self.known.extend(reply.choices);
             let Some(Task { group, size, .. }) = tasks.next() else {
                 return;
             };
-            match medians {
+            match reply.medians {
                 Ok(medians) => drop(times.insert((group.clone(), *size), medians)),
                 Err(reason) => eprintln!("note: {group} at {size} is not confirmed: {reason}"),
             }
@@ -228,7 +231,8 @@ impl Confirming {
             }
         }
         Tasks {
-            shared: self.shared.as_ref().map(|folder| folder.path().into()),
+            kernels: self.kernels().0,
+            choices: self.known.clone(),
             tasks,
         }
     }

@@ -21,18 +21,16 @@ use crate::child;
 /// The measurements of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Tasks {
-    /// The folder in which the processes of the run share compiled kernels and a file of calibrated
-    /// choices.
-    shared: Option<PathBuf>,
+    /// The folder in which the processes of the run share compiled kernels.
+    kernels: Option<PathBuf>,
+    /// The calibrated choices of the run and of earlier processes.
+    choices: BTreeMap<String, String>,
     tasks: Vec<Task>,
 }
 
-/// The file of choices in the shared folder.
-const CHOICES: &str = "choices.json";
-
 impl child::Request for Tasks {
     const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
-    type Reply = Medians;
+    type Reply = TaskReply;
 }
 
 /// Implementations that take turns.
@@ -46,6 +44,11 @@ pub(super) struct Task {
     verify: bool,
 }
 
-/// What a process says of each task, in their order: the median time of an iteration of each
-/// implementation, ns, or why there is none.
-type Medians = Result<BTreeMap<String, f64>, String>;
+/// The reply to each task, in their order.
+#[derive(Serialize, Deserialize)]
+struct TaskReply {
+    /// The median time of an iteration of each implementation, ns, or why there is none.
+    medians: Result<BTreeMap<String, f64>, String>,
+    /// The calibrated choices of the process so far.
+    choices: BTreeMap<String, String>,
+}

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::child::{self, Say};
-use crate::device::kernel::shared;
-use crate::suite::confirm::{CHOICES, Medians, Task, Tasks};
+use crate::device::kernel::SharedKernels;
+use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::host::{Host, Timed};
 use crate::suite::verify::passes;
@@ -35,13 +35,14 @@ pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode>
     child::answer(|order, say| carry_out(order, &groups(), say))
 }
 
-fn carry_out(order: Tasks, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result<(), RoutineError> {
-    let machine = Host::new(&Settings::from_env()?);
-    let choices = order.shared.as_deref().map(|shared| shared.join(CHOICES));
-    if let (Some(folder), Some(choices)) = (order.shared, &choices) {
-        machine.choices.read_from(choices);
-        shared::share_in(folder);
-    }
+fn carry_out(
+    order: Tasks,
+    groups: &[AnyGroup],
+    say: Say<'_, TaskReply>,
+) -> Result<(), RoutineError> {
+    let mut machine = Host::new(&Settings::from_env()?);
+    machine.kernels = SharedKernels(order.kernels);
+    machine.choices.hand_over(order.choices);
     for task in order.tasks {
         let medians_of = |task: &Task| {
             let group = groups.iter().find(|group| group.name() == task.group);
@@ -53,10 +54,8 @@ fn carry_out(order: Tasks, groups: &[AnyGroup], say: Say<'_, Medians>) -> Result
         let medians = measured.and_then(|medians| medians.map_err(text));
         // The next process must not use choices that were made under background load.
         machine.choices.forget_disturbed([]);
-        if let Some(choices) = &choices {
-            machine.choices.add_to(choices)?;
-        }
-        say(medians)?;
+        let choices = machine.choices.made();
+        say(TaskReply { medians, choices })?;
     }
     Ok(())
 }

@@ -5,19 +5,20 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
+
+/// The choices for code that no run owns, such as that of tests. The threads of the process share them.
+static WITHOUT_A_RUN: LazyLock<Choices> = LazyLock::new(Choices::default);
 
 thread_local! {
     /// The choices for the code that this thread sets up and runs.
-    static CURRENT: RefCell<Choices> = RefCell::default();
+    static CURRENT: RefCell<Choices> = RefCell::new(WITHOUT_A_RUN.clone());
 }
 
 /// The choices of a run. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choices(Rc<RefCell<Chosen>>);
+pub(crate) struct Choices(Arc<Mutex<Chosen>>);
 
 /// Names of candidates, by the name of the choice.
 #[derive(Debug, Default)]
@@ -49,6 +50,10 @@ impl Choices {
         this
     }
 
+    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The choices for the code that this thread sets up and runs.
     pub(super) fn current() -> Self {
         CURRENT.with_borrow(Clone::clone)
@@ -68,32 +73,17 @@ impl Choices {
 
     /// Uses these choices from now on without a calibration, where their candidates exist.
     pub(crate) fn hand_over(&self, earlier: BTreeMap<String, String>) {
-        self.0.borrow_mut().handed_over.extend(earlier);
-    }
-
-    /// Reads choices from a file, as [`hand_over`](Self::hand_over). A missing file has none.
-    pub(crate) fn read_from(&self, file: &Path) {
-        self.hand_over(in_file(file));
-    }
-
-    /// Adds the choices that were made here to those in a file, which the next process reads.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub(crate) fn add_to(&self, file: &Path) -> io::Result<()> {
-        let mut all = in_file(file);
-        all.extend(self.made());
-        fs::write(file, serde_json::to_vec(&all)?)
+        self.chosen().handed_over.extend(earlier);
     }
 
     /// The choices needed so far, by name, for the next process.
     pub(crate) fn made(&self) -> BTreeMap<String, String> {
-        self.0.borrow().made.clone()
+        self.chosen().made.clone()
     }
 
     /// The choices needed since the last call.
     pub(crate) fn take_needed(&self) -> NeededChoices {
-        std::mem::take(&mut self.0.borrow_mut().needed)
+        std::mem::take(&mut self.chosen().needed)
     }
 
     /// Forgets the choices that were calibrated under background load, and `more`, which were needed at such
@@ -103,7 +93,7 @@ impl Choices {
         &self,
         more: impl IntoIterator<Item = String>,
     ) -> BTreeSet<String> {
-        let mut chosen = self.0.borrow_mut();
+        let mut chosen = self.chosen();
         let mut disturbed = std::mem::take(&mut chosen.disturbed);
         disturbed.extend(more);
         chosen.made.retain(|choice, _| !disturbed.contains(choice));
@@ -113,7 +103,7 @@ impl Choices {
     /// The index of the candidate that is already chosen, if it is among these; notes that it was needed.
     pub(super) fn taken(&self, choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
         let at = {
-            let chosen = self.0.borrow();
+            let chosen = self.chosen();
             let name = (chosen.made.get(choice)).or_else(|| chosen.handed_over.get(choice))?;
             names.iter().position(|other| other.as_ref() == name)?
         };
@@ -123,7 +113,7 @@ impl Choices {
 
     /// Notes a choice that was needed.
     pub(super) fn note(&self, choice: &str, name: &str) {
-        let mut chosen = self.0.borrow_mut();
+        let mut chosen = self.chosen();
         let (choice, name) = (choice.to_owned(), name.to_owned());
         chosen.made.insert(choice.clone(), name.clone());
         chosen.needed.names.insert(choice, name);
@@ -131,17 +121,12 @@ impl Choices {
 
     /// Notes how long the calibration of a choice took, and whether it was disturbed by background load.
     pub(super) fn note_calibration(&self, choice: &str, took: Duration, is_disturbed: bool) {
-        let mut chosen = self.0.borrow_mut();
+        let mut chosen = self.chosen();
         chosen.needed.calibration_time += took;
         if is_disturbed {
             chosen.disturbed.insert(choice.to_owned());
         }
     }
-}
-
-fn in_file(file: &Path) -> BTreeMap<String, String> {
-    let text = fs::read(file).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -190,20 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_hands_choices_to_the_next_process() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("choices.json");
-        let run = Choices::default();
-        run.read_from(&file);
-        fs::write(&file, r#"{"of an earlier process":"2"}"#).unwrap();
-        run.read_from(&file);
-        assert_eq!(chosen(&run, "of an earlier process"), (2, 0));
-        fs::write(&file, r#"{"of another":"3"}"#).unwrap();
-        run.add_to(&file).unwrap();
-        let text = fs::read_to_string(&file).unwrap();
-        for choice in [r#""of an earlier process":"2""#, r#""of another":"3""#] {
-            assert!(text.contains(choice), "{text}");
-        }
+    fn threads_without_a_run_share_choices() {
+        let runs = || {
+            let mut runs = 0;
+            on_cpu(&Threads::One, "of two threads", &[1, 2], |_, _| runs += 1);
+            runs
+        };
+        assert!(std::thread::spawn(runs).join().unwrap() > 0);
+        assert_eq!(std::thread::spawn(runs).join().unwrap(), 0);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crossover_protocol::child::Parent;
-use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
+use crossover_protocol::child::{ChildError, Parent};
+use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
 use crossover_system::{OnCores, interrupt};
 
 /// A process's link to the command that drives it.
@@ -22,12 +22,11 @@ impl Turns {
     ///
     /// # Errors
     /// The system's error, with the remedy.
-    pub(super) fn connect(socket: &Path) -> Result<Self, String> {
+    pub(super) fn connect(socket: &Path) -> Result<Self, ChildError> {
         let parent = Parent::connect(socket).map_err(|error| {
-            format!(
-                "CROSSOVER_TURNS={}: {error}; `crossover ab` sets it, unset it otherwise",
-                socket.display()
-            )
+            let named = format!("{TURNS}={} is no channel", socket.display());
+            let remedy = "`crossover ab` sets it, unset it otherwise";
+            ChildError::System(format!("{named}: {remedy}"), error)
         })?;
         Ok(Self {
             parent: RefCell::new(parent),

@@ -22,6 +22,10 @@ pub(crate) fn bad_options() {
         0,
         "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?",
     );
+    let mut undriven = bench(&root, &["--bench", "sound"]);
+    let words =
+        "CROSSOVER_TURNS=/nowhere is no channel: `crossover ab` sets it, unset it otherwise: ";
+    expect(undriven.env("CROSSOVER_TURNS", "/nowhere"), 2, words);
     let mut gone = crossover(&root, &["compare", "nosuch", "nosuch"]);
     let words = "CROSSOVER_NUMA is not a setting and is ignored";
     expect(gone.env("CROSSOVER_NUMA", "1"), 2, words);

@@ -297,7 +297,8 @@ impl<'a> Bench<'a> {
         let begun = Instant::now();
         let machine = &self.run.machine;
         let doubts = caught(|| {
-            let make = self.group.operation.other_values;
+            let operation = &self.group.operation;
+            let make = |size| operation.other_values(size);
             let known = Cell::new(Some(self.cache.other_values.of(self.size, make)));
             guard(machine, &mut prepared.code, iteration, &|| {
                 // Code that stores results must not have seen the values.

@@ -56,7 +56,7 @@ impl AnyGroup {
                  Group::no_inputs"
             ));
         }
-        (digest((operation.other_values)(size)) == usual).then(|| {
+        (digest(operation.other_values(size)) == usual).then(|| {
             format!(
                 "{name} has the same inputs with another seed, so an implementation that keeps an earlier \
                  result would pass: make the values with workload::uniform or from workload::seed"

@@ -1,6 +1,7 @@
 //! A group as a table: which implementations, on which clock, at which sizes.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -15,8 +16,8 @@ use crate::suite::planned::Planned;
 use crate::suite::sizes::Sizes;
 use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
+use crate::workload::in_version;
 use crate::workload::routine::{Made, RoutineError, Workload};
-use crate::workload::with_other_values;
 use crossover_protocol::settings::Profile;
 
 /// The inputs of a size, of the type that the group's operation has.
@@ -242,11 +243,21 @@ pub struct AnyGroup {
 pub(super) struct AnyOperation {
     pub(super) inputs: fn(u64) -> Inputs,
     pub(super) edge_cases: fn() -> Option<Inputs>,
-    pub(super) other_values: fn(u64) -> Inputs,
+    version: fn(u64, u64) -> Inputs,
+    /// The last version that was made.
+    last: Cell<u64>,
     pub(super) host_bytes: fn(u64) -> u64,
     pub(super) device_bytes: fn(u64) -> u64,
     kernels: fn() -> &'static [&'static Source],
     pub(super) visit_inputs: fn(&Inputs, Visit),
+}
+
+impl AnyOperation {
+    /// Inputs of a size with other values than the timed inputs, and than all made before.
+    pub(super) fn other_values(&self, size: u64) -> Inputs {
+        self.last.set(self.last.get() + 1);
+        (self.version)(size, self.last.get())
+    }
 }
 
 impl<W> From<Group<W>> for AnyGroup {
@@ -269,7 +280,8 @@ impl<W: Workload> Group<W> {
         let operation = AnyOperation {
             inputs: |size| Rc::new(W::new(size)),
             edge_cases: || Some(Rc::new(W::edge_cases()?)),
-            other_values: |size| Rc::new(with_other_values::<W>(size)),
+            version: |size, version| Rc::new(in_version::<W>(size, version)),
+            last: Cell::new(0),
             host_bytes: W::host_bytes,
             device_bytes: W::device_bytes,
             kernels: W::kernels,

@@ -26,7 +26,7 @@ pub(super) struct OfLastSize(Option<(u64, Inputs)>);
 impl OfLastSize {
     /// Those of this size, made unless they are there. Those of another size go first: there may be no
     /// memory for both.
-    pub(super) fn of(&mut self, size: u64, make: fn(u64) -> Inputs) -> Inputs {
+    pub(super) fn of(&mut self, size: u64, make: impl FnOnce(u64) -> Inputs) -> Inputs {
         let known = self.0.take().filter(|known| known.0 == size);
         let known = known.unwrap_or_else(|| (size, make(size)));
         self.0.insert(known).1.clone()

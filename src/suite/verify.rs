@@ -123,7 +123,7 @@ impl AnyGroup {
         let odd = odd.map(|size| (format!("at size {size}"), size, (operation.inputs)(size)));
         let other = largest.map(|size| {
             let place = format!("at size {size} with other values");
-            (place, size, (operation.other_values)(size))
+            (place, size, operation.other_values(size))
         });
         edge_cases.chain(odd).chain(other)
     }

@@ -9,17 +9,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::workload::routine::Workload;
 
 thread_local! {
-    /// How many times other values were made before, and whether they are being made.
-    static OTHER: Cell<(u64, bool)> = const { Cell::new((0, false)) };
+    /// The version of the inputs that this thread makes: 0 is the timed one. Groups make their inputs
+    /// in [`Workload::new`], which gets a size alone.
+    static VERSION: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The seed of a random stream of inputs: `usual`, or another one where an implementation is verified
 /// with other values than the timed ones. Call it on the thread that makes the inputs, before other
 /// threads help.
 pub fn seed(usual: u64) -> u64 {
-    match OTHER.get() {
-        (times, true) => usual ^ (0x2a00_0000 + times * 0x0001_0000),
-        (_, false) => usual,
+    match VERSION.get() {
+        0 => usual,
+        version => usual ^ (0x2a00_0000 + (version - 1) * 0x0001_0000),
     }
 }
 
@@ -29,17 +30,16 @@ pub fn uniform(usual: u64, n: u64, range: Range<f32>) -> Vec<f32> {
     (0..n).map(|_| random.random_range(range.clone())).collect()
 }
 
-/// Inputs of a size with other values than the timed inputs, and than all made before. A workload
-/// without random values gets the same values at other addresses.
-pub(crate) fn with_other_values<W: Workload>(size: u64) -> W {
-    struct Usual;
-    impl Drop for Usual {
+/// Inputs of a size in a version, which has other values than the timed ones (version 0) and than other
+/// versions. A workload without random values gets the same values at other addresses.
+pub(crate) fn in_version<W: Workload>(size: u64, version: u64) -> W {
+    struct Restored(u64);
+    impl Drop for Restored {
         fn drop(&mut self) {
-            OTHER.set((OTHER.get().0 + 1, false));
+            VERSION.set(self.0);
         }
     }
-    OTHER.set((OTHER.get().0, true));
-    let _usual = Usual;
+    let _before = Restored(VERSION.replace(version));
     W::new(size)
 }
 
@@ -57,10 +57,10 @@ mod tests {
         }
         fn differ<W: Workload>() {
             let usual = bytes(&W::new(64));
-            let other = bytes(&with_other_values::<W>(64));
+            let other = bytes(&in_version::<W>(64, 1));
             assert_eq!(other.len(), usual.len());
             assert_ne!(other, usual);
-            assert_ne!(bytes(&with_other_values::<W>(64)), other);
+            assert_ne!(bytes(&in_version::<W>(64, 2)), other);
             assert_eq!(bytes(&W::new(64)), usual);
         }
         differ::<Sum>();

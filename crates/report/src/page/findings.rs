@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use crate::page::link::{self, safe};
 use crate::page::table::{self, permalink};
 use crate::report::Report;
-use crossover_results::analysis::findings::finding::{Finding, Gain, Rows};
-use crossover_results::analysis::findings::technique::{Technique, gains};
+use crossover_results::analysis::findings::finding::{Finding, Gain, Rows, gains};
+use crossover_results::analysis::findings::technique::Technique;
 use crossover_words::units;
 
 /// Places listed for each technique; further ones are counted.

@@ -94,7 +94,8 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         let addresses = [places.device[0], places.device[1], host[2]];
         let product = Product::whole(shape, T::FORMAT, addresses);
         let plan = if T::FORMAT == Format::F32 && shape == Shape::square(shape.n) {
-            fitting(shape.n, gpu.properties().multiprocessors).square(gpu, &product)?
+            let tile = fitting(shape.n, gpu.properties().multiprocessors);
+            GpuPlan::Own(tile, tile.square(gpu, &product)?)
         } else {
             GpuPlan::cublas(gpu, &product)?
         };

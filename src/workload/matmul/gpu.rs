@@ -160,7 +160,8 @@ fn by_tiles(
 ) -> Result<Prepared, RoutineError> {
     let n = problem.order();
     let tile = tile.unwrap_or_else(|| fitting(n, gpu.properties().multiprocessors));
-    let mut work = resident(gpu, problem, false, |product| tile.square(gpu, product))?;
+    let plan = |product: &Product| Ok(GpuPlan::Own(tile, tile.square(gpu, product)?));
+    let mut work = resident(gpu, problem, false, plan)?;
     work.notes = vec![format!("kernel {}", tile.of_square(n))];
     Ok(work)
 }

@@ -8,10 +8,11 @@ use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
 
 use crate::model::Format;
 use crate::workload::mlp_training::cpu;
+use crate::workload::mlp_training::problem::Reference;
 use crate::workload::mlp_training::problem::{
     CLASSES, HIDDEN, INPUTS, MLP_TRAINING, PARAMETERS, Training, ranges,
 };
-use crate::workload::mlp_training::verify::{Outputs, Reference, verified};
+use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::routine::Workload;
 use crossover_arithmetic::adamw::{BETA_1, BETA_2, DECAY, EPSILON, RATE};

@@ -1,8 +1,9 @@
 //! The differences between nested sines of f32 and of f64.
 
+use std::f64::consts::FRAC_PI_2;
+
 use crate::device::kernel::Source;
-use crate::workload::nested_sine::gpu::{Kernel, NESTED_SINE, NESTED_SINE_F64};
-use crate::workload::nested_sine::problem;
+use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE, NESTED_SINE_F64};
 use crate::workload::number::Number;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
@@ -50,8 +51,36 @@ impl Sine for f32 {
         Isa::best().nested_sine(x, y, stores);
     }
 
+    /// The inputs that [`NestedSine::adversarial`](super::NestedSine::adversarial) describes, 4,096 of
+    /// them, one of each kind first.
     fn adversarial() -> Vec<Self> {
-        problem::adversarial()
+        let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
+        let mut all = vec![
+            f32::NAN,
+            f32::INFINITY,
+            f32::MAX,
+            f32::from_bits(1),
+            std::f32::consts::PI,
+            // Of all float32, the nearest to a multiple of π/2.
+            16_367_173.0 * 2f32.powi(72),
+            0.0,
+            f32::MIN_POSITIVE.next_down(),
+            f32::NAN.copysign(-1.0),
+        ];
+        all.extend(neighbours(crossover_arithmetic::sine::LARGE));
+        for exponent in -149..=127 {
+            all.extend(neighbours(2f64.powi(exponent) as f32));
+            all.push((1.618_034 * 2f64.powi(exponent)) as f32);
+        }
+        let magnitudes = 4096 / 2;
+        // Multiples of π/2, first one by one, then ever further apart up to 2^60.
+        let mut multiple = 1.0f64;
+        while all.len() < magnitudes {
+            all.extend(neighbours((multiple * FRAC_PI_2) as f32));
+            multiple = (multiple * 1.15).max(multiple + 1.0).floor();
+        }
+        all.truncate(magnitudes);
+        all.iter().flat_map(|&x| [x, -x]).collect()
     }
 }
 
@@ -76,9 +105,9 @@ impl Sine for f64 {
 
     /// The inputs of f32, the multiples of π/2 nearest in float64, and values that only float64 has.
     fn adversarial() -> Vec<Self> {
-        let mut all: Vec<f64> = problem::adversarial().into_iter().map(f64::from).collect();
+        let mut all: Vec<f64> = f32::adversarial().into_iter().map(f64::from).collect();
         for k in 1..=18_000 {
-            let multiple = f64::from(k) * std::f64::consts::FRAC_PI_2;
+            let multiple = f64::from(k) * FRAC_PI_2;
             all.extend([multiple, -multiple.next_up(), multiple.next_down()]);
         }
         all.extend([f64::MAX, -f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)]);

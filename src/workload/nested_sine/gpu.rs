@@ -3,56 +3,18 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
-
-use crate::device::{Gpu, kernel::Source};
+use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::Launch;
 use crate::workload::nested_sine::format::{POISON, POISON_BYTE, Sine};
+use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Stream, end_to_end, kernels,
+    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Stream, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
-
-/// The kernels.
-pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
-/// The kernel in float64.
-pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
-
-/// Threads per block: `THREADS` in the source.
-const THREADS: u64 = 128;
-
-/// A kernel, with the number of its vectors of 16 bytes per thread.
-#[derive(Clone, Copy)]
-pub struct Kernel {
-    pub(super) source: &'static Source,
-    pub(super) name: &'static str,
-    pub(super) vectors: u64,
-}
-
-impl Kernel {
-    /// On `n` elements of this type from and to device addresses that are multiples of 16.
-    pub(crate) fn launch<T>(
-        self,
-        gpu: &Gpu,
-        from: CUdeviceptr,
-        to: CUdeviceptr,
-        n: u64,
-    ) -> Result<Launch, RoutineError> {
-        let lanes = 16 / size_of::<T>() as u64;
-        let blocks = n.div_ceil(lanes * self.vectors * THREADS).max(1);
-        let blocks = u32::try_from(blocks)
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
-        let launch = gpu.launch(self.source, self.name, blocks, THREADS as u32)?;
-        Ok(launch.arg(from).arg(to).arg(n))
-    }
-}
 
 const PASS: Kernel = Kernel {
     source: &NESTED_SINE,

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::workload::nested_sine::verify::ulp_error;
 use crate::workload::nested_sine::*;
-use crate::workload::nested_sine::{gpu::NESTED_SINE_F64, problem::NestedSine};
+use crate::workload::nested_sine::{kernel::NESTED_SINE_F64, problem::NestedSine};
 use crate::workload::routine::Workload;
 use crossover_arithmetic::sine::{HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
 use crossover_arithmetic::sine_f64;

@@ -93,7 +93,8 @@ unsafe fn candidates(
     // SAFETY: the caller gave matrices of these sizes, of which C overlaps none of the others.
     let mut plans = unsafe { GpuPlan::cublaslt(workspace, product) }?;
     if product.own {
-        plans.extend(tile::of_layer(gpu, &product, shape)?);
+        let own = tile::of_layer(gpu, &product, shape)?.into_iter();
+        plans.extend(own.map(|(tile, launch)| GpuPlan::Own(tile, launch)));
     }
     Ok(plans)
 }

@@ -10,7 +10,6 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::Format;
 use crate::timing::{CudaError, Launch};
 use crate::workload::prepare::{ON_ALL_CORES, kernels};
-use crate::workload::product::gpu::GpuPlan;
 use crate::workload::product::shape::{Product, Shape};
 use crate::workload::routine::RoutineError;
 
@@ -127,11 +126,7 @@ impl Tile {
     ///
     /// # Errors
     /// Other products, and errors of CUDA and of the kernel's compilation.
-    pub(crate) fn square(
-        &'static self,
-        gpu: &Gpu,
-        product: &Product,
-    ) -> Result<GpuPlan, RoutineError> {
+    pub(crate) fn square(&self, gpu: &Gpu, product: &Product) -> Result<Launch, RoutineError> {
         let (shape, Product { a, b, c, .. }) = (product.shape()?, product);
         if shape != Shape::square(shape.n) || a.format != Format::F32 {
             return Err(format!("the tiles are of square matrices in f32, not {shape:?}").into());
@@ -141,16 +136,16 @@ impl Tile {
         let kernel = gpu.function(&MATMUL, &self.of_square(n))?;
         let launch = self.launch(kernel, n, n)?;
         let launch = launch.arg(a.address).arg(b.address).arg(c.address);
-        Ok(GpuPlan::Own(self, launch.arg(n as u64)))
+        Ok(launch.arg(n as u64))
     }
 
     /// The linear layer, which the device can run.
     fn layer(
-        &'static self,
+        &self,
         gpu: &Gpu,
         product: &Product,
         Shape { m, n, k, .. }: Shape,
-    ) -> Result<GpuPlan, RoutineError> {
+    ) -> Result<Launch, RoutineError> {
         let kernel = gpu.function(&LINEAR, &self.of_layer())?;
         let bytes = self.shared_bytes();
         // More than 48 KB of shared memory must be requested.
@@ -165,7 +160,7 @@ impl Tile {
             .arg(product.added.unwrap_or(0));
         let launch = launch.arg(product.c.address).arg(u32::try_from(m)?);
         let launch = launch.arg(u32::try_from(n)?).arg(u32::try_from(k)?);
-        Ok(GpuPlan::Own(self, launch.arg(u32::from(product.relu))))
+        Ok(launch.arg(u32::from(product.relu)))
     }
 }
 
@@ -207,7 +202,7 @@ pub(crate) fn of_layer(
     gpu: &Gpu,
     product: &Product,
     shape: Shape,
-) -> Result<Vec<GpuPlan>, RoutineError> {
+) -> Result<Vec<(&'static Tile, Launch)>, RoutineError> {
     let Product { a, b, c, .. } = product;
     let (bias, added) = (product.bias.unwrap_or(0), product.added.unwrap_or(0));
     let plain = [a, b, c].iter().all(|of| of.format == Format::F32) && shape.batch == 1;
@@ -225,7 +220,8 @@ pub(crate) fn of_layer(
     let found = gpu.properties().compute_capability;
     let fits = |tile: &&Tile| tile.oldest() <= found && tile.shared_bytes() <= most;
     let tiles = LAYER_TILES.iter().filter(fits);
-    tiles.map(|tile| tile.layer(gpu, product, shape)).collect()
+    let launch = |tile: &'static Tile| Ok((tile, tile.layer(gpu, product, shape)?));
+    tiles.map(launch).collect()
 }
 
 #[cfg(test)]

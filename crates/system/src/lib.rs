@@ -6,7 +6,6 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-pub mod channel;
 pub mod interrupt;
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
@@ -44,4 +43,32 @@ pub fn own_executable() -> io::Result<PathBuf> {
     }
 }
 
-pub use platform::{OnCores, address_space_left, files, output, process, usable_cores};
+pub use platform::{OnCores, address_space_left, channel, files, output, process, usable_cores};
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+
+    use super::channel::{bind, connect};
+
+    #[test]
+    fn two_ends_exchange_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("channel");
+        assert!(connect(&path).is_err());
+        let listener = bind(&path).unwrap();
+        let other = std::thread::spawn(move || {
+            let mut stream = connect(&path).unwrap();
+            writeln!(stream, "ready").unwrap();
+            let mut answer = String::new();
+            BufReader::new(stream).read_line(&mut answer).unwrap();
+            answer
+        });
+        let mut link = BufReader::new(listener.accept().unwrap().0);
+        let mut said = String::new();
+        link.read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        writeln!(link.get_mut(), "go").unwrap();
+        assert_eq!(other.join().unwrap(), "go\n");
+    }
+}

@@ -9,8 +9,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::Pid;
 
-pub(crate) use crate::unix::{catch_signals, channel};
-pub use crate::unix::{files, output, process};
+pub(crate) use crate::unix::catch_signals;
+pub use crate::unix::{channel, files, output, process};
 
 const THIS_THREAD: Pid = Pid::from_raw(0);
 

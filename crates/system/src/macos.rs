@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-pub(crate) use crate::unix::{catch_signals, channel};
-pub use crate::unix::{files, output, process};
+pub(crate) use crate::unix::catch_signals;
+pub use crate::unix::{channel, files, output, process};
 
 /// The cores that this thread may use: not known.
 pub fn usable_cores() -> Vec<usize> {

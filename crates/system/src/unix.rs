@@ -71,8 +71,8 @@ pub mod process {
     }
 }
 
-/// Sockets in the file system.
-pub(crate) mod channel {
+/// A local channel between two processes, found by a path: a socket in the file system.
+pub mod channel {
     use std::io;
     pub use std::os::unix::net::{UnixListener as Listener, UnixStream as Stream};
     use std::path::Path;

@@ -189,8 +189,9 @@ pub mod output {
     }
 }
 
-/// The loopback address with a token.
-pub(crate) mod channel {
+/// A local channel between two processes, found by a path: the loopback address with a token that only
+/// readers of the file know.
+pub mod channel {
     use std::collections::hash_map::RandomState;
     use std::fs;
     use std::hash::{BuildHasher, Hasher};

@@ -102,7 +102,7 @@ impl Ratios {
             // The first call makes what later calls find: threads, memory, a device.
             call(way, input, name, size)?;
             let is_short = start.elapsed() < SAMPLE;
-            sides.push(move || sample(is_short, || call(way, input, name, size)).map(Some));
+            sides.push(side(is_short, || call(way, input, name, size)));
         }
         let left = share.saturating_sub(start.elapsed());
         if left.is_zero() {
@@ -259,6 +259,14 @@ fn sample<E>(is_short: bool, mut call: impl FnMut() -> Result<(), E>) -> Result<
     Ok(start.elapsed().as_secs_f64() / f64::from(calls))
 }
 
+/// The side that takes samples of these calls, without end.
+fn side<E>(
+    is_short: bool,
+    mut call: impl FnMut() -> Result<(), E>,
+) -> impl FnMut() -> Result<Option<f64>, E> {
+    move || sample(is_short, &mut call).map(Some)
+}
+
 /// The comparison of two closures in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -302,13 +310,10 @@ pub fn pair<A, B>(
     let mut sides: [&mut dyn FnMut(); 2] = [&mut first, &mut second];
     sides.iter_mut().for_each(|call| call());
     let mut sides = sides.map(|call| {
-        move || {
-            let seconds = sample(true, || {
-                call();
-                Ok::<(), Infallible>(())
-            });
-            seconds.map(Some)
-        }
+        side(true, move || {
+            call();
+            Ok::<(), Infallible>(())
+        })
     });
     let is_enough = |samples: &[Vec<f64>]| samples[1].len() >= MOST_PAIRS;
     let mut sides: Vec<&mut _> = sides.iter_mut().collect();

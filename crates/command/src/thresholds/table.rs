@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use crossover_advice::Residency;
-use crossover_results::analysis::answer::time_table::{Side, Time};
+use crossover_results::analysis::answer::time_table::Time;
 use crossover_words::units;
 
 #[derive(serde::Deserialize)]
@@ -30,16 +30,15 @@ pub(super) fn read(path: &Path, sides: &[String; 2]) -> anyhow::Result<Vec<Time>
         let line: Line = line.context(
             "the columns are operation, size, place (queued, awaited, pinned or ordinary), side, process and ns",
         )?;
-        let side = match line.side.as_str() {
-            "a" => Side::A,
-            "b" => Side::B,
-            side if side == sides[0] => Side::A,
-            side if side == sides[1] => Side::B,
-            side => bail!(
-                "sample {}: the side {side:?} is neither a, b, {} nor {}",
+        let [a, b] = sides;
+        let is_named = |names: &[&str]| names.contains(&&*line.side);
+        let side = match (is_named(&["a", a]), is_named(&["b", b])) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ => bail!(
+                "sample {}: the side {:?} is neither a, b, {a} nor {b}",
                 at + 1,
-                sides[0],
-                sides[1]
+                line.side
             ),
         };
         let sound = line.size > 0 && line.ns.is_finite() && line.ns > 0.0;
@@ -65,7 +64,7 @@ pub(super) fn without_single_samples(mut times: Vec<Time>) -> (Vec<Time>, Vec<St
     let mut counts: HashMap<_, [usize; 2]> = HashMap::new();
     let key = |time: &Time| (time.operation.clone(), time.place, time.size);
     for time in &times {
-        counts.entry(key(time)).or_default()[time.side as usize] += 1;
+        counts.entry(key(time)).or_default()[time.side] += 1;
     }
     times.retain(|time| !counts[&key(time)].contains(&1));
     let mut once: Vec<_> = counts

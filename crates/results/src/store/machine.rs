@@ -3,8 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::model::environment::{Environment, GpuInfo};
@@ -19,6 +18,7 @@ use crate::store::machine_record;
 use crate::store::profiles::Profiled;
 use crate::store::stored_results::StoredResults;
 use crate::store::unreadable::Unreadable;
+use crate::store::walk::paths_in;
 use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
 
@@ -351,14 +351,6 @@ impl MachineResults {
         let name = self.environment.as_ref().and_then(Environment::hardware);
         name.unwrap_or(&self.name).to_owned()
     }
-}
-
-/// The entries of a folder, by name.
-fn paths_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }
 
 /// The description of a group and its place, by the newest run that has the group.

@@ -1,12 +1,12 @@
 //! The records of runs: `<root>/runs/<run>.json`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model::record::{RunRecord, SCHEMA};
 use crate::store::layout::RUNS;
 use crate::store::unreadable::Unreadable;
+use crate::store::walk::paths_in;
 use crate::store::whole_file::{FileError, read_json, write_json};
 
 /// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
@@ -34,12 +34,7 @@ pub fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
 /// others.
 pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
-    let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
-        return (runs, problems);
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-    paths.sort();
-    for path in paths {
+    for path in paths_in(&root.join(RUNS)) {
         // A benchmark group may be called `runs` as well: its entries are folders.
         if path.extension().is_none_or(|e| e != "json") || path.is_dir() {
             continue;
@@ -71,7 +66,7 @@ mod tests {
             };
             write(&run, root.path()).unwrap();
         }
-        fs::write(root.path().join(RUNS).join("notes.txt"), "").unwrap();
+        std::fs::write(root.path().join(RUNS).join("notes.txt"), "").unwrap();
         let (runs, problems) = read_all(root.path());
         assert_eq!(runs[1].run, "2025");
         assert!(problems.is_empty());

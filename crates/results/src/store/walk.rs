@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
@@ -35,6 +35,14 @@ pub(super) fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry
         .into_iter()
         .filter_entry(|entry| !is_temporary(entry.file_name()))
         .filter(|entry| entry.as_ref().map_or(true, |e| e.file_type().is_dir()))
+}
+
+/// The entries of a folder, by name; none where it cannot be read.
+pub(super) fn paths_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// A half-written result may lack either file.

@@ -11,15 +11,6 @@ use crate::analysis::answer::kind::Speedup;
 use crate::model::role::Residency;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
 
-/// The program that a time belongs to. The answer is from which size on b is faster than a.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first, such as the CPU.
-    A,
-    /// The second, such as the GPU.
-    B,
-}
-
 /// A line of the table: one sample.
 #[derive(Clone, Debug)]
 pub struct Time {
@@ -29,8 +20,8 @@ pub struct Time {
     pub place: Residency,
     /// Problem size.
     pub size: u64,
-    /// The program.
-    pub side: Side,
+    /// The program: 0 is a, such as the CPU, and 1 is b. The answer is from which size on b is faster.
+    pub side: usize,
     /// Name of the process that measured it.
     pub process: String,
     /// Nanoseconds.
@@ -65,7 +56,7 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         // The entry `None` has all samples together.
         for process in [None, Some(&*time.process)] {
             let sizes = question.entry(process).or_default();
-            sizes.entry(time.size).or_default()[time.side as usize].push(time.ns);
+            sizes.entry(time.size).or_default()[time.side].push(time.ns);
         }
     }
     let mut asked = Vec::new();
@@ -152,7 +143,7 @@ mod tests {
     /// b takes 10 µs at each size, a as long at 100 and the square of the size elsewhere.
     fn table(place: Residency, processes: usize, sizes: [u64; 4]) -> Vec<Time> {
         let at = |(process, size): (usize, u64)| {
-            let time = |(side, ns): (Side, f64)| Time {
+            let time = |(side, ns): (usize, f64)| Time {
                 operation: "product".into(),
                 place,
                 size,
@@ -160,7 +151,7 @@ mod tests {
                 process: process.to_string(),
                 ns: ns * (1.0 + 0.001 * process as f64),
             };
-            [(Side::A, (size as f64).powi(2)), (Side::B, 1e4)].map(time)
+            [(0, (size as f64).powi(2)), (1, 1e4)].map(time)
         };
         let of_process = |process| sizes.map(|size| (process, size));
         (0..processes).flat_map(of_process).flat_map(at).collect()
@@ -193,7 +184,7 @@ mod tests {
         ] {
             for processes in [1, 3, 5] {
                 let time = |(process, at): (usize, usize)| {
-                    let sides = [(Side::A, speedups[at]), (Side::B, 1.0)];
+                    let sides = [(0, speedups[at]), (1, 1.0)];
                     sides.map(|(side, ns)| Time {
                         operation: "product".into(),
                         place: Residency::Pinned,
@@ -217,9 +208,9 @@ mod tests {
         let mut times = table(Residency::Ordinary, 3, SIZES);
         times.extend(table(Residency::Pinned, 3, [16, 32, 64, 80]));
         let apart = table(Residency::Queued, 3, SIZES).into_iter();
-        times.extend(apart.filter(|time| (time.side == Side::A) == (time.size < 100)));
+        times.extend(apart.filter(|time| (time.side == 0) == (time.size < 100)));
         let one_side = table(Residency::Awaited, 3, SIZES).into_iter();
-        times.extend(one_side.filter(|time| time.side == Side::A));
+        times.extend(one_side.filter(|time| time.side == 0));
         let answers = of_times(&times);
         let answer = |a: &TableAnswer| (a.place, a.crossing.as_ref().map(|c| c.answer));
         let wanted = [

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use criterion::BenchmarkFilter;
 use regex::Regex;
 
-use crossover_protocol::filter::{WITH_VALUE, why_no_filter};
+use crossover_protocol::filter::{self, WITH_VALUE};
 
 /// The mode of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,12 +98,10 @@ impl Arguments {
         self.value("FILTER")
     }
 
-    /// A filter that is not a regular expression, and why.
-    pub(super) fn bad_filter(&self) -> Option<(&str, String)> {
-        let text = self
-            .filter_text()
-            .filter(|_| !self.given.get_flag("exact"))?;
-        Some((text, why_no_filter(text)?))
+    /// Why the filter selects nothing, in a sentence; `None` where it is a regular expression.
+    pub(super) fn bad_filter(&self) -> Option<String> {
+        let is_exact = self.given.get_flag("exact");
+        filter::bad_filter(self.filter_text().filter(|_| !is_exact)?)
     }
 
     /// How long Criterion warms a benchmark up for which the plan has so much.

@@ -17,11 +17,8 @@ use crossover_results::store::whole_file::{sweep, try_to_write};
 /// # Errors
 /// Why the run does not start, in a sentence.
 pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), BoxError> {
-    if let Some((filter, why)) = arguments.bad_filter() {
-        return Err(format!(
-            "the filter `{filter}`: it is not a regular expression: {why}; correct it, or give an id with --exact"
-        )
-        .into());
+    if let Some(why) = arguments.bad_filter() {
+        return Err(why.into());
     }
     let share = 1e-9..=1.0 - 1e-9;
     for (option, range, good) in [

@@ -7,7 +7,8 @@ use anyhow::{Context, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossover_advice::{Advice, HostInfo, Question, Residency, Size, Work};
 
-use crossover_protocol::filter::nearest;
+use crate::number;
+use crossover_protocol::filter::meant;
 use crossover_protocol::settings::Settings;
 use crossover_report::report::{self, Options};
 use crossover_report::thresholds::{decision_in_words, thresholds};
@@ -45,16 +46,16 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "amounts")]
     cold: bool,
     /// Floating-point operations of the work
-    #[arg(long, value_name = "COUNT", group = "amounts", value_parser = amount)]
+    #[arg(long, value_name = "COUNT", group = "amounts", value_parser = amount())]
     flop: Option<f64>,
     /// Bytes that the work must move through memory
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
     bytes: Option<f64>,
     /// Bytes to the device
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
     upload: Option<f64>,
     /// Bytes back to the host
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount)]
+    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
     download: Option<f64>,
     /// Kernel launches of the work [default: 1]
     #[arg(
@@ -65,16 +66,16 @@ pub(crate) struct Args {
     )]
     launches: Option<u32>,
     /// Time that the work takes on the CPU now
-    #[arg(long, value_name = "MS", value_parser = amount, conflicts_with = "operation")]
+    #[arg(long, value_name = "MS", value_parser = amount(), conflicts_with = "operation")]
     cpu_ms: Option<f64>,
     /// Use this file of thresholds [default: CROSSOVER_THRESHOLDS, or else the stored results]
     #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
 }
 
-fn amount(text: &str) -> Result<f64, String> {
-    let amount = text.parse().ok().filter(|n| (0.0..=1e30).contains(n));
-    amount.ok_or_else(|| "an amount is a number from zero to 1e30".to_owned())
+/// Parses an amount.
+fn amount() -> impl TypedValueParser<Value = f64> {
+    number(0.0..=1e30, "an amount is a number from zero to 1e30")
 }
 
 impl Args {
@@ -160,12 +161,10 @@ fn measured(
                 "{name} was measured without an answer: it needs rows on the CPU and on a GPU that do the same"
             );
         }
-        let meant = nearest(name, names()).map(|near| format!(", is {near} meant?"));
-        bail!(
-            "no operation {name}{} There are: {}",
-            meant.unwrap_or_else(|| ".".into()),
-            names().collect::<Vec<_>>().join(", ")
-        );
+        let meant = meant(",", name, names());
+        let end = if meant.is_empty() { "." } else { &meant };
+        let all: Vec<&str> = names().collect();
+        bail!("no operation {name}{end} There are: {}", all.join(", "));
     };
     let size: Size = match arguments.size[..] {
         [size] => size.into(),

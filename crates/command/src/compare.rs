@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let options = args.verdict.options()?;
+    let options = args.verdict.options();
     let mut roots = (args.results.clone()).map_or_else(results_folders, |folder| vec![folder]);
     // Both sides come from one folder where one has both.
     let names = || args.base.split(',').chain(args.new.split(','));

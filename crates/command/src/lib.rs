@@ -13,6 +13,7 @@ mod tests;
 mod thresholds;
 mod verdict;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -71,6 +72,17 @@ pub fn run() -> ExitCode {
 fn path_in(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable).filter(|value| !value.is_empty());
     value.map(PathBuf::from)
+}
+
+/// Parses a number in this range; `good` says which numbers are.
+fn number(
+    range: RangeInclusive<f64>,
+    good: &'static str,
+) -> impl Fn(&str) -> Result<f64, &'static str> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or(good)
+    }
 }
 
 /// The folder of the results where none is named.

@@ -5,7 +5,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-use crossover_protocol::filter::why_no_filter;
+use crate::number;
+use crossover_protocol::filter::bad_filter;
 
 /// Show where the time goes: kernels, copies and driver calls of GPU benchmarks
 ///
@@ -20,7 +21,12 @@ pub(crate) struct Args {
     /// Regular expression that ids must match, such as 'graph_replay/gpu/.*/1024'
     filter: String,
     /// Seconds that each benchmark runs for, 1 or more
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 2.0,
+        value_parser = number(1.0..=1e6, "give seconds, 1 or more")
+    )]
     time: f64,
     /// Only this bench target of the package (in a checkout; may be repeated)
     #[arg(long = "bench", value_name = "NAME")]
@@ -30,21 +36,11 @@ pub(crate) struct Args {
     bench_args: Vec<String>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (1.0..=1e6).contains(&seconds) => Ok(seconds),
-        _ => Err("give seconds, 1 or more".to_owned()),
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_exact = args.bench_args.iter().any(|argument| argument == "--exact");
     // Before anything is built for it.
-    if let Some(why) = why_no_filter(&args.filter).filter(|_| !is_exact) {
-        bail!(
-            "the filter `{}`: it is not a regular expression: {why}; correct it, or give an id with --exact",
-            args.filter
-        );
+    if let Some(why) = bad_filter(&args.filter).filter(|_| !is_exact) {
+        bail!(why);
     }
     let here = std::env::current_exe().ok();
     let (mut command, advice) = match here.as_deref().and_then(bundle) {

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use regex::Regex;
 
+use crate::number;
 use crossover_compare::comparison::{Comparison, FailOn};
 use crossover_compare::judge::Options;
 use crossover_results::store::whole_file::write_atomic;
@@ -17,7 +18,12 @@ pub(crate) struct VerdictArgs {
     #[arg(long, value_name = "REGEX")]
     filter: Option<Regex>,
     /// Smallest change worth a verdict, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Options::default().threshold)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 100.0 * Options::default().threshold,
+        value_parser = number(1e-9..=100.0 - 1e-9, "give a percentage between 0 and 100")
+    )]
     threshold: f64,
     /// Which verdicts make the exit code 1
     #[arg(long, value_enum, default_value_t)]
@@ -53,18 +59,12 @@ enum OutputFormat {
 
 impl VerdictArgs {
     /// The options of the comparison.
-    pub(crate) fn options(&self) -> anyhow::Result<Options> {
-        if !(self.threshold > 0.0 && self.threshold < 100.0) {
-            bail!(
-                "--threshold {}: give a percentage between 0 and 100",
-                self.threshold
-            );
-        }
-        Ok(Options {
+    pub(crate) fn options(&self) -> Options {
+        Options {
             filter: self.filter.clone(),
             threshold: self.threshold / 100.0,
             ..Options::default()
-        })
+        }
     }
 
     /// Prints the comparison and returns the exit code.

@@ -8,11 +8,20 @@ pub const WITH_VALUE: &str = "baseline baseline-lenient color colour confidence-
     load-baseline measurement-time noise-threshold nresamples output-format plotting-backend \
     profile-time sample-size save-baseline significance-level warm-up-time";
 
-/// Why a text is no regular expression; `None` if it is one.
-pub fn why_no_filter(text: &str) -> Option<String> {
-    let error = Regex::new(text).err()?.to_string();
+/// Why a filter selects nothing, in a sentence; `None` if it is a regular expression.
+pub fn bad_filter(filter: &str) -> Option<String> {
+    let error = Regex::new(filter).err()?.to_string();
     let why = error.lines().last().unwrap_or_default();
-    Some(why.trim_start_matches("error: ").to_owned())
+    let why = why.trim_start_matches("error: ");
+    Some(format!(
+        "the filter `{filter}`: it is not a regular expression: {why}; correct it, or give an id with --exact"
+    ))
+}
+
+/// A question about a mistyped name, such as `; is CROSSOVER_GATE meant?`, after `before`; empty without a
+/// similar name.
+pub fn meant<'a>(before: &str, written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(written, known).map_or(String::new(), |near| format!("{before} is {near} meant?"))
 }
 
 /// The known name most similar to a mistyped one, if they differ by a few characters.

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::filter::nearest;
+use crate::filter::meant;
 use crossover_machine::absence::Absence;
 use crossover_timing::{DeviceProperties, GateMode, probe};
 
@@ -107,11 +107,8 @@ fn unknown_among(names: impl IntoIterator<Item = String>) -> Vec<String> {
         .collect();
     names.sort();
     let remark = |name: &String| {
-        let meant = nearest(name, VARIABLES).map(|near| format!("; is {near} meant?"));
-        format!(
-            "{name} is not a setting and is ignored{}",
-            meant.unwrap_or_default()
-        )
+        let meant = meant(";", name, VARIABLES);
+        format!("{name} is not a setting and is ignored{meant}")
     };
     names.iter().map(remark).collect()
 }

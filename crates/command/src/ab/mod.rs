@@ -25,6 +25,7 @@ use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Version;
 use crate::ab::worktree::Copies;
+use crate::number;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::Comparison;
 use crossover_results::store::runs;
@@ -57,7 +58,12 @@ pub(crate) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     pairs: Option<u32>,
     /// Minutes after which no further pair is started; 0 judges by the first pairs alone
-    #[arg(long, value_name = "MINUTES", default_value_t = 7.0, value_parser = minutes)]
+    #[arg(
+        long,
+        value_name = "MINUTES",
+        default_value_t = 7.0,
+        value_parser = number(0.0..=1e4, "give minutes, from 0 to 10000")
+    )]
     budget: f64,
     /// Seconds that a side may take for one turn, including set-up and analysis, before it is
     /// ended as hung
@@ -120,13 +126,6 @@ impl Args {
     }
 }
 
-fn minutes(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(minutes) if (0.0..=10_000.0).contains(&minutes) => Ok(minutes),
-        _ => Err("give minutes, from 0 to 10000".to_owned()),
-    }
-}
-
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // From here on interrupts only set a flag, so that worktrees are removed on the way out.
@@ -142,7 +141,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn ab(args: &Args) -> anyhow::Result<ExitCode> {
-    let options = args.verdict.options()?;
+    let options = args.verdict.options();
     let a = args.a.as_deref();
     let itself = || a.unwrap_or("HEAD");
     let mut sides = subject::named(a, args.b.as_deref().or(args.null.map(|_| itself())))?;

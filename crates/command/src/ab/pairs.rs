@@ -78,6 +78,13 @@ impl Outcome {
         let mut sides = self.sides.iter();
         sides.all(|runs| runs.first().is_some_and(|run| !run.results.is_empty()))
     }
+
+    /// Ends the pairs because of an error.
+    pub(super) fn end(&mut self, error: &anyhow::Error) {
+        let why = with_causes(error.as_ref());
+        self.failures.push(format!("no more pairs were run: {why}"));
+        self.over = true;
+    }
 }
 
 /// The pairs of a comparison.
@@ -248,10 +255,7 @@ impl Pairs<'_> {
     fn run(&mut self, only: Option<&BTreeSet<String>>) -> anyhow::Result<()> {
         match self.try_to_run(only) {
             Err(error) if self.outcome.compares() && !child::interrupted() => {
-                self.outcome.over = true;
-                let why = with_causes(error.as_ref());
-                let failure = format!("no more pairs were run: {why}");
-                self.outcome.failures.push(failure);
+                self.outcome.end(&error);
                 Ok(())
             }
             other => other,
@@ -327,20 +331,19 @@ pub(super) fn left_in(home: &Path) -> Baseline {
 /// # Errors
 /// That nothing can be written to this folder for results.
 pub(super) fn check_room(folder: &Path) -> anyhow::Result<()> {
-    try_to_write(folder).with_context(|| {
-        let folder = folder.display();
-        format!("{folder}: make room there, or choose another folder with --results")
-    })
+    check(folder, "choose another folder with --results")
 }
 
 /// # Errors
 /// That nothing can be written to the temporary folder.
 pub(super) fn check_temporary() -> anyhow::Result<()> {
-    let folder = std::env::temp_dir();
-    try_to_write(&folder).with_context(|| {
-        let folder = folder.display();
-        format!("{folder}: make room there, or name a folder with more room in TMPDIR")
-    })
+    let remedy = "name a folder with more room in TMPDIR";
+    check(&std::env::temp_dir(), remedy)
+}
+
+fn check(folder: &Path, remedy: &str) -> anyhow::Result<()> {
+    let named = || format!("{}: make room there, or {remedy}", folder.display());
+    try_to_write(folder).with_context(named)
 }
 
 /// A benchmark that is not decided.

@@ -18,7 +18,7 @@ use crossover_advice::turns::{Side, take_turns};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::sampled::Sampled;
-use crossover_words::text::{is_plain, visible, with_causes};
+use crossover_words::text::{is_plain, visible};
 use crossover_words::units;
 
 /// An executable with benchmarks of Criterion.
@@ -369,10 +369,7 @@ impl Sampling for Processes<'_> {
                 }
                 // The results of this pair so far count.
                 Err(error) => {
-                    let why = with_causes(error.as_ref());
-                    let failure = format!("no more pairs were run: {why}");
-                    outcome.failures.push(failure);
-                    outcome.over = true;
+                    outcome.end(&error);
                     break;
                 }
             }

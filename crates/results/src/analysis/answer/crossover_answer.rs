@@ -188,15 +188,18 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run, by group.
 fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
+    let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
+        let group = machine.group(&asked.group).into_iter();
+        let all = group.flat_map(|group| &group.series);
+        let is_compared = |s: &&Series| match s.device {
+            Device::Cpu => s.implementation == pair.cpu,
+            Device::Gpu => s.implementation == asked.gpu && s.clock == Some(asked.clock),
+        };
+        all.filter(is_compared).collect()
+    };
     // Both results of a pair, if they exist. Between two sizes the CPU's curve is interpolated.
     let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
-        let group = machine.group(&asked.group).into_iter();
-        let series = group
-            .flat_map(|group| &group.series)
-            .filter(|s| match s.device {
-                Device::Cpu => s.implementation == pair.cpu,
-                Device::Gpu => s.implementation == asked.gpu && s.clock == Some(asked.clock),
-            });
+        let series = series(asked, pair).into_iter();
         series.filter_map(|s| s.at(pair.size)).collect()
     };
     let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
@@ -209,7 +212,10 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
         let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
         let mut pairs = asked.processes.iter().flatten();
         let is_there = |pair: &PairedTimes| {
-            let first = results(asked, pair).into_iter().next();
+            let all = series(asked, pair);
+            let here = all.iter().find_map(|s| s.at(pair.size));
+            // The largest size of another machine's GPU may lie between two sizes of the CPU.
+            let first = here.or_else(|| all.first()?.points.iter().find(|b| b.size > pair.size));
             first.is_some_and(|b| b.run.as_deref() == Some(run))
         };
         let is_current = pairs.clone().last().is_some_and(is_there)

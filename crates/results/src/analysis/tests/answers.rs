@@ -68,6 +68,27 @@ fn the_curve_of_an_answer_is_that_of_its_processes() {
     assert!((0.8..0.99).contains(&crossing.low) && (1.01..1.25).contains(&crossing.high));
 }
 
+/// The largest size of another machine's GPU may lie between two sizes of the CPU.
+#[test]
+fn processes_answer_where_the_cpu_was_not_measured_at_the_largest_size() {
+    let there = Fixture::of("matmul/gpu/cublas-eager events 8:1e4 48:1e4 96:1e4 192:1e4 1536:1e4");
+    let there = there.machine();
+    let mut here = Fixture::of("matmul/cpu/best wall 8:1666.667 48:1e4 192:4e4 6144:128e4");
+    here.lines("confirm -4 0 4");
+    here.run().confirmations[0].gpu_machine = Some(there.hardware());
+    let answered = |machine: &MachineResults| {
+        let found = find(machine, std::slice::from_ref(&there));
+        headlines(&found).next().unwrap().processes.len()
+    };
+    assert_eq!(answered(&here.machine()), 3);
+    here.lines("run\nmatmul/cpu/best wall 6144:128e4");
+    assert_eq!(
+        answered(&here.machine()),
+        0,
+        "a later run measured it again"
+    );
+}
+
 /// The findings of a few groups of a committed record, word by word.
 #[test]
 fn the_findings_of_a_committed_record_stay() {

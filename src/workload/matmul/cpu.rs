@@ -6,7 +6,7 @@ use crate::workload::matmul::problem::Matmul;
 use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::product::{
-    CpuPlan, Element, Library, PER_THREAD, Shape, candidates, loops, products,
+    CpuPlan, Element, LONG, Library, PER_THREAD, Shape, candidates, loops, products,
 };
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
@@ -49,9 +49,12 @@ pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Made {
 /// calibration takes a second or two where the product takes minutes.
 const LARGEST_ORDER: usize = 2048;
 
-/// From this many multiply-adds on, only a part of a batch is tried, because the calibration would take
-/// seconds.
-const LONG: usize = 1 << 32;
+/// The order of the square product that is tried for one of order `n`: as much work for each thread as a
+/// product of order 2048 is for eight.
+fn tried_order(n: usize, threads: usize) -> usize {
+    let most = 1 << ((4 * LONG * threads).ilog2() / 3);
+    n.min(most).min(LARGEST_ORDER)
+}
 
 fn fastest<T: Element>(problem: &Matmul<T>, threads: &Threads) -> CpuPlan {
     let (shape, count) = (problem.shape, threads.count());
@@ -66,8 +69,8 @@ fn fastest<T: Element>(problem: &Matmul<T>, threads: &Threads) -> CpuPlan {
     let choice = format!("{product}{format} on the CPU, {count} threads at most");
     let mut tried = shape;
     if is_square {
-        tried = Shape::square(n.min(LARGEST_ORDER));
-    } else if shape.multiply_adds() >= LONG {
+        tried = Shape::square(tried_order(n, count));
+    } else if shape.multiply_adds() >= LONG * count {
         // As many as the parts of the finest division, so that each thread has the same share of the work
         // as in the whole batch.
         tried.batch = batch.min(PER_THREAD.into_iter().max().unwrap_or(1) * count);
@@ -124,6 +127,13 @@ pub(super) fn product<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_threads_try_smaller_products() {
+        let tried = |n| [1, 2, 7, 8, 64].map(|threads| tried_order(n, threads));
+        assert_eq!(tried(300), [300; 5]);
+        assert_eq!(tried(8192), [1024, 1024, 1024, 2048, 2048]);
+    }
 
     #[test]
     fn best_says_what_it_chose() {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2, s};
 
 use crate::workload::network::operations::transpose;
 use crate::workload::prepare::{Threads, choose};
-use crate::workload::product::{CpuPlan, Shape, candidates};
+use crate::workload::product::{CpuPlan, LONG, Shape, candidates};
 
 /// Values as a row-major matrix of `columns` columns.
 pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
@@ -97,6 +97,18 @@ fn plans(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Ve
     as_they_lie.chain(copied).collect()
 }
 
+/// The rows of A, and the terms of its sums, that the ways are tried on: all, or of a [`LONG`] product as many as
+/// lie in one piece.
+fn tried(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> (usize, usize) {
+    let (m, k) = a.dim();
+    let parts = (m * b.ncols() * k).div_ceil(LONG * threads);
+    match (a.is_standard_layout(), b.is_standard_layout()) {
+        (true, _) => (m.div_ceil(parts), k),
+        (false, true) => (m, k.div_ceil(parts)),
+        (false, false) => (m, k),
+    }
+}
+
 /// The threads of a network's products, and how each is computed.
 pub(crate) struct Products {
     pub(crate) threads: Threads,
@@ -148,7 +160,11 @@ impl Products {
         let (of, m, n, k) = (self.of, a.nrows(), b.ncols(), a.ncols());
         let choice =
             format!("{name} of {of}, {m} x {n} x {k}, on the CPU, {count} threads at most");
-        let plan = choose::on_cpu(threads, &choice, &plans(&a, &b, count), |plan, times| {
+        let plans = plans(&a, &b, count);
+        let (rows, terms) = tried(&a, &b, count);
+        let (a, b) = (a.slice(s![..rows, ..terms]), b.slice(s![..terms, ..]));
+        let plan = choose::on_cpu(threads, &choice, &plans, |plan, times| {
+            let mut c = c.slice_mut(s![..rows, ..]);
             (0..times).for_each(|_| plan.multiply(threads, a, b, c.view_mut(), spare));
         });
         self.plans.push((name, plan));
@@ -176,6 +192,15 @@ mod tests {
         let on_one = |way: &ProductPlan| matches!(way.plan, CpuPlan::OneThread(_));
         assert!(plans(&x.view(), &x.t(), 1).iter().all(on_one));
         assert!(!plans(&x.view(), &x.t(), 4).iter().all(on_one));
+    }
+
+    #[test]
+    fn a_part_of_a_long_product_is_tried() {
+        let x = Array2::<f32>::zeros((4096, 1024));
+        let of = |a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>| tried(&a, &b, 8);
+        assert_eq!(of(x.view(), x.t()), (512, 1024));
+        assert_eq!(of(x.t(), x.view()), (1024, 2048));
+        assert_eq!(of(x.slice(s![..64, ..]), x.t()), (64, 1024));
     }
 
     #[test]

@@ -114,6 +114,10 @@ pub(crate) fn products<'a, 'c, T>(
 /// shared host.
 pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
 
+/// From this many multiply-adds of each thread on, the ways are tried on a part of a product or batch: with few
+/// threads a calibration would take seconds.
+pub(crate) const LONG: usize = 1 << 28;
+
 /// From this many multiply-adds on, a product takes one thread half a millisecond or more, while
 /// handing work over takes microseconds. So it is not tried on few of many threads: a trial on one of
 /// 16 threads takes as long as ten on all of them.

@@ -11,7 +11,7 @@ mod grid;
 mod shape;
 mod tile;
 
-pub(crate) use cpu::{CpuPlan, PER_THREAD, candidates, products};
+pub(crate) use cpu::{CpuPlan, LONG, PER_THREAD, candidates, products};
 pub(crate) use cublaslt::{CUBLAS_WORKSPACE, Workspace};
 pub use element::Element;
 pub(crate) use format::{FP8_SCALE, properties};

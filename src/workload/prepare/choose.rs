@@ -19,7 +19,9 @@ const SHORTEST: Duration = Duration::from_micros(200);
 /// If a measurement of each candidate takes this long, their first runs count and slower ones are
 /// dropped as in [`DROPPED_EARLY`]: one-time work of the first run and most interruptions are short
 /// beside it, and each further round costs much.
-const LONG: Duration = Duration::from_millis(10);
+const LONG: Duration = Duration::from_millis(4);
+/// A candidate whose first runs take this many times as long as those of the fastest is not measured again.
+const HOPELESS: f64 = 3.0;
 /// Measurements of each candidate. Their median counts, as in the benchmark that follows. The minimum
 /// would favour a candidate that is fast only by luck, such as one whose threads must all be scheduled
 /// at once.
@@ -191,6 +193,7 @@ fn fastest_of(
     let (drops, fewest): (&[(usize, f64)], usize) = if first_counts {
         (&DROPPED_EARLY, FEWEST_LONG_ROUNDS)
     } else {
+        drop_slower_than(HOPELESS, &mut entries);
         entries.iter_mut().for_each(|entry| entry.seconds.clear());
         (&DROPPED, FEWEST_ROUNDS)
     };
@@ -362,6 +365,7 @@ mod tests {
     fn the_slower_a_candidate_the_sooner_it_is_dropped() {
         for (fastest, slower, rounds) in [
             // Two more measurements find the number of iterations.
+            (250, 800, 2),
             (250, 750, 2 + 3),
             (250, 350, 2 + 7),
             (250, 300, 2 + 11),

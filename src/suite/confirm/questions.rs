@@ -9,7 +9,7 @@ use crate::suite::journal::Journal;
 use crate::timing::Clock;
 use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crossover_results::analysis::answer::crossover_answer::{
-    CrossoverAnswer, best_at, curve, find, headlines,
+    CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines,
 };
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
@@ -27,6 +27,10 @@ const ENOUGH: usize = 4;
 /// here, so more processes would tell more about this CPU, but not about the answer.
 const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 
+/// If one side is this many times faster at an end of the range by the run's own times, no process needs to look
+/// for a crossing there.
+const CLEARLY: f64 = 3.0;
+
 /// Median times by group, size and implementation.
 pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
@@ -40,6 +44,8 @@ pub(super) struct AskedQuestion {
     pub(super) is_open: bool,
     /// The crossing by the run's own results.
     near: f64,
+    /// The end of the range beyond which the crossing lies by far.
+    beyond: Option<u64>,
     /// Whether its interval is too wide to be useful.
     pub(super) is_wide: bool,
     /// The GPU's times, where they are another machine's.
@@ -49,11 +55,15 @@ pub(super) struct AskedQuestion {
 impl AskedQuestion {
     /// The sizes for the next process.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        next_sizes(
-            self.near,
-            self.confirmation.range,
-            &self.confirmation.processes,
-        )
+        let Confirmation {
+            range, processes, ..
+        } = &self.confirmation;
+        match self.beyond {
+            Some(end) if processes.is_empty() => {
+                BTreeSet::from([end, range.1]).into_iter().collect()
+            }
+            _ => next_sizes(self.near, *range, processes),
+        }
     }
 
     /// How many processes should answer it, at most `most`.
@@ -135,7 +145,8 @@ impl OpenQuestions {
                     == (&found.group, found.question)
             });
             if !is_known {
-                self.questions.extend(question(found, &others));
+                self.questions
+                    .extend(question(found, &self.machine, &others));
             }
         }
     }
@@ -161,7 +172,11 @@ impl OpenQuestions {
     }
 }
 
-fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQuestion> {
+fn question(
+    found: &CrossoverAnswer,
+    machine: &MachineResults,
+    others: &[MachineResults],
+) -> Option<AskedQuestion> {
     let clock = Clock::named(found.clock)?;
     let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
@@ -187,6 +202,19 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQ
         (_, None) => f64::INFINITY,
     };
     let (first, last) = found.crossing.range;
+    let speedup = |size: f64| {
+        let group = machine.group(&found.group)?;
+        let own = || found.gpu_series(group).map(curve);
+        let gpu = gpu_times.clone().or_else(own)?.at(size)?.median;
+        Some(best_times(group).0.at(size)?.median / gpu)
+    };
+    let beyond = match near {
+        0.0 => speedup(first).filter(|by| *by >= CLEARLY).and(Some(first)),
+        f64::INFINITY => speedup(last)
+            .filter(|by| *by <= 1.0 / CLEARLY)
+            .and(Some(last)),
+        _ => None,
+    };
     Some(AskedQuestion {
         confirmation: Confirmation {
             group: found.group.clone(),
@@ -202,6 +230,7 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<AskedQ
         is_open: false,
         is_wide: false,
         near,
+        beyond: beyond.map(|size| size as u64),
         gpu_times,
     })
 }
@@ -231,36 +260,54 @@ mod tests {
     use super::*;
     use crate::model::role::Residency;
 
+    /// Of sizes from 1 on, asked of processes in which the GPU takes so long at 2.
+    fn question(gpu_ns: [f64; 4]) -> AskedQuestion {
+        let process = |gpu_ns| {
+            let paired = |size, gpu_ns| PairedTimes {
+                size,
+                cpu: "best".to_owned(),
+                cpu_ns: 100.0,
+                gpu_ns,
+            };
+            vec![paired(1, 200.0), paired(2, gpu_ns)]
+        };
+        AskedQuestion {
+            confirmation: Confirmation {
+                group: "matmul".to_owned(),
+                question: Residency::Pinned,
+                gpu: "best".to_owned(),
+                clock: Clock::Wall,
+                gpu_machine: None,
+                gpu_run: None,
+                range: (1, 2),
+                processes: gpu_ns.map(process).to_vec(),
+            },
+            attempts: 4,
+            is_open: false,
+            near: 1.5,
+            beyond: None,
+            is_wide: false,
+            gpu_times: None,
+        }
+    }
+
+    #[test]
+    fn an_end_at_which_one_side_is_clearly_faster_is_measured_alone() {
+        let mut asked = question([50.0; 4]);
+        asked.confirmation.range = (1, 64);
+        let processes = std::mem::take(&mut asked.confirmation.processes);
+        asked.near = 0.0;
+        assert_eq!(asked.sizes(), [1, 2, 64]);
+        asked.beyond = Some(1);
+        assert_eq!(asked.sizes(), [1, 64]);
+        asked.beyond = Some(64);
+        assert_eq!(asked.sizes(), [64]);
+        asked.confirmation.processes = processes;
+        assert_eq!(asked.sizes(), [1, 2, 3, 64], "the processes decide");
+    }
+
     #[test]
     fn more_than_four_processes_are_asked_where_the_interval_is_wide() {
-        let question = |gpu_ns: [f64; 4]| {
-            let process = |gpu_ns| {
-                let paired = |size, gpu_ns| PairedTimes {
-                    size,
-                    cpu: "best".to_owned(),
-                    cpu_ns: 100.0,
-                    gpu_ns,
-                };
-                vec![paired(1, 200.0), paired(2, gpu_ns)]
-            };
-            AskedQuestion {
-                confirmation: Confirmation {
-                    group: "matmul".to_owned(),
-                    question: Residency::Pinned,
-                    gpu: "best".to_owned(),
-                    clock: Clock::Wall,
-                    gpu_machine: None,
-                    gpu_run: None,
-                    range: (1, 2),
-                    processes: gpu_ns.map(process).to_vec(),
-                },
-                attempts: 4,
-                is_open: false,
-                near: 1.5,
-                is_wide: false,
-                gpu_times: None,
-            }
-        };
         let mut alike = [question([50.0; 4])];
         let mut apart = [question([10.0, 30.0, 60.0, 90.0])];
         mark_wide(&mut alike);

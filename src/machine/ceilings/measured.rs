@@ -17,10 +17,10 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// Two to three seconds on two cores. The largest working set exceeds the last-level cache of most
+    /// Two seconds on two cores. The largest working set exceeds the last-level cache of most
     /// processors; servers' caches of 256 MiB and more would otherwise pass for memory.
     pub(crate) const WHOLE: Self = Self {
-        arithmetic: (10, Duration::from_millis(25)),
+        arithmetic: (10, Duration::from_millis(10)),
         memory: (3, Duration::from_millis(5)),
         largest: 1 << 30,
     };

@@ -53,7 +53,7 @@ pub(crate) fn group() -> Group<Matmul> {
             .one_thread()
             .sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000])),
     )
-    .with(Implementation::cpu("rayon", cpu::rayon).sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000])))
+    .with(Implementation::cpu("rayon", cpu::rayon).sizes(Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8], 0..=14).in_full([5_000])))
     // Criterion takes at least ten samples, so the CPU stops at sizes where ten iterations take
     // seconds.
     .with(

@@ -42,7 +42,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(
             Implementation::cpu("std", cpu::std)
                 .method("f32::sin")
-                .sizes(Sizes::powers_of_two([10, 14, 18], [10, 16, 22], 10..=28)),
+                .sizes(Sizes::powers_of_two([10, 14, 18], [10, 16], 10..=28)),
         )
         .with(
             Implementation::cpu("simd", cpu::simd)

@@ -29,7 +29,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
             on_cpu(Implementation::cpu("std", cpu::std))
                 .method("f64::sin")
                 .cost(nested_sine::cost_f64)
-                .sizes(sizes.up_to(1 << 18, 1 << 22, 1 << 26)),
+                .sizes(sizes.up_to(1 << 18, 1 << 18, 1 << 26)),
         )
         .with(on_cpu(Implementation::cpu("simd", cpu::simd)).sizes(sizes.up_to(1 << 20, 1 << 26, 1 << 30)))
         .with(

@@ -30,6 +30,9 @@ pub struct Baseline {
     folders: BTreeMap<String, PathBuf>,
 }
 
+/// What was read, or why not, and what is wrong beside it.
+type WithProblems<T> = (Result<T, Unreadable>, Vec<Unreadable>);
+
 impl Baseline {
     /// Reads all benchmarks of a baseline, and the records of the runs that they come from.
     pub fn read(source: &BaselineSource) -> Self {
@@ -55,11 +58,11 @@ impl Baseline {
     pub(super) fn without_runs(root: &Path, baseline: &str) -> Self {
         let mut this = Self::default();
         let dirs = this.dirs(root, baseline);
-        let ids: Vec<_> = dirs.par_iter().map(|dir| id_of(dir)).collect();
-        for (dir, id) in dirs.iter().zip(ids) {
+        let read: Vec<_> = dirs.par_iter().map(|dir| Self::result(dir)).collect();
+        for (dir, read) in dirs.iter().zip(read) {
             let folder = dir.parent().unwrap_or(dir);
             let folder = folder.strip_prefix(root).unwrap_or(folder).to_owned();
-            let added = id.and_then(|id| this.add(root, &folder, dir, id));
+            let added = read.and_then(|(id, sampled)| this.add(root, &folder, id, sampled));
             if let Err(problem) = added {
                 this.problems.push(problem.clone());
                 this.broken.insert(folder, problem);
@@ -101,12 +104,20 @@ impl Baseline {
         dirs
     }
 
+    /// The id of the result in a folder, and its samples with what is wrong beside them.
+    fn result(dir: &Path) -> Result<(String, WithProblems<Sampled>), Unreadable> {
+        let id = id_of(dir)?;
+        let mut problems = Vec::new();
+        let sampled = Sampled::read(dir, &id, &mut problems);
+        Ok((id, (sampled, problems)))
+    }
+
     fn add(
         &mut self,
         root: &Path,
         folder: &Path,
-        dir: &Path,
         id: String,
+        (sampled, problems): WithProblems<Sampled>,
     ) -> Result<(), Unreadable> {
         if let Some(first) = self.folders.get(&id) {
             let reason = format!(
@@ -116,8 +127,8 @@ impl Baseline {
             return Err(Unreadable::new(root.join(folder).display(), reason));
         }
         self.folders.insert(id.clone(), folder.to_owned());
-        let sampled = Sampled::read(dir, &id, &mut self.problems)?;
-        self.results.insert(id, sampled);
+        self.problems.extend(problems);
+        self.results.insert(id, sampled?);
         Ok(())
     }
 

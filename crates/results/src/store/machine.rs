@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::model::environment::{Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
@@ -235,12 +237,12 @@ impl MachineResults {
         let started = |machine: &Self| machine.run.as_ref().map(|run| run.started.clone());
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
+            let mut paths = paths_in(&folder);
+            paths.retain(|path| machine_record::is_named(path));
             let mut records: Vec<Self> = Vec::new();
-            for path in paths_in(&folder) {
-                if !machine_record::is_named(&path) {
-                    continue;
-                }
-                match Self::read_record(&path) {
+            let read = paths.par_iter().map(|path| Self::read_record(path));
+            for record in read.collect::<Vec<_>>() {
+                match record {
                     Ok(read) => records.extend(Some(read).filter(|m| !m.groups.is_empty())),
                     Err(error) => problems.push(error.into()),
                 }

@@ -19,6 +19,7 @@ use crate::store::stored_results::StoredResults;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{FileError, of_schema, read_bytes, write_atomic};
 use crossover_profile::Profile;
+use crossover_words::text::is_plain;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -38,6 +39,8 @@ const LARGEST: u64 = 32 << 20;
 /// The parts of a record that are read.
 #[derive(Deserialize)]
 struct RecordFile {
+    kind: String,
+    schema: u32,
     runs: Vec<RunRecord>,
     benchmarks: Vec<Benchmark>,
     profiles: Vec<Profile>,
@@ -73,15 +76,10 @@ pub fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 pub fn read(path: &Path) -> Result<StoredResults, FileError> {
     let refuse = |reason: &str| FileError::other(path, reason);
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
-    let foreign = "is no record of a machine: name a file that `crossover export` wrote";
-    let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
-    if value["kind"] != KIND {
-        return Err(refuse(foreign));
-    }
-    if !value["schema"].is_u64() {
-        return Err(refuse("has no schema version; export the results again"));
-    }
-    let record: RecordFile = of_schema(path, SCHEMA, value)?;
+    let record = match as_written(&text) {
+        Some(record) => record,
+        None => checked(path, &text)?,
+    };
     let mut contents = StoredResults {
         runs: record.runs,
         left_out: record.left_out,
@@ -105,6 +103,30 @@ pub fn read(path: &Path) -> Result<StoredResults, FileError> {
         }
     }
     Ok(contents)
+}
+
+/// The record, if it has this version's form and all its texts are plain, which most are: a tree of values
+/// would take three times as long.
+fn as_written(text: &[u8]) -> Option<RecordFile> {
+    let text = std::str::from_utf8(text).ok()?;
+    // Without an escape, a text has the characters that stand in the file.
+    let is_plain = !text.contains('\\') && is_plain(text);
+    let record: RecordFile = is_plain.then(|| serde_json::from_str(text).ok())??;
+    (record.kind == KIND && record.schema <= SCHEMA).then_some(record)
+}
+
+/// The record with its texts made visible.
+fn checked(path: &Path, text: &[u8]) -> Result<RecordFile, FileError> {
+    let refuse = |reason: &str| FileError::other(path, reason);
+    let foreign = "is no record of a machine: name a file that `crossover export` wrote";
+    let value: Value = serde_json::from_slice(text).map_err(|_| refuse(foreign))?;
+    if value["kind"] != KIND {
+        return Err(refuse(foreign));
+    }
+    if !value["schema"].is_u64() {
+        return Err(refuse("has no schema version; export the results again"));
+    }
+    of_schema(path, SCHEMA, value)
 }
 
 /// The JSON of a record, or why there is none.
@@ -133,30 +155,55 @@ mod tests {
     use super::*;
     use crate::store::sampled::Sampled;
 
-    #[test]
-    fn a_sound_result_counts_behind_a_refused_one_of_its_id() {
+    /// A benchmark as it is stored.
+    fn stored() -> Benchmark {
         let sampled = Sampled {
             ns: vec![1.0],
             sidecar: None,
             clock: None,
         };
-        let sound = Benchmark::of("a/cpu/b/1", "".into(), &sampled).unwrap();
-        let refused = Benchmark {
-            median_ns: -1.0,
-            ..sound.clone()
-        };
+        Benchmark::of("a/cpu/b/1", "".into(), &sampled).unwrap()
+    }
+
+    /// The record of these benchmarks, read again.
+    fn read_again(benchmarks: &[Benchmark]) -> StoredResults {
         let record = json!({
             "kind": KIND,
             "schema": SCHEMA,
             "runs": [],
-            "benchmarks": [refused, sound, sound],
+            "benchmarks": benchmarks,
             "profiles": [],
         });
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json.gz");
         write(&path, &record).unwrap();
-        let read = read(&path).unwrap();
+        read(&path).unwrap()
+    }
+
+    #[test]
+    fn a_sound_result_counts_behind_a_refused_one_of_its_id() {
+        let refused = Benchmark {
+            median_ns: -1.0,
+            ..stored()
+        };
+        let read = read_again(&[refused, stored(), stored()]);
         assert_eq!((read.benchmarks.len(), read.problems.len()), (1, 2));
         assert!(read.problems[1].reason.contains("twice"));
+    }
+
+    #[test]
+    fn a_text_that_acts_on_a_terminal_is_made_visible() {
+        for (note, shown) in [
+            ("2 µs", "2 µs"),
+            ("\"a\" \\u001b", "\"a\" \\u001b"),
+            ("\u{1b}[31m", "\\u{1b}[31m"),
+            ("\u{202e}txt", "\\u{202e}txt"),
+        ] {
+            let benchmark = Benchmark {
+                notes: vec![note.to_owned()],
+                ..stored()
+            };
+            assert_eq!(read_again(&[benchmark]).benchmarks[0].notes, [shown]);
+        }
     }
 }

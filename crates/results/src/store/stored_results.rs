@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::slice;
 
+use rayon::prelude::*;
+
 use crate::model::record::RunRecord;
 use crate::model::verified::Verified;
 use crate::store::baseline::Baseline;
@@ -42,8 +44,10 @@ impl StoredResults {
         let stored = Baseline::without_runs(root, NEW);
         let folder = |id: &str| root.join(stored.folder(id).unwrap_or(Path::new("")));
         this.problems.extend_from_slice(&stored.problems);
-        for (id, sampled) in &stored.results {
-            match Benchmark::of(id, folder(id), sampled) {
+        let results = stored.results.par_iter();
+        let results = results.map(|(id, sampled)| Benchmark::of(id, folder(id), sampled));
+        for result in results.collect::<Vec<_>>() {
+            match result {
                 Ok(benchmark) => this.add(benchmark),
                 Err(problem) => this.problems.push(problem),
             }

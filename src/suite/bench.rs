@@ -15,7 +15,7 @@ use crate::suite::run::Run;
 use crate::timing::BoxError;
 use crate::workload::run_child;
 use crossover_protocol::settings::VARIABLES_IN_WORDS;
-use crossover_report::report::Options;
+use crossover_report::report::{self, Options};
 use crossover_report::{profile, write};
 use crossover_results::store::layout::NEW;
 use crossover_results::store::walk::baselines;
@@ -96,7 +96,8 @@ fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitC
     // In turns, `ab` reports.
     if is_measured && !stored.benchmarks.is_empty() && run.turns.is_none() {
         // Results are already on disk: a failure here loses nothing.
-        match write::of_results(stored, results, out, &Options::default()) {
+        let report = report::of_results(stored, results, out, &Options::default());
+        match report.and_then(|report| write::write(&report, results, out)) {
             Ok(written) => println!("\n{written}"),
             Err(error) => {
                 let error = visible_lines(&error.to_string());
@@ -128,7 +129,8 @@ fn show(profiles: &Profiles, results: &Path, out: &Path) {
         println!("`cargo bench` and then `crossover report` draw them as timelines on a page");
         return;
     }
-    match write::refresh(results, out, &Options::default()) {
+    let report = report::read(results, out, &Options::default());
+    match report.and_then(|report| write::write(&report, results, out)) {
         Ok(written) => println!("report: {}", visible_lines(&written.page.to_string_lossy())),
         Err(error) => {
             let error = visible_lines(&error.to_string());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crossover_protocol::settings;
-use crossover_report::report::Options;
+use crossover_report::report::{self, Options};
 use crossover_report::{readme, write};
 use crossover_words::text::visible;
 
@@ -47,7 +47,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     let beside = || settings::report_folder(&args.root).to_owned();
     let out = args.out.unwrap_or_else(beside);
-    let written = write::refresh(&args.root, &out, &options)?;
+    let report = report::read(&args.root, &out, &options)?;
+    let written = write::write(&report, &args.root, &out)?;
     print!("{written}");
     if let Some(readme) = &args.readme {
         readme::refresh(readme, &args.root, &out, &options)?;

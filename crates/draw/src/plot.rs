@@ -26,6 +26,16 @@ pub struct Dot {
 }
 
 impl Dot {
+    /// A value at a size, with its interval.
+    pub fn new(size: f64, value: f64, low: f64, high: f64) -> Self {
+        Self {
+            size,
+            value,
+            low,
+            high,
+        }
+    }
+
     /// Whether it can be drawn on logarithmic axes.
     pub fn is_sound(&self) -> bool {
         self.size > 0.0

@@ -2,16 +2,13 @@
 //! implementations. The page's script draws them; those of the places are files too, for a README and for
 //! readers without scripts.
 
-use serde_json::{Value, json};
-
 use crate::group::{GroupView, Implementation};
+use crate::page::link::safe;
 use crossover_draw::ink::Paint;
-use crossover_draw::plot::{Axis, Curve, Dot, Limit, Plot, Quantity};
-use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::kind::Speedup;
-use crossover_results::model::role::Residency;
-use crossover_results::store::curves::Benchmark;
-use crossover_words::units::{self, significant};
+use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
+use crossover_results::model::id::Device;
+use crossover_results::store::curves::{Benchmark, Series};
 
 /// Number of curves that can be told apart in a file.
 const MOST: usize = 6;
@@ -19,21 +16,20 @@ const MOST: usize = 6;
 const NEAR: f64 = 1.6;
 
 /// One chart.
-pub(crate) struct Chart {
+pub(crate) struct Chart<'a> {
     pub(crate) plot: Plot,
     /// For each curve what a file does not show.
-    more: Vec<More>,
+    pub(crate) more: Vec<More<'a>>,
 }
 
 /// The properties of a curve that only the page shows.
 #[derive(Default)]
-struct More {
-    place: Option<Residency>,
-    clock: &'static str,
+pub(crate) struct More<'a> {
+    /// The answer that it is the curve of.
+    pub(crate) answer: Option<&'a CrossoverAnswer>,
+    pub(crate) clock: &'static str,
     /// The speedups that single processes measured.
-    single: Vec<(u64, f64)>,
-    /// The size from which on the GPU wins, with its interval and in words.
-    crossing: Option<Value>,
+    pub(crate) single: Vec<(u64, f64)>,
 }
 
 /// The quantity of a chart.
@@ -58,36 +54,29 @@ impl Shown {
 }
 
 /// The chart of the places of the data, with the best CPU code; `None` if there is nothing to show.
-pub(crate) fn of_places(group: &GroupView, shown: Shown) -> Option<Chart> {
+pub(crate) fn of_places<'a>(group: &'a GroupView, shown: Shown) -> Option<Chart<'a>> {
     let mut curves: Vec<(Curve, More)> = Vec::new();
-    for answer in group.answers {
+    for answer in &group.answers {
         let place = answer.found.question;
-        let code = group.code_of(answer);
-        let dots = match shown {
-            Shown::Speedup => answer.speedup.iter().map(dot_of).collect(),
-            _ => code.map_or_else(Vec::new, |code| dots(group, code, shown)),
+        let (dots, single) = match shown {
+            Shown::Speedup => {
+                let along = answer.speedup.iter();
+                let dots = along.map(|at| Dot::new(at.size, at.ratio, at.low, at.high));
+                (dots.collect(), answer.of_processes())
+            }
+            _ => (dots(group, answer.series, shown), Vec::new()),
         };
-        let crossing = answer.found.crossing.for_good().map(|change| {
-            let [size, low, high] = [change.size, change.low, change.high].map(short);
-            json!({"size": size, "low": low, "high": high, "text": answer_in_words::size(answer.found)})
-        });
         let more = More {
-            place: Some(place),
-            single: match shown {
-                Shown::Speedup => answer.of_processes(),
-                _ => Vec::new(),
-            },
-            crossing,
+            answer: Some(answer.found),
+            single,
             ..More::default()
         };
         curves.push((curve(place.words(), Paint::Place(place), dots), more));
     }
     if shown != Shown::Speedup && !curves.is_empty() {
-        let best = group.best_cpu.iter().filter_map(|(size, name)| {
-            let code = group
-                .implementations
-                .iter()
-                .find(|code| code.name == *name)?;
+        let best = group.best_names.iter().filter_map(|(size, name)| {
+            let mut codes = group.own?.on(Device::Cpu);
+            let code = codes.find(|code| code.implementation == *name)?;
             let mut dots = dots(group, code, shown).into_iter();
             dots.find(|dot| dot.size == *size)
         });
@@ -102,38 +91,40 @@ pub(crate) fn of_implementations<'a>(
     group: &GroupView,
     shown: Shown,
     all: impl Iterator<Item = &'a Implementation<'a>>,
-) -> Option<Chart> {
+) -> Option<Chart<'static>> {
     let one = |code: &Implementation| {
         let more = More {
             clock: code.series.clock_name(),
             ..More::default()
         };
-        let curve = curve(&code.name, Paint::Hue(code.hue), dots(group, code, shown));
-        (curve, more)
+        let dots = dots(group, code.series, shown);
+        (curve(&code.name, Paint::Hue(code.hue), dots), more)
     };
     chart(group, shown, all.map(one).collect())
 }
 
-/// The charts that are files, each with the suffix of its name; none for a group of one size. If nothing is
-/// compared, they show the first rows.
-pub(crate) fn files(group: &GroupView) -> Vec<(&'static str, Plot)> {
-    let of = |shown: Shown| {
-        let mut chart = if group.answers.is_empty() {
-            let all = group.implementations.iter();
-            of_implementations(group, shown, all.filter(|code| code.series.measures_work()))?
-        } else {
-            of_places(group, shown)?
-        };
-        chart.plot.curves.truncate(MOST);
-        Some((shown.name(), chart.plot))
-    };
+/// A chart as a file, its name and its SVG; `None` for a group of one size. If nothing is compared, it shows
+/// the first rows.
+pub(crate) fn file(group: &GroupView, shown: Shown) -> Option<(String, String)> {
     if group.one_size() {
-        return Vec::new();
+        return None;
     }
-    Shown::ALL.into_iter().filter_map(of).collect()
+    let mut chart = if group.answers.is_empty() {
+        let all = group.implementations.iter();
+        of_implementations(group, shown, all.filter(|code| code.series.measures_work()))?
+    } else {
+        of_places(group, shown)?
+    };
+    chart.plot.curves.truncate(MOST);
+    let name = format!("{}-{}.svg", safe(group.name), shown.name());
+    Some((name, chart.plot.svg()?))
 }
 
-fn chart(group: &GroupView, shown: Shown, mut curves: Vec<(Curve, More)>) -> Option<Chart> {
+fn chart<'a>(
+    group: &GroupView,
+    shown: Shown,
+    mut curves: Vec<(Curve, More<'a>)>,
+) -> Option<Chart<'a>> {
     for (curve, _) in &mut curves {
         curve.dots.retain(Dot::is_sound);
     }
@@ -174,100 +165,26 @@ fn curve(label: &str, paint: Paint, dots: Vec<Dot>) -> Curve {
     Curve { label, paint, dots }
 }
 
-fn dot_of(at: &Speedup) -> Dot {
-    Dot {
-        size: at.size,
-        value: at.ratio,
-        low: at.low,
-        high: at.high,
-    }
-}
-
 /// The points of an implementation.
-fn dots(group: &GroupView, code: &Implementation, shown: Shown) -> Vec<Dot> {
-    let series = code.series;
+fn dots(group: &GroupView, series: &Series, shown: Shown) -> Vec<Dot> {
     // A rate of queueing would mean nothing, and neither would its speedup.
     if shown != Shown::Time && !series.measures_work() {
         return Vec::new();
     }
     let points = series.points.iter().enumerate();
-    let dot = |(i, b): (usize, &Benchmark)| {
-        let size = b.size as f64;
-        let (value, low, high) = match shown {
-            Shown::Time => (b.median_ns, b.low_ns(), b.high_ns()),
+    let of = |(i, b): (usize, &Benchmark)| {
+        let [value, low, high] = match shown {
+            Shown::Time => [b.median_ns, b.low_ns(), b.high_ns()],
             Shown::Throughput => {
                 let amount = group.work?.amount(series, i)? * 1e9;
-                (
-                    amount / b.median_ns,
-                    amount / b.high_ns(),
-                    amount / b.low_ns(),
-                )
+                [b.median_ns, b.high_ns(), b.low_ns()].map(|ns| amount / ns)
             }
             Shown::Speedup => {
-                let speedup = group.speedup(code, b)?;
-                return Some(dot_of(&speedup));
+                let at = group.speedup(series, b)?;
+                [at.ratio, at.low, at.high]
             }
         };
-        Some(Dot {
-            size,
-            value,
-            low,
-            high,
-        })
+        Some(Dot::new(b.size as f64, value, low, high))
     };
-    points.filter_map(dot).collect()
-}
-
-/// Rounds to five digits, more than are shown, to keep the page small.
-fn short(value: f64) -> f64 {
-    significant(value, 5)
-}
-
-impl Chart {
-    /// The chart as the page's script draws it, with each of its texts.
-    pub(crate) fn json(&self) -> Option<Value> {
-        let Plot { curves, limits, .. } = &self.plot;
-        let frame = self.plot.frame()?;
-        let axis = |axis: &Axis, text: &dyn Fn(f64) -> String| {
-            let ticks: Vec<Value> = (axis.ticks.iter())
-                .map(|at| json!({"at": at, "text": text(*at)}))
-                .collect();
-            json!({"ends": axis.ends, "ticks": ticks})
-        };
-        let largest = frame.sizes.ends.1;
-        let limits: Vec<Value> = (limits.iter())
-            .map(|l| json!({"label": l.label, "value": l.value, "colour": l.paint.property()}))
-            .collect();
-        let dot = |dot: &Dot| {
-            let [value, low, high] = [dot.value, dot.low, dot.high].map(short);
-            json!({"size": dot.size, "value": value, "low": low, "high": high, "text": self.words(dot.value)})
-        };
-        let curve = |(curve, more): (&Curve, &More)| {
-            json!({
-                "label": curve.label,
-                "colour": curve.paint.property(),
-                "place": more.place.map(Residency::name),
-                "clock": more.clock,
-                "dots": curve.dots.iter().map(dot).collect::<Vec<_>>(),
-                "single": more.single,
-                "crossing": more.crossing,
-            })
-        };
-        Some(json!({
-            "axis": self.plot.size_label,
-            "lowest_first": self.plot.quantity == Quantity::Time,
-            "x": axis(&frame.sizes, &|at| self.plot.size_label(at, largest)),
-            "y": axis(&frame.values, &|at| self.plot.value_label(at)),
-            "curves": curves.iter().zip(&self.more).map(curve).collect::<Vec<_>>(),
-            "limits": limits,
-        }))
-    }
-
-    fn words(&self, value: f64) -> String {
-        match self.plot.quantity {
-            Quantity::Time => units::time(value),
-            Quantity::Rate(unit) => units::rate(value, unit),
-            Quantity::Ratio | Quantity::Speedup => units::factor(value),
-        }
-    }
+    points.filter_map(of).collect()
 }

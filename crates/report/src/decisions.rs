@@ -1,17 +1,20 @@
 //! The decisions of [`crossover_advice`] on the results of a report, as breakpoints for the page's script.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::group::GroupView;
 use crate::report::Report;
 use crate::thresholds;
 use crate::thresholds::breakpoints::{Breakpoint, breakpoints};
 use crate::thresholds::decision_in_words::{THE_CPU_AND_THE_GPU, choice_words, limit_words};
 use crossover_advice::thresholds::{Binding, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
-use crossover_results::analysis::answer::crossover_answer::best_cpu;
 use crossover_results::analysis::answer::curve;
 use crossover_results::model::role::Threads;
-use crossover_results::store::curves::Group;
+use crossover_results::store::curves::Series;
 
 /// Ordinary memory first, because most data are there.
 pub(crate) const PLACES: [Residency; 4] = [
@@ -27,6 +30,8 @@ pub(crate) const USES: [u32; 4] = [1, 10, 100, 1000];
 /// The decisions on the results of a report.
 pub(crate) struct Decisions {
     advice: Advice,
+    /// By the name of the group.
+    of_groups: BTreeMap<String, Decision>,
 }
 
 /// The decisions for one group.
@@ -41,9 +46,19 @@ pub(crate) struct Decision {
 
 impl Decisions {
     /// `None` if the results have no answers.
-    pub(crate) fn of(report: &Report) -> Option<Self> {
-        let advice = Advice::new(thresholds::thresholds(report)?).ok()?;
-        Some(Self { advice })
+    pub(crate) fn of(report: &Report, groups: &[GroupView]) -> Option<Self> {
+        let advice = Advice::new(thresholds::of_groups(report, groups)?).ok()?;
+        let decided = groups.par_iter().filter_map(|group| {
+            let decision = Decision::of(&advice, group)?;
+            Some((group.name.to_owned(), decision))
+        });
+        let of_groups = decided.collect();
+        Some(Self { advice, of_groups })
+    }
+
+    /// The decisions for a group; `None` if it has no answers.
+    pub(crate) fn of_group(&self, group: &str) -> Option<&Decision> {
+        self.of_groups.get(group)
     }
 
     pub(crate) fn thresholds(&self) -> &Thresholds {
@@ -59,95 +74,89 @@ impl Decisions {
             "unsure": words(Choice::Unsure),
         })
     }
+}
 
-    /// The decisions for a group; `None` if it has no answers.
-    pub(crate) fn of_group(&self, group: &Group) -> Option<Decision> {
-        let operation = self.advice.operation(&group.name)?;
-        let at = |data: &Residency| operation.places.iter().find(|place| place.data == *data);
-        let places: Vec<&Place> = PLACES.iter().filter_map(at).collect();
-        let plain = places.first()?;
-        let size = self.default_size(operation, plain);
-        let places = places.iter().map(|place| self.at_place(operation, place));
-        let json = json!({
-            "place": plain.data.name(),
+impl Decision {
+    fn of(advice: &Advice, group: &GroupView) -> Option<Self> {
+        let operation = advice.operation(group.name)?;
+        // Ordinary memory is the last place.
+        let places = operation.places.iter().rev();
+        let plain = places.clone().next()?;
+        let size = default_size(advice, operation, plain);
+        let mut json = json!({
+            "place": plain.data,
             "size": size,
             // The factor by which the best code on one thread is slower than the best of all.
             "one_thread": one_thread(group),
-            "places": places.collect::<Vec<_>>(),
         });
-        Some(Decision {
+        let places = places.map(|place| at_place(advice, operation, place));
+        json["places"] = places.collect();
+        Some(Self {
             place: plain.data,
             size,
             json,
         })
     }
-
-    fn at_place(&self, operation: &Operation, place: &Place) -> Value {
-        let uses = |uses: u32| -> Vec<Value> {
-            let question = Question::new(&operation.name, 1)
-                .data(place.data)
-                .reuse(uses);
-            let all = breakpoints(&self.advice, &question);
-            let short = |at: &Breakpoint| {
-                let [speedup, low, high] = at.speedup.map(thresholds::rounded);
-                json!({"size": at.size, "choice": at.choice, "speedup": speedup, "low": low, "high": high})
-            };
-            all.iter().map(short).collect()
-        };
-        let limit = |binding: &Binding| {
-            let words = binding.gpu.as_deref().map(limit_words);
-            json!({"from": binding.from, "words": words})
-        };
-        let end = |point: Option<&Point>| point.map_or(1.0, |point| point.size);
-        // Nothing is moved to data on the device, so the number of uses does not matter.
-        let counted = if place.data.on_device() {
-            &USES[..1]
-        } else {
-            &USES
-        };
-        json!({
-            "name": place.data.name(),
-            "first": end(place.points.first()),
-            "last": end(place.points.last()),
-            "limits": place.limits.iter().map(limit).collect::<Vec<_>>(),
-            // The breakpoints for each of USES, or for any.
-            "uses": counted.iter().map(|count| uses(*count)).collect::<Vec<_>>(),
-        })
-    }
-
-    /// The middle of the measured sizes at which the GPU wins, or if there are none, the CPU.
-    fn default_size(&self, operation: &Operation, place: &Place) -> u64 {
-        let sizes = place.points.iter().map(|point| point.size as u64);
-        let chosen = |choice: Choice| {
-            let decide = |size: u64| {
-                let question = Question::new(&operation.name, size).data(place.data);
-                self.advice.decide(&question).choice
-            };
-            let sizes: Vec<u64> = sizes
-                .clone()
-                .filter(|size| decide(*size) == choice)
-                .collect();
-            sizes.get(sizes.len() / 2).copied()
-        };
-        let size = chosen(Choice::Gpu).or_else(|| chosen(Choice::Cpu));
-        size.or_else(|| sizes.clone().next()).unwrap_or(1)
-    }
 }
 
-fn one_thread(group: &Group) -> Vec<Value> {
-    let (best, _) = best_cpu(group);
-    let fastest = |size: f64| {
-        let on_one = group
-            .series
-            .iter()
-            .filter(|s| s.role.threads == Some(Threads::One));
-        let times = on_one.filter(|s| s.computes());
-        let times = times.filter_map(|s| Some(s.at(size as u64)?.median_ns));
-        times.reduce(f64::min)
+fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
+    let uses = |uses: &u32| -> Value {
+        let question = Question::new(&operation.name, 1)
+            .data(place.data)
+            .reuse(*uses);
+        let short = |at: Breakpoint| {
+            let [speedup, low, high] = at.speedup.map(thresholds::rounded);
+            json!({"size": at.size, "choice": at.choice, "speedup": speedup, "low": low, "high": high})
+        };
+        let all = breakpoints(advice, &question).into_iter();
+        all.map(short).collect()
     };
+    let limit = |binding: &Binding| {
+        let words = binding.gpu.as_deref().map(limit_words);
+        json!({"from": binding.from, "words": words})
+    };
+    let end = |point: Option<&Point>| point.map_or(1.0, |point| point.size);
+    // Nothing is moved to data on the device, so the number of uses does not matter.
+    let counted = if place.data.on_device() {
+        &USES[..1]
+    } else {
+        &USES
+    };
+    let mut json = json!({
+        "name": place.data,
+        "first": end(place.points.first()),
+        "last": end(place.points.last()),
+        "limits": place.limits.iter().map(limit).collect::<Value>(),
+    });
+    // The breakpoints for each of USES, or for any.
+    json["uses"] = counted.iter().map(uses).collect();
+    json
+}
+
+/// The middle of the measured sizes at which the GPU wins, or if there are none, the CPU.
+fn default_size(advice: &Advice, operation: &Operation, place: &Place) -> u64 {
+    let sizes: Vec<u64> = place.points.iter().map(|point| point.size as u64).collect();
+    let chosen = |choice: Choice| {
+        let is_chosen = |size: &&u64| {
+            let question = Question::new(&operation.name, **size).data(place.data);
+            advice.decide(&question).choice == choice
+        };
+        let chosen: Vec<&u64> = sizes.iter().filter(is_chosen).collect();
+        chosen.get(chosen.len() / 2).copied()
+    };
+    let size = chosen(Choice::Gpu).or_else(|| chosen(Choice::Cpu));
+    size.or(sizes.first()).copied().unwrap_or(1)
+}
+
+fn one_thread(group: &GroupView) -> Value {
+    let series = group.own.iter().flat_map(|own| &own.series);
+    let is_it = |s: &&Series| s.role.threads == Some(Threads::One) && s.computes();
+    let on_one: Vec<&Series> = series.filter(is_it).collect();
     let factor = |at: &curve::Point| {
-        let factor = thresholds::rounded(fastest(at.size)? / at.median);
+        let times = on_one.iter().filter_map(|s| s.at(at.size as u64));
+        let fastest = times.map(|b| b.median_ns).reduce(f64::min)?;
+        let factor = thresholds::rounded(fastest / at.median);
         Some(json!({"size": at.size, "factor": factor}))
     };
-    best.points().iter().filter_map(factor).collect()
+    group.best_cpu.points().iter().filter_map(factor).collect()
 }

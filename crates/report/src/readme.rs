@@ -7,10 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::answers::answered;
-use crate::charts::files;
-use crate::group::GroupView;
-use crate::page::link::safe;
+use crate::charts::{self, Shown};
+use crate::group::{GroupView, describe};
 use crate::report::{self, Options, Report, ReportError, day};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
@@ -95,11 +93,11 @@ pub fn refresh(
         source,
     })?;
     let dir = readme.parent().unwrap_or(Path::new("."));
-    let (body, plots) = body(&report);
+    let (body, plot) = body(&report);
     let text = splice(&text, &body).ok_or_else(|| ReadmeError::Markers {
         path: readme.into(),
     })?;
-    for (name, svg) in plots {
+    if let Some((name, svg)) = plot {
         whole_file::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
     }
     whole_file::write_atomic(readme, text.as_bytes())?;
@@ -116,9 +114,14 @@ fn splice(text: &str, body: &str) -> Option<String> {
 
 /// The results as Markdown, with their plot: the short table, and the speedup by size of the first
 /// operation that has a curve.
-fn body(report: &Report) -> (String, Vec<(String, String)>) {
+fn body(report: &Report) -> (String, Option<(String, String)>) {
     let machine = &report.machine;
-    let small = small_table(report, &without_variants(&report.groups));
+    let groups = describe(report);
+    let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
+    let operations = groups
+        .iter()
+        .filter(|group| !is_variant(group.name, &names));
+    let small = small_table(report, operations);
     let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
     let row = |cells: [&str; 4]| format!("| {} |\n", cells.map(cell).join(" | "));
     let mut text = format!(
@@ -126,19 +129,12 @@ fn body(report: &Report) -> (String, Vec<(String, String)>) {
         cell(&machine.hardware()),
         cell(&small.against),
     );
-    let answers = answered(report);
-    let speedup = |name: &String| {
-        let plots = files(&GroupView::of(report, name, &answers, None));
-        let (kind, plot) = plots.into_iter().find(|(kind, _)| *kind == "speedup")?;
-        Some((
-            name.clone(),
-            format!("{}-{kind}.svg", safe(name)),
-            plot.svg()?,
-        ))
+    let speedup = |group: &GroupView| {
+        let title = cell(&group.topic.title);
+        Some((title, charts::file(group, Shown::Speedup)?))
     };
-    let plot = report.groups.iter().find_map(speedup);
-    if let Some((group, file, _)) = &plot {
-        let title = cell(&report.topic(group).title);
+    let plot = groups.iter().find_map(speedup);
+    if let Some((title, (file, _))) = &plot {
         text += &format!(
             "<img src=\"{PLOTS}/{file}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
              size, a curve for each place where the data may be\">\n\n"
@@ -150,22 +146,13 @@ fn body(report: &Report) -> (String, Vec<(String, String)>) {
         text += &row(cells.each_ref().map(String::as_str));
     }
     text += &format!("\n{NOTE}\n");
-    let plots = plot.map(|(_, file, svg)| (file, svg));
-    (text, plots.into_iter().collect())
+    (text, plot.map(|(_, plot)| plot))
 }
 
-/// Groups whose name does not extend another group's, as `matmul_f64` extends `matmul`.
-fn without_variants(groups: &[String]) -> Vec<String> {
-    let continues = |name: &str, other: &String| {
-        name.strip_prefix(&**other)
-            .is_some_and(|rest| rest.starts_with('_'))
-    };
-    let is_variant = |name: &&String| groups.iter().any(|other| continues(name, other));
-    groups
-        .iter()
-        .filter(|name| !is_variant(name))
-        .cloned()
-        .collect()
+/// Whether the name of a group extends another group's, as `matmul_f64` extends `matmul`.
+fn is_variant(name: &str, all: &[&str]) -> bool {
+    let mut rests = all.iter().filter_map(|other| name.strip_prefix(other));
+    rests.any(|rest| rest.starts_with('_'))
 }
 
 /// Text of a file as Markdown without markup.
@@ -187,8 +174,9 @@ mod tests {
 
     #[test]
     fn variants_of_an_operation_are_left_to_the_page() {
-        let groups = ["fft", "fft_f64", "ffts", "sum_f64"].map(str::to_owned);
-        assert_eq!(without_variants(&groups), ["fft", "ffts", "sum_f64"]);
+        let groups = ["fft", "fft_f64", "ffts", "sum_f64"];
+        let is_variant = groups.map(|group| is_variant(group, &groups));
+        assert_eq!(is_variant, [false, true, false, false]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Report {
     pub named: Vec<MachineResults>,
     /// The answers: of this machine's CPU, against its own GPU or that of the reference.
     pub found: Vec<CrossoverAnswer>,
+    /// The answers of the reference alone.
+    pub(crate) of_reference: Vec<CrossoverAnswer>,
     /// The break-even tables of the machine with the GPU.
     pub reuse: Vec<Reuse>,
     /// The findings of the machine with the GPU.
@@ -58,11 +60,13 @@ impl Report {
             false => named.iter().chain(&committed).find(has_gpu).cloned(),
         };
         let found = crossover_answer::find(&machine, reference.as_slice());
-        let own = reference
-            .as_ref()
-            .map(|gpu| crossover_answer::find(gpu, &[]));
-        let gpu = reference.as_ref().unwrap_or(&machine);
-        let own = own.as_deref().unwrap_or(&found);
+        let of_reference = reference.iter();
+        let of_reference = of_reference.flat_map(|gpu| crossover_answer::find(gpu, &[]));
+        let of_reference: Vec<CrossoverAnswer> = of_reference.collect();
+        let (gpu, own) = match &reference {
+            Some(gpu) => (gpu, &of_reference),
+            None => (&machine, &found),
+        };
         let reuse = reuse::find(gpu, own);
         // Unsteady results are shown, but decide nothing.
         let findings = findings::find(&Context {
@@ -74,6 +78,7 @@ impl Report {
             reference,
             named,
             found,
+            of_reference,
             reuse,
             findings,
             groups: Vec::new(),
@@ -141,12 +146,6 @@ impl Report {
         Some(format!(
             "There is no GPU here. The GPU figures are of another machine: {hardware}{day}."
         ))
-    }
-
-    /// The groups with GPU code that this machine measured on the CPU only.
-    pub fn unmeasured(&self) -> Vec<&str> {
-        let names = self.machine.groups.iter().map(|group| &*group.name);
-        names.filter(|name| self.is_unmeasured(name)).collect()
     }
 
     /// Whether a group was measured on the CPU only.

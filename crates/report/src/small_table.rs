@@ -1,9 +1,10 @@
 //! The short table of answers for a README and the end of a run: a row per operation, a column for each
 //! of three places of the data.
 
+use crate::group::GroupView;
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 use crossover_results::model::role::Residency;
 use crossover_words::units;
 
@@ -29,17 +30,17 @@ pub(crate) struct SmallTable {
 }
 
 /// The table of these operations.
-pub(crate) fn small_table(report: &Report, operations: &[String]) -> SmallTable {
-    let found: Vec<&CrossoverAnswer> = headlines(&report.found).collect();
-    let row = |name: &String| {
-        let of_group = || found.iter().filter(|f| f.group == *name);
-        let cell = |place: Residency| {
-            let found = of_group().find(|f| f.question == place);
-            found.map_or_else(|| "·".to_owned(), |f| cell(f))
-        };
-        let title = of_group().next()?.topic.title.clone();
-        let [a, b, c] = PLACES.map(|(place, _)| cell(place));
-        Some([title, a, b, c])
+pub(crate) fn small_table<'a>(
+    report: &Report,
+    operations: impl Iterator<Item = &'a GroupView<'a>>,
+) -> SmallTable {
+    let operations = operations.filter(|group| !group.answers.is_empty());
+    let row = |group: &GroupView| {
+        let [a, b, c] = PLACES.map(|(place, _)| {
+            let answer = group.answer(place);
+            answer.map_or_else(|| "·".to_owned(), |answer| cell(answer.found))
+        });
+        [group.topic.title.clone(), a, b, c]
     };
     let environment = report.machine.environment.as_ref();
     let cpu = environment.map_or(String::new(), |e| {
@@ -49,7 +50,7 @@ pub(crate) fn small_table(report: &Report, operations: &[String]) -> SmallTable 
     SmallTable {
         against: cpu,
         head: ["operation", a, b, c],
-        rows: operations.iter().filter_map(row).collect(),
+        rows: operations.map(row).collect(),
     }
 }
 

@@ -3,6 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::answers::GroupAnswer;
+use crate::group::GroupView;
 use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::trust::Grade;
@@ -12,9 +13,23 @@ use crossover_words::units;
 /// If there is no terminal: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
 
-/// The answers as a short table, and the groups without GPU results; empty if there are no answers.
-pub(super) fn table(report: &Report) -> String {
-    let small = small_table(report, &report.groups);
+/// The answers as a short table with how sure they are, the groups without GPU results, and the numbers of
+/// benchmarks.
+pub(super) fn summary(report: &Report, groups: &[GroupView]) -> String {
+    let machine = &report.machine;
+    let mut lines = table(report, groups);
+    lines.extend(sure(groups));
+    let measured = units::counted(machine.benchmarks().count(), "benchmark");
+    lines.push(format!("{measured}, {} failed", machine.failed().len()));
+    if !machine.problems.is_empty() {
+        let left_out = machine.problems.len();
+        lines.push(format!("left out: {left_out}; the page gives the reasons"));
+    }
+    lines.join("\n")
+}
+
+fn table(report: &Report, groups: &[GroupView]) -> Vec<String> {
+    let small = small_table(report, groups.iter());
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
@@ -33,18 +48,20 @@ pub(super) fn table(report: &Report) -> String {
             small.against
         ));
     }
-    let unmeasured = report.unmeasured();
+    let unmeasured = groups.iter().filter(|group| group.unmeasured.is_some());
+    let unmeasured: Vec<&str> = unmeasured.map(|group| group.name).collect();
     if !unmeasured.is_empty() {
         lines.push(report::unknown(&unmeasured));
     }
-    lines.join("\n")
+    lines
 }
 
 /// Uncertain answers whose reason the terminal prints.
 const MOST_DOUBTS: usize = 6;
 
 /// The number of firm and of uncertain answers, and below it the reasons of uncertain ones.
-pub(super) fn sure(answers: &[GroupAnswer]) -> String {
+fn sure(groups: &[GroupView]) -> Vec<String> {
+    let answers: Vec<&GroupAnswer> = groups.iter().flat_map(|group| &group.answers).collect();
     let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
     let (firm, doubtful, thin) = (
         count(Grade::Firm),
@@ -52,7 +69,7 @@ pub(super) fn sure(answers: &[GroupAnswer]) -> String {
         count(Grade::Thin),
     );
     if answers.is_empty() {
-        return String::new();
+        return Vec::new();
     }
     let mut lines = vec![format!(
         "{}: {firm} firm, {doubtful} uncertain, {thin} of one process",
@@ -72,5 +89,5 @@ pub(super) fn sure(answers: &[GroupAnswer]) -> String {
             doubtful - MOST_DOUBTS
         ));
     }
-    lines.join("\n")
+    lines
 }

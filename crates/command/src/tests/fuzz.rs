@@ -18,7 +18,7 @@ use walkdir::WalkDir;
 use crossover_advice::{Advice, Question, Residency, Size};
 use crossover_compare::comparison::{FailOn, compare};
 use crossover_compare::judge::Options as Judging;
-use crossover_report::report::{Options, ReportError};
+use crossover_report::report::{self, Options, ReportError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};
@@ -203,7 +203,8 @@ impl Results {
         all.iter()
             .for_each(|run| runs::write(run, &this.root()).unwrap());
         let out = this.dir.path().join("out");
-        write::refresh(&this.root(), &out, &Options::default()).unwrap();
+        let report = report::read(&this.root(), &out, &Options::default()).unwrap();
+        write::write(&report, &this.root(), &out).unwrap();
         let mut record = Vec::new();
         let packed = fs::File::open(out.join(BESIDE_THE_PAGE)).unwrap();
         std::io::copy(&mut flate2::read::GzDecoder::new(packed), &mut record).unwrap();
@@ -310,7 +311,8 @@ impl Results {
             no_reference: true,
         };
         let page = out.join("page");
-        match write::refresh(&self.root(), &page, &options) {
+        let report = report::read(&self.root(), &page, &options);
+        match report.and_then(|report| write::write(&report, &self.root(), &page)) {
             Ok(written) => {
                 let table = written.to_string();
                 table

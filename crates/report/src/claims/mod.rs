@@ -7,6 +7,7 @@ mod declared;
 mod figure;
 pub(crate) mod pitfall;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::claims::declared::{Evidence, Quantity, Statement};
@@ -75,13 +76,16 @@ pub(crate) type Outcome<'a> = Result<Measured<'a>, String>;
 pub(crate) type JudgedClaims<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
 
 /// A machine with its own answers.
-pub(crate) type Machine<'a> = (&'a MachineResults, Vec<CrossoverAnswer>);
+pub(crate) type Machine<'a> = (&'a MachineResults, Cow<'a, [CrossoverAnswer]>);
 
 /// The machines of a report and of `--with`.
 pub(crate) fn machines(report: &Report) -> Vec<Machine<'_>> {
-    let all = report.machines().chain(&report.named);
-    all.map(|machine| (machine, crossover_answer::find(machine, &[])))
-        .collect()
+    let own = (&report.machine, Cow::from(&report.found));
+    let reference = report.reference.iter();
+    let reference = reference.map(|gpu| (gpu, Cow::from(&report.of_reference)));
+    let named = report.named.iter();
+    let named = named.map(|machine| (machine, crossover_answer::find(machine, &[]).into()));
+    std::iter::once(own).chain(reference).chain(named).collect()
 }
 
 /// All claims, each judged by the first machine that measured it.

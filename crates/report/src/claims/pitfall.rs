@@ -21,12 +21,8 @@ fn plot(machine: &MachineResults) -> Option<Plot> {
         .map(|(label, name)| (label, &TEXTS.rows[name]));
     let topic = &machine.group(&rows.clone().next()?.1.group)?.topic;
     let curves = rows.enumerate().map(|(index, (label, row))| {
-        let dots = row.points(machine).ok()?.into_values().map(|b| Dot {
-            size: b.size as f64,
-            value: b.median_ns,
-            low: b.low_ns(),
-            high: b.high_ns(),
-        });
+        let points = row.points(machine).ok()?.into_values();
+        let dots = points.map(|b| Dot::new(b.size as f64, b.median_ns, b.low_ns(), b.high_ns()));
         Some(Curve {
             label: label.clone(),
             // The first curve is the CPU's.

@@ -1,10 +1,10 @@
 //! The fixed costs of the device: its start, launches, waiting, copies and allocation, in one table.
 
 use crossover_advice::Residency;
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use crate::decisions::Decisions;
-use crate::page::table;
+use crate::page::table::{number, table, text};
 use crate::report::Report;
 use crossover_results::analysis::cold_start::{First, start, words};
 use crossover_results::model::role::{Allocator, Measures};
@@ -19,21 +19,20 @@ type Line = [String; 4];
 
 pub(super) fn section(report: &Report, decisions: Option<&Decisions>) -> Markup {
     let rows = lines(report.gpu(), decisions);
+    let columns = [
+        text("what"),
+        number("latency"),
+        number("bandwidth"),
+        text("note"),
+    ];
     html! {
         @if !rows.is_empty() {
             section #costs {
                 h2 { "What the device costs" }
-                details { summary { "Start, launches, copies and allocation" }
-                (table::scroll("What the device costs", html! {
-                    table.plain.wrap-text {
-                        thead { tr { th { "what" } th.n { "latency" } th.n { "bandwidth" } th { "note" } } }
-                        tbody {
-                            @for [what, latency, bandwidth, note] in &rows {
-                                tr { th scope="row" { (what) } td.n { (latency) } td.n { (bandwidth) } td { (note) } }
-                            }
-                        }
-                    }
-                })) }
+                details {
+                    summary { "Start, launches, copies and allocation" }
+                    (table("What the device costs", "plain wrap-text", &columns, rows.iter().map(|row| row.each_ref().map(Render::render))))
+                }
             }
         }
     }

@@ -1,22 +1,24 @@
 //! The evidence for each answer: the results of every process, the runs, the board, disturbances, and
 //! the benchmarks.
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use crate::answers::GroupAnswer;
-use crate::page::link::safe;
+use crate::group::GroupView;
+use crate::page::link::{anchor, safe};
 use crate::page::runs::when;
-use crate::page::table;
+use crate::page::table::{named, table};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 /// The evidence for the answers of one group.
-pub(super) fn section(report: &Report, here: &[GroupAnswer], group: &str) -> Markup {
+pub(super) fn section(report: &Report, group: &GroupView) -> Markup {
     html! {
-        @if !here.is_empty() {
-            h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
+        @if !group.answers.is_empty() {
+            h3 id={ "answers-" (safe(group.name)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
             p.note {
                 "An answer is firm if several processes agree about the winner, if the interval of its crossing \
                  spans less than a factor of two, if other runs of this machine found the same, and if \
@@ -25,7 +27,7 @@ pub(super) fn section(report: &Report, here: &[GroupAnswer], group: &str) -> Mar
                  same code differ in the placement of their memory, the load of the host and the cost of \
                  a launch."
             }
-            @for answer in here { (one(report, answer)) }
+            @for answer in &group.answers { (one(report, answer)) }
         }
     }
 }
@@ -48,8 +50,8 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
         })
         .collect();
     html! {
-        article.proof id=(answer.anchor()) {
-            h4 { (answer.found.question.words()) }
+        article.proof id=(anchor(f)) {
+            h4 { (f.question.words()) }
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
@@ -70,7 +72,7 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
                 }
                 div { dt { "runs" } dd { (trust.runs.iter().map(run).collect::<Vec<_>>().join("; ")) } }
             }
-            (processes(answer))
+            @if !f.processes.is_empty() { (processes(f)) }
             details {
                 summary { (units::counted(f.benchmarks.len(), "benchmark")) }
                 p.ids { @for id in &f.benchmarks { code { (id) } " " } }
@@ -88,8 +90,8 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
 }
 
 /// Speedup by size, a column per process.
-fn processes(answer: &GroupAnswer) -> Markup {
-    let all = &answer.found.processes;
+fn processes(found: &CrossoverAnswer) -> Markup {
+    let all = &found.processes;
     let mut sizes: Vec<u64> = all.iter().flatten().map(|pair| pair.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -97,32 +99,22 @@ fn processes(answer: &GroupAnswer) -> Markup {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
-    let asked = answer.found.question.words();
-    let what = format!(
-        "Speedup in each process: {}, {asked}",
-        answer.found.topic.title
-    );
+    let mut heads = vec![found.topic.symbol.clone()];
+    heads.extend((1..=all.len()).map(|process| process.to_string()));
+    let rows = sizes.into_iter().map(|size| {
+        let of = all.iter().map(move |process| {
+            let mut pairs = process.iter();
+            pairs
+                .find(|pair| pair.size == size)
+                .map_or_else(String::new, ratio)
+        });
+        let name = found.topic.unit.write(size);
+        std::iter::once(name).chain(of).map(|cell| cell.render())
+    });
+    let (title, asked) = (&found.topic.title, found.question.words());
+    let label = format!("Speedup in each process: {title}, {asked}");
     html! {
-        @if !all.is_empty() {
-            (table::scroll(&what, html! {
-                table.matrix {
-                    caption { "CPU time over GPU time in each process" }
-                    thead { tr {
-                        th scope="col" { (answer.found.topic.symbol) }
-                        @for at in 1..=all.len() { th.n scope="col" { (at) } }
-                    } }
-                    tbody {
-                        @for size in sizes {
-                            tr {
-                                th scope="row" { (answer.found.topic.unit.write(size)) }
-                                @for process in all {
-                                    td.n { @if let Some(pair) = process.iter().find(|d| d.size == size) { (ratio(pair)) } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }))
-        }
+        p.note { "CPU time over GPU time in each process" }
+        (table(&label, "matrix", &named(&heads), rows))
     }
 }

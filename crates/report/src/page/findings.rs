@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use crate::page::link::{self, safe};
-use crate::page::table::{self, permalink};
+use crate::page::table::{self, named, number, permalink, table, text};
 use crate::report::Report;
 use crossover_results::analysis::findings::finding::{Finding, Gain, Rows, gains};
 use crossover_results::analysis::findings::technique::Technique;
@@ -28,17 +28,21 @@ pub(super) fn techniques(report: &Report) -> Markup {
     if gains.is_empty() {
         return html! {};
     }
+    let changes = [text("change"), number("the operation is"), text("compared")];
+    let techniques = [
+        text("technique"),
+        number("at best"),
+        text("where, by how much"),
+    ];
+    let lines = gains
+        .iter()
+        .map(|(technique, gains)| line(report, *technique, gains));
     html! {
         section #findings {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
             div.scripted {
                 p.note { span #w-at {} ": where the data are, and how often they are used." }
-                (table::scroll("What a change gains at this size", html! {
-                    table.plain.wrap-text {
-                        thead { tr { th { "change" } th.n { "the operation is" } th { "compared" } } }
-                        tbody #w-rows {}
-                    }
-                }))
+                (table::scroll("What a change gains at this size", "plain wrap-text", &changes, html! { tbody #w-rows {} }))
             }
             h3 {
                 "What each technique gained "
@@ -47,36 +51,29 @@ pub(super) fn techniques(report: &Report) -> Markup {
                     None => { "here" }
                 }
             }
-            (table::scroll("What each technique gained", html! {
-                table.plain.techniques.wrap-text {
-                    thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
-                    tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
-                }
-            }))
+            (table("What each technique gained", "plain techniques wrap-text", &techniques, lines))
         }
     }
 }
 
-fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> Markup {
+fn line(report: &Report, technique: Technique, gains: &[(&Finding, &Gain)]) -> [Markup; 3] {
     let best = gains
         .iter()
         .map(|(_, gain)| gain.factor)
         .fold(f64::NAN, f64::max);
     let gain = units::speedup(best);
-    html! {
-        tr {
-            th scope="row" { (technique.words()) small { (technique.against()) } }
-            td.n.factor.loss[gain.ends_with("slower")] { (gain) }
-            td {
-                @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
-                    @if i > 0 { "; " }
-                    a href={ (link::of_group(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
-                    " " (units::speedup(gain.factor)) " at " (gain.at)
-                }
-                @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }
+    [
+        html! { (technique.words()) small { (technique.against()) } },
+        html! { span class=[gain.ends_with("slower").then_some("loss")] { (gain) } },
+        html! {
+            @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
+                @if i > 0 { "; " }
+                a href={ (link::of_group(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
+                " " (units::speedup(gain.factor)) " at " (gain.at)
             }
-        }
-    }
+            @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }
+        },
+    ]
 }
 
 /// The findings of a group that are not in its answers.
@@ -154,23 +151,11 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
 }
 
 fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
+    let columns = named(&rows.head);
+    let cells = |row: &Vec<String>| row.iter().map(|cell| coloured(cell)).collect::<Vec<_>>();
     html! {
         p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
-        (table::scroll(&format!("{title}: {}", rows.caption), html! {
-            table.plain {
-                thead { tr { @for (i, head) in rows.head.iter().enumerate() { th.n[i > 0] { (head) } } } }
-                tbody {
-                    @for row in &rows.rows {
-                        tr {
-                            @for (i, cell) in row.iter().enumerate() {
-                                @if i == 0 { th scope="row" { (coloured(cell)) } }
-                                @else { td.n { (cell) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }))
+        (table(&format!("{title}: {}", rows.caption), "plain", &columns, rows.rows.iter().map(cells)))
         @for note in &rows.notes { p.note { (coloured(note)) } }
     }
 }

@@ -1,8 +1,8 @@
 //! The page of the machine's measured limits: the figures, and bandwidth over the working set.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, Render, html};
 
-use crate::page::table;
+use crate::page::table::{number, table, text};
 use crate::report::Report;
 use crossover_draw::ink::Paint;
 use crossover_draw::plot::{Curve, Dot, Plot, Quantity};
@@ -43,24 +43,13 @@ pub(super) fn section(report: &Report) -> Markup {
 }
 
 fn ceilings(limits: &Limits, whose: &str) -> Markup {
-    html! {
-        (table::scroll(&format!("Measured limits, {whose}"), html! {
-            table.plain {
-                thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
-                tbody {
-                    @for (name, c) in &limits.ceilings {
-                        @if let Some(value) = limits.ceiling(name) {
-                            tr {
-                                td { (words(name)) }
-                                td.n { (units::ceiling(value, &c.unit)) }
-                                td.how { (c.method) }
-                            }
-                        }
-                    }
-                }
-            }
-        }))
-    }
+    let columns = [text("Limit"), number("Measured"), text("How")];
+    let rows = limits.ceilings.iter().filter_map(|(name, ceiling)| {
+        let value = units::ceiling(limits.ceiling(name)?, &ceiling.unit);
+        Some([words(name), &value, &ceiling.method].map(Render::render))
+    });
+    let label = format!("Measured limits, {whose}");
+    table(&label, "plain ceilings", &columns, rows)
 }
 
 fn bandwidth(limits: &Limits) -> Markup {
@@ -76,11 +65,9 @@ fn bandwidth(limits: &Limits) -> Markup {
 
 fn plot(limits: &Limits) -> Plot {
     let curves = CURVES.iter().map(|(name, words, paint)| {
-        let dot = |point: &BandwidthPoint| Dot {
-            size: point.bytes as f64,
-            value: point.rate,
-            low: point.rate,
-            high: point.rate,
+        let dot = |point: &BandwidthPoint| {
+            let rate = point.rate;
+            Dot::new(point.bytes as f64, rate, rate, rate)
         };
         let points = limits.curves.get(*name).map(|curve| &curve.points);
         let mut dots: Vec<Dot> = points.into_iter().flatten().map(dot).collect();

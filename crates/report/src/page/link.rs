@@ -3,6 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
+
 /// The way from the folder `from` to `to` as a URL reference; `None` if `to` does not exist or there is
 /// no way (another drive).
 pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
@@ -32,6 +34,17 @@ fn encode(part: &str) -> String {
 /// Where the page of a group lies, from the first page.
 pub(crate) fn of_group(group: &str) -> String {
     format!("groups/{}.html", safe(group))
+}
+
+/// The anchor of the evidence for an answer, on the page of its group.
+pub(super) fn anchor(answer: &CrossoverAnswer) -> String {
+    let place = answer.question.name();
+    format!("evidence-{}-{place}", safe(&answer.group))
+}
+
+/// Where the evidence for an answer stands, from the first page.
+pub(super) fn of_answer(answer: &CrossoverAnswer) -> String {
+    format!("{}#{}", of_group(&answer.group), anchor(answer))
 }
 
 /// A name as a part of a file's or an anchor's name.

@@ -1,15 +1,18 @@
-//! The map: operations by places of the data, each cell with the size from which the GPU wins,
-//! coloured by the speedup.
+//! The main result in a sentence, and the map: operations by places of the data, each cell with the size
+//! from which the GPU wins, coloured by the speedup.
 
 use maud::{Markup, html};
 
-use crate::answers::{GroupAnswer, of_group};
+use crate::answers::GroupAnswer;
 use crate::decisions::PLACES;
+use crate::group::GroupView;
 use crate::page::link;
-use crate::page::table;
+use crate::page::table::{number, scroll, text};
 use crate::page::verdict::place_words;
 use crate::report::Report;
+use crate::thresholds::with_article;
 use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 use crossover_results::analysis::trust::Grade;
 use crossover_results::model::role::Residency;
 use crossover_words::units;
@@ -17,7 +20,58 @@ use crossover_words::units;
 /// From these speedups on a cell has the next colour.
 const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
 
-pub(super) fn section(report: &Report, all: &[GroupAnswer]) -> Markup {
+/// Operations that the main result names.
+const NAMED: usize = 2;
+
+/// `With data in pinned host memory the GPU wins at 8 of 10 operations: matrix product from N = 186 on, …`.
+/// `None` without answers.
+pub(super) fn main_result(report: &Report, groups: &[GroupView]) -> Option<String> {
+    let places = [
+        Residency::Pinned,
+        Residency::Ordinary,
+        Residency::Awaited,
+        Residency::Queued,
+    ];
+    let answers = places.map(|place| -> Vec<&CrossoverAnswer> {
+        let answers = groups.iter().filter_map(|group| group.answer(place));
+        answers.map(|answer| answer.found).collect()
+    });
+    let answers = answers.into_iter().find(|answers| !answers.is_empty())?;
+    let mut wins = answers.clone();
+    wins.retain(|found| found.crossing.wins_at_the_largest() == Some(true));
+    let named = wins.iter().take(NAMED).map(|found| {
+        let title = found.topic.title.to_lowercase();
+        match found.crossing.for_good() {
+            Some(change) => {
+                let size = found.topic.unit.from(change.size);
+                format!("{title} from {} = {size} on", found.topic.symbol)
+            }
+            None => format!("{title} at every size"),
+        }
+    });
+    let mut named: Vec<String> = named.collect();
+    if wins.len() > NAMED {
+        named.push(format!("and {} more", wins.len() - NAMED));
+    }
+    let gpu = match &report.reference {
+        Some(reference) => with_article(&reference.environment.as_ref()?.gpu.as_ref()?.name),
+        None => "the GPU".to_owned(),
+    };
+    let names = if named.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", named.join(", "))
+    };
+    Some(format!(
+        "With data {} {gpu} wins at {} of {}{names}.",
+        answers[0].question.words(),
+        wins.len(),
+        units::counted(answers.len(), "operation"),
+    ))
+}
+
+pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
+    let all: Vec<&GroupAnswer> = groups.iter().flat_map(|group| &group.answers).collect();
     if all.is_empty() {
         return html! {};
     }
@@ -42,6 +96,8 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer]) -> Markup {
     };
     let shown = |data: &Residency| all.iter().any(|a| a.found.question == *data);
     let places: Vec<Residency> = PLACES.into_iter().filter(shown).collect();
+    let mut columns = vec![text("operation")];
+    columns.extend(places.iter().map(|data| number(place_words(*data)[0])));
     html! {
         section #map {
             h2 { "Where the GPU wins" }
@@ -54,21 +110,16 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer]) -> Markup {
                 " wins, and its speedup at the largest size."
                 @for marked in &marks { (note(marked)) }
             }
-            (table::scroll("Where the GPU wins", html! {
-                table.map style={ "--places:" (places.len()) } {
-                    thead { tr {
-                        th scope="col" { "operation" }
-                        @for data in &places { th scope="col" { (place_words(*data)[0]) } }
-                    } }
+            div style={ "--places:" (places.len()) } { (scroll("Where the GPU wins", "map", &columns, html! {
                     tbody {
-                        @for name in report.groups.iter().filter(|name| !of_group(all, name).is_empty()) {
+                        @for group in groups.iter().filter(|group| !group.answers.is_empty()) {
                             tr {
                                 th scope="row" {
-                                    a href=(link::of_group(name)) { (report.topic(name).title) }
-                                    " " small { (report.topic(name).symbol) }
+                                    a href=(link::of_group(group.name)) { (group.topic.title) }
+                                    " " small { (group.topic.symbol) }
                                 }
                                 @for data in &places {
-                                    @match of_group(all, name).iter().find(|a| a.found.question == *data) {
+                                    @match group.answer(*data) {
                                         Some(answer) => (cell(answer, mark(answer)))
                                         None => { td.none { "·" } }
                                     }
@@ -76,8 +127,7 @@ pub(super) fn section(report: &Report, all: &[GroupAnswer]) -> Markup {
                             }
                         }
                     }
-                }
-            }))
+            })) }
         }
     }
 }
@@ -95,7 +145,7 @@ fn cell(answer: &GroupAnswer, mark: &str) -> Markup {
     let symbol = format!("{} ", found.topic.symbol);
     html! {
         td class={ "shade" (shade) } data-group=(found.group) data-place=(found.question.name()) {
-            a href={ (link::of_group(&found.group)) "#" (answer.anchor()) } {
+            a href=(link::of_answer(found)) {
                 (from.trim_start_matches(&symbol)) (mark)
             }
             @if is_decided { " " small { (units::speedup(found.crossing.speedup)) } }

@@ -3,6 +3,7 @@
 
 mod claims;
 mod costs;
+mod data;
 mod evidence;
 mod findings;
 mod limits;
@@ -22,10 +23,10 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
-use crate::answers::{GroupAnswer, main_result};
 use crate::charts::Shown;
-use crate::decisions::Decisions;
+use crate::decisions::{Decision, Decisions};
 use crate::group::GroupView;
+use crate::page::table::{number, scroll, text};
 use crate::report::Report;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
@@ -37,45 +38,31 @@ use crossover_words::units;
 /// Hides elements that need scripts, if there are none.
 const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 
-/// The data of all pages.
+/// The content of all pages.
 pub(crate) struct Parts<'a> {
     pub(crate) report: &'a Report,
-    pub(crate) answers: &'a [GroupAnswer<'a>],
+    pub(crate) groups: &'a [GroupView<'a>],
     pub(crate) decisions: Option<&'a Decisions>,
 }
 
-/// The sections of a page with a chart.
-struct Sections {
-    title: String,
-    /// The relative path from this page to the first page's folder.
-    base: &'static str,
-    nav: Markup,
-    above: Markup,
-    /// Between the verdict and the chart.
-    map: Markup,
-    /// Takes the place of the chart without scripts.
-    plots: Markup,
-    changes: Markup,
-    /// Below the chart.
-    implementations: Markup,
-    rest: Markup,
-}
-
 impl Parts<'_> {
-    /// The first page.
-    pub(crate) fn index(&self, root: &Path, out: &Path, groups: &[GroupView]) -> String {
+    /// The first page. It offers each group that has an answer, or the reason why it has none.
+    pub(crate) fn index(&self, root: &Path, out: &Path) -> String {
         let report = self.report;
         let machine = &report.machine;
-        let map = map::section(report, self.answers);
+        let is_offered =
+            |group: &&GroupView| self.decision(group).is_some() || group.unmeasured.is_some();
+        let offered: Vec<&GroupView> = self.groups.iter().filter(is_offered).collect();
+        let map = map::section(report, self.groups);
         let changes = findings::techniques(report);
         let costs = costs::section(report, self.decisions);
-        let rest = html! {
-            (costs)
-            (further(report, root, out))
-            (reading(report))
-            (left_out(machine))
+        let nav = html! {
+            @if !map.0.is_empty() { a href="#map" { "Map" } a.scripted href="#chart" { "Chart" } }
+            @if !changes.0.is_empty() { a href="#findings" { "What to change" } }
+            @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
+            a href="#groups" { "Operations" }
         };
-        let above = html! {
+        let content = html! {
             @if machine.other {
                 p.notice {
                     "Nothing was measured here yet. These are the committed figures of another \
@@ -83,27 +70,23 @@ impl Parts<'_> {
                     " for the figures of this machine."
                 }
             }
-            @if let Some(result) = main_result(report, self.answers) { p #result { (result) } }
+            @if let Some(result) = map::main_result(report, self.groups) { p #result { (result) } }
+            @if !offered.is_empty() {
+                (verdict::section(&offered, self.decisions))
+                (map)
+                @if !map.0.is_empty() { (chart(false)) }
+                (changes)
+                @if self.decisions.is_some() { (processes()) }
+            }
+            (costs)
+            (further(self.groups, root, out, machine.other))
+            (reading(report))
+            (left_out(machine))
         };
-        let nav = html! {
-            @if !map.0.is_empty() { a href="#map" { "Map" } a.scripted href="#chart" { "Chart" } }
-            @if !changes.0.is_empty() { a href="#findings" { "What to change" } }
-            @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
-            a href="#groups" { "Operations" }
-        };
-        let sections = Sections {
-            title: format!("crossover: {}", machine.hardware()),
-            base: "",
-            nav,
-            above,
-            plots: html! { @if !map.0.is_empty() { (chart(false)) } },
-            map,
-            changes,
-            implementations: html! {},
-            rest,
-        };
-        let shown: Vec<&GroupView> = groups.iter().filter(|group| group.is_offered()).collect();
-        self.page(&shown, sections, |group| group.summary())
+        let title = format!("crossover: {}", machine.hardware());
+        let data = offered.iter();
+        let data = data.map(|group| data::summary(group, self.decision(group)));
+        self.page(&title, "", nav, content, data.collect())
     }
 
     /// The page of a group in the folder `folder`. `plots` are the files of its plots.
@@ -115,88 +98,74 @@ impl Parts<'_> {
         folder: &Path,
     ) -> String {
         let topic = &group.topic;
-        let criterion = root.join(&group.name).join("report").join("index.html");
+        let criterion = root.join(group.name).join("report").join("index.html");
         let criterion = link::relative(folder, &criterion).filter(|_| !self.report.machine.other);
-        let above = html! {
+        let drawn = if group.one_size() { &[][..] } else { &[group] };
+        let content = html! {
             h1 { (topic.title) code.id { (group.name) } }
             p {
                 (topic.question)
                 @if let Some(link) = criterion { " " a href=(link) { "Criterion's report of this group" } }
             }
+            @if !drawn.is_empty() {
+                (verdict::section(drawn, self.decisions))
+                noscript { div.plots {
+                    @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
+                } }
+                (chart(true))
+                (implementations())
+                @if self.decision(group).is_some() { (processes()) }
+            }
+            (tables::section(self.report, group, folder))
         };
-        let plots = html! {
-            noscript { div.plots {
-                @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
-            } }
-            (chart(true))
-        };
-        let sections = Sections {
-            title: format!("crossover: {}", topic.title),
-            base: "../",
-            nav: html! { a href="../index.html" { "← All operations" } },
-            above,
-            map: html! {},
-            plots,
-            changes: html! {},
-            implementations: implementations(),
-            rest: tables::section(self, group, folder),
-        };
-        let shown: Vec<&GroupView> = Some(group)
-            .filter(|group| !group.one_size())
-            .into_iter()
-            .collect();
-        self.page(&shown, sections, |group| group.details())
+        let title = format!("crossover: {}", topic.title);
+        let nav = html! { a href="../index.html" { "← All operations" } };
+        let data = drawn.iter();
+        let data = data.map(|group| data::details(group, self.decision(group)));
+        self.page(&title, "../", nav, content, data.collect())
     }
 
-    /// The one template of pages with a chart. `data` are those of a group for the script.
+    fn decision(&self, group: &GroupView) -> Option<&Decision> {
+        self.decisions?.of_group(group.name)
+    }
+
+    /// The frame of pages with a chart. `base` is the way to the first page's folder; the script gets the
+    /// data of these groups.
     fn page(
         &self,
-        groups: &[&GroupView],
-        sections: Sections,
-        data: fn(&GroupView) -> Value,
+        title: &str,
+        base: &str,
+        nav: Markup,
+        content: Markup,
+        groups: Vec<Value>,
     ) -> String {
         let report = self.report;
-        let data = || {
-            let groups: Vec<Value> = groups.iter().map(|group| data(group)).collect();
-            let words = verdict::words(self.decisions, sections.base);
-            packed::pack(&json!({"groups": groups, "words": words}).to_string())
-        };
-        let body = || {
-            html! {
-                a.skip href="#verdict" { "To the answer" }
-                noscript { style { (PreEscaped(NO_SCRIPTS)) } }
-                (masthead(report))
-                nav { div.wrap { (sections.nav) } }
-                main {
-                    @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
-                    (sections.above)
-                    @if !groups.is_empty() {
-                        (verdict::section(groups, self.decisions))
-                        (sections.map)
-                        (sections.plots)
-                        (sections.changes)
-                        (sections.implementations)
-                        @if self.decisions.is_some() { (processes()) }
-                    }
-                    (sections.rest)
-                }
-                footer {
-                    "Made by " code { "crossover report" } ". The figures as data: "
-                    a href={ (sections.base) "results.csv" } { "results.csv" } " (every benchmark)"
-                    @if !report.machine.other {
-                        ", " a href={ (sections.base) (BESIDE_THE_PAGE) } { (BESIDE_THE_PAGE) } " (with answers and findings)"
-                    }
-                    "; each plot as a file: " code { "plots/" }
-                    span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
-                }
-            }
-        };
-        let (data, body) = rayon::join(data, body);
+        let scripts = (!groups.is_empty()).then(|| {
+            let mut data = json!({"words": verdict::words(self.decisions, base)});
+            data["groups"] = groups.into();
+            script::scripts(&packed::pack(&data.to_string()))
+        });
         let body = html! {
-            (body)
-            @if !groups.is_empty() { (script::scripts(&data)) }
+            a.skip href="#verdict" { "To the answer" }
+            noscript { style { (PreEscaped(NO_SCRIPTS)) } }
+            (masthead(report))
+            nav { div.wrap { (nav) } }
+            main {
+                @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
+                (content)
+            }
+            footer {
+                "Made by " code { "crossover report" } ". The figures as data: "
+                a href={ (base) "results.csv" } { "results.csv" } " (every benchmark)"
+                @if !report.machine.other {
+                    ", " a href={ (base) (BESIDE_THE_PAGE) } { (BESIDE_THE_PAGE) } " (with answers and findings)"
+                }
+                "; each plot as a file: " code { "plots/" }
+                span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
+            }
+            @if let Some(scripts) = scripts { (scripts) }
         };
-        shell(&sections.title, &script::STYLES, body).into_string()
+        shell(title, &script::STYLES, body).into_string()
     }
 }
 
@@ -223,18 +192,18 @@ fn beside(title: &str, body: Markup) -> String {
 }
 
 /// Links to everything else.
-fn further(report: &Report, root: &Path, out: &Path) -> Markup {
+fn further(groups: &[GroupView], root: &Path, out: &Path, is_other: bool) -> Markup {
     let criterion = link::relative(out, &root.join("report").join("index.html"));
     html! {
         section #groups {
             h2 { "Everything that was measured" }
             ul.pages {
-                @for name in &report.groups {
-                    li { a href=(link::of_group(name)) { (report.topic(name).title) } }
+                @for group in groups {
+                    li { a href=(link::of_group(group.name)) { (group.topic.title) } }
                 }
                 li { a href="limits.html" { "Measured limits of the machine" } }
                 li { a href="claims.html" { "What texts claim" } }
-                @if let Some(link) = criterion.filter(|_| !report.machine.other) {
+                @if let Some(link) = criterion.filter(|_| !is_other) {
                     li { a href=(link) { "Criterion's report" } }
                 }
             }
@@ -279,26 +248,19 @@ fn choice(name: &str, label: &str, options: &[(&str, &str)]) -> Markup {
 
 /// All implementations at the chosen size.
 fn implementations() -> Markup {
-    let heads = [
-        "implementation",
-        "time",
-        "against the CPU",
-        "nearest limit",
-        "clock",
+    let columns = [
+        text("implementation"),
+        number("time"),
+        number("against the CPU"),
+        text("nearest limit"),
+        text("clock"),
+        text("time, logarithmic"),
     ];
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval; bars are logarithmic. " a href="#all" { "All figures of each" } }
-            (table::scroll("Implementations at this size", html! {
-                table.ranked {
-                    thead { tr {
-                        @for (i, head) in heads.iter().enumerate() { th.n[matches!(i, 1 | 2)] scope="col" { (head) } }
-                        th.bar aria-hidden="true" {}
-                    } }
-                    tbody #i-rows {}
-                }
-            }))
+            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval. " a href="#all" { "All figures of each" } }
+            (scroll("Implementations at this size", "ranked", &columns, html! { tbody #i-rows {} }))
         }
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
-use crate::page::table::scroll;
+use crate::page::table::{named, table};
 use crate::page::{link, timeline};
 use crate::profile::{source, summary, tables};
 use crate::report::Report;
@@ -105,7 +105,7 @@ fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup 
                 @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
             }
             dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }
-            @for rows in tables(profile) { (table(&profiled.id.function, &rows)) }
+            @for totals in tables(profile) { (rows(&profiled.id.function, &totals)) }
             p.note {
                 (source(profile)) "."
                 @if let Some(trace) = trace {
@@ -118,27 +118,15 @@ fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup 
 }
 
 /// A table of the benchmark that the page calls `of`.
-fn table(of: &str, table: &Table) -> Markup {
-    let (head, rows) = table.rows.split_first().expect("a table has a head");
+fn rows(of: &str, totals: &Table) -> Markup {
+    let (head, rows) = totals.rows.split_first().expect("a table has a head");
     let left_out = rows.len().saturating_sub(MOST_ROWS);
+    let shown = rows.iter().take(MOST_ROWS);
+    let shown = shown.map(|row| row.iter().map(Render::render));
     html! {
         @if !rows.is_empty() {
-            (scroll(&format!("{of}, {}", head[0]), html! {
-                table.plain {
-                    thead { tr {
-                        @for (at, head) in head.iter().enumerate() { th.n[at > 0] { (head) } }
-                    } }
-                    tbody {
-                        @for row in rows.iter().take(MOST_ROWS) {
-                            tr {
-                                td.kernel { (row[0]) }
-                                @for cell in &row[1..] { td.n { (cell) } }
-                            }
-                        }
-                        @if left_out > 0 { tr { td.none { "and " (left_out) " more" } } }
-                    }
-                }
-            }))
+            (table(&format!("{of}, {}", head[0]), "plain totals", &named(head), shown))
+            @if left_out > 0 { p.note { "and " (left_out) " more" } }
         }
     }
 }

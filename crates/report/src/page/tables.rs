@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use crate::group::GroupView;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
-use crate::page::{Parts, evidence, findings, link, profile, table};
-use crate::report::{self, Report};
+use crate::page::table::{Column, breakable, number, scroll, table, text};
+use crate::page::{evidence, findings, link, profile};
+use crate::report::Report;
 use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
@@ -19,15 +20,12 @@ use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// All measurements of a group; `out` is the folder of its page.
-pub(super) fn section(parts: &Parts, group: &GroupView, out: &Path) -> Markup {
-    let (report, name) = (parts.report, &*group.name);
-    let own = report.machine.group(name);
+pub(super) fn section(report: &Report, group: &GroupView, out: &Path) -> Markup {
+    let name = group.name;
     html! {
         section.group id={ "group-" (safe(name)) } {
-            (evidence::section(report, group.answers, name))
-            @if own.is_some() && report.is_unmeasured(name) {
-                p.note { (report::unknown(&[name])) }
-            }
+            (evidence::section(report, group))
+            @if let Some(why) = &group.unmeasured { p.note { (why) } }
             (findings::beside(report, name))
             (break_even(report, name))
             (profile::profiles(report, name, out))
@@ -56,7 +54,25 @@ fn break_even(report: &Report, group: &str) -> Markup {
     let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
     let calls = |size: u64| tables.iter().find_map(|t| row(t, size)?.calls);
     let any_calls = sizes.iter().any(|size| calls(*size).is_some());
-    let cell = |n: Option<f64>| html! { td.n { (n.map_or(String::new(), operations)) } };
+    let mut columns = vec![text(&topic.symbol)];
+    columns.extend(tables.iter().map(|t| {
+        let code = format!("gpu/{}", t.transfer);
+        number(html! { "moved by " (breakable(&code)) })
+    }));
+    if any_calls {
+        columns.push(number("calls until the cold start has paid off"));
+    }
+    let rows = sizes.iter().map(|size| {
+        let mut cells = vec![topic.unit.write(*size).render()];
+        let counts = tables.iter().map(|t| row(t, *size).map(|r| r.operations));
+        let counts = counts.chain([calls(*size)]);
+        cells.extend(counts.map(|n| n.map_or_else(String::new, operations).render()));
+        cells
+    });
+    let label = format!(
+        "{}: operations until moving the data has paid off",
+        topic.title
+    );
     html! {
         h3 { "How often data must be used to pay for moving it" }
         p.note {
@@ -65,24 +81,7 @@ fn break_even(report: &Report, group: &str) -> Markup {
              is faster even when the data are on the device already."
             @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
         }
-        (table::scroll(&format!("{}: operations until moving the data has paid off", topic.title), html! {
-            table.matrix {
-                thead { tr {
-                    th { (topic.symbol) }
-                    @for t in &tables { th.n { "moved by " (table::breakable(&format!("gpu/{}", t.transfer))) } }
-                    @if any_calls { th.n { "calls until the cold start has paid off" } }
-                } }
-                tbody {
-                    @for size in &sizes {
-                        tr {
-                            th scope="row" { (topic.unit.write(*size)) }
-                            @for t in &tables { (cell(row(t, *size).map(|r| r.operations))) }
-                            @if any_calls { (cell(calls(*size))) }
-                        }
-                    }
-                }
-            }
-        }))
+        (table(&label, "matrix", &columns, rows))
     }
 }
 
@@ -118,6 +117,21 @@ fn details(
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let own = std::ptr::eq(machine, &report.machine);
+    let columns = [
+        Some("benchmark"),
+        Some("median"),
+        Some("rate"),
+        Some("share of the limit"),
+        Some("clock"),
+        Some("interval"),
+        Some("spread"),
+        counted.then_some("energy"),
+        Some("error"),
+        Some("samples"),
+        Some("remarks"),
+    ];
+    let columns: Vec<Column> = columns.into_iter().flatten().map(text).collect();
+    let label = format!("{}: all figures, {}", group.topic.title, machine.hardware());
     html! {
         details.all open[open] {
             summary {
@@ -125,14 +139,7 @@ fn details(
                 @if !own { ", " (machine.hardware()) " (another machine)" }
             }
             // A link to an element inside unfolds it.
-            div id=[own.then_some("all")] { (table::scroll(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), html! {
-                table.plain.figures {
-                    thead { tr {
-                        th { "benchmark" } th { "median" } th { "rate" } th { "share of the limit" }
-                        th { "clock" } th { "interval" } th { "spread" }
-                        @if counted { th { "energy" } }
-                        th { "error" } th { "samples" } th { "remarks" }
-                    } }
+            div id=[own.then_some("all")] { (scroll(&label, "plain figures", &columns, html! {
                     tbody {
                         @for series in &group.series {
                             @for (i, b) in series.points.iter().enumerate() {
@@ -164,7 +171,6 @@ fn details(
                             }
                         }
                     }
-                }
             })) }
         }
     }

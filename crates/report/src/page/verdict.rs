@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::decisions::{Decisions, PLACES, USES};
+use crate::decisions::{Decision, Decisions, PLACES, USES};
 use crate::group::GroupView;
 use crossover_results::model::role::Residency;
 
@@ -32,23 +32,28 @@ pub(super) fn words(decisions: Option<&Decisions>, base: &str) -> Value {
     })
 }
 
-/// The group that is shown first: with an answer for ordinary memory at several sizes, if there is one.
-fn first<'g>(groups: &'g [&GroupView]) -> Option<&'g GroupView<'g>> {
-    let decided = groups.iter().filter(|group| group.decision.is_some());
+/// The group that is shown first, and its decision: with an answer for ordinary memory at several sizes, if
+/// there is one.
+fn first<'g>(
+    groups: &[&'g GroupView],
+    decisions: Option<&'g Decisions>,
+) -> Option<(&'g GroupView<'g>, &'g Decision)> {
+    let decided = groups.iter().filter_map(|group| {
+        let decision = decisions?.of_group(group.name)?;
+        Some((*group, decision))
+    });
     // A single size makes no curve, so such operations come last.
-    let rank = |group: &&&GroupView| {
-        let place = group.decision.as_ref().map(|decision| decision.place);
-        (place != Some(Residency::Ordinary), group.one_size())
-    };
-    decided.min_by_key(rank).copied()
+    decided
+        .min_by_key(|(group, decision)| (decision.place != Residency::Ordinary, group.one_size()))
 }
 
 /// The form and the verdict, which the script fills in; it also controls the chart.
 pub(super) fn section(groups: &[&GroupView], decisions: Option<&Decisions>) -> Markup {
-    let chosen = first(groups);
-    let decision = chosen.and_then(|group| group.decision.as_ref());
+    let (chosen, decision) = first(groups, decisions).unzip();
+    // Of a group that compares nothing there is no verdict.
+    let is_asked = decision.is_some() || groups.iter().any(|group| group.unmeasured.is_some());
     html! {
-        section #verdict {
+        section #verdict hidden[decisions.is_some() && !is_asked] {
             h2 { "Is it worth moving to the GPU?" }
             form.ask.scripted {
                 label hidden[groups.len() == 1] {

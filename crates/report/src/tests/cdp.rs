@@ -15,14 +15,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Keys that write nothing, with their codes.
-const KEYS: [(&str, u32); 5] = [
-    ("Escape", 27),
-    ("End", 35),
-    ("Home", 36),
-    ("ArrowLeft", 37),
-    ("ArrowRight", 39),
-];
+/// Keys with their codes.
+const KEYS: [(&str, u32); 3] = [("End", 35), ("Home", 36), ("ArrowRight", 39)];
 
 pub(crate) type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -160,16 +154,10 @@ impl Browser {
     pub(crate) fn press(&mut self, key: &str) -> Driven {
         // By its code the browser knows what else a key does, such as scroll.
         let code = KEYS.iter().find(|(name, _)| *name == key);
+        let (_, code) = code.ok_or("a key without a code")?;
         for kind in ["keyDown", "keyUp"] {
-            let mut event = json!({"type": kind, "key": key});
-            match code {
-                Some((name, code)) => {
-                    event["code"] = (*name).into();
-                    event["windowsVirtualKeyCode"] = (*code).into();
-                }
-                None if kind == "keyDown" => event["text"] = key.into(),
-                None => {}
-            }
+            let event =
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
             self.call("Input.dispatchKeyEvent", event)?;
         }
         self.drawn()
@@ -198,20 +186,17 @@ impl Browser {
     /// The value of a script.
     pub(crate) fn eval(&mut self, script: &str) -> Driven<Value> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let mut result = self.call("Runtime.evaluate", params.clone());
-        // A slow machine may still be on its way from the page before.
-        let navigates = |result: &Driven<Value>| {
-            let error = result.as_ref().err().map(ToString::to_string);
-            error.is_some_and(|error| error.contains("navigated or closed"))
-        };
-        for _ in 0..20 {
-            if !navigates(&result) {
-                break;
+        let mut tries = 0;
+        let result = loop {
+            match self.call("Runtime.evaluate", params.clone()) {
+                // A slow machine may still be on its way from the page before.
+                Err(error) if tries < 20 && error.to_string().contains("navigated or closed") => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                result => break result?,
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            result = self.call("Runtime.evaluate", params.clone());
-        }
-        let result = result?;
+        };
         match result.get("exceptionDetails") {
             Some(exception) => Err(format!("{script}: {exception}").into()),
             None => Ok(result["result"]["value"].clone()),

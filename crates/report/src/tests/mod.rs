@@ -26,7 +26,7 @@ use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::store::stored_results::StoredResults;
 
 use crate::report::{self, Options, Report};
-use crate::write::{self, Written};
+use crate::write::{Written, write};
 
 /// The folder of a report.
 fn folder() -> TempDir {
@@ -47,7 +47,7 @@ fn report(results: StoredResults, out: &Path) -> Report {
 
 /// Writes the report on these results to `out`.
 fn written(results: StoredResults, out: &Path) -> Written {
-    write::of_results(results, &out.join("criterion"), out, &Options::default()).unwrap()
+    write(&report(results, out), &out.join("criterion"), out).unwrap()
 }
 
 /// The JSON of the record beside the page in `out`.

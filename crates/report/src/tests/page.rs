@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use crate::report::Options;
+use crate::readme;
+use crate::report::{self, Options};
 use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, record, written};
-use crate::{readme, write};
+use crate::write::write;
 use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_results::store::profiles::Profiled;
 use crossover_results::store::stored_results::StoredResults;
@@ -216,7 +217,7 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
     let dir = folder();
     let pages = || {
         let report = written(without_gpu(&["matmul"]), dir.path());
-        (report.pages(), report.table)
+        (report.pages(), report.to_string())
     };
     let (page, table) = pages();
     let unknown = "These results have no GPU times of matmul, so it is unknown from which size on a GPU wins.";
@@ -277,7 +278,8 @@ fn plots_stand_alone() {
         no_reference: true,
         ..Options::default()
     };
-    write::of_results(cpu(), dir.path(), dir.path(), &off).unwrap();
+    let report = report::of_results(cpu(), dir.path(), dir.path(), &off).unwrap();
+    write(&report, dir.path(), dir.path()).unwrap();
     assert!(!time().contains("on the device"), "it is switched off");
 }
 

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use crate::report::{Options, ReportError, read};
 use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
-use crate::write;
+use crate::write::write;
 use crossover_results::model::record::{Failure, RunRecord, Skip};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
@@ -84,7 +84,7 @@ fn results_of_another_machine_are_left_out_and_named() {
 fn a_report_that_cannot_be_made_says_what_to_do() {
     let dir = folder();
     let (none, out) = (dir.path().join("none"), dir.path().join("out"));
-    let error = write::refresh(&none, &out, &Options::default()).unwrap_err();
+    let error = read(&none, &out, &Options::default()).unwrap_err();
     assert!(matches!(error, ReportError::NoResults { .. }));
     holds(&error.to_string(), &["cargo bench"]);
     assert!(!out.exists(), "nothing is written");
@@ -92,12 +92,12 @@ fn a_report_that_cannot_be_made_says_what_to_do() {
         with: vec![dir.path().join("nowhere")],
         no_reference: false,
     };
-    let error = write::refresh(&none, &out, &with).unwrap_err();
+    let error = read(&none, &out, &with).unwrap_err();
     holds(&error.to_string(), &["nowhere"]);
     // A file where the folder should be stops every user, root included.
     fs::write(&out, "in the way").unwrap();
-    let results = measured(&["matmul"]);
-    let error = write::of_results(results, &none, &out, &Options::default()).unwrap_err();
+    let report = report(measured(&["matmul"]), &out);
+    let error = write(&report, &none, &out).unwrap_err();
     holds(&error.to_string(), &["out", "--out"]);
 }
 

@@ -110,7 +110,7 @@ fn the_document_is_that_of_the_committed_records() {
     machines.sort_by_key(|(machine, _)| Reverse(order(machine)));
     let machines: Vec<_> = machines
         .iter()
-        .map(|(m, found)| (m, found.clone()))
+        .map(|(m, found)| (m, found.into()))
         .collect();
     let text = markdown(&machines);
     let path = root.join("docs/texts.md");
@@ -184,7 +184,7 @@ fn all_claims_but_two_have_rows_of_the_suite_with_their_sizes() {
 fn a_claim_may_rest_on_a_profile() {
     let mut machine = MachineResults::of_results(committed::measured(&["mlp_training"]), "", false);
     let judged = |machine: &MachineResults| {
-        let (all, words) = (evaluate(&[(machine, Vec::new())]), "Named ranges");
+        let (all, words) = (evaluate(&[(machine, Vec::new().into())]), "Named ranges");
         let mut claims = all.iter().flat_map(|(_, claims)| claims);
         let claim = claims.find(|(claim, _)| claim.text.starts_with(words));
         let outcome = claim.unwrap().1.as_ref();

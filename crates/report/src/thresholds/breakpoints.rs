@@ -5,7 +5,7 @@ use crossover_advice::thresholds::{AnswerFrom, Operation, Place, Thresholds};
 use crossover_advice::{Advice, Choice, Error, Question};
 
 /// Neighbouring tested sizes differ by at most one part in this number.
-const STEP: u64 = 64;
+const STEP: u64 = 32;
 
 /// A straight line between two breakpoints is this near to the decision, as a factor.
 const NEAR: f64 = 0.005;

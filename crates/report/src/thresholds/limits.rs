@@ -1,7 +1,6 @@
 //! The machine's limits, and how near code comes to them, for work that was not measured.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use crossover_advice::thresholds::{Bandwidth, Limits, Link, OneWay, Reached, Residency};
 use crossover_advice::{Range, Work};
@@ -104,9 +103,7 @@ pub(crate) struct Sample {
 /// For each group of work, place of the data and size, the fastest code that may be an answer, on a
 /// clock that a caller sees.
 pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
-    let mut samples: Vec<Sample> = Vec::new();
-    // Index of each sample.
-    let mut places: BTreeMap<_, usize> = BTreeMap::new();
+    let mut fastest: BTreeMap<_, Sample> = BTreeMap::new();
     // Rows that time the same work on several clocks measure the clocks, not the work.
     let groups = machine
         .groups
@@ -125,19 +122,13 @@ pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
                 continue;
             };
             let key = (sample.group.clone(), sample.data, sample.size);
-            match places.entry(key) {
-                Entry::Occupied(at) if samples[*at.get()].ns > sample.ns => {
-                    samples[*at.get()] = sample;
-                }
-                Entry::Occupied(_) => {}
-                Entry::Vacant(at) => {
-                    at.insert(samples.len());
-                    samples.push(sample);
-                }
+            let best = fastest.entry(key).or_insert_with(|| sample.clone());
+            if sample.ns < best.ns {
+                *best = sample;
             }
         }
     }
-    samples
+    fastest.into_values().collect()
 }
 
 fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {

@@ -13,15 +13,17 @@ mod tests;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
-    Binding, Change, Crossing, CrossingKind, Machine as Held, Operation, Place, Point, Residency,
-    SCHEMA, Shape, Thresholds,
+    Binding, Change, Crossing, CrossingKind, Machine as Held, Operation, Place, Point, SCHEMA,
+    Shape, Thresholds,
 };
 use rayon::prelude::*;
 
+use crate::answers::GroupAnswer;
+use crate::group::{GroupView, describe};
 use crate::report::Report;
-use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::crossover_answer;
+use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::{Answer, Speedup};
-use crossover_results::analysis::answer::speedup_curve::along;
 use crossover_results::analysis::answer::{estimate, kind};
 use crossover_results::analysis::cold_start;
 use crossover_results::analysis::limits::at as limit_at;
@@ -45,10 +47,18 @@ pub fn write(thresholds: &Thresholds, path: &Path) -> Result<(), FileError> {
 /// The thresholds of a report's machine, with its own GPU or the reference's; `None` if it has no
 /// answers.
 pub fn thresholds(report: &Report) -> Option<Thresholds> {
-    let (gpu, found) = (report.gpu(), &report.found);
-    found.first()?;
-    let groups = report.machine.groups.par_iter();
-    let operations = groups.filter_map(|ours| operation(ours, found, gpu, &report.machine));
+    of_groups(report, &describe(report))
+}
+
+/// The same, for the groups of a report.
+pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresholds> {
+    let gpu = report.gpu();
+    report.found.first()?;
+    let operations = groups
+        .par_iter()
+        .filter_map(|group| operation(report, group));
+    let mut operations: Vec<Operation> = operations.collect();
+    operations.sort_by(|a, b| a.name.cmp(&b.name));
     let environment = report.machine.environment.as_ref()?;
     let device = gpu.environment.as_ref()?.gpu.as_ref()?;
     Some(Thresholds {
@@ -68,7 +78,7 @@ pub fn thresholds(report: &Report) -> Option<Thresholds> {
             vector_extensions: environment.cpu.vector_extensions.clone(),
         },
         limits: limits::limits(&report.machine, gpu),
-        operations: operations.collect(),
+        operations,
     })
 }
 
@@ -88,35 +98,22 @@ pub(crate) fn rounded(value: f64) -> f64 {
     units::significant(value, 4)
 }
 
-fn operation(
-    ours: &Group,
-    found: &[CrossoverAnswer],
-    gpu: &MachineResults,
-    cpu: &MachineResults,
-) -> Option<Operation> {
-    let theirs = gpu.group(&ours.name)?;
-    let series = |f: &CrossoverAnswer| Some((f.clone(), f.gpu_series(theirs)?));
-    let of_group = found.iter().filter(|f| f.group == ours.name);
-    let of_group: Vec<(CrossoverAnswer, &Series)> = of_group.filter_map(series).collect();
-    let place = |at: Residency| {
-        let here = of_group.iter().filter(|(_, series)| series.role.data == at);
-        let (here, series): (Vec<CrossoverAnswer>, Vec<&Series>) = here.cloned().unzip();
-        let question = here.first()?.question;
-        let headline = here.iter().position(|f| f.headline);
-        let best = headline.or_else(|| crossover_answer::headline(&here, question))?;
-        place(at, &here[best], ours, series[best], cpu, gpu)
-    };
-    let places: Vec<Place> = Residency::ALL.into_iter().filter_map(place).collect();
-    let fastest = &places.first()?.gpu;
-    let (_, first) = of_group.iter().find(|(found, _)| found.gpu == *fastest)?;
-    let start = cold_start::start(gpu, cold_start::First::of(first));
+fn operation(report: &Report, group: &GroupView) -> Option<Operation> {
+    let gpu = report.gpu();
+    let places = group.answers.iter();
+    let places: Vec<Place> = places
+        .filter_map(|answer| place(report, group, answer))
+        .collect();
+    let fastest = group.answer(places.first()?.data)?.series;
+    let start = cold_start::start(gpu, cold_start::First::of(fastest));
     let first_call = start.map(|start| start.total_ns() - start.warm.map_or(0.0, |b| b.median_ns));
+    let topic = &group.topic;
     Some(Operation {
-        name: ours.name.clone(),
-        title: ours.topic.title.clone(),
-        format: first.role.format.name().to_owned(),
-        size: ours.topic.axis.clone(),
-        shape: shape(ours),
+        name: group.name.to_owned(),
+        title: topic.title.clone(),
+        format: fastest.role.format.name().to_owned(),
+        size: topic.axis.clone(),
+        shape: shape(group.own?),
         first_call_ns: first_call.filter(|ns| *ns > 0.0).map(rounded),
         sides: None,
         places,
@@ -135,24 +132,18 @@ fn shape(group: &Group) -> Shape {
     }
 }
 
-fn place(
-    at: Residency,
-    found: &CrossoverAnswer,
-    ours: &Group,
-    series: &Series,
-    cpu: &MachineResults,
-    gpu: &MachineResults,
-) -> Option<Place> {
-    let points = points(found, ours, series);
+fn place(report: &Report, group: &GroupView, answer: &GroupAnswer) -> Option<Place> {
+    let (found, series) = (answer.found, answer.series);
+    let points = points(group.own?, &group.best_cpu, answer);
     let last = series.at(points.last()?.size as u64);
     decided(Place {
-        data: at,
+        data: found.question,
         cpu: found.cpu.clone(),
         gpu: found.gpu.clone(),
         clock: found.clock.to_owned(),
         launches: last.and_then(|b| b.cost.launches),
         crossing: stored(&found.crossing),
-        limits: bindings(&points, ours, series, cpu, gpu),
+        limits: bindings(report, group.own?, answer, &points),
         points,
         ..Place::default()
     })
@@ -188,16 +179,16 @@ fn stored(crossing: &estimate::Crossing) -> Crossing {
 
 /// The sizes at which the CPU's code was measured and the GPU's was too, or at sizes on either side.
 /// The curve of the page also has sizes at which the CPU's time is interpolated.
-fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> {
+fn points(ours: &Group, best: &Curve, answer: &GroupAnswer) -> Vec<Point> {
+    let series = answer.series;
     let of_processes = |size: u64| {
-        let paired_times = found.processes.iter().flatten();
+        let paired_times = answer.found.processes.iter().flatten();
         median(
             paired_times
                 .filter(|pair| pair.size == size)
                 .map(|pair| pair.gpu_ns),
         )
     };
-    let (best, _) = crossover_answer::best_cpu(ours);
     let gpu = crossover_answer::curve(series);
     let bent = gpu.bent();
     let point = |at: &Speedup| {
@@ -229,10 +220,7 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             ..measured(&at, gpu_ns)
         })
     };
-    along(found, ours, series)
-        .iter()
-        .filter_map(point)
-        .collect()
+    answer.speedup.iter().filter_map(point).collect()
 }
 
 /// A measured size, with numbers rounded as their intervals allow.
@@ -250,13 +238,7 @@ fn measured(at: &Speedup, gpu_ns: f64) -> Point {
 }
 
 /// The nearest limit along the sizes, from each change on.
-fn bindings(
-    points: &[Point],
-    ours: &Group,
-    gpu_series: &Series,
-    cpu: &MachineResults,
-    gpu: &MachineResults,
-) -> Vec<Binding> {
+fn bindings(report: &Report, ours: &Group, answer: &GroupAnswer, points: &[Point]) -> Vec<Binding> {
     let mut bindings: Vec<Binding> = Vec::new();
     for point in points {
         let nearest = |series: &Series, machine: &MachineResults, ns: f64| {
@@ -269,8 +251,8 @@ fn bindings(
             .find(|s| Some(&s.implementation) == best.as_ref());
         let binding = Binding {
             from: point.size,
-            cpu: cpu_series.and_then(|series| nearest(series, cpu, point.cpu_ns)),
-            gpu: nearest(gpu_series, gpu, point.gpu_ns),
+            cpu: cpu_series.and_then(|series| nearest(series, &report.machine, point.cpu_ns)),
+            gpu: nearest(answer.series, answer.machine, point.gpu_ns),
         };
         let known = binding.cpu.is_some() || binding.gpu.is_some();
         let is_new = |last: &Binding| (&last.cpu, &last.gpu) != (&binding.cpu, &binding.gpu);

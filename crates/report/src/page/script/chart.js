@@ -62,9 +62,9 @@ const singleDots = (u, curves) =>
     ctx.globalAlpha = 0.45;
     for (const { single, ink } of curves) {
       ctx.fillStyle = ink;
-      for (const [size, ratio] of single) {
+      for (const { size, value } of single) {
         ctx.beginPath();
-        ctx.arc(X(size), Y(ratio), 1.6 * uPlot.pxRatio, 0, 7);
+        ctx.arc(X(size), Y(value), 1.6 * uPlot.pxRatio, 0, 7);
         ctx.fill();
       }
     }

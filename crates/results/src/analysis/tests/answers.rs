@@ -1,7 +1,7 @@
 //! Answers of several processes.
 
 use super::{Fixture, NEWEST, findings, golden, machines};
-use crate::analysis::answer::crossover_answer::{find, headlines, of_runs};
+use crate::analysis::answer::crossover_answer::{best_cpu, find, headlines, of_runs};
 use crate::analysis::answer::speedup_curve::along;
 use crate::analysis::answer::tests::asked;
 use crate::analysis::trust;
@@ -59,7 +59,8 @@ fn the_curve_of_an_answer_is_that_of_its_processes() {
     .machine();
     let group = machine.group("matmul").unwrap();
     let of = &find(&machine, &[])[0];
-    let along = along(of, group, group.on(Device::Gpu).next().unwrap());
+    let gpu = group.on(Device::Gpu).next().unwrap();
+    let along = along(of, &best_cpu(group).0, gpu);
     let sizes: Vec<f64> = along.iter().map(|at| at.size).collect();
     // Of the run's own sizes those outside what the processes were asked about.
     assert_eq!(sizes, [8.0, 48.0, 80.0, 96.0, 112.0, 128.0, 192.0, 1536.0]);

@@ -28,6 +28,7 @@ use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
+use crossover_words::sidecar::{EMPTY_KERNEL, GRAPHS, LAUNCHES, LaunchConstant};
 use crossover_words::units;
 
 /// A benchmark that is about to run, with its state so far.
@@ -326,7 +327,7 @@ impl<'a> Bench<'a> {
             verified,
             monitor: series.telemetry,
             unsteady: series.unsteady,
-            ..self.sidecar(&mut prepared.code)?
+            ..self.sidecar(&mut prepared.code, series.empty_ns)?
         };
         self.run.check_device()?;
         let baseline = self.run.arguments.baseline.as_deref();
@@ -352,6 +353,8 @@ impl<'a> Bench<'a> {
         plots.measurement_time(plan.measurement);
         plots.warm_up_time(plan.warm_up.max(Duration::from_nanos(1)));
         let inputs = self.checksums(&prepared.code)?;
+        let clock = prepared.code.clock;
+        let empty_before = self.launch_constant(clock)?;
         let sampled_before = self.folder.sampled_at();
         let run = &*self.run;
         let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
@@ -398,7 +401,7 @@ impl<'a> Bench<'a> {
                 });
             });
         });
-        let series = sampler.end();
+        let mut series = sampler.end();
         spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
         if let Err(panic) = outcome {
             if let Some(missing) = failure {
@@ -415,11 +418,22 @@ impl<'a> Bench<'a> {
                 panic.lines().next().unwrap_or_default()
             );
         }
+        let empty_after = self.launch_constant(clock)?;
+        series.empty_ns = empty_before.zip(empty_after).map(<[f64; 2]>::from);
         if self.checksums(&prepared.code)? == inputs {
             Ok(series)
         } else {
             Err("an iteration changed its inputs, so later ones computed something else".into())
         }
+    }
+
+    /// The constant of a launch on the clock of a stored result, ns.
+    fn launch_constant(&mut self, clock: Clock) -> Result<Option<f64>, Missing> {
+        if !(self.row.is_gpu() && self.run.arguments.saves) {
+            return Ok(None);
+        }
+        let constant = || self.run.machine.time.launch_constant(clock);
+        Ok((self.spent).on(Activity::Checks, constant)?)
     }
 
     /// Checksums of the memory that a guarded benchmark reads.
@@ -453,19 +467,27 @@ impl<'a> Bench<'a> {
     }
 
     /// What Criterion's files lack.
-    fn sidecar(&self, code: &mut Timed) -> Result<Sidecar, Missing> {
+    fn sidecar(&self, code: &mut Timed, empty_ns: Option<[f64; 2]>) -> Result<Sidecar, Missing> {
         let mut notes = code.routine.notes();
         if self.row.is_gpu() && recorded() {
             notes.push("recorded, not measured".to_owned());
         }
         let mut extra = code.routine.extra()?;
         if matches!(code.clock, Clock::EventsGated | Clock::EventsCold) {
-            let launches = self
-                .run
-                .machine
-                .time
-                .count_launches(|| code.routine.run())?;
-            extra.extend(launches.map(|launches| ("launches".to_owned(), f64::from(launches))));
+            let time = &self.run.machine.time;
+            if let Some(counted) = time.count_launches(|| code.routine.run())? {
+                extra.insert(LAUNCHES.to_owned(), counted.launches.into());
+                if counted.graphs > 0 {
+                    extra.insert(GRAPHS.to_owned(), counted.graphs.into());
+                }
+            }
+        }
+        if let Some(empty_ns) = empty_ns {
+            extra.extend(EMPTY_KERNEL.map(str::to_owned).into_iter().zip(empty_ns));
+            if let Some(note) = LaunchConstant::moved(empty_ns) {
+                eprintln!("note: {}: {note}", self.id);
+                notes.push(note);
+            }
         }
         let others = background_since(self.begun, &self.run.journal.record);
         let machine = &self.run.machine;

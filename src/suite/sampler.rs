@@ -28,6 +28,8 @@ pub(super) struct SampleSeries {
     pub(super) unsteady: Option<String>,
     /// Whether the code has run once more, into a poisoned output.
     pub(super) is_run_again: bool,
+    /// The constant of a launch before and after them, ns.
+    pub(super) empty_ns: Option<[f64; 2]>,
 }
 
 impl SampleSeries {
@@ -105,7 +107,7 @@ impl<'a> Sampler<'a> {
             telemetry: self.watch.take().map(Watch::finish),
             samples: self.given,
             unsteady: self.doubt,
-            is_run_again: false,
+            ..SampleSeries::default()
         })
     }
 

@@ -330,6 +330,7 @@ mod tests {
             ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
             clock: Some(sidecar.clock),
             sidecar: Some(sidecar),
+            ..Sampled::default()
         };
         let mut run = Baseline::default();
         run.results.insert(ID.to_owned(), sampled);
@@ -391,7 +392,7 @@ mod tests {
         *sampled = Sampled {
             ns: ns.collect(),
             clock,
-            sidecar: None,
+            ..Sampled::default()
         };
         run
     }

@@ -25,11 +25,21 @@ const GRAPH: u32 = 4;
 pub struct Enqueued {
     /// Launches of kernels and graphs.
     pub launches: u32,
+    /// Those of graphs.
+    pub graphs: u32,
     /// Copies, memory sets and other nodes.
     pub others: u32,
 }
 
 impl Enqueued {
+    /// The replay of a graph.
+    #[cfg(feature = "criterion")]
+    pub(crate) const GRAPH: Self = Self {
+        launches: 1,
+        graphs: 1,
+        others: 0,
+    };
+
     /// The entries that it takes in the stream's queue.
     pub fn all(self) -> u32 {
         self.launches + self.others
@@ -153,7 +163,11 @@ impl Captured {
         let mut enqueued = Enqueued::default();
         for (_, kind) in self.nodes()? {
             match kind {
-                KERNEL | GRAPH => enqueued.launches += 1,
+                KERNEL => enqueued.launches += 1,
+                GRAPH => {
+                    enqueued.launches += 1;
+                    enqueued.graphs += 1;
+                }
                 _ => enqueued.others += 1,
             }
         }
@@ -266,7 +280,7 @@ impl Graph {
 }
 
 impl CudaTime {
-    /// The kernels and graphs that one iteration launches, by capturing it: a call of a library may launch
+    /// What one iteration launches, by capturing it: a call of a library may launch
     /// several. `None` where it cannot be captured, and without a device. The captured iteration then runs.
     ///
     /// # Errors
@@ -275,13 +289,12 @@ impl CudaTime {
     pub fn count_launches<E: Into<BoxError>>(
         &self,
         mut routine: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<u32>, TimingError> {
+    ) -> Result<Option<Enqueued>, TimingError> {
         let Some(device) = self.device() else {
             return Ok(None);
         };
         bind(&device.context)?;
-        let counted = device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))?;
-        Ok(counted.map(|enqueued| enqueued.launches))
+        device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))
     }
 }
 

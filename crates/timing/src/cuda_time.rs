@@ -12,6 +12,7 @@ use cudarc::driver::CudaStream;
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
 use crate::device::ClockedDevice;
+use crate::error::TimingError;
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
@@ -205,6 +206,33 @@ impl CudaTime {
     /// [`stream`](Self::stream), to measure the clock's own overhead with. `None` without a GPU.
     pub fn empty_kernel(&self) -> Option<Launch> {
         Some(self.inner.device.get()?.gate.borrow().empty())
+    }
+
+    /// The constant of a launch: the time of the [empty kernel](Self::empty_kernel) on `clock`, ns, the
+    /// median of samples that take 5 ms together on an H100. `None` on clocks without a gate, where the
+    /// gate is off, and without a GPU.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    #[doc(hidden)]
+    pub fn launch_constant(&self, clock: Clock) -> Result<Option<f64>, TimingError> {
+        const SAMPLES: usize = 5;
+        let iterations = match clock {
+            Clock::EventsGated => 200,
+            Clock::EventsCold => 10,
+            _ => return Ok(None),
+        };
+        let works = self.gate_off_reason().is_none();
+        let Some((empty, stream)) = self.empty_kernel().zip(self.stream()).filter(|_| works) else {
+            return Ok(None);
+        };
+        // SAFETY: the kernel takes no arguments.
+        let launch = || unsafe { empty.launch(stream) };
+        let mut samples = (0..SAMPLES)
+            .map(|_| self.measure_launches(clock, iterations, 1, launch))
+            .collect::<Result<Vec<_>, _>>()?;
+        samples.sort_unstable_by(f64::total_cmp);
+        Ok(Some(samples[SAMPLES / 2] / iterations as f64))
     }
 
     /// Keeps the device busy for 150 ms if it has been idle for two seconds, so that its clock

@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::units::time_fine;
 use crate::{Clock, fnv1a};
 
 /// Lies in the folder of a result, beside Criterion's [`SAMPLES`].
@@ -16,6 +17,59 @@ const CLOCK_FILE: &str = "crossover-clock.json";
 pub const SAMPLES: &str = "sample.json";
 /// Version of the file's form.
 pub const SCHEMA: u32 = 1;
+
+/// Keys of the figures in `extra` that the correction for the launch constant needs: the launches of an
+/// iteration, those of them that are graphs, and the time of the empty kernel on the benchmark's clock.
+pub const LAUNCHES: &str = "launches";
+/// See [`LAUNCHES`]; absent if there are none.
+pub const GRAPHS: &str = "graphs";
+/// See [`LAUNCHES`]: before and after the samples.
+pub const EMPTY_KERNEL: [&str; 2] = ["empty_kernel_before_ns", "empty_kernel_after_ns"];
+
+/// A launch constant that moves by more than this during a benchmark is reported: a quarter of the
+/// distance between the two levels of a process (H100 and H200).
+const MOVED_NS: f64 = 50.0;
+
+/// The launches of a result's iteration, and what one costs there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaunchConstant {
+    /// Kernels of an iteration; `None` if they were not counted, or a graph launches some.
+    pub kernels: Option<f64>,
+    /// Whether an iteration launches graphs.
+    pub has_graphs: bool,
+    /// The empty kernel before and after the samples, ns.
+    pub empty_ns: [f64; 2],
+}
+
+impl LaunchConstant {
+    /// From the fields of a sidecar; `None` if the empty kernel was not timed beside it.
+    pub fn of(fields: &Value) -> Option<Self> {
+        let figure = |key| fields["extra"][key].as_f64().filter(|it| it.is_finite());
+        let before = figure(EMPTY_KERNEL[0])?;
+        let has_graphs = figure(GRAPHS).is_some();
+        Some(Self {
+            kernels: figure(LAUNCHES).filter(|_| !has_graphs),
+            has_graphs,
+            empty_ns: [before, figure(EMPTY_KERNEL[1]).unwrap_or(before)],
+        })
+    }
+
+    /// Nanoseconds of the empty kernel beside the samples.
+    pub fn mean_ns(&self) -> f64 {
+        self.empty_ns.iter().sum::<f64>() / 2.0
+    }
+
+    /// A sentence if the constant moved from `before` to `after`.
+    pub fn moved([before, after]: [f64; 2]) -> Option<String> {
+        ((after - before).abs() > MOVED_NS).then(|| {
+            format!(
+                "the launch constant moved during the samples: the empty kernel took {} before and {} after",
+                time_fine(before),
+                time_fine(after)
+            )
+        })
+    }
+}
 
 /// A sidecar as it stands in its file.
 #[derive(Debug)]

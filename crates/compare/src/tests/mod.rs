@@ -19,8 +19,8 @@ use crossover_words::Clock;
 /// A run of benchmarks without sidecars.
 pub(super) fn planted(samples: impl IntoIterator<Item = (String, Vec<f64>)>) -> Baseline {
     let sampled = |(id, ns)| {
-        let (clock, sidecar) = (None, None);
-        (id, Sampled { ns, clock, sidecar })
+        let default = Sampled::default();
+        (id, Sampled { ns, ..default })
     };
     let mut run = Baseline::default();
     run.results = samples.into_iter().map(sampled).collect();

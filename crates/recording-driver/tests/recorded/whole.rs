@@ -6,6 +6,7 @@ use std::fs;
 use crossover_report::readme::{ReadmeError, refresh};
 use crossover_report::report::Options;
 use crossover_results::export::{ExportError, export};
+use crossover_words::sidecar::EMPTY_KERNEL;
 use serde_json::Value;
 
 use crate::stand_in::{StandIn, expect, samples};
@@ -20,7 +21,7 @@ pub(crate) fn page() {
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
     // Of the H200's description, with its variation: a kernel, and a launch before the first. Launches are
-    // counted on gated clocks.
+    // counted on gated clocks, and the empty kernel is timed beside them.
     for (row, kernels, launch, launches) in [
         ("gpu_fused", 1.0, 2_500.0, None),
         ("gpu_fused-gated", 1.0, 0.0, Some(1.0)),
@@ -34,7 +35,16 @@ pub(crate) fn page() {
         let sidecar: Value = serde_json::from_slice(&file).expect("JSON");
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
-        assert_eq!(sidecar["extra"]["launches"].as_f64(), launches, "{row}");
+        let extra = |key: &str| sidecar["extra"][key].as_f64();
+        assert_eq!(extra("launches"), launches, "{row}");
+        let graphs = Some(1.0).filter(|_| row == "gpu_graph-gated");
+        assert_eq!(extra("graphs"), graphs, "{row}");
+        for key in EMPTY_KERNEL {
+            let ns = extra(key);
+            assert_eq!(ns.is_some(), launches.is_some(), "{row}");
+            let is_near = ns.is_none_or(|ns| (1_380.0..=1_420.0).contains(&ns));
+            assert!(is_near, "{row}: {ns:?}");
+        }
         // NVML's, which the description has.
         assert_eq!(sidecar["device_state"]["sm_clock_mhz"], 1980, "{row}");
         for (iterations, time) in samples(&folder) {

@@ -60,6 +60,8 @@ pub struct Sidecar {
     /// | `kernel_running_share` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples; what `nvidia-smi` calls utilisation. A device that only copies is busy too, and runs no kernel |
     /// | `copies_and_waits_share` | share of the wall time in which neither the GPU nor the CPU computes, but copies run or one waits for the other |
     /// | `launches` | kernels and graphs that an iteration on a gated or cold clock launches, counted by capturing one; a library's call may launch several |
+    /// | `graphs` | those of the launches that are graphs |
+    /// | `empty_kernel_before_ns`, `empty_kernel_after_ns` | time of an empty kernel on the same clock and stream, before and after the samples of a gated or cold clock: what each launch costs in this process |
     /// | `sample_bytes` | bytes of one of the samples that a batch consists of |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |

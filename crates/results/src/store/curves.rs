@@ -374,8 +374,7 @@ mod tests {
     fn the_interval_has_the_spread_of_samples_and_of_processes() {
         let sampled = Sampled {
             ns: vec![95.0, 100.0, 110.0],
-            sidecar: None,
-            clock: None,
+            ..Sampled::default()
         };
         let mut benchmark = Benchmark::of("a/cpu/b/1", PathBuf::new(), &sampled).unwrap();
         assert!((benchmark.spread.unwrap() / 0.07413 - 1.0).abs() < 1e-9);
@@ -400,6 +399,7 @@ mod tests {
                 ns: vec![1.0],
                 clock: Some(Clock::Wall),
                 sidecar: Some(sidecar),
+                ..Sampled::default()
             };
             Benchmark::of(&id, PathBuf::new(), &sampled).unwrap()
         });

@@ -159,8 +159,7 @@ mod tests {
     fn stored() -> Benchmark {
         let sampled = Sampled {
             ns: vec![1.0],
-            sidecar: None,
-            clock: None,
+            ..Sampled::default()
         };
         Benchmark::of("a/cpu/b/1", "".into(), &sampled).unwrap()
     }

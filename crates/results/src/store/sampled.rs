@@ -20,11 +20,11 @@ use crate::store::whole_file::{
     FileError, make_visible, read_bytes, read_json_as_it_stands, write_json,
 };
 use crossover_words::Clock;
-use crossover_words::sidecar::{self, digest};
+use crossover_words::sidecar::{self, LaunchConstant, digest};
 use crossover_words::text::{is_plain, visible};
 
 /// One benchmark of a baseline.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sampled {
     /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
     pub ns: Vec<f64>,
@@ -32,6 +32,8 @@ pub struct Sampled {
     pub sidecar: Option<Sidecar>,
     /// The clock, if a file beside it names it.
     pub clock: Option<Clock>,
+    /// The launches of an iteration and their constant, if a file beside it has them.
+    pub launches: Option<LaunchConstant>,
 }
 
 impl Sampled {
@@ -44,13 +46,13 @@ impl Sampled {
         let path = dir.join(SAMPLE);
         let samples = read_bytes(&path)?;
         let ns = times(&path, &samples)?;
-        let (clock, sidecar) = sidecar_of(dir, &samples, Some(id)).unwrap_or_else(|error| {
+        let beside = sidecar_of(dir, &samples, Some(id)).unwrap_or_else(|error| {
             let mut problem = Unreadable::from(error);
             problem.reason += ": its clock is unknown";
             problems.push(problem);
-            (None, None)
+            Self::default()
         });
-        Ok(Self { ns, sidecar, clock })
+        Ok(Self { ns, ..beside })
     }
 
     /// The result in `dir`, if it has every file that the suite writes, each sound.
@@ -71,24 +73,25 @@ pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), Fil
 
 /// Reads the suite's sidecar in `dir`; `Ok(None)` where there is none.
 pub fn read_sidecar(dir: &Path) -> Result<Option<Sidecar>, FileError> {
-    Ok(sidecar_of(dir, &read_bytes(&dir.join(SAMPLE))?, None)?.1)
+    Ok(sidecar_of(dir, &read_bytes(&dir.join(SAMPLE))?, None)?.sidecar)
 }
 
-/// The clock of these samples in `dir`, and the suite's sidecar if it wrote one. Its id must be `id`.
-fn sidecar_of(
-    dir: &Path,
-    samples: &[u8],
-    id: Option<&str>,
-) -> Result<(Option<Clock>, Option<Sidecar>), FileError> {
+/// The sidecar of these samples in `dir`, and its facts. Its id must be `id`, if the suite wrote it.
+fn sidecar_of(dir: &Path, samples: &[u8], id: Option<&str>) -> Result<Sampled, FileError> {
     let is_of_samples = |of: &str| of == digest(samples) || of == sha256(samples);
     let Some(file) = sidecar::read(dir, is_of_samples) else {
-        return Ok((None, None));
+        return Ok(Sampled::default());
     };
     let (path, clock) = (&file.path, file.clock());
     let mut fields = file.fields.map_err(|error| FileError::io(path, error))?;
+    let beside = Sampled {
+        clock: clock.filter(|_| file.is_of_samples),
+        launches: LaunchConstant::of(&fields).filter(|_| file.is_of_samples),
+        ..Sampled::default()
+    };
     // A result of another Criterion project, whose clock `crossover-timing` wrote.
     if clock.is_some() && fields["id"].is_null() {
-        return Ok((clock.filter(|_| file.is_of_samples), None));
+        return Ok(beside);
     }
     make_visible(&mut fields);
     let sidecar: Sidecar =
@@ -103,7 +106,10 @@ fn sidecar_of(
             path,
             format!("describes {}, not {id}", sidecar.id),
         )),
-        None => Ok((Some(sidecar.clock), Some(sidecar))),
+        None => Ok(Sampled {
+            sidecar: Some(sidecar),
+            ..beside
+        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks at the beginning of a benchmark's warm-up, and their messages.
 
 use super::benchmarks::TimedBenchmark;
+use super::clock_file::CountedLaunches;
 use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
@@ -24,7 +25,10 @@ impl CudaTime {
         let benchmarks = &self.criterion().benchmarks;
         if !benchmarks.repeats(benchmark, iterations) {
             let iteration = match iterations {
-                1 => self.begin_benchmark(benchmark, &mut *routine)?,
+                1 => {
+                    benchmarks.launches.take();
+                    self.begin_benchmark(benchmark, &mut *routine)?
+                }
                 _ => self.counted(benchmark.iteration.unwrap_or_default(), &mut *routine)?,
             };
             benchmarks.counted.set(iteration);
@@ -40,7 +44,7 @@ impl CudaTime {
             self.measure_graph_erased(clock, iterations, routine)?
         };
         let used = self.effective_clock(clock);
-        benchmarks.ledger.note(iterations, ns, used);
+        (benchmarks.ledger).note(iterations, ns, used, benchmarks.launches.get());
         Ok(ns)
     }
 
@@ -90,13 +94,20 @@ impl CudaTime {
         {
             benchmarks.say(without_gate(clock, reason));
         }
+        let mut launches = CountedLaunches {
+            empty_ns: self.launch_constant(clock)?,
+            enqueued: benchmark.iteration.is_none().then_some(Enqueued::GRAPH),
+        };
         if benchmark.iteration.is_none() || iteration == Iteration::Awaited {
+            benchmarks.launches.set(launches);
             return Ok(iteration);
         }
         self.say_constant(clock)?;
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(&mut *routine)?)?;
-        let made = device.count(routine)?.map(Enqueued::all);
+        launches.enqueued = device.count(routine)?;
+        benchmarks.launches.set(launches);
+        let made = launches.enqueued.map(Enqueued::all);
         if made == Some(0) {
             return Err(TimingError::NothingEnqueued);
         }

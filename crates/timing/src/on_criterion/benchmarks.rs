@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::clock_file::Ledger;
+use super::clock_file::{CountedLaunches, Ledger};
 use crate::device::Iteration;
 use crate::error::TimingError;
 use crossover_words::Clock;
@@ -37,6 +37,8 @@ pub(crate) struct Benchmarks {
     /// An iteration of it, counted.
     pub(super) counted: Cell<Iteration>,
     said: RefCell<Vec<String>>,
+    /// The launches and the constant of a launch when it began.
+    pub(super) launches: Cell<CountedLaunches>,
     /// Whether the note on the constant of `events-cold` was printed.
     pub(super) constant_said: Cell<bool>,
     pub(crate) ledger: Ledger,

@@ -10,12 +10,15 @@ use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
 use criterion::{Criterion, PlottingBackend};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::write;
+use crate::capture::Enqueued;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
-use crossover_words::sidecar::{FILE, SAMPLES, SCHEMA, digest, read};
+use crossover_words::sidecar::{
+    EMPTY_KERNEL, FILE, GRAPHS, LAUNCHES, LaunchConstant, SAMPLES, SCHEMA, digest, read,
+};
 
 /// Criterion's name for the newest result.
 const NEW: &str = "new";
@@ -33,6 +36,15 @@ struct Taken {
     iterations: u64,
     ns: f64,
     clock: Clock,
+    launches: CountedLaunches,
+}
+
+/// The launches of an iteration, as far as they were counted, and the constant of a launch when the
+/// benchmark began, on a clock with a gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct CountedLaunches {
+    pub(super) enqueued: Option<Enqueued>,
+    pub(super) empty_ns: Option<f64>,
 }
 
 /// The measurements of a run.
@@ -55,11 +67,12 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn note(&self, iterations: u64, ns: f64, clock: Clock) {
+    pub(super) fn note(&self, iterations: u64, ns: f64, clock: Clock, launches: CountedLaunches) {
         let taken = Taken {
             iterations,
             ns,
             clock,
+            launches,
         };
         self.taken.borrow_mut().push(taken);
     }
@@ -81,9 +94,10 @@ impl Ledger {
             let Ok(samples) = fs::read(folder.join(NEW).join(SAMPLES)) else {
                 continue;
             };
-            let Some(clock) = clock_among(&taken, &samples) else {
+            let Some(last) = last_among(&taken, &samples) else {
                 continue;
             };
+            let clock = taken[last].clock;
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
             let before = read(&folder.join(NEW), |_| true).and_then(|file| file.clock());
             if let Some(before) = before.filter(|before| *before != clock) {
@@ -92,7 +106,11 @@ impl Ledger {
                      Criterion compares them"
                 ));
             }
-            said.extend(write_beside(&folder, &samples, clock).err());
+            let extra = figures(&taken[last..]);
+            let moved = LaunchConstant::of(&json!({"extra": extra}));
+            let moved = moved.and_then(|of| LaunchConstant::moved(of.empty_ns));
+            said.extend(moved.map(|moved| format!("{name}: {moved}")));
+            said.extend(write_beside(&folder, &samples, clock, &extra).err());
             let no_report = NO_REPORT.to_owned();
             if cannot_plot && !folder.join("report").exists() && !said.contains(&no_report) {
                 said.push(no_report);
@@ -120,9 +138,18 @@ fn cannot_plot() -> bool {
 }
 
 /// Beside the newest result, and beside the baselines that Criterion copied it to.
-fn write_beside(folder: &Path, samples: &[u8], clock: Clock) -> Result<(), String> {
+fn write_beside(
+    folder: &Path,
+    samples: &[u8],
+    clock: Clock,
+    extra: &Map<String, Value>,
+) -> Result<(), String> {
     let of = digest(samples);
-    let text = json!({"schema": SCHEMA, "clock": clock.name(), "samples": of}).to_string();
+    let mut fields = json!({"schema": SCHEMA, "clock": clock.name(), "samples": of});
+    if !extra.is_empty() {
+        fields["extra"] = extra.clone().into();
+    }
+    let text = fields.to_string();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let dir = entry.path();
         if fs::read(dir.join(SAMPLES)).is_ok_and(|there| there == samples) {
@@ -132,8 +159,31 @@ fn write_beside(folder: &Path, samples: &[u8], clock: Clock) -> Result<(), Strin
     Ok(())
 }
 
-/// The clock of the measurements with these samples, if they are known.
-fn clock_among(taken: &[Taken], samples: &[u8]) -> Option<Clock> {
+/// The figures about the launches of the first of these measurements, and about the constant of a launch
+/// before it and when the next benchmark on its clock began.
+fn figures(taken: &[Taken]) -> Map<String, Value> {
+    let Taken {
+        clock, launches, ..
+    } = taken[0];
+    let Some(before) = launches.empty_ns else {
+        return Map::new();
+    };
+    let mut next = (taken.iter()).filter(|next| next.clock == clock && next.launches != launches);
+    let after = next.find_map(|next| next.launches.empty_ns);
+    let graphs = |of: Enqueued| Some(of.graphs).filter(|graphs| *graphs > 0);
+    let figures = [
+        (LAUNCHES, launches.enqueued.map(|of| of.launches.into())),
+        (GRAPHS, launches.enqueued.and_then(graphs).map(f64::from)),
+        (EMPTY_KERNEL[0], Some(before)),
+        (EMPTY_KERNEL[1], after),
+    ];
+    let known = figures.into_iter();
+    let known = known.filter_map(|(key, figure)| Some((key.to_owned(), figure?.into())));
+    known.collect()
+}
+
+/// The last of the measurements with these samples, if they are known.
+fn last_among(taken: &[Taken], samples: &[u8]) -> Option<usize> {
     let value: Value = serde_json::from_slice(samples).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
         value[name].as_array()?.iter().map(Value::as_f64).collect()
@@ -147,8 +197,8 @@ fn clock_among(taken: &[Taken], samples: &[u8]) -> Option<Clock> {
     let same = |taken: &Taken, i: usize| {
         taken.iterations as f64 == iterations[i] && (taken.ns / times[i] - 1.0).abs() < 1e-12
     };
-    let found = (taken.windows(count)).find(|run| (0..count).all(|i| same(&run[i], i)))?;
-    Some(found[0].clock)
+    let first = (taken.windows(count)).position(|run| (0..count).all(|i| same(&run[i], i)))?;
+    Some(first + count - 1)
 }
 
 /// The folders under `root` whose newest result is not older than `since`.
@@ -215,7 +265,7 @@ mod tests {
             let ledger = Ledger::default();
             ledger.set_root(self.0.path().to_owned());
             for (iterations, ns) in taken {
-                ledger.note(*iterations, *ns, clock);
+                ledger.note(*iterations, *ns, clock, CountedLaunches::default());
             }
             ledger
         }
@@ -253,6 +303,50 @@ mod tests {
         let expected = "group/gpu: this result was timed on the clock events, the previous one on events-gated";
         assert!(line.starts_with(expected), "{line}");
         assert_eq!(stored_clock(&folder.join(NEW)), Some(Clock::Events));
+    }
+
+    #[test]
+    fn a_result_has_its_launches_and_what_one_costs_before_and_after() {
+        let root = Root::new();
+        let (gated, wall) = (Clock::EventsGated, Clock::Wall);
+        let ledger = root.ledger(&[], gated);
+        let launches = |launches, graphs, empty_ns| CountedLaunches {
+            enqueued: Some(Enqueued {
+                launches,
+                graphs,
+                others: 1,
+            }),
+            empty_ns,
+        };
+        for (id, ns, clock, launches) in [
+            ("a/two", 20.0, gated, launches(2, 0, Some(1640.0))),
+            ("a/wall", 30.0, wall, launches(1, 0, None)),
+            ("a/graph", 40.0, gated, launches(1, 1, Some(1650.0))),
+            ("a/last", 50.0, gated, launches(1, 0, Some(1790.0))),
+        ] {
+            root.result(id, &[2], &[ns]);
+            ledger.note(1, ns + 1.0, clock, launches);
+            ledger.note(2, ns, clock, launches);
+        }
+        let said = ledger.keep(false);
+        let moved = "a/graph: the launch constant moved during the samples: the empty kernel took 1.650 µs \
+            before and 1.790 µs after";
+        assert_eq!(said, [moved]);
+        let constant = |kernels, has_graphs, empty_ns| LaunchConstant {
+            kernels,
+            has_graphs,
+            empty_ns,
+        };
+        for (id, of) in [
+            ("a/two", Some(constant(Some(2.0), false, [1640.0, 1650.0]))),
+            ("a/wall", None),
+            ("a/graph", Some(constant(None, true, [1650.0, 1790.0]))),
+            ("a/last", Some(constant(Some(1.0), false, [1790.0, 1790.0]))),
+        ] {
+            let file = read(&root.0.path().join(id).join("base"), |_| true).unwrap();
+            let fields = file.fields.unwrap();
+            assert_eq!(LaunchConstant::of(&fields), of, "{id}: {fields}");
+        }
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl Fixture {
             ns: vec![ns],
             clock: Some(clock),
             sidecar: Some(sidecar),
+            ..Sampled::default()
         };
         let mut benchmark = Benchmark::of(id, PathBuf::new(), &sampled).unwrap();
         benchmark.interval_ns = Some((0.996 * ns, 1.004 * ns));

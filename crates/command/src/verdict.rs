@@ -8,7 +8,7 @@ use regex::Regex;
 
 use crate::number;
 use crossover_compare::comparison::{Comparison, FailOn};
-use crossover_compare::judge::Options;
+use crossover_compare::verdict::Options;
 use crossover_results::store::whole_file::write_atomic;
 
 /// How to judge and show a comparison.

@@ -13,13 +13,41 @@ pub(crate) struct RunPair {
     pub base: Median,
     /// The new code.
     pub new: Median,
+    /// The empty kernel beside the base and the new side, ns.
+    pub empty_ns: Option<[f64; 2]>,
+    /// The part of the change that comes from another launch constant, as a logarithm.
+    pub correction: f64,
 }
 
 impl RunPair {
-    /// Logarithm of new over base.
-    pub(super) fn change(&self) -> f64 {
-        (self.new.ns / self.base.ns).ln()
+    pub(super) fn of(round: usize, base: Median, new: Median) -> Self {
+        Self {
+            round,
+            base,
+            new,
+            empty_ns: None,
+            correction: 0.0,
+        }
     }
+
+    /// Logarithm of new over base, without the correction.
+    pub(super) fn change(&self) -> f64 {
+        (self.new.ns / self.base.ns).ln() - self.correction
+    }
+}
+
+/// Whether the times of a benchmark depend on the launch constant as those of other benchmarks do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Launching {
+    /// It is not on a clock with a gate.
+    #[default]
+    Hidden,
+    /// So many kernels of an iteration each take longer if the empty kernel does.
+    Kernels(f64),
+    /// It cannot be corrected, for this reason.
+    Uncorrected(&'static str),
+    /// It is the launch constant itself, as a share of the shortest time per launch.
+    Constant,
 }
 
 /// One benchmark, measured on both sides on the same clock.
@@ -29,9 +57,22 @@ pub(crate) struct Case {
     pub class: Class,
     /// At least one pair.
     pub pairs: Vec<RunPair>,
+    pub launching: Launching,
+    /// Of a corrected benchmark: the standard error of the slope as a share of it, and its degrees of
+    /// freedom.
+    pub slope_error: Option<(f64, f64)>,
 }
 
 impl Case {
+    pub(super) fn of(class: Class, pairs: Vec<RunPair>) -> Self {
+        Self {
+            class,
+            pairs,
+            launching: Launching::Hidden,
+            slope_error: None,
+        }
+    }
+
     pub(super) fn mean_change(&self) -> f64 {
         mean(self.pairs.iter().map(RunPair::change))
     }

@@ -1,9 +1,16 @@
 //! Everything said about two sides.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::case::{Case, Launching};
+use crate::constant::{self, LaunchSlope};
 use crate::environment;
-use crate::judge::{self, Drift, Options, Verdict, is_analysed_at};
+use crate::evidence::Drift;
+use crate::judge;
 use crate::rows::{self, BenchmarkRow};
+use crate::verdict::{Options, Verdict};
 use crossover_results::store::baseline::Baseline;
+use crossover_words::Clock;
 
 /// Everything said about two sides.
 #[derive(Clone, Debug)]
@@ -24,6 +31,8 @@ pub struct Comparison {
     pub rows: Vec<BenchmarkRow>,
     /// The drift of each class.
     pub drifts: Vec<Drift>,
+    /// How the corrected benchmarks of each clock follow its launch constant.
+    pub slopes: BTreeMap<Clock, LaunchSlope>,
     /// Differences between the two sides that can cause a change by themselves, and doubts.
     pub warnings: Vec<String>,
     /// The commits.
@@ -67,27 +76,37 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         false => "; compare several runs, or run `crossover ab`",
     };
     let all = rows::rows(base, new, options);
-    let shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
-    let (cases, tested): (Vec<_>, Vec<_>) = all
-        .iter()
-        .filter_map(|(row, case)| Some((case.clone()?, shown(&row.id))))
+    let is_shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
+    let (cases, mut rows): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, case)| case.is_some());
+    rows.retain(|(row, _)| is_shown(&row.id));
+    let mut rows: Vec<BenchmarkRow> = rows.into_iter().map(|(row, _)| row).collect();
+    let (mut judged_rows, mut cases): (Vec<_>, Vec<_>) = (cases.into_iter())
+        .filter_map(|(row, case)| Some((row, case?)))
         .unzip();
+    let mut tested: Vec<bool> = judged_rows.iter().map(|row| is_shown(&row.id)).collect();
+    let slopes = constant::slopes(&cases);
+    for constant in constant::constants(&cases) {
+        let is_corrected = |case: &Case| {
+            let of_clock = case.class.clock == Some(constant.clock);
+            of_clock && matches!(case.launching, Launching::Kernels(_))
+        };
+        let mut of_clock = cases.iter().zip(&tested);
+        tested.push(of_clock.any(|(case, is_shown)| *is_shown && is_corrected(case)));
+        let shortest = &judged_rows[constant.shortest].id;
+        judged_rows.push(BenchmarkRow::of_constant(&constant, shortest));
+        cases.push(constant.case);
+    }
     let (judged, drifts) = judge::judge(&cases, &tested, options);
-    let mut judged = judged.into_iter();
-    let mut rows: Vec<BenchmarkRow> = all
-        .into_iter()
-        .filter_map(|(mut row, case)| {
-            if case.is_some()
-                && let Some(judged) = judged.next().flatten()
-            {
-                row.take(&judged);
-                if let (Some(reason), Some(_)) = (&mut row.reason, judged.reason) {
-                    reason.push_str(remedy);
-                }
-            }
-            shown(&row.id).then_some(row)
-        })
-        .collect();
+    for (mut row, judged) in judged_rows.into_iter().zip(judged) {
+        let Some(judged) = judged else {
+            continue;
+        };
+        row.take(&judged);
+        if let (Some(reason), Some(_)) = (&mut row.reason, judged.reason) {
+            reason.push_str(remedy);
+        }
+        rows.push(row);
+    }
     let remarks = environment::remarks(base, new, options.on_one_machine);
     if let Some(why) = &remarks.other_machine {
         for row in rows.iter_mut().filter(|row| row.judgement.is_some()) {
@@ -127,6 +146,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         unknown: remarks.unknown,
         rows,
         drifts,
+        slopes,
         warnings,
         notes: remarks.notes,
         problems: base
@@ -161,20 +181,27 @@ impl Comparison {
     /// The verdicts that are final: after the pairs that chose, and at each interim analysis of the later
     /// ones.
     pub fn decided(&self) -> impl Iterator<Item = (&str, Verdict)> {
-        let is_decided = |row: &&BenchmarkRow| {
-            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
-            row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
-        };
-        let decided = self.rows.iter().filter(is_decided);
+        let (decided, open): (Vec<&BenchmarkRow>, Vec<_>) =
+            self.rows.iter().partition(|row| row.is_decided());
+        let constants = open.into_iter().filter_map(|row| row.constant.as_ref());
+        let needed: BTreeSet<&str> = constants.map(|of| of.shortest.as_str()).collect();
+        let decided = decided.into_iter();
+        let decided = decided.filter(move |row| !needed.contains(row.id.as_str()));
         decided.map(|row| (row.id.as_str(), row.verdict))
     }
 
-    /// Ids that more pairs could decide, and how many pairs that would take.
+    /// Ids that more pairs could decide, and how many pairs that would take. A launch constant is measured
+    /// beside its shortest benchmark.
     pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.rows
-            .iter()
-            .filter(|row| row.reason.is_none())
-            .filter_map(|row| Some((row.id.as_str(), row.judgement?.more_pairs)))
+        let open = self.rows.iter().filter(|row| !row.is_decided());
+        open.filter_map(|row| {
+            let pairs = row.judgement?.more_pairs;
+            match &row.constant {
+                Some(constant) => Some((constant.shortest.as_str(), pairs)),
+                None if row.reason.is_some() => None,
+                None => Some((row.id.as_str(), pairs)),
+            }
+        })
     }
 
     /// How many benchmarks have that verdict.

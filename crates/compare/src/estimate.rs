@@ -16,6 +16,8 @@ const FOUND: f64 = 0.95;
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     pub(super) pairs: usize,
+    /// The mean correction for the launch constant, which is taken off it; `None` without one.
+    pub(super) correction: Option<f64>,
     /// By the drift of its class.
     modelled: Distribution,
     /// By its own pairs alone, if there are enough.
@@ -51,14 +53,16 @@ impl Estimate {
         member: usize,
         wanted: impl Fn(usize) -> bool,
     ) -> Option<Self> {
-        let changes: Vec<f64> = (case.pairs.iter())
-            .filter(|pair| wanted(pair.round))
-            .map(RunPair::change)
-            .collect();
+        let pairs = || case.pairs.iter().filter(|pair| wanted(pair.round));
+        let changes: Vec<f64> = pairs().map(RunPair::change).collect();
         let k = changes.len() as f64;
         if changes.is_empty() {
             return None;
         }
+        let slope = case.slope_error.map(|(error, freedom)| {
+            let correction = mean(pairs().map(|pair| pair.correction));
+            (correction, (correction * error).powi(2), freedom)
+        });
         let noise = case.pair_noise();
         let own = model.own[member].map_or(Spread::default(), |own| {
             Spread::known(own.square, own.freedom)
@@ -72,13 +76,15 @@ impl Estimate {
             );
             let all = own.and(class);
             let square = all.variance().unwrap_or(f64::INFINITY).max(shown);
-            let freedom = match common {
-                Some(common) => {
-                    freedom_of_sum(&[(square, all.freedom), (common, model.common.freedom)])
-                }
-                None => all.freedom,
+            let common = common.map(|common| (common, model.common.freedom));
+            let slope = slope.map(|(_, variance, freedom)| (k * variance, freedom));
+            let mut variances = vec![(square, all.freedom)];
+            variances.extend(common.into_iter().chain(slope));
+            let freedom = match variances[..] {
+                [(_, freedom)] => freedom,
+                _ => freedom_of_sum(&variances),
             };
-            let sum = square + common.unwrap_or(0.0);
+            let sum: f64 = variances.iter().map(|(variance, _)| variance).sum();
             Scaled {
                 weight: hypothesis.weight,
                 error: (sum / k).sqrt(),
@@ -86,15 +92,18 @@ impl Estimate {
             }
         });
         let parts: Vec<Scaled> = parts.collect();
+        let slope_variance = slope.map_or(0.0, |(_, variance, _)| variance);
         Some(Self {
             pairs: changes.len(),
+            correction: slope.map(|(correction, ..)| correction),
             modelled: Distribution {
                 centre: mean(changes.iter().copied()),
                 common: model.centre,
                 parts,
                 per_pair: 1.0,
             },
-            own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution::of_trimmed_mean(changes)),
+            own: (changes.len() >= ENOUGH_PAIRS)
+                .then(|| Distribution::of_trimmed_mean(changes, slope_variance)),
         })
     }
 
@@ -156,6 +165,11 @@ impl Estimate {
             .expect("there is always one way")
     }
 
+    /// Standard error of the change, by the drift of its class.
+    pub(super) fn standard_error(&self) -> f64 {
+        self.modelled.error()
+    }
+
     /// Standard deviation of one pair's change, by the more certain method: pairs far off widen the
     /// mean, and not the trimmed mean.
     pub(super) fn deviation(&self) -> f64 {
@@ -186,7 +200,7 @@ impl Distribution {
     /// Without a quarter of the pairs at either end: on a machine where some processes are far
     /// off, the others still tell (Tukey and McLaughlin, "Less vulnerable confidence and
     /// significance procedures for location based on a single sample", Sankhya A 25, 1963).
-    fn of_trimmed_mean(mut changes: Vec<f64>) -> Self {
+    fn of_trimmed_mean(mut changes: Vec<f64>, more_variance: f64) -> Self {
         changes.sort_unstable_by(f64::total_cmp);
         let cut = changes.len() / 4;
         let last = changes.len() - 1 - cut;
@@ -202,7 +216,7 @@ impl Distribution {
             common: 0.0,
             parts: vec![Scaled {
                 weight: 1.0,
-                error: (squares / (kept * (kept - 1.0))).sqrt(),
+                error: (squares / (kept * (kept - 1.0)) + more_variance).sqrt(),
                 freedom: kept - 1.0,
             }],
             per_pair: 0.5,
@@ -302,6 +316,7 @@ impl Estimate {
         };
         Self {
             pairs,
+            correction: None,
             modelled: Distribution {
                 centre: 0.0,
                 common: 0.0,
@@ -349,16 +364,10 @@ mod tests {
     #[test]
     fn eight_pairs_also_speak_for_themselves() {
         let median = |ns| Median::of(&[ns; 5]).unwrap();
-        let pair = |round| RunPair {
-            round,
-            base: median(100.0),
-            new: median(100.0 + round as f64),
-        };
+        let pair = |round| RunPair::of(round, median(100.0), median(100.0 + round as f64));
         let of = |pairs| {
-            let case = Case {
-                class: Class::of(Some(Device::Cpu), None, 1e3, None),
-                pairs: (0..pairs).map(pair).collect(),
-            };
+            let class = Class::of(Some(Device::Cpu), None, 1e3, None);
+            let case = Case::of(class, (0..pairs).map(pair).collect());
             let model = DriftModel::of(&[&case]);
             Estimate::of(&case, &model, 0, |_| true).unwrap()
         };
@@ -377,19 +386,14 @@ mod tests {
     #[test]
     fn a_pair_far_off_is_no_change_of_the_few_that_it_fell_among() {
         let median = |ns| Median::of(&[ns; 5]).unwrap();
-        let pair = |round: usize| RunPair {
-            round,
-            base: median(100.0),
-            // As of a real benchmark beside other processes: 70 pairs within 2 %, one 42 % off.
-            new: median(match round {
-                9 => 152.0,
-                _ => 100.0 + (round % 5) as f64 - 2.0,
-            }),
+        // As of a real benchmark beside other processes: 70 pairs within 2 %, one 42 % off.
+        let new = |round: usize| match round {
+            9 => 152.0,
+            _ => 100.0 + (round % 5) as f64 - 2.0,
         };
-        let case = Case {
-            class: Class::of(Some(Device::Cpu), None, 1e3, None),
-            pairs: (0..71).map(pair).collect(),
-        };
+        let pair = |round| RunPair::of(round, median(100.0), median(new(round)));
+        let class = Class::of(Some(Device::Cpu), None, 1e3, None);
+        let case = Case::of(class, (0..71).map(pair).collect());
         let model = DriftModel::of(&[&case]);
         let six = Estimate::of(&case, &model, 0, |round| (8..14).contains(&round)).unwrap();
         assert!(six.p_value() > 0.2, "{}", six.p_value());
@@ -397,9 +401,12 @@ mod tests {
 
     #[test]
     fn the_outer_quarters_do_not_count() {
-        let trimmed = Distribution::of_trimmed_mean(vec![
-            -99.0, -9.0, -8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 30.0, 99.0,
-        ]);
+        let trimmed = Distribution::of_trimmed_mean(
+            vec![
+                -99.0, -9.0, -8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 30.0, 99.0,
+            ],
+            0.0,
+        );
         assert_eq!((trimmed.centre, trimmed.parts[0].freedom), (3.5, 5.0));
         // The outer ones are taken to be as far as the next: four times 1 and four times 6.
         let squares = 8.0 * 2.5_f64.powi(2) + 2.0 * (1.5_f64.powi(2) + 0.5_f64.powi(2));

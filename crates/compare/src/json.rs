@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::comparison::{Comparison, FailOn};
-use crate::judge::{CHANGE_ERROR, Judgement, SAME_ERROR, Verdict};
+use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
 use crate::show::VERDICTS;
+use crate::verdict::{CHANGE_ERROR, SAME_ERROR, Verdict};
 use crossover_words::Clock;
 
 /// Version of the JSON.
@@ -26,6 +27,14 @@ impl Comparison {
                 "resolution": self.resolution(&drift.class),
             })
         });
+        let constants = self.slopes.iter().map(|(clock, slope)| {
+            json!({
+                "clock": clock.name(),
+                "benchmarks": slope.benchmarks,
+                "slope": slope.value,
+                "slope_error": slope.error,
+            })
+        });
         let warnings = [&self.unknown[..], &self.warnings].concat();
         let json = json!({
             "schema": SCHEMA,
@@ -40,6 +49,7 @@ impl Comparison {
             "counts": BTreeMap::from(counts),
             "benchmarks": Vec::from_iter(self.rows.iter().map(benchmark)),
             "classes": Vec::from_iter(classes),
+            "launch_constants": Vec::from_iter(constants),
             "warnings": warnings,
             "notes": self.notes,
             "problems": self.problems,
@@ -57,6 +67,7 @@ fn benchmark(row: &BenchmarkRow) -> Value {
         "clock": row.clock.map(Clock::name),
         "base_ns": row.base_ns,
         "new_ns": row.new_ns,
+        "correction_ns": row.correction_ns,
         "ratio": of(|j| j.ratio),
         "low": of(|j| j.low),
         "high": of(|j| j.high),

@@ -1,97 +1,11 @@
 //! From medians to verdicts, with one error rate for many benchmarks and for repeated analyses.
 
-use std::collections::BTreeMap;
-
-use regex::Regex;
-use serde::Serialize;
-
+use crate::analyses::{FIRST_ANALYSIS, last_analysis, next_analysis};
 use crate::case::Case;
+use crate::constant;
 use crate::estimate::Estimate;
-use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
-use crate::median::Location;
-use crossover_results::statistics::between_processes::Class;
-use crossover_results::statistics::median::median;
-
-/// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
-/// expected share of false ones among them.
-pub(crate) const CHANGE_ERROR: f64 = 0.01;
-
-/// Probability of 'same', each time that a benchmark is analysed, where it truly changed by the
-/// threshold.
-pub(crate) const SAME_ERROR: f64 = 0.025;
-
-/// Changes smaller than this are not worth a verdict, unless asked for.
-pub(crate) const THRESHOLD: f64 = 0.01;
-
-/// Why benchmarks of a small class are not called from one pair of runs.
-pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
- the difference between two runs of the same code is unknown";
-
-/// The options of a comparison.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Only benchmarks whose id matches. The others still contribute to the drift.
-    pub filter: Option<Regex>,
-    /// Smallest change worth a verdict, as a fraction.
-    pub threshold: f64,
-    /// Number of the first pairs of runs that only choose what is tested for a change in the later
-    /// ones; 0 where all count.
-    pub screened: usize,
-    /// Both sides ran here, in turns, so that no record has to say on what machine.
-    pub on_one_machine: bool,
-    /// The statistic of the samples of each run.
-    pub location: Location,
-    /// Benchmarks whose process failed, and how.
-    pub failed: BTreeMap<String, String>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            filter: None,
-            threshold: THRESHOLD,
-            screened: 0,
-            on_one_machine: false,
-            location: Location::Median,
-            failed: BTreeMap::new(),
-        }
-    }
-}
-
-/// The verdict on a benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// A process of `ab` that ran it failed.
-    Failed,
-    /// A change is shown, upwards and by the threshold or more.
-    Slower,
-    /// A change is shown, downwards and by the threshold or more.
-    Faster,
-    /// Neither shown: too noisy, or not comparable.
-    Unsure,
-    /// Equivalence is shown: the whole interval lies within the threshold.
-    Same,
-    /// Only the base has it.
-    Gone,
-    /// Only the new side has it.
-    New,
-}
-
-impl Verdict {
-    /// The word that is shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Failed => "failed",
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Unsure => "unsure",
-            Verdict::Same => "same",
-            Verdict::Gone => "gone",
-            Verdict::New => "new",
-        }
-    }
-}
+use crate::evidence::{ChangeEvidence, Drift, Seen, evidence, in_doubt};
+use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, Verdict};
 
 /// Ratio and interval of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +30,20 @@ pub(crate) struct Judgement {
     pub(crate) more_pairs: f64,
 }
 
+impl Judgement {
+    /// The changes of a time that are given as changes of another.
+    pub(super) fn of_time(self, given_of: f64, time: f64) -> Self {
+        let ratio = |ratio: f64| 1.0 + ratio.ln() * given_of / time;
+        Self {
+            ratio: ratio(self.ratio),
+            low: ratio(self.low),
+            high: ratio(self.high),
+            resolution: self.resolution.ln_1p() * given_of / time,
+            ..self
+        }
+    }
+}
+
 /// The judgement of one benchmark.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
@@ -132,22 +60,8 @@ pub(super) struct Judged {
     /// where none would.
     pub(super) more_pairs: f64,
     pub(super) reason: Option<&'static str>,
-}
-
-/// One class of benchmarks, as this comparison saw it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Drift {
-    /// The class.
-    pub class: Class,
-    /// Benchmarks it was learnt from.
-    pub benchmarks: usize,
-    /// Pairs of runs.
-    pub pairs: usize,
-    /// Standard deviation of the change between two processes of the same code, as a
-    /// fraction (0.01 is one percent), of the typical benchmark.
-    pub deviation: f64,
-    /// Why true changes may not be found, in a sentence.
-    pub doubt: Option<String>,
+    /// Whether it has no verdict only because the correction for the launch constant is in doubt.
+    pub(super) is_doubted: bool,
 }
 
 /// Judges all benchmarks of a comparison together: benchmarks of a class share their evidence, and the
@@ -161,67 +75,45 @@ pub(super) fn judge(
     options: &Options,
 ) -> (Vec<Option<Judged>>, Vec<Drift>) {
     let edge = options.threshold.ln_1p();
-    let mut classes: BTreeMap<&Class, Vec<usize>> = BTreeMap::new();
-    for (i, case) in cases.iter().enumerate() {
-        classes.entry(&case.class).or_default().push(i);
-    }
-    let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
-    let mut drifts = Vec::new();
-    for (class, members) in &classes {
-        let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
-        let model = DriftModel::of(&of_class);
-        let one_pair = of_class.iter().all(|case| case.pairs.len() < 2);
-        let reason = (one_pair && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
-        for (member, i) in members.iter().enumerate().filter(|(_, i)| tested[**i]) {
-            let of =
-                |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &model, member, wanted);
-            seen[*i] = of(&|_| true).map(|all| Seen {
-                change: (reason.is_none())
-                    .then(|| ChangeEvidence::of(&cases[*i], options.screened, of))
-                    .flatten(),
-                all,
-                reason,
-            });
+    let corrected = constant::corrected(cases);
+    let (mut seen, drifts) = evidence(corrected.as_deref().unwrap_or(cases), tested, options);
+    let doubted = corrected.map_or(Vec::new(), |corrected| in_doubt(&corrected, &seen, edge));
+    if !doubted.is_empty() {
+        let (mut without, _) = evidence(cases, tested, options);
+        for i in doubted {
+            if let Some(seen) = &mut seen[i] {
+                seen.without = without[i].take().map(Box::new);
+            }
         }
-        drifts.push(Drift {
-            class: **class,
-            benchmarks: of_class.len(),
-            pairs: (of_class.iter().flat_map(|case| &case.pairs))
-                .map(|pair| pair.round + 1)
-                .max()
-                .unwrap_or(0),
-            deviation: model.deviation(),
-            doubt: doubt(&of_class, &model, edge),
-        });
     }
 
-    let candidates: Vec<&ChangeEvidence> = (seen.iter().flatten())
-        .filter_map(|seen| seen.change.as_ref())
-        .collect();
-    let probabilities: Vec<f64> = candidates.iter().map(|c| c.p_value).collect();
+    let probabilities: Vec<f64> = (seen.iter().flatten()).filter_map(Seen::p_value).collect();
     let found = discoveries(&probabilities, CHANGE_ERROR);
     let (number, least) = found.unwrap_or((0, -1.0));
-    let most_pairs = candidates.iter().map(|c| c.pairs).max();
-    let error_of = |chosen| error_of_chosen(chosen, candidates.len(), CHANGE_ERROR);
+    let candidates = || {
+        seen.iter()
+            .flatten()
+            .filter_map(|seen| seen.change.as_ref())
+    };
+    let most_pairs = candidates().map(|c| c.pairs).max();
+    let error_of = |chosen| error_of_chosen(chosen, probabilities.len(), CHANGE_ERROR);
 
-    let judged: Vec<Option<Judged>> = seen
-        .iter()
-        .map(|seen| {
+    let judged: Vec<Option<Judged>> = (seen.iter().zip(tested))
+        .map(|(seen, is_tested)| {
+            let seen = seen.as_ref().filter(|_| *is_tested)?;
+            let is_found = seen.p_value().is_some_and(|p| p <= least);
+            let verdict = seen.verdict(is_found, edge);
+            let is_doubted = seen.without.is_some()
+                && verdict == Verdict::Unsure
+                && seen.alone(is_found, edge) != Verdict::Unsure;
             let Seen {
                 all,
                 change,
                 reason,
-            } = seen.as_ref()?;
-            let is_found = change.as_ref().filter(|c| c.p_value <= least);
-            let is_same = all.if_changed(edge) <= SAME_ERROR;
-            let verdict = match is_found.map(|c| c.estimate.change()) {
-                Some(centre) if centre >= edge => Verdict::Slower,
-                Some(centre) if centre <= -edge => Verdict::Faster,
-                _ if is_same => Verdict::Same,
-                _ => Verdict::Unsure,
-            };
+                ..
+            } = seen.weakest();
             let is_called = matches!(verdict, Verdict::Slower | Verdict::Faster);
-            let shown = is_found.filter(|_| is_called);
+            let shown = change.as_ref().filter(|_| is_called);
             // Had it seemed to change, it would have been run as often as any.
             let (pairs, share) = match options.screened {
                 0 => (all.pairs, 1.0),
@@ -236,84 +128,11 @@ pub(super) fn judge(
                     .then(|| (all.clone(), share * error_of(number + 1), pairs)),
                 more_pairs: more_pairs(all, change.as_ref(), edge),
                 reason: reason.filter(|_| verdict == Verdict::Unsure),
+                is_doubted,
             })
         })
         .collect();
     (judged, drifts)
-}
-
-/// One pair of runs cannot distinguish a change in shared code from another speed of the machine. Says
-/// so if most benchmarks moved together by more than the threshold.
-fn doubt(cases: &[&Case], model: &DriftModel, edge: f64) -> Option<String> {
-    let together = model.centre.abs() > edge.max(model.deviation());
-    together.then(|| {
-        let middle = median(cases.iter().map(|case| case.mean_change())).unwrap_or(model.centre);
-        let word = if middle > 0.0 { "slower" } else { "faster" };
-        format!(
-            "half of the {} benchmarks became at least {:.1} % {word}: either code that they share \
-             changed, or the machine was {word}. One pair of runs cannot tell which, so only \
-             benchmarks that stand out from the others get a verdict",
-            cases.len(),
-            100.0 * middle.exp_m1().abs(),
-        )
-    })
-}
-
-/// A tested case.
-struct Seen {
-    /// By all its pairs.
-    all: Estimate,
-    /// Where it may be called slower or faster.
-    change: Option<ChangeEvidence>,
-    reason: Option<&'static str>,
-}
-
-/// The evidence for a change.
-struct ChangeEvidence {
-    /// By the interim analysis with the strongest evidence.
-    estimate: Estimate,
-    /// Probability of this much or more where nothing changed; every analysis is paid for.
-    p_value: f64,
-    /// Share of the error that this analysis may spend.
-    share: f64,
-    /// Pairs in all that were run to test it.
-    pairs: usize,
-}
-
-impl ChangeEvidence {
-    /// From the rounds after the first `screened`, which were not run to choose it.
-    fn of(
-        case: &Case,
-        screened: usize,
-        estimate: impl Fn(&dyn Fn(usize) -> bool) -> Option<Estimate>,
-    ) -> Option<Self> {
-        let mut rounds: Vec<usize> = (case.pairs.iter())
-            .map(|pair| pair.round)
-            .filter(|round| *round >= screened)
-            .collect();
-        rounds.sort_unstable();
-        let mut best: Option<Self> = None;
-        for (size, share) in analyses(rounds.len(), screened > 0) {
-            let until = *rounds.get(size.checked_sub(1)?)?;
-            let estimate = estimate(&|round| (screened..=until).contains(&round))?;
-            let p_value = (estimate.p_value() / share).min(1.0);
-            if best.as_ref().is_none_or(|best| p_value < best.p_value) {
-                best = Some(Self {
-                    estimate,
-                    p_value,
-                    share,
-                    pairs: rounds.len(),
-                });
-            }
-        }
-        best
-    }
-}
-
-/// The number of pairs at the last analysis, and the share of the error that it may spend.
-fn last_analysis(pairs: usize) -> (usize, f64) {
-    let all = analyses(pairs, true);
-    *all.last().expect("all pairs are analysed")
 }
 
 /// Standard errors that a change among a few dozen candidates takes.
@@ -379,10 +198,6 @@ impl Judged {
     }
 }
 
-/// Pairs of processes before the first interim analysis; another follows each time that their
-/// number has grown by half.
-const FIRST_ANALYSIS: usize = 6;
-
 /// Which of the tested benchmarks changed, when the expected share of false ones among those
 /// chosen is at most `error` (Benjamini and Hochberg, "Controlling the false discovery rate: a
 /// practical and powerful approach to multiple testing", Journal of the Royal Statistical Society
@@ -406,37 +221,10 @@ fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
     error * chosen.max(1) as f64 / tested.max(1) as f64
 }
 
-/// The planned interim analyses: after 6 pairs, 9, 13, 19 and so on.
-fn planned() -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(FIRST_ANALYSIS), |pairs| Some(pairs + pairs / 2))
-}
-
-/// The numbers of pairs at which `pairs` of them have been analysed, and the share of the error
-/// that each analysis may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without any on the
-/// way the only one has all of it.
-fn analyses(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
-    if !on_the_way {
-        return vec![(pairs, 1.0)];
-    }
-    let before = planned().take_while(|planned| *planned < pairs);
-    let all = before.chain([pairs]).zip(1..);
-    all.map(|(size, i)| (size, 1.0 / f64::from(i * (i + 1))))
-        .collect()
-}
-
-/// Whether these many pairs are analysed.
-pub(super) fn is_analysed_at(pairs: usize) -> bool {
-    next_analysis(pairs) == pairs
-}
-
-/// The first analysis of these many pairs or more.
-pub(super) fn next_analysis(pairs: usize) -> usize {
-    planned().find(|planned| *planned >= pairs).unwrap_or(pairs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::THRESHOLD;
 
     /// `pairs` pairs that each spread by `deviation`, as far as is known.
     fn spread(deviation: f64, pairs: usize) -> Estimate {
@@ -469,18 +257,5 @@ mod tests {
         assert_eq!(discoveries(&[0.02, 0.9], 0.01), None);
         assert_eq!(discoveries(&[0.015], 0.01), None);
         assert_eq!(discoveries(&[], 0.01), None);
-    }
-
-    #[test]
-    fn looks_share_the_error() {
-        assert_eq!(analyses(5, false), [(5, 1.0)]);
-        assert_eq!(analyses(5, true), [(5, 1.0 / 2.0)]);
-        assert_eq!(analyses(9, true), [(6, 1.0 / 2.0), (9, 1.0 / 6.0)]);
-        let all = analyses(14, true);
-        assert_eq!(all[2..], [(13, 1.0 / 12.0), (14, 1.0 / 20.0)]);
-        for (size, _) in &analyses(100, true)[..7] {
-            assert!(is_analysed_at(*size) && next_analysis(size - 1) == *size);
-        }
-        assert!(!is_analysed_at(0) && !is_analysed_at(7) && !is_analysed_at(18));
     }
 }

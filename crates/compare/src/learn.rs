@@ -172,15 +172,12 @@ mod tests {
         let median = |ns: f64| Median::of(&[ns; 5]).unwrap();
         let common = [0.0_f64, 0.1, 0.3, 0.2];
         // Each truly changed by an amount of its own, and most ran in the first two rounds only.
-        let case = |i: usize| Case {
-            class: Class::of(Some(Device::Cpu), None, 1e3, None),
-            pairs: (0..if i < 4 { 4 } else { 2 })
-                .map(|round| RunPair {
-                    round,
-                    base: median(100.0),
-                    new: median(100.0 * (common[round] + 0.01 * i as f64).exp()),
-                })
-                .collect(),
+        let case = |i: usize| {
+            let new = |round: usize| median(100.0 * (common[round] + 0.01 * i as f64).exp());
+            let pairs = (0..if i < 4 { 4 } else { 2 })
+                .map(|round| RunPair::of(round, median(100.0), new(round)));
+            let class = Class::of(Some(Device::Cpu), None, 1e3, None);
+            Case::of(class, pairs.collect())
         };
         let cases: Vec<Case> = (0..12).map(case).collect();
         let cases: Vec<&Case> = cases.iter().collect();

@@ -1,15 +1,18 @@
 //! Two baselines in, verdicts and an exit code out: matched by id in `rows` to a `case` each, judged together in
-//! `judge` on medians from `median`, by how much processes of the same code differ, which `learn` and
-//! `drift` find, and shown as `sheet` and `show` word it, by `terminal`,
+//! `judge` on medians from `median` and the `evidence` at planned `analyses`, corrected for the launch `constant`, by how much
+//! processes of the same code differ, which `learn` and `drift` find, and shown as `sheet` and `show` word it, by `terminal`,
 //! `markdown`, `page` and `json`. `docs/comparing.md` says what was chosen and why.
 
+mod analyses;
 mod case;
 pub mod comparison;
+mod constant;
 mod drift;
 mod environment;
 mod estimate;
+mod evidence;
 mod json;
-pub mod judge;
+mod judge;
 mod learn;
 mod markdown;
 pub mod median;
@@ -19,6 +22,7 @@ mod rows;
 mod sheet;
 mod show;
 mod terminal;
+pub mod verdict;
 
 #[cfg(test)]
 mod tests;

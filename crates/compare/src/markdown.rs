@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use crate::comparison::Comparison;
-use crate::judge::Verdict;
 use crate::rows::BenchmarkRow;
 use crate::sheet::{Sheet, is_number};
+use crate::verdict::Verdict;
 use crossover_words::text::visible;
 use crossover_words::units::counted;
 

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::analyses::next_analysis;
 use crate::comparison::Comparison;
-use crate::judge::{Judgement, Verdict, next_analysis};
+use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
+use crate::verdict::Verdict;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
 

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::case::{Case, RunPair};
-use crate::judge::{Judged, Judgement, Options, Verdict};
-use crate::median::{FEWEST_SAMPLES, Median};
+use crate::analyses::is_analysed_at;
+use crate::case::{Case, Launching, RunPair};
+use crate::constant::Constant;
+use crate::judge::{Judged, Judgement};
+use crate::median::{FEWEST_SAMPLES, Location, Median};
+use crate::verdict::{Options, Verdict};
 use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::mean;
@@ -12,6 +15,7 @@ use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
+use crossover_words::sidecar::LaunchConstant;
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug)]
@@ -39,25 +43,88 @@ pub struct BenchmarkRow {
     pub reason: Option<String>,
     /// Disturbances: throttling, another SM clock.
     pub marks: Vec<String>,
+    /// What another launch constant makes of the change, ns; `None` without a correction.
+    pub(crate) correction_ns: Option<f64>,
+    /// Why it is not corrected for the launch constant, on a clock with a gate.
+    pub(crate) uncorrected: Option<&'static str>,
+    /// Of a launch constant.
+    pub(crate) constant: Option<ConstantRow>,
+}
+
+/// The row of a launch constant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ConstantRow {
+    /// The benchmark with the shortest time per launch.
+    pub shortest: String,
+    /// Its time per launch, ns.
+    pub shortest_ns: f64,
 }
 
 impl BenchmarkRow {
     /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
-    /// their times may contradict the ratio: both move by the same factor until they have it.
+    /// their times may contradict the ratio: both move by the same factor until they have it, with the
+    /// correction.
     pub(super) fn take(&mut self, judged: &Judged) {
         let judgement = judged.judgement();
+        let judgement = match (&self.constant, self.base_ns) {
+            (Some(constant), Some(base)) => judgement.of_time(constant.shortest_ns, base),
+            _ => judgement,
+        };
+        if self.constant.is_some() {
+            self.new_ns = self.base_ns.map(|base| base * judgement.ratio);
+        }
+        let correction = judged.estimate.correction;
+        let measured = judgement.ratio * correction.unwrap_or(0.0).exp();
         if let (Some(base), Some(new)) = (self.base_ns, self.new_ns) {
-            let factor = (judgement.ratio * base / new).sqrt();
+            let factor = (measured * base / new).sqrt();
             if factor.is_normal() {
                 self.base_ns = Some(base / factor);
                 self.new_ns = Some(new * factor);
             }
         }
+        let taken_off = |base: f64| base * (judgement.ratio - measured);
+        self.correction_ns = correction.and(self.base_ns).map(taken_off);
         self.verdict = judged.verdict;
         self.judgement = Some(judgement);
         self.reason = judged.reason.map(str::to_owned);
+        (self.marks).extend(judged.is_doubted.then(|| IN_DOUBT.to_owned()));
+    }
+
+    /// Whether its verdict is final: after the pairs that chose what is tested, and at each interim
+    /// analysis of the later ones.
+    pub(super) fn is_decided(&self) -> bool {
+        let confirmed = self.judgement.map_or(0, |judgement| judgement.confirmed);
+        self.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
+    }
+
+    /// The row of a launch constant, which is still to be judged.
+    pub(super) fn of_constant(constant: &Constant, shortest: &str) -> Self {
+        let clock = constant.clock;
+        Self {
+            id: format!("launch constant ({clock})"),
+            verdict: Verdict::Unsure,
+            clock: Some(clock),
+            base_ns: Some(constant.base_ns),
+            new_ns: Some(constant.base_ns),
+            class: None,
+            judgement: None,
+            base_samples: Vec::new(),
+            new_samples: Vec::new(),
+            reason: None,
+            marks: Vec::new(),
+            correction_ns: None,
+            uncorrected: None,
+            constant: Some(ConstantRow {
+                shortest: shortest.to_owned(),
+                shortest_ns: constant.shortest_ns,
+            }),
+        }
     }
 }
+
+/// Why a benchmark has no verdict though its change is significant with the correction, or without it.
+const IN_DOUBT: &str = "significant only with or only without the correction for the launch constant, \
+ which may have changed itself";
 
 /// The two results of a benchmark in a pair of runs.
 struct Sides<'a> {
@@ -138,6 +205,9 @@ fn row(
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
         reason: None,
         marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
+        correction_ns: None,
+        uncorrected: None,
+        constant: None,
     };
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;
@@ -177,6 +247,10 @@ fn row(
     };
     let case = case.map_err(|reason| row.reason = reason).ok();
     row.class = case.as_ref().map(|case| case.class);
+    row.uncorrected = case.as_ref().and_then(|case| match case.launching {
+        Launching::Uncorrected(why) => Some(why),
+        _ => None,
+    });
     (row, case)
 }
 
@@ -245,16 +319,53 @@ fn case(
                 "fewer than {FEWEST_SAMPLES} samples; measure without `--quick`"
             ));
         };
-        judged.push(RunPair { round, base, new });
+        let empty_ns = (before.launches.zip(after.launches))
+            .map(|sides| <[_; 2]>::from(sides).map(|side| side.mean_ns()));
+        judged.push(RunPair {
+            empty_ns,
+            ..RunPair::of(round, base, new)
+        });
     }
     let Some(first) = judged.first() else {
         return Err("no pair of runs has it on both sides".to_owned());
     };
     let launches = (pairs.iter()).find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches);
+    let class = Class::of(id::device(id), clock, first.base.ns, launches);
+    let is_gated = matches!(clock, Some(Clock::EventsGated | Clock::EventsCold));
+    let launching = match is_gated {
+        true => launching(pairs, options).map_or_else(Launching::Uncorrected, Launching::Kernels),
+        false => Launching::Hidden,
+    };
     Ok(Case {
-        class: Class::of(id::device(id), clock, first.base.ns, launches),
-        pairs: judged,
+        launching,
+        ..Case::of(class, judged)
     })
+}
+
+/// The kernels of an iteration, if both sides launch as many in all pairs, or why it is not corrected for
+/// the launch constant.
+fn launching(pairs: &[Sides<'_>], options: &Options) -> Result<f64, &'static str> {
+    let both: Vec<_> = pairs.iter().filter_map(Sides::both).collect();
+    if options.location == Location::Fastest {
+        return Err("short processes do not show the constant of the others");
+    }
+    if both.len() < 2 {
+        return Err("one pair of runs does not show how the benchmarks follow the constant");
+    }
+    let sides = both.iter().flat_map(|(base, new)| [base, new]);
+    let known: Option<Vec<LaunchConstant>> = sides.map(|side| side.launches).collect();
+    let Some(known) = known else {
+        return Err("the empty kernel was not timed beside each result");
+    };
+    if known.iter().any(|of| of.has_graphs) {
+        return Err("the nodes of graphs do not have the constant");
+    }
+    let kernels = known[0].kernels.filter(|kernels| *kernels > 0.0);
+    let kernels = kernels.ok_or("the kernels of an iteration were not counted")?;
+    if known.iter().any(|of| of.kernels != Some(kernels)) {
+        return Err("the results launch different numbers of kernels");
+    }
+    Ok(kernels)
 }
 
 /// Keeps the pairs whose sides made the same choices, if there are any: with different choices they ran
@@ -292,6 +403,13 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
         let reasons: BTreeSet<&str> = states()
             .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
             .collect();
+        let all = runs.iter().filter_map(|run| run.launches);
+        let moved = all.filter_map(|of| LaunchConstant::moved(of.empty_ns));
+        let moved = Vec::from_iter(moved);
+        if let Some(first) = moved.first() {
+            let (number, all) = (moved.len(), runs.len());
+            marks.push(format!("{side}, {number} of {all} runs: {first}"));
+        }
         if !reasons.is_empty() {
             let reasons: Vec<&str> = reasons.into_iter().collect();
             marks.push(format!("{side} throttled ({})", reasons.join(", ")));

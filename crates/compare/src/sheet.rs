@@ -1,16 +1,18 @@
 //! The rows of a comparison as cells of text, for every table.
 
-use crate::judge::{Judgement, Verdict};
+use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
+use crate::verdict::Verdict;
 use crossover_words::text::visible;
-use crossover_words::units::{change, number, size, time_fine};
+use crossover_words::units::{change, number, size, time, time_fine};
 
 /// The columns of a table.
-const HEADER: [&str; 8] = [
+const HEADER: [&str; 9] = [
     "benchmark",
     "clock",
     "base",
     "new",
+    "correction",
     "change",
     "interval",
     "samples",
@@ -20,13 +22,26 @@ const HEADER: [&str; 8] = [
 /// An interval wider than this factor is useless.
 const TOO_WIDE: f64 = 1.5;
 
-/// The change and its interval, unless there is no verdict and nothing can be said of it.
-pub(super) fn ratio_and_interval(verdict: Verdict, j: &Judgement) -> [String; 2] {
-    if verdict == Verdict::Unsure && j.high / j.low > TOO_WIDE {
+/// The change and its interval, unless there is no verdict and nothing can be said of it. That of a launch
+/// constant is a time.
+pub(super) fn ratio_and_interval(row: &BenchmarkRow, j: &Judgement) -> [String; 2] {
+    let base_ns = row.constant.as_ref().and(row.base_ns);
+    let is_wide = match base_ns {
+        Some(_) => !(j.high - j.low).is_finite(),
+        None => j.high / j.low > TOO_WIDE,
+    };
+    if row.verdict == Verdict::Unsure && is_wide {
         return ["–".to_owned(), "too wide to tell".to_owned()];
     }
-    let interval = format!("[{}, {}]", change(j.low), change(j.high));
-    [change(j.ratio), interval]
+    let shown = |ratio: f64| base_ns.map_or_else(|| change(ratio), |ns| signed((ratio - 1.0) * ns));
+    let interval = format!("[{}, {}]", shown(j.low), shown(j.high));
+    [shown(j.ratio), interval]
+}
+
+/// A difference of times.
+fn signed(ns: f64) -> String {
+    let sign = if ns > 0.0 { "+" } else { "" };
+    format!("{sign}{}", time(ns))
 }
 
 /// Samples of one side: `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
@@ -51,7 +66,8 @@ pub(super) fn verdict(row: &BenchmarkRow) -> String {
     Vec::from_iter(parts).join("; ")
 }
 
-/// Rows as they are shown, without the clock where none is known.
+/// Rows as they are shown, without the clock where none is known, and without corrections where there
+/// are none.
 pub(super) struct Sheet<'a> {
     pub(super) header: Vec<&'static str>,
     pub(super) lines: Vec<(&'a BenchmarkRow, Vec<String>)>,
@@ -66,6 +82,9 @@ impl<'a> Sheet<'a> {
         };
         if sheet.lines.iter().all(|(row, _)| row.clock.is_none()) {
             sheet.remove("clock");
+        }
+        if (sheet.lines.iter()).all(|(row, _)| row.correction_ns.is_none()) {
+            sheet.remove("correction");
         }
         sheet
     }
@@ -105,13 +124,14 @@ fn cells(row: &BenchmarkRow) -> Vec<String> {
         Some(_) => time_fine,
         None => bare,
     };
-    let [ratio, interval] = (row.judgement.as_ref())
-        .map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row.verdict, j));
+    let [ratio, interval] =
+        (row.judgement.as_ref()).map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row, j));
     vec![
         visible(&row.id),
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
         row.base_ns.map_or_else(dash, figure),
         row.new_ns.map_or_else(dash, figure),
+        row.correction_ns.map_or_else(dash, signed),
         ratio,
         interval,
         format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::comparison::Comparison;
-use crate::judge::{CHANGE_ERROR, Drift, Judgement, Verdict};
+use crate::evidence::Drift;
+use crate::judge::Judgement;
 use crate::median::Location;
 use crate::rows::BenchmarkRow;
 use crate::sheet::{more_pairs, ratio_and_interval};
+use crate::verdict::{CHANGE_ERROR, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::text::visible;
-use crossover_words::units::{counted, percent_fine};
+use crossover_words::units::{counted, percent_fine, time};
 
 pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
@@ -85,16 +87,16 @@ impl Comparison {
             .iter()
             .filter_map(|row| Some((row.id.as_str(), row.reason.clone()?)));
         let mut lines = by_text(with_reason);
-        let mut noisy: Vec<(&str, &Judgement)> = rows
+        let mut noisy: Vec<(&BenchmarkRow, &Judgement)> = rows
             .iter()
             .filter(|row| row.reason.is_none())
-            .filter_map(|row| Some((row.id.as_str(), row.judgement.as_ref()?)))
+            .filter_map(|row| Some((*row, row.judgement.as_ref()?)))
             .collect();
         noisy.sort_by(|a, b| a.1.more_pairs.total_cmp(&b.1.more_pairs));
-        for (id, judgement) in noisy.iter().take(listed) {
-            let [ratio, interval] = ratio_and_interval(Verdict::Unsure, judgement);
+        for (row, judgement) in noisy.iter().take(listed) {
+            let [ratio, interval] = ratio_and_interval(row, judgement);
             let more = more_pairs(judgement);
-            lines.push(format!("{id}: {ratio} {interval}; {more}"));
+            lines.push(format!("{}: {ratio} {interval}; {more}", row.id));
         }
         if noisy.len() > listed {
             let more = noisy.len() - listed;
@@ -120,6 +122,44 @@ impl Comparison {
         self.drifts.iter().map(line).collect()
     }
 
+    /// How the benchmarks of each clock with a gate are corrected for the launch constant, and why others
+    /// are not.
+    fn corrections(&self) -> Vec<String> {
+        let constants = self.rows.iter().filter_map(|row| {
+            let (clock, judgement) = (row.clock.filter(|_| row.constant.is_some())?, row.judgement?);
+            let slope = self.slopes.get(&clock)?;
+            let resolution = row.base_ns.map(|ns| judgement.resolution * ns);
+            let resolution = resolution.filter(|ns| ns.is_finite());
+            Some(format!(
+                "{clock}: of the difference of the empty kernels, {:.2} ± {:.2} times as much per kernel \
+                 is taken off the change of {}; {} of the constant itself can be seen",
+                slope.value,
+                slope.error,
+                counted(slope.benchmarks, "benchmark"),
+                resolution.map_or("no changes".to_owned(), |ns| format!(
+                    "changes from {} on",
+                    time(ns)
+                )),
+            ))
+        });
+        let others = self.rows.iter();
+        let others = others.filter_map(|row| Some((row.id.as_str(), row.uncorrected?.to_owned())));
+        let others = by_text(others).into_iter();
+        let others = others.map(|line| format!("not corrected: {line}"));
+        let on_other_clocks = self.rows.iter().filter(|row| {
+            row.class.is_some() && row.correction_ns.is_none() && row.uncorrected.is_none()
+        });
+        let on_other_clocks = Some(on_other_clocks.count()).filter(|_| !self.slopes.is_empty());
+        let on_other_clocks = on_other_clocks.filter(|count| *count > 0);
+        let on_other_clocks = on_other_clocks.map(|count| {
+            format!(
+                "not corrected: {} on other clocks",
+                counted(count, "benchmark")
+            )
+        });
+        constants.chain(others).chain(on_other_clocks).collect()
+    }
+
     /// The lists under the table, each with its heading.
     pub(super) fn remarks(&self, all: bool) -> Vec<(&'static str, Vec<String>)> {
         let listed = if all { usize::MAX } else { LISTED };
@@ -135,6 +175,7 @@ impl Comparison {
                 "Resolution for the typical benchmark of a class, with a probability of 95 %",
                 self.class_lines(),
             ),
+            ("Launch constant", self.corrections()),
             ("Code", self.notes.clone()),
         ]
         .into_iter()
@@ -145,7 +186,8 @@ impl Comparison {
 
     /// The smallest change that stored results can show.
     pub(super) fn finds(&self) -> Option<String> {
-        let typical = median((self.rows.iter()).filter_map(|row| Some(row.judgement?.resolution)));
+        let benchmarks = self.rows.iter().filter(|row| row.constant.is_none());
+        let typical = median(benchmarks.filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
         Some(format!(
             "in the typical benchmark, {}; `crossover ab` shows smaller ones",
@@ -205,8 +247,8 @@ pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec
 mod tests {
     use super::*;
     use crate::comparison::compare;
-    use crate::judge::Options;
     use crate::tests::planted;
+    use crate::verdict::Options;
 
     #[test]
     fn figures_read_well() {

@@ -3,10 +3,10 @@
 use comfy_table::{Attribute, Cell, CellAlignment, Color, LineStyle, Table, presets};
 
 use crate::comparison::Comparison;
-use crate::judge::Verdict;
 use crate::rows::BenchmarkRow;
 use crate::sheet::{Sheet, is_number, verdict};
 use crate::show::by_text;
+use crate::verdict::Verdict;
 use crossover_words::text::{columns, visible, wants_colours};
 
 /// Columns that a narrow terminal lacks, the first one first.

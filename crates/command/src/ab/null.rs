@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::ab::Args;
 use crate::ab::pairs::{self, Sampling};
 use crossover_compare::comparison::Comparison;
-use crossover_compare::judge::{Options, Verdict};
+use crossover_compare::verdict::{Options, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::text::visible;
 use crossover_words::units;

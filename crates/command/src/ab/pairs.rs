@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 
 use crate::ab::{Args, NAMES, child};
 use crossover_compare::comparison::{Comparison, compare};
-use crossover_compare::judge::Options;
 use crossover_compare::median::Location;
+use crossover_compare::verdict::Options;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::source::BaselineSource;

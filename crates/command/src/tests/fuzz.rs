@@ -17,7 +17,7 @@ use walkdir::WalkDir;
 
 use crossover_advice::{Advice, Question, Residency, Size};
 use crossover_compare::comparison::{FailOn, compare};
-use crossover_compare::judge::Options as Judging;
+use crossover_compare::verdict::Options as Judging;
 use crossover_report::report::{self, Options, ReportError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::crossover_answer;

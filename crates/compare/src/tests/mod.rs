@@ -1,15 +1,17 @@
 //! How often a verdict is false and how often a true change is found, in simulated comparisons with
 //! known truth.
 
+mod launched;
 mod simulated;
 
 use crate::case::{Case, RunPair};
-use crate::judge::{Judged, Options, THRESHOLD, TOO_FEW, Verdict, judge};
+use crate::judge::{Judged, judge};
 use crate::median::Median;
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, Random, SHARED, SHORT, Simulated, Tally, WALL, compare, tally,
     tally_of,
 };
+use crate::verdict::{Options, THRESHOLD, TOO_FEW, Verdict};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::store::baseline::Baseline;
@@ -418,15 +420,10 @@ fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
 #[test]
 fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
     let case = |base: &[f64], new: &[f64], pairs: usize| {
-        let pair = |round| RunPair {
-            round,
-            base: Median::of(base).expect("sound times"),
-            new: Median::of(new).expect("sound times"),
-        };
-        Case {
-            class: Class::of(Some(Device::Cpu), Some(Clock::Wall), 1e3, None),
-            pairs: (0..pairs).map(pair).collect(),
-        }
+        let [base, new] = [base, new].map(|ns| Median::of(ns).expect("sound times"));
+        let pairs = (0..pairs).map(|round| RunPair::of(round, base, new));
+        let class = Class::of(Some(Device::Cpu), Some(Clock::Wall), 1e3, None);
+        Case::of(class, pairs.collect())
     };
     for far in [1e80, 1e160, 1e300] {
         let apart = [1.0, 1.0, 1.0, 1.0, far, far, far];

@@ -4,9 +4,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::case::{Case, RunPair};
-use crate::judge::{Drift, Judged, Options, Verdict, is_analysed_at, judge};
+use crate::analyses::is_analysed_at;
+use crate::case::{Case, Launching, RunPair};
+use crate::constant::constants;
+use crate::evidence::Drift;
+use crate::judge::{Judged, judge};
 use crate::median::{Location, Median};
+use crate::verdict::{Options, Verdict};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::between_processes::Class;
 use crossover_words::Clock;
@@ -54,6 +58,50 @@ pub(super) struct Machine {
     pub(super) pairs: usize,
     /// The first so many pairs choose what is run in the others.
     pub(super) screened: usize,
+    /// Short kernels with a launch constant, instead of long ones without.
+    pub(super) launching: Option<Planted>,
+}
+
+/// What the new side of short kernels has another launch constant by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Planted {
+    Nothing,
+    /// Each kernel, but not the empty one.
+    EveryRow,
+    /// Two in three kernels, but not the empty one.
+    TwoThirds,
+    /// The empty kernel alone.
+    EmptyKernel,
+    /// Each kernel and the empty one, from a third of the benchmarks on: a ninth stream of the process.
+    NinthStream,
+}
+
+/// The planted difference, ns.
+const PLANTED_NS: f64 = 150.0;
+
+/// Two levels of the empty kernel, and by how much it varies within a level, ns (H100).
+const LEVELS_NS: [f64; 2] = [1640.0, 1870.0];
+const WITHIN_LEVEL_NS: f64 = 15.0;
+
+/// By how much the other kernels follow it, and how far they are off, ns (H200).
+const SLOPE: f64 = 1.2;
+const REMAINDER_NS: f64 = 30.0;
+
+/// The times of the shortest and the longest short kernel per launch, ns.
+const SHORT_NS: [f64; 2] = [2_080.0, 18_000.0];
+
+impl Planted {
+    /// Nanoseconds per launch that are added to benchmark `i` of `all`, and to the empty kernel beside it.
+    pub(super) fn adds(self, i: usize, all: usize) -> [f64; 2] {
+        let added = match self {
+            Planted::Nothing => [false, false],
+            Planted::EveryRow => [true, false],
+            Planted::TwoThirds => [!i.is_multiple_of(3), false],
+            Planted::EmptyKernel => [false, true],
+            Planted::NinthStream => [3 * i >= all; 2],
+        };
+        added.map(|added| if added { PLANTED_NS } else { 0.0 })
+    }
 }
 
 pub(super) const GATED: Machine = Machine {
@@ -69,6 +117,7 @@ pub(super) const GATED: Machine = Machine {
     busy: 0.0,
     pairs: 1,
     screened: 0,
+    launching: None,
 };
 
 pub(super) const EVENTS: Machine = Machine {
@@ -93,6 +142,14 @@ pub(super) const WALL: Machine = Machine {
     busy: 0.0,
     pairs: 1,
     screened: 0,
+    launching: None,
+};
+
+/// Short gated kernels: 26 in fourteen processes of an H200.
+pub(super) const LAUNCHED: Machine = Machine {
+    drift: 0.008,
+    launching: Some(Planted::Nothing),
+    ..GATED
 };
 
 /// A virtual machine on a shared host.
@@ -135,6 +192,15 @@ impl Random {
         busy + drift * self.normal()
     }
 
+    /// The empty kernel of a process, and by how much its other kernels are longer than on the lower level,
+    /// ns.
+    fn constant(&mut self) -> [f64; 2] {
+        let level = LEVELS_NS[usize::from(self.uniform() < 0.5)];
+        let empty = level + WITHIN_LEVEL_NS * self.normal();
+        let others = SLOPE * (empty - LEVELS_NS[0]) + REMAINDER_NS * self.normal();
+        [empty, others]
+    }
+
     pub(super) fn samples(&mut self, centre: f64, m: &Machine, spread: f64) -> Vec<f64> {
         let mut last = self.normal();
         (0..m.samples)
@@ -164,6 +230,19 @@ impl Random {
     }
 }
 
+/// Kernels of an iteration of benchmark `i` with a launch constant: of every fourth one two.
+fn kernels(i: usize) -> f64 {
+    if i % 4 == 3 { 2.0 } else { 1.0 }
+}
+
+/// Time per launch of short benchmark `i` of `all`, on the lower level.
+fn short_ns(i: usize, all: usize) -> f64 {
+    let [shortest, longest] = SHORT_NS;
+    // In an order of its own, as in `run`.
+    let place = (i * 7 % all) as f64 / (all - 1).max(1) as f64;
+    shortest * (longest / shortest).powf(place)
+}
+
 /// All benchmarks of one comparison, pair by pair.
 pub(super) struct Simulated<'m> {
     machine: &'m Machine,
@@ -186,15 +265,18 @@ impl<'m> Simulated<'m> {
             device: Some(machine.device),
             short: false,
         };
-        let case = |_| Case {
-            class,
-            pairs: Vec::new(),
+        let case = |i: usize| Case {
+            launching: match machine.launching {
+                Some(_) => Launching::Kernels(kernels(i)),
+                None => Launching::Hidden,
+            },
+            ..Case::of(class, Vec::new())
         };
         Self {
             machine,
             random,
             drifts,
-            cases: truths.iter().map(case).collect(),
+            cases: (0..truths.len()).map(case).collect(),
             truths,
         }
     }
@@ -203,6 +285,9 @@ impl<'m> Simulated<'m> {
     pub(super) fn run(&mut self, round: usize, wanted: impl Fn(usize) -> bool) {
         let m = self.machine;
         let common = [0, 1].map(|_| m.common * self.random.normal());
+        let all = self.cases.len();
+        let constants =
+            (m.launching).map(|planted| (planted, [0, 1].map(|_| self.random.constant())));
         for i in (0..self.cases.len()).filter(|i| wanted(*i)) {
             // In an order of its own: the changed ones are every so many.
             let place = (i * 7 % self.cases.len()) as f64 / self.cases.len() as f64;
@@ -210,19 +295,35 @@ impl<'m> Simulated<'m> {
             let [base, new] = [0, 1].map(|side| {
                 let ratio = if side == 1 { self.truths[i] } else { 1.0 };
                 let process = common[side] + self.random.process(m, self.drifts[i]);
-                let samples = self.random.samples(1e5 * ratio * process.exp(), m, spread);
+                let time = constants.map_or(1e5 * ratio, |(planted, constants)| {
+                    let added = if side == 1 {
+                        planted.adds(i, all)[0]
+                    } else {
+                        0.0
+                    };
+                    kernels(i) * (short_ns(i, all) * ratio + constants[side][1] + added)
+                });
+                let samples = self.random.samples(time * process.exp(), m, spread);
                 Median::at(m.location, &samples).expect("enough samples")
             });
-            self.cases[i].pairs.push(RunPair { round, base, new });
+            let empty_ns =
+                constants.map(|(planted, [base, new])| [base[0], new[0] + planted.adds(i, all)[1]]);
+            self.cases[i].pairs.push(RunPair {
+                empty_ns,
+                ..RunPair::of(round, base, new)
+            });
         }
     }
 
+    /// The launch constant, if there is one, is the last.
     pub(super) fn judge(&self) -> (Vec<Judged>, Vec<Drift>) {
         let options = Options {
             screened: self.machine.screened,
             ..Options::default()
         };
-        let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &options);
+        let constants = constants(&self.cases).into_iter().map(|of| of.case);
+        let cases: Vec<Case> = self.cases.iter().cloned().chain(constants).collect();
+        let (judged, drifts) = judge(&cases, &vec![true; cases.len()], &options);
         (judged.into_iter().flatten().collect(), drifts)
     }
 

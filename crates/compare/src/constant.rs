@@ -1,0 +1,271 @@
+//! The launch constant: what each launch behind a gate costs in one process, whatever the kernel.
+//!
+//! Of two processes of one H100 the constant differs by up to 0.3 µs, as of the empty kernel that is
+//! timed beside each benchmark. So a part of each change is known:
+//!
+//! ```text
+//! kernels of an iteration × slope × (empty kernel of the new side - that of the base)
+//! ```
+//!
+//! The slope is learnt from how the pairs disagree, which no true change touches: the shift of the
+//! benchmarks from its mean over the pairs, against that of the empty kernel from its mean. The shift
+//! that benchmarks share is never subtracted, since a true change of most of them would make the others
+//! "faster".
+//!
+//! A change of the constant itself is a hypothesis of its own, [`Launching::Constant`]. A change of the
+//! empty kernel alone would move all corrected benchmarks alike. So a benchmark counts with its
+//! correction alone only if others contradict that ([`in_doubt`]).
+
+use std::collections::BTreeMap;
+
+use crate::case::{Case, Launching, RunPair};
+use crate::estimate::Estimate;
+use crate::median::Median;
+use crossover_results::statistics::between_processes::Class;
+use crossover_results::statistics::mean;
+use crossover_results::statistics::median::median;
+use crossover_words::Clock;
+
+/// What the benchmarks of a clock take longer by, per launch, if its empty kernel takes a nanosecond
+/// longer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaunchSlope {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    freedom: f64,
+    /// Benchmarks that it was learnt from.
+    pub benchmarks: usize,
+}
+
+/// The slope before any pair is seen, and its standard deviation: fourteen processes on an H200, 26 gated
+/// benchmarks under 20 µs.
+const PRIOR: (f64, f64) = (1.2, 0.2);
+
+/// No clock shows the mean shift of a pair more finely than this, ns.
+const FINEST_NS: f64 = 1.0;
+
+/// Pairs without which the constant has no verdict. It has two levels, by chance: three equal pairs are
+/// too frequent.
+pub(super) const FEWEST_PAIRS: usize = 4;
+
+/// Why it has none.
+pub(crate) const TOO_FEW_PAIRS: &str = "fewer than four pairs of runs: the constant of a process has two \
+ levels, so three may agree by chance";
+
+/// So many standard errors apart, two changes count as different.
+const APART: f64 = 3.0;
+
+/// A change by so many benchmarks is a change of the empty kernel alone, unless one more benchmark
+/// contradicts it.
+const SUPPORT_PER_CONTRADICTION: usize = 4;
+
+/// Of so many benchmarks, one may contradict by chance.
+const PER_CHANCE: usize = 10;
+
+/// The probability of a change without the correction counts so many times: of six pairs, five may have
+/// the higher level on one side.
+pub(super) const MISLED: f64 = 4.0;
+
+/// The benchmarks that are corrected, by clock.
+fn by_clock<'a>(
+    cases: impl IntoIterator<Item = &'a Case>,
+) -> BTreeMap<Clock, Vec<(&'a Case, f64)>> {
+    let mut clocks: BTreeMap<Clock, Vec<(&Case, f64)>> = BTreeMap::new();
+    for case in cases {
+        if let (Some(clock), Launching::Kernels(kernels)) = (case.class.clock, case.launching) {
+            clocks.entry(clock).or_default().push((case, kernels));
+        }
+    }
+    clocks
+}
+
+/// The slope of each clock that has benchmarks to be corrected.
+pub(super) fn slopes(cases: &[Case]) -> BTreeMap<Clock, LaunchSlope> {
+    let clocks = by_clock(cases).into_iter();
+    clocks.map(|(clock, of)| (clock, learn(&of))).collect()
+}
+
+fn learn(cases: &[(&Case, f64)]) -> LaunchSlope {
+    // Of each round: the sum of weights, and the weighted shifts of benchmarks and of empty kernels.
+    let mut rounds: BTreeMap<usize, [f64; 3]> = BTreeMap::new();
+    for (case, kernels) in cases {
+        let shifts = || case.pairs.iter().map(|pair| shifts(pair, *kernels));
+        let [row, empty] = [0, 1].map(|of| mean(shifts().map(|shifts| shifts[of])));
+        // Long benchmarks vary by more nanoseconds.
+        let weight = (kernels / case.pairs[0].base.ns).powi(2);
+        for (pair, shift) in case.pairs.iter().zip(shifts()) {
+            let sums = rounds.entry(pair.round).or_default();
+            let more = [1.0, shift[0] - row, shift[1] - empty];
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += weight * more;
+            }
+        }
+    }
+    let pairs = || {
+        rounds
+            .values()
+            .map(|[weight, row, empty]| (row / weight, empty / weight))
+    };
+    let (expected, deviation) = PRIOR;
+    let freedom = (rounds.len() as f64 - 1.0).max(1.0);
+    // Around the expected slope: two pairs would always fit a slope of their own.
+    let squares: f64 = pairs()
+        .map(|(row, empty)| (row - expected * empty).powi(2))
+        .sum();
+    let variance = (squares / freedom).max(FINEST_NS.powi(2));
+    let known = deviation.powi(-2);
+    let seen = pairs().map(|(_, empty)| empty.powi(2)).sum::<f64>() / variance;
+    let shown = pairs().map(|(row, empty)| row * empty).sum::<f64>() / variance;
+    LaunchSlope {
+        value: (expected * known + shown) / (known + seen),
+        error: (known + seen).sqrt().recip(),
+        freedom,
+        benchmarks: cases.len(),
+    }
+}
+
+/// Nanoseconds per launch by which a pair's benchmark and its empty kernel changed.
+fn shifts(pair: &RunPair, kernels: f64) -> [f64; 2] {
+    [(pair.new.ns - pair.base.ns) / kernels, empty_shift(pair)]
+}
+
+fn empty_shift(pair: &RunPair) -> f64 {
+    pair.empty_ns.map_or(0.0, |[base, new]| new - base)
+}
+
+/// The benchmarks with their corrections; `None` if no benchmark has one.
+pub(super) fn corrected(cases: &[Case]) -> Option<Vec<Case>> {
+    let slopes = slopes(cases);
+    let correct = |case: &Case| {
+        let mut case = case.clone();
+        let slope = case.class.clock.and_then(|clock| slopes.get(&clock));
+        if let (Launching::Kernels(kernels), Some(slope)) = (case.launching, slope) {
+            case.slope_error = Some((slope.error / slope.value, slope.freedom));
+            for pair in &mut case.pairs {
+                let ns = kernels * slope.value * empty_shift(pair);
+                pair.correction = ns / logarithmic_mean(pair.base.ns, pair.new.ns);
+            }
+        }
+        case
+    };
+    (!slopes.is_empty()).then(|| cases.iter().map(correct).collect())
+}
+
+/// The time by which a difference of the two is divided to get that of their logarithms.
+fn logarithmic_mean(a: f64, b: f64) -> f64 {
+    let change = (b / a).ln();
+    if change.abs() < 1e-9 {
+        a
+    } else {
+        (b - a) / change
+    }
+}
+
+/// The constant of a clock, as a case to judge and as times to show.
+pub(super) struct Constant {
+    pub(super) clock: Clock,
+    /// Its changes, as shares of the shortest time per launch.
+    pub(super) case: Case,
+    /// That time, ns.
+    pub(super) shortest_ns: f64,
+    /// The place of that benchmark among the cases.
+    pub(super) shortest: usize,
+    /// The empty kernel of the base, ns.
+    pub(super) base_ns: f64,
+}
+
+/// The constant of each clock that has benchmarks to be corrected.
+pub(super) fn constants(cases: &[Case]) -> Vec<Constant> {
+    let clocks = by_clock(cases).into_iter();
+    clocks
+        .filter_map(|(clock, of)| constant(clock, &of, cases))
+        .collect()
+}
+
+fn constant(clock: Clock, of: &[(&Case, f64)], cases: &[Case]) -> Option<Constant> {
+    let per_launch = |(case, kernels): &(&Case, f64)| case.pairs[0].base.ns / kernels;
+    let shortest = of
+        .iter()
+        .min_by(|a, b| per_launch(a).total_cmp(&per_launch(b)))?;
+    let shortest_ns = per_launch(shortest);
+    let mut rounds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for pair in of.iter().flat_map(|(case, _)| &case.pairs) {
+        rounds
+            .entry(pair.round)
+            .or_default()
+            .push(empty_shift(pair));
+    }
+    let side = |ns| Median {
+        ns,
+        samples: 0,
+        variance: 0.0,
+    };
+    let pairs = rounds.into_iter().filter_map(|(round, shifts)| {
+        let share = median(shifts)? / shortest_ns;
+        let new = side(shortest_ns * share.exp());
+        Some(RunPair::of(round, side(shortest_ns), new))
+    });
+    let bases = of.iter().flat_map(|(case, _)| &case.pairs);
+    Some(Constant {
+        clock,
+        case: Case {
+            launching: Launching::Constant,
+            ..Case::of(
+                Class {
+                    short: true,
+                    ..shortest.0.class
+                },
+                pairs.collect(),
+            )
+        },
+        shortest_ns,
+        shortest: cases
+            .iter()
+            .position(|case| std::ptr::eq(case, shortest.0))?,
+        base_ns: median(bases.filter_map(|pair| Some(pair.empty_ns?[0])))?,
+    })
+}
+
+/// A change of a benchmark per launch and its standard error, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaunchShift {
+    ns: f64,
+    error: f64,
+}
+
+impl LaunchShift {
+    /// Of a benchmark of so many nanoseconds per launch.
+    pub(super) fn of(estimate: &Estimate, per_launch: f64) -> Self {
+        Self {
+            ns: estimate.centre() * per_launch,
+            error: estimate.standard_error() * per_launch,
+        }
+    }
+
+    /// Whether the change differs from another.
+    fn is_apart(self, other: Self) -> bool {
+        (self.ns - other.ns).abs() > APART * self.error.hypot(other.error)
+    }
+}
+
+/// Whether a change of the empty kernel alone explains a change with the correction: it would move all
+/// benchmarks of the clock by as much per launch.
+pub(super) fn in_doubt(change: LaunchShift, of_clock: &[LaunchShift]) -> bool {
+    let none = LaunchShift {
+        ns: 0.0,
+        error: 0.0,
+    };
+    let (mut support, mut contradictions) = (0, 0);
+    for other in of_clock {
+        if other.is_apart(change) {
+            contradictions += 1;
+        } else if other.is_apart(none) {
+            support += 1;
+        }
+    }
+    let by_chance = of_clock.len() / PER_CHANCE;
+    contradictions <= by_chance || support > SUPPORT_PER_CONTRADICTION * contradictions
+}

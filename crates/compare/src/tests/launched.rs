@@ -1,0 +1,392 @@
+//! The launch constant in simulated comparisons: no change of it is taken for one of a benchmark, and none is hidden.
+
+use rayon::prelude::*;
+
+use crate::case::Launching;
+use crate::comparison::{FailOn, compare};
+use crate::constant::TOO_FEW_PAIRS;
+use crate::median::Location;
+use crate::tests::simulated::{LAUNCHED, Machine, Planted, Simulated};
+use crate::verdict::{Options, Verdict};
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::sampled::Sampled;
+use crossover_words::Clock;
+use crossover_words::sidecar::LaunchConstant;
+
+/// As many as were measured.
+const BENCHMARKS: usize = 26;
+
+/// Verdicts over comparisons of short kernels.
+#[derive(Debug, Default)]
+struct Verdicts {
+    comparisons: usize,
+    /// Comparisons with a false verdict of a benchmark, and of the constant.
+    false_rows: usize,
+    false_constants: usize,
+    /// Sum over the comparisons of the share of false ones among the verdicts on benchmarks.
+    false_share: f64,
+    /// Benchmarks that changed, and those of them found.
+    changed: usize,
+    found: usize,
+    unchanged: usize,
+    same: usize,
+    /// Comparisons in which the constant was found to have changed.
+    constants: usize,
+}
+
+/// Compares so often on that machine, `with` the correction or without; one benchmark in `every` is truly
+/// slower by `effect`.
+fn verdicts(m: &Machine, comparisons: usize, effect: f64, every: usize, with: bool) -> Verdicts {
+    let truth = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
+    let truths: Vec<f64> = (0..BENCHMARKS).map(truth).collect();
+    let planted = m.launching.expect("short kernels");
+    let judged = |seed| {
+        let mut simulated = Simulated::new(m, seed as u64, truths.clone());
+        if !with {
+            for case in &mut simulated.cases {
+                case.launching = Launching::Hidden;
+            }
+        }
+        simulated.compare().0
+    };
+    let all: Vec<_> = (0..comparisons).into_par_iter().map(judged).collect();
+    let mut sums = Verdicts {
+        comparisons,
+        ..Verdicts::default()
+    };
+    for judged in all {
+        let (mut called, mut wrong) = (0, 0);
+        for (i, judged) in judged.iter().take(BENCHMARKS).enumerate() {
+            let [of_row, of_empty] = planted.adds(i, BENCHMARKS);
+            let is_slower = truths[i] > 1.0 || of_row > 0.0;
+            let is_called = [Verdict::Slower, Verdict::Faster].contains(&judged.verdict);
+            called += usize::from(is_called);
+            wrong += usize::from(is_called && !(is_slower && judged.verdict == Verdict::Slower));
+            // What its launch constant explains is the constant's.
+            if is_slower && of_empty == 0.0 {
+                sums.changed += 1;
+                sums.found += usize::from(judged.verdict == Verdict::Slower);
+            } else if !is_slower {
+                sums.unchanged += 1;
+                sums.same += usize::from(judged.verdict == Verdict::Same);
+            }
+        }
+        sums.false_rows += usize::from(wrong > 0);
+        sums.false_share += wrong as f64 / called.max(1) as f64 / comparisons as f64;
+        if let Some(constant) = judged.get(BENCHMARKS) {
+            let grows = [Planted::EmptyKernel, Planted::NinthStream].contains(&planted);
+            let is_called = [Verdict::Slower, Verdict::Faster].contains(&constant.verdict);
+            let is_found = grows && constant.verdict == Verdict::Slower;
+            sums.constants += usize::from(is_found);
+            sums.false_constants += usize::from(is_called && !is_found);
+        }
+    }
+    sums
+}
+
+/// The kinds of changes: their names, what is planted, the size of the change of one benchmark in ten, and its
+/// share among the benchmarks.
+const KINDS: [(&str, Planted, f64, usize); 7] = [
+    ("nothing", Planted::Nothing, 1.0, 10),
+    ("3 % in one of ten", Planted::Nothing, 1.03, 10),
+    (
+        "another grid: 20 % in one",
+        Planted::Nothing,
+        1.2,
+        BENCHMARKS,
+    ),
+    (
+        "+150 ns, every kernel but the empty one",
+        Planted::EveryRow,
+        1.0,
+        10,
+    ),
+    (
+        "+150 ns, two thirds of the kernels",
+        Planted::TwoThirds,
+        1.0,
+        10,
+    ),
+    (
+        "+150 ns, the empty kernel alone",
+        Planted::EmptyKernel,
+        1.0,
+        10,
+    ),
+    ("+150 ns, a ninth stream", Planted::NinthStream, 1.0, 10),
+];
+
+fn of_pairs(pairs: usize, planted: Planted) -> Machine {
+    Machine {
+        pairs,
+        launching: Some(planted),
+        ..LAUNCHED
+    }
+}
+
+/// No kind of change causes false verdicts after three, six or thirteen pairs.
+fn launch_constants(comparisons: usize) {
+    println!(
+        "planted | pairs | correction | any false verdict | found | same | constant found | false"
+    );
+    for (name, planted, effect, every) in KINDS {
+        for pairs in [3, 6, 13] {
+            for with in [false, true] {
+                let m = of_pairs(pairs, planted);
+                let of = verdicts(&m, comparisons, effect, every, with);
+                let percent = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
+                println!(
+                    "{name} | {pairs} | {with} | {:.2} % | {:.2} % | {:.0} % | {:.0} % | {:.1} % | {:.2} %",
+                    percent(of.false_rows, of.comparisons),
+                    100.0 * of.false_share,
+                    percent(of.found, of.changed),
+                    percent(of.same, of.unchanged),
+                    percent(of.constants, of.comparisons),
+                    percent(of.false_constants, of.comparisons),
+                );
+                // Of a few comparisons, one weighs much. Without the correction, two levels mislead a t test.
+                let is_few = |families: usize| families * 100 <= 3 * comparisons + 100;
+                let is_rare = match of.changed > 0 {
+                    true => of.false_share <= 0.02 + 1.0 / comparisons as f64,
+                    false => is_few(of.false_rows),
+                };
+                assert!(!with || is_rare, "{name}: {of:?}");
+                assert!(is_few(of.false_constants), "{name}: {of:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn launch_constants_cause_no_false_verdicts() {
+    launch_constants(30);
+}
+
+#[test]
+#[ignore = "takes minutes: the same with 500 comparisons of each kind"]
+fn launch_constants_cause_no_false_verdicts_at_length() {
+    launch_constants(500);
+}
+
+/// A run of short gated kernels whose empty kernel took `empty_ns`, in an order of their own in each run.
+fn run(empty_ns: f64, kernels: impl Fn(usize) -> Option<f64>, has_graphs: bool) -> Baseline {
+    let benchmark = |i: usize| {
+        let ns = 2_000.0 + 500.0 * i as f64 + 1.2 * (empty_ns - 1_640.0);
+        // Each run spreads each benchmark by a little.
+        let own = 1.0 + 1e-3 * ((i as f64 * empty_ns).sin());
+        let sampled = Sampled {
+            ns: (0..20).map(|j| ns * own + f64::from(j) * 0.01).collect(),
+            clock: Some(Clock::EventsGated),
+            launches: Some(LaunchConstant {
+                kernels: kernels(i),
+                has_graphs,
+                empty_ns: [empty_ns; 2],
+            }),
+            ..Sampled::default()
+        };
+        (format!("a/gpu/b/{i}"), sampled)
+    };
+    let mut run = Baseline::default();
+    run.results = (0..12).map(benchmark).collect();
+    run
+}
+
+/// The empty kernels of pairs: both levels on either side.
+const EMPTY_NS: [[f64; 2]; 6] = [
+    [1_640.0, 1_871.0],
+    [1_872.0, 1_641.0],
+    [1_643.0, 1_873.0],
+    [1_644.0, 1_645.0],
+    [1_646.0, 1_874.0],
+    [1_875.0, 1_876.0],
+];
+
+fn sides(pairs: usize) -> [Vec<Baseline>; 2] {
+    [0, 1].map(|side| {
+        let empty = EMPTY_NS[..pairs].iter().map(|pair| pair[side]);
+        empty.map(|ns| run(ns, |_| Some(1.0), false)).collect()
+    })
+}
+
+#[test]
+fn times_stay_measured_beside_the_correction_and_the_ratio() {
+    let [base, new] = sides(6);
+    let compared = compare(&base, &new, &Options::default());
+    assert_eq!(compared.rows.len(), 13);
+    let slope = compared.slopes[&Clock::EventsGated];
+    assert!(
+        (slope.value - 1.2).abs() < 0.02 && slope.error < 0.05,
+        "{slope:?}"
+    );
+    for row in compared.rows.iter().filter(|row| row.constant.is_none()) {
+        let (before, after) = (row.base_ns.unwrap(), row.new_ns.unwrap());
+        assert!(row.correction_ns.is_some(), "{row:?}");
+        let (ratio, correction) = (row.judgement.unwrap().ratio, row.correction_ns.unwrap());
+        // Three pairs of six had the higher level on the new side alone, one on the base alone.
+        assert!(after > before + 40.0 && correction < -40.0, "{row:?}");
+        assert!((ratio - 1.0).abs() < 2e-3, "{row:?}");
+        assert!(
+            ((after + correction) / before - ratio).abs() < 1e-9,
+            "{row:?}"
+        );
+        assert_eq!(row.verdict, Verdict::Same, "{row:?}");
+    }
+    let constant = compared
+        .rows
+        .iter()
+        .find(|row| row.constant.is_some())
+        .unwrap();
+    assert_eq!(constant.id, "launch constant (events-gated)");
+    assert_eq!(constant.verdict, Verdict::Unsure);
+    let (text, markdown) = (compared.text(true), compared.markdown());
+    for shown in [
+        "launch constant (events-gated)",
+        "correction",
+        "events-gated: of the difference of the empty kernels, 1.20 ± 0.0",
+        "is taken off the change of 12 benchmarks; changes from ",
+    ] {
+        assert!(
+            text.contains(shown) && markdown.contains(shown),
+            "{shown}: {text}"
+        );
+    }
+    let json: serde_json::Value = serde_json::from_str(&compared.json(FailOn::Slower)).unwrap();
+    assert_eq!(json["launch_constants"][0]["benchmarks"], 12);
+    let benchmarks = json["benchmarks"].as_array().unwrap().iter();
+    let corrections = benchmarks.filter_map(|it| it["correction_ns"].as_f64());
+    assert_eq!(corrections.filter(|ns| *ns < -40.0).count(), 12);
+}
+
+#[test]
+fn rows_that_are_not_corrected_have_the_reason() {
+    let pairs = |kernels: [Option<f64>; 2], has_graphs| {
+        [0, 1].map(|side| {
+            let empty = EMPTY_NS.iter().map(|pair| pair[side]);
+            empty
+                .map(|ns| run(ns, |_| kernels[side], has_graphs))
+                .collect::<Vec<_>>()
+        })
+    };
+    let (one, two) = (Some(1.0), Some(2.0));
+    let mut untimed = pairs([one; 2], false);
+    for sampled in untimed[0][3].results.values_mut() {
+        sampled.launches = None;
+    }
+    let brief = Options {
+        location: Location::Fastest,
+        ..Options::default()
+    };
+    let usual = Options::default();
+    for (sides, options, reason) in [
+        (
+            pairs([None; 2], true),
+            &usual,
+            "the nodes of graphs do not have the constant",
+        ),
+        (
+            pairs([one, two], false),
+            &usual,
+            "the results launch different numbers of kernels",
+        ),
+        (
+            pairs([one, None], false),
+            &usual,
+            "the results launch different numbers of kernels",
+        ),
+        (
+            pairs([None; 2], false),
+            &usual,
+            "the kernels of an iteration were not counted",
+        ),
+        (
+            untimed,
+            &usual,
+            "the empty kernel was not timed beside each result",
+        ),
+        (sides(1), &usual, "one pair of runs does not show"),
+        (
+            pairs([one; 2], false),
+            &brief,
+            "short processes do not show the constant",
+        ),
+    ] {
+        let compared = compare(&sides[0], &sides[1], options);
+        assert_eq!(compared.rows.len(), 12, "{reason}");
+        assert!(compared.rows.iter().all(|row| row.correction_ns.is_none()));
+        let text = compared.text(false);
+        let line = format!("not corrected: 12 benchmarks: {reason}");
+        assert!(
+            text.replace("\n    ", " ").contains(&line),
+            "{line}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_that_hides_corrected_rows_hides_their_constant() {
+    let [base, new] = sides(6);
+    for (filter, ids) in [
+        ("/3$", &["a/gpu/b/3", "launch constant (events-gated)"][..]),
+        ("nothing", &[]),
+    ] {
+        let options = Options {
+            filter: Some(regex::Regex::new(filter).unwrap()),
+            ..Options::default()
+        };
+        let compared = compare(&base, &new, &options);
+        let mut shown = Vec::from_iter(compared.rows.iter().map(|row| row.id.as_str()));
+        shown.sort_unstable();
+        assert_eq!(shown, ids);
+    }
+}
+
+#[test]
+fn the_shortest_benchmark_is_run_until_the_constant_is_decided() {
+    let [base, new] = sides(6);
+    let compared = compare(&base, &new, &Options::default());
+    let decided = Vec::from_iter(compared.decided().map(|(id, _)| id));
+    assert_eq!(decided.len(), 11);
+    assert!(!decided.contains(&"a/gpu/b/0"), "{decided:?}");
+    let open = Vec::from_iter(compared.open());
+    let [("a/gpu/b/0", pairs)] = open[..] else {
+        panic!("{open:?}");
+    };
+    assert!(pairs > 6.0, "{pairs}");
+}
+
+#[test]
+fn a_constant_that_moved_during_a_benchmark_is_a_mark() {
+    let [base, mut new] = sides(6);
+    let moved = new[2].results.get_mut("a/gpu/b/4").unwrap();
+    moved.launches.as_mut().unwrap().empty_ns = [1_640.0, 1_800.0];
+    let compared = compare(&base, &new, &Options::default());
+    let marked = compared.rows.iter().filter(|row| !row.marks.is_empty());
+    let marks = Vec::from_iter(marked.map(|row| (row.id.as_str(), row.marks.clone())));
+    let mark = "new, 1 of 6 runs: the launch constant moved during the samples: the empty kernel took \
+        1.640 µs before and 1.800 µs after";
+    assert_eq!(marks, [("a/gpu/b/4", vec![mark.to_owned()])]);
+}
+
+/// Fewer than four pairs may all have one level on one side.
+#[test]
+fn three_pairs_decide_nothing_about_the_constant() {
+    let constant = |pairs: usize| {
+        let of = |empty: f64| {
+            // Both sides vary within their level.
+            let within = |i: usize| 5.0 * (empty * (i + 1) as f64).sin();
+            let runs = (0..pairs).map(|i| run(empty + within(i), |_| Some(1.0), false));
+            runs.collect::<Vec<_>>()
+        };
+        let compared = compare(&of(1_640.0), &of(1_870.0), &Options::default());
+        let mut rows = compared.rows.into_iter();
+        rows.find(|row| row.constant.is_some()).unwrap()
+    };
+    let three = constant(3);
+    assert_eq!(three.verdict, Verdict::Unsure);
+    assert!(three.reason.unwrap().starts_with(TOO_FEW_PAIRS));
+    let four = constant(4);
+    assert_eq!((four.verdict, four.reason), (Verdict::Slower, None));
+    let judgement = four.judgement.unwrap();
+    let ns = (judgement.ratio - 1.0) * four.base_ns.unwrap();
+    assert!((ns - 230.0).abs() < 5.0, "{judgement:?}");
+}

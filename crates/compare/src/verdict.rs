@@ -1,0 +1,89 @@
+//! The options of a comparison, its verdicts and their error rates.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Serialize;
+
+use crate::median::Location;
+
+/// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
+/// expected share of false ones among them.
+pub(crate) const CHANGE_ERROR: f64 = 0.01;
+
+/// Probability of 'same', each time that a benchmark is analysed, where it truly changed by the
+/// threshold.
+pub(crate) const SAME_ERROR: f64 = 0.025;
+
+/// Changes smaller than this are not worth a verdict, unless asked for.
+pub(crate) const THRESHOLD: f64 = 0.01;
+
+/// Why benchmarks of a small class are not called from one pair of runs.
+pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
+ the difference between two runs of the same code is unknown";
+
+/// The options of a comparison.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only benchmarks whose id matches. The others still contribute to the drift.
+    pub filter: Option<Regex>,
+    /// Smallest change worth a verdict, as a fraction.
+    pub threshold: f64,
+    /// Number of the first pairs of runs that only choose what is tested for a change in the later
+    /// ones; 0 where all count.
+    pub screened: usize,
+    /// Both sides ran here, in turns, so that no record has to say on what machine.
+    pub on_one_machine: bool,
+    /// The statistic of the samples of each run.
+    pub location: Location,
+    /// Benchmarks whose process failed, and how.
+    pub failed: BTreeMap<String, String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            filter: None,
+            threshold: THRESHOLD,
+            screened: 0,
+            on_one_machine: false,
+            location: Location::Median,
+            failed: BTreeMap::new(),
+        }
+    }
+}
+
+/// The verdict on a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// A process of `ab` that ran it failed.
+    Failed,
+    /// A change is shown, upwards and by the threshold or more.
+    Slower,
+    /// A change is shown, downwards and by the threshold or more.
+    Faster,
+    /// Neither shown: too noisy, or not comparable.
+    Unsure,
+    /// Equivalence is shown: the whole interval lies within the threshold.
+    Same,
+    /// Only the base has it.
+    Gone,
+    /// Only the new side has it.
+    New,
+}
+
+impl Verdict {
+    /// The word that is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Failed => "failed",
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Unsure => "unsure",
+            Verdict::Same => "same",
+            Verdict::Gone => "gone",
+            Verdict::New => "new",
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
 
-use crate::timing::{Called, CudaError};
+use crate::timing::{Called, CudaError, bind};
 
 /// Records `event` on `stream`: it happens once the work enqueued so far is done.
 pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
@@ -14,6 +14,21 @@ pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaE
 /// Makes work that is enqueued on `stream` from now on wait for `event`.
 pub(crate) fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
     stream.wait(event).called("cuStreamWaitEvent")
+}
+
+/// Makes work that is enqueued on `then` from now on wait for the work on `first`, which may be of another
+/// device. The context of `then` is current afterwards.
+pub(crate) fn order(
+    event: &CudaEvent,
+    first: &CudaStream,
+    then: &CudaStream,
+) -> Result<(), CudaError> {
+    record(event, first)?;
+    bind(then.context())?;
+    let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+    // SAFETY: both are borrowed. cudarc's own function refuses streams of another context.
+    unsafe { result::stream::wait_event(then.cu_stream(), event.cu_event(), flags) }
+        .called("cuStreamWaitEvent")
 }
 
 /// Waits until `stream` is idle.

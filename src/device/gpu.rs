@@ -13,14 +13,19 @@ use cudarc::driver::{
     ValidAsZeroBits, result,
 };
 
+use crate::device::collectives::Collectives;
 use crate::device::copies_and_events;
 use crate::device::kernel::{Module, SharedKernels, Source};
+use crate::model::FurtherGpu;
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
 use crossover_machine::numa::Nodes;
+use crossover_machine::peers;
+use crossover_protocol::further::further_gpus;
+use crossover_protocol::settings::Settings;
 use crossover_system::OnCores;
 
 /// Number of streams beside the timed one. Once the eighth of them has done work, each launch of the
@@ -49,6 +54,11 @@ pub struct Gpu {
     /// Where the machine has several NUMA nodes.
     nodes: Option<Nodes>,
     blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
+    /// The devices beside it, by the settings of the run.
+    further: Vec<FurtherGpu>,
+    collectives: OnceCell<Result<Rc<Collectives>, Absence>>,
+    /// Those devices, opened when a group first needs them.
+    beside: OnceCell<Result<Vec<Rc<Gpu>>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
     kernels: SharedKernels,
 }
@@ -74,6 +84,9 @@ impl Gpu {
             others,
             nodes,
             blas: OnceCell::new(),
+            further: Vec::new(),
+            collectives: OnceCell::new(),
+            beside: OnceCell::new(),
             modules: RefCell::default(),
             kernels: SharedKernels::default(),
         })
@@ -83,6 +96,80 @@ impl Gpu {
     pub(crate) fn sharing(mut self, kernels: SharedKernels) -> Self {
         self.kernels = kernels;
         self
+    }
+
+    /// Opens the device that `CROSSOVER_DEVICE` names, the first of several.
+    ///
+    /// # Errors
+    /// A setting with a bad value, and the absence of a device.
+    pub fn named() -> Result<Self, BoxError> {
+        let settings = Settings::from_env()?;
+        let gpu = Self::open(settings.probe()?.ordinal)?;
+        Ok(gpu.with_further(further_gpus(&settings)?))
+    }
+
+    /// Names the devices beside this one, for work on several.
+    pub fn with_further(mut self, further: Vec<FurtherGpu>) -> Self {
+        self.further = further;
+        self
+    }
+
+    /// The devices beside this one, opened at the first call. Where the link allows it, this one may use
+    /// their memory and they may use its.
+    ///
+    /// # Errors
+    /// There are none, and the errors of [`open`](Self::open).
+    pub(crate) fn beside(&self) -> Result<&[Rc<Gpu>], Absence> {
+        let open = |further: &FurtherGpu| {
+            let other = Self::open(further.ordinal)?.sharing(self.kernels.clone());
+            if further.link.has_access() {
+                give_access(self, &other)?;
+                give_access(&other, self)?;
+            }
+            Ok(Rc::new(other))
+        };
+        let opened = self.beside.get_or_init(|| {
+            if self.further.is_empty() {
+                return Err(Absence::OneDevice);
+            }
+            let opened = self.further.iter().map(open).collect();
+            self.bind()?;
+            opened
+        });
+        opened.as_deref().map_err(Clone::clone)
+    }
+
+    /// The devices beside this one that are open.
+    pub(crate) fn opened_beside(&self) -> &[Rc<Gpu>] {
+        let opened = self.beside.get().map(Result::as_deref);
+        opened.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Requires that this device and those beside it may use each other's memory.
+    ///
+    /// # Errors
+    /// The first device without such a link.
+    pub(crate) fn require_peers(&self) -> Result<(), Absence> {
+        let lacks = self
+            .further
+            .iter()
+            .find(|further| !further.link.has_access());
+        lacks.map_or(Ok(()), |further| {
+            Err(Absence::NoPeer {
+                first: self.properties.ordinal,
+                other: further.ordinal,
+                link: further.link.in_words(),
+            })
+        })
+    }
+
+    /// Collective operations of this device and those beside it, by NCCL, connected at the first call.
+    ///
+    /// # Errors
+    /// There is no NCCL, or it fails.
+    pub(crate) fn collectives(&self) -> Result<Rc<Collectives>, Absence> {
+        let connect = || Collectives::new(self).map(Rc::new);
+        self.collectives.get_or_init(connect).clone()
     }
 
     /// The properties that the driver reports.
@@ -283,8 +370,31 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         // After the context is lost, the library cannot destroy its handle, and cudarc would panic.
-        let blas = self.blas.take();
-        let _ = catch_panic(|| drop(blas));
+        let libraries = (self.collectives.take(), self.blas.take());
+        let _ = catch_panic(|| drop(libraries));
+    }
+}
+
+/// Lets a device use all memory of another.
+fn give_access(to: &Gpu, of: &Gpu) -> Result<(), CudaError> {
+    use cudarc::driver::sys;
+    peers::give_access(&to.context, &of.context)?;
+    if !of.context.has_async_alloc() {
+        return Ok(());
+    }
+    // SAFETY: all zeros is a valid value of this plain C struct.
+    let mut access: sys::CUmemAccessDesc = unsafe { std::mem::zeroed() };
+    access.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = to.properties.ordinal as i32;
+    access.flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    // SAFETY: the pool is the device's own default pool, and the description is one.
+    unsafe {
+        let pool = result::device::get_default_mem_pool(of.context.cu_device())
+            .called("cuDeviceGetDefaultMemPool")?;
+        CudaError::check(
+            "cuMemPoolSetAccess",
+            sys::cuMemPoolSetAccess(pool, &access, 1),
+        )
     }
 }
 

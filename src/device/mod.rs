@@ -1,6 +1,7 @@
 //! An opened GPU: its context and stream, compiled kernels, captured graphs, and the reasons why any of
 //! these is absent.
 
+pub(crate) mod collectives;
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;
 pub mod kernel;

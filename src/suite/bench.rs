@@ -78,7 +78,8 @@ fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitC
         println!("{VARIABLES_IN_WORDS}\n");
     }
     let (mut run, mut criterion) = Run::from_env(package)?;
-    let groups = groups();
+    let mut groups = groups();
+    groups.retain(|group| run.has_devices_for(group));
     let mut names = BTreeSet::new();
     for group in &groups {
         let name = group.name();

@@ -473,7 +473,9 @@ impl<'a> Bench<'a> {
             notes.push("recorded, not measured".to_owned());
         }
         let mut extra = code.routine.extra()?;
-        if matches!(code.clock, Clock::EventsGated | Clock::EventsCold) {
+        let is_gated = matches!(code.clock, Clock::EventsGated | Clock::EventsCold);
+        // Not every driver describes copies between devices that it has captured.
+        if is_gated && !self.group.on_several {
             let time = &self.run.machine.time;
             if let Some(counted) = time.count_launches(|| code.routine.run())? {
                 extra.insert(LAUNCHES.to_owned(), counted.launches.into());

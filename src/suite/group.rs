@@ -11,7 +11,9 @@ use crate::device::kernel::Source;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device, Id};
-use crate::model::role::{Format, Launches, Library, Measures, Residency, Role, Split, Threads};
+use crate::model::role::{
+    Devices, Format, Launches, Library, Measures, Residency, Role, Split, Threads,
+};
 use crate::suite::planned::Planned;
 use crate::suite::sizes::Sizes;
 use crate::timing::{Clock, Rate};
@@ -157,6 +159,12 @@ impl<W: 'static> Implementation<W> {
         self
     }
 
+    /// Declares which devices work, in a group that compares one with several.
+    pub fn devices(mut self, devices: Devices) -> Self {
+        self.row.role.devices = Some(devices);
+        self
+    }
+
     /// Declares the algorithm, in a word, where other rows do the same work by another.
     pub fn method(mut self, method: &str) -> Self {
         self.row.role.method = Some(method.to_owned());
@@ -236,6 +244,8 @@ pub struct AnyGroup {
     pub(super) operation: AnyOperation,
     pub(super) has_inputs: bool,
     pub(super) verified_by_tests: bool,
+    /// Whether it needs more devices than one.
+    pub(super) on_several: bool,
 }
 
 /// The parts of a [`Workload`] that a group needs, without its type, so that the suite is compiled once
@@ -301,6 +311,7 @@ impl<W: Workload> Group<W> {
                 operation,
                 has_inputs: true,
                 verified_by_tests: false,
+                on_several: false,
             },
             operation: PhantomData,
         }
@@ -346,6 +357,12 @@ impl<W: Workload> Group<W> {
     pub fn truth(mut self, truth: Truth) -> Self {
         self.group.topic.truth = Some(truth);
         self.no_winner()
+    }
+
+    /// Declares that the group is about several devices: it is in no run with one.
+    pub fn on_several_devices(mut self) -> Self {
+        self.group.on_several = true;
+        self
     }
 
     /// Adds an implementation.

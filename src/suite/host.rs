@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::SharedKernels;
 use crate::machine::{Package, commit};
-use crate::model::environment::Environment;
+use crate::model::environment::{Environment, FurtherGpu};
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
 use crate::suite::planned::MachineMemory;
@@ -19,6 +19,7 @@ use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
 use crossover_machine::{fingerprint, memory};
+use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
 
 /// An implementation, set up at a size.
@@ -45,6 +46,7 @@ pub(super) struct Host {
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
+    further: OnceCell<Result<Vec<FurtherGpu>, Absence>>,
     lost: RefCell<Option<String>>,
     monitor: OnceCell<Option<Arc<Monitor>>>,
     host_bytes: OnceCell<u64>,
@@ -60,6 +62,7 @@ impl Host {
             settings: settings.clone(),
             probed: OnceCell::new(),
             opened: OnceCell::new(),
+            further: OnceCell::new(),
             lost: RefCell::default(),
             monitor: OnceCell::new(),
             host_bytes: OnceCell::new(),
@@ -76,11 +79,28 @@ impl Host {
         let properties = self.device().map_err(Clone::clone)?;
         self.opened
             .get_or_init(|| {
+                let further = self.further().cloned().unwrap_or_default();
                 let gpu = Gpu::open(properties.ordinal)?.sharing(self.kernels.clone());
+                let gpu = gpu.with_further(further);
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })
             .clone()
+    }
+
+    /// The devices beside it that the settings name, and their links, which are tried in child processes.
+    pub(super) fn further(&self) -> Result<&Vec<FurtherGpu>, &Absence> {
+        let find = || further_gpus(&self.settings);
+        self.further.get_or_init(find).as_ref()
+    }
+
+    /// Why no group on several devices can run, in a sentence; `None` where they can.
+    pub(super) fn lacks_devices(&self) -> Option<String> {
+        match self.device().and_then(|_| self.further()) {
+            Ok(further) if further.is_empty() => Some(Absence::OneDevice.to_string()),
+            Ok(_) => None,
+            Err(absence) => Some(absence.to_string()),
+        }
     }
 
     /// The device, if it has been opened and is not lost.
@@ -159,6 +179,7 @@ impl Host {
             package: self.package.map(|it| format!("{} {}", it.name, it.version)),
             commit,
             dirty,
+            further_gpus: self.further().cloned().unwrap_or_default(),
             ..fingerprint::collect(self.device(), partners)
         }
     }

@@ -27,7 +27,7 @@ use crate::suite::turns::Turns;
 use crate::timing::{BoxError, CudaError, CudaTime};
 use crate::workload::routine::RoutineError;
 use crossover_protocol::filter::nearest_id;
-use crossover_protocol::settings::{Settings, unknown_variables};
+use crossover_protocol::settings::{FurtherDevices, Settings, unknown_variables};
 use crossover_results::store::stored_results::StoredResults;
 use crossover_system::interrupt;
 use crossover_words::text::with_causes;
@@ -116,6 +116,24 @@ impl Run {
             nearest_id(filter, known.iter().map(String::as_str)).map(str::to_owned)
         });
         self.journal.close(filter, meant)
+    }
+
+    /// Whether there are enough devices for a group. A group that lacks some is skipped where the settings name
+    /// several or the filter selects it, and otherwise is not in the run.
+    pub(super) fn has_devices_for(&mut self, group: &AnyGroup) -> bool {
+        let are_named = self.settings.further != FurtherDevices::Listed(Vec::new());
+        if !group.on_several || self.arguments.mode == Mode::List && are_named {
+            return true;
+        }
+        let Some(reason) = self.machine.lacks_devices() else {
+            return true;
+        };
+        let is_filtered = self.arguments.filter_text().is_some();
+        let is_selected = ids(group).any(|id| self.arguments.selects(&id));
+        if is_selected && (are_named || is_filtered) {
+            self.journal.skip(group.name.to_owned(), reason);
+        }
+        false
     }
 
     /// Plans what could be run. A process that takes turns says it to its driver, and learns how it is

@@ -50,8 +50,11 @@ impl AnyGroup {
                 compiled => drop(compiled?),
             }
         }
-        let gpu = Settings::from_env()?.probe();
-        let gpu = gpu.and_then(|device| Gpu::open(device.ordinal).map(Rc::new));
+        let device = Settings::from_env()?.probe();
+        let gpu = match device {
+            Ok(_) => Gpu::named().map(Rc::new),
+            Err(absence) => Err(absence.into()),
+        };
         for row in &self.rows {
             let function = row.function();
             match &gpu {
@@ -229,7 +232,12 @@ fn is_left_out(error: &RoutineError) -> bool {
     too_old
         || matches!(
             absent,
-            Some(Absence::DeviceLacks { .. } | Absence::Size { .. })
+            Some(
+                Absence::DeviceLacks { .. }
+                    | Absence::NoPeer { .. }
+                    | Absence::OneDevice
+                    | Absence::Size { .. }
+            )
         )
 }
 
@@ -276,12 +284,18 @@ fn written(
     }
 }
 
-/// Keeps the stream busy for two milliseconds.
+/// Keeps the stream busy for two milliseconds, and those of the devices beside it for four, so that a result
+/// that the stream does not wait for comes too late.
 fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
-    let spin = gpu.function(&SPIN, "spin")?;
-    let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(2_000_000u64);
-    // SAFETY: the argument is the one that the kernel declares.
-    Ok(unsafe { spin.launch(gpu.stream()) }?)
+    let others = gpu.opened_beside().iter().map(|gpu| (&**gpu, 4_000_000u64));
+    for (gpu, ns) in others.chain([(gpu, 2_000_000)]) {
+        let spin = gpu.function(&SPIN, "spin")?;
+        let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(ns);
+        gpu.bind()?;
+        // SAFETY: the argument is the one that the kernel declares.
+        unsafe { spin.launch(gpu.stream()) }?;
+    }
+    Ok(())
 }
 
 /// Compares the output of the CPU or the GPU with float64.

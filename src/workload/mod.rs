@@ -4,6 +4,7 @@
 //! An operation is a [`Workload`], an implementation a [`Routine`]. [`simple`] makes routines of
 //! closures. `prepare` is shared by all operations; `lessons` has those about one technique each.
 
+pub mod devices;
 pub mod fft;
 mod lessons;
 pub mod matmul;

@@ -47,7 +47,7 @@ fn verify(group: usize, function: &str, on_gpu: bool) -> Result<(), Failed> {
     let gpu = match on_gpu {
         true => Some(GPU.with(|cell| -> Result<Rc<Gpu>, Failed> {
             if cell.get().is_none() {
-                let _ = cell.set(Rc::new(Gpu::open(0)?));
+                let _ = cell.set(Rc::new(Gpu::named()?));
             }
             Ok(cell.get().expect("set right above").clone())
         })?),

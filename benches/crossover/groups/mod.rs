@@ -2,6 +2,7 @@
 
 use crossover::suite::AnyGroup;
 
+mod all_reduce;
 mod cold_start;
 mod fft;
 mod graph_replay;
@@ -9,6 +10,7 @@ mod host_sync;
 mod loader;
 mod matmul;
 mod matmul_batched;
+mod matmul_devices;
 mod matmul_f64;
 mod matmul_skinny;
 mod memory;
@@ -16,6 +18,7 @@ mod mlp_training;
 mod nested_sine;
 mod nested_sine_f64;
 mod networks;
+mod peer_copy;
 mod precision;
 mod product_chain;
 mod reduction;
@@ -50,6 +53,10 @@ pub(crate) fn all() -> Vec<AnyGroup> {
         host_sync::group().into(),
         product_chain::group().into(),
         memory::group().into(),
+        // A second device that was opened stays open for the rest of the run.
+        peer_copy::group().into(),
+        all_reduce::group().into(),
+        matmul_devices::group().into(),
     ];
     let groups = groups.into_iter();
     groups.map(AnyGroup::verified_by_tests).collect()

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crossover_advice::thresholds::Operation;
 use crossover_advice::{Advice, HostInfo, Question, Residency, Size, Work};
 
 use crate::number;
 use crossover_protocol::filter::meant;
 use crossover_protocol::settings::Settings;
 use crossover_report::report::{self, Options};
-use crossover_report::thresholds::{decision_in_words, thresholds};
+use crossover_report::thresholds::{decision_in_words, one_and_several, thresholds};
 use crossover_words::text::{visible, visible_lines};
 
 /// Decide from measured times whether an operation belongs on the GPU
@@ -34,6 +35,15 @@ pub(crate) struct Args {
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Option<Residency>,
+    /// Compare so many GPUs with one
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u32).range(2..),
+        requires = "operation",
+        conflicts_with_all = ["data", "cold", "reuse"]
+    )]
+    devices: Option<u32>,
     /// Number of operations on the same data, which are moved once [default: 1]
     #[arg(
         long,
@@ -154,6 +164,9 @@ fn measured(
     arguments: &Args,
 ) -> anyhow::Result<String> {
     let operations = &advice.thresholds().operations;
+    if let Some(devices) = arguments.devices {
+        return on_several(advice, name, devices, arguments);
+    }
     let Some(operation) = operations.iter().find(|operation| operation.name == name) else {
         let names = || operations.iter().map(|operation| operation.name.as_str());
         if groups.iter().any(|group| group == name) {
@@ -166,15 +179,7 @@ fn measured(
         let all: Vec<&str> = names().collect();
         bail!("no operation {name}{end} There are: {}", all.join(", "));
     };
-    let size: Size = match arguments.size[..] {
-        [size] => size.into(),
-        [m, n, k] => (m, n, k).into(),
-        _ => bail!(
-            "name a size of {name}: {}; or of a product M N K",
-            operation.size
-        ),
-    };
-    let question = Question::new(name, size)
+    let question = Question::new(name, asked_size(operation, arguments)?)
         .data(arguments.data.unwrap_or_default())
         .reuse(arguments.reuse.unwrap_or(1));
     let question = if arguments.cold {
@@ -183,6 +188,43 @@ fn measured(
         question
     };
     Ok(decision_in_words::measured(advice, operation, &question))
+}
+
+fn asked_size(operation: &Operation, arguments: &Args) -> anyhow::Result<Size> {
+    Ok(match arguments.size[..] {
+        [size] => size.into(),
+        [m, n, k] => (m, n, k).into(),
+        _ => bail!(
+            "name a size of {}: {}; or of a product M N K",
+            operation.name,
+            operation.size
+        ),
+    })
+}
+
+/// The decision between so many GPUs and one, for each division of the work.
+fn on_several(
+    advice: &Advice,
+    name: &str,
+    devices: u32,
+    arguments: &Args,
+) -> anyhow::Result<String> {
+    let sides = Some(one_and_several(devices));
+    let is_of_it = |operation: &&Operation| {
+        let group = operation.name.split('/').next();
+        operation.sides == sides && (operation.name == name || group == Some(name))
+    };
+    let mut lines = Vec::new();
+    for operation in advice.thresholds().operations.iter().filter(is_of_it) {
+        let question = Question::new(&operation.name, asked_size(operation, arguments)?);
+        let question = question.data(Residency::Queued);
+        lines.push(decision_in_words::measured(advice, operation, &question));
+    }
+    ensure!(
+        !lines.is_empty(),
+        "{name} was not measured on {devices} GPUs: CROSSOVER_DEVICE=all cargo bench measures matmul_devices on all"
+    );
+    Ok(lines.join("\n"))
 }
 
 fn unmeasured(advice: &Advice, arguments: &Args) -> anyhow::Result<String> {

@@ -8,6 +8,8 @@ use anyhow::Context;
 
 use crossover_machine::fingerprint;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
+use crossover_machine::nccl;
+use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
 
@@ -22,7 +24,14 @@ pub(crate) struct Args {
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     let device = settings.probe();
-    let environment = fingerprint::collect(device.as_ref(), 0);
+    let further = further_gpus(&settings);
+    let mut environment = fingerprint::collect(device.as_ref(), 0);
+    if device.is_ok() {
+        match further {
+            Ok(further) => environment.further_gpus = further,
+            Err(absence) => environment.disturbances.push(absence.to_string()),
+        }
+    }
     let text = if arguments.json {
         let mut json = serde_json::to_string_pretty(&environment)?;
         json.push('\n');
@@ -55,6 +64,11 @@ fn listing(environment: &Environment, results: &Path) -> String {
             rows.section("GPU", format!("none: {reason}"));
         }
     }
+    for further in &environment.further_gpus {
+        let (name, ordinal) = (&further.name, further.ordinal);
+        rows.section("GPU", format!("{name} (device {ordinal})"));
+        rows.add("link", further.link.in_words());
+    }
     let nvrtc = libraries::nvrtc_version().map(version);
     rows.add(
         "NVRTC",
@@ -65,6 +79,12 @@ fn listing(environment: &Environment, results: &Path) -> String {
         "cuBLAS",
         cublas.unwrap_or_else(|| format!("none: {NO_CUBLAS}")),
     );
+    if !environment.further_gpus.is_empty() {
+        rows.add(
+            "NCCL",
+            nccl::version().unwrap_or_else(|absence| format!("none: {absence}")),
+        );
+    }
     match &environment.disturbances[..] {
         [] => rows.section("disturbances", "none found"),
         found => rows.section("disturbances", found.join("\n              ")),
@@ -139,6 +159,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crossover_results::model::environment::{FurtherGpu, GpuLink};
 
     #[test]
     fn a_machine_is_listed() {
@@ -162,6 +183,11 @@ mod tests {
                 }),
                 ..GpuInfo::default()
             }),
+            further_gpus: vec![FurtherGpu {
+                ordinal: 1,
+                name: "NVIDIA H200".to_owned(),
+                link: GpuLink::Nvlink,
+            }],
             disturbances: vec!["one".to_owned(), "two".to_owned()],
             ..Environment::default()
         };
@@ -175,6 +201,8 @@ mod tests {
             "GPU           NVIDIA H200 (device 0)",
             "memory        139.0 GiB",
             "link          PCIe 5.0 x16",
+            "GPU           NVIDIA H200 (device 1)",
+            "link          NVLink",
             "disturbances  one",
             "              two",
         ] {

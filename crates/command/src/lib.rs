@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crossover_protocol::further;
 use crossover_protocol::settings::unknown_variables;
 use crossover_words::text::{visible_lines, with_causes};
 
@@ -47,7 +48,8 @@ enum Command {
 
 const VARIABLES: &str = "\
 Environment variables:
-  CROSSOVER_DEVICE  index of the GPU, or `none`             [default: 0]
+  CROSSOVER_DEVICE  index of the GPU, several with commas between, `all`, or `none`
+                                                            [default: 0]
   CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
   CROSSOVER_THRESHOLDS
                     file that `advise` and programs ask     [default: the results]
@@ -59,6 +61,9 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
+    if let Some(code) = further::answer() {
+        return code;
+    }
     let outcome = ab::record().unwrap_or_else(subcommand);
     outcome.unwrap_or_else(|error| {
         eprintln!("crossover: {}", visible_lines(&with_causes(error.as_ref())));

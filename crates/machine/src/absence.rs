@@ -38,6 +38,21 @@ pub enum Absence {
         /// The remedy, as the end of a sentence.
         remedy: &'static str,
     },
+    /// Work on several devices, and a run with one.
+    #[error(
+        "it needs two GPUs: name them with CROSSOVER_DEVICE=0,1, or all with CROSSOVER_DEVICE=all"
+    )]
+    OneDevice,
+    /// Work on several devices that have no access to each other's memory.
+    #[error("device {first} and device {other} have no link for it ({link})")]
+    NoPeer {
+        /// Index of the first device.
+        first: usize,
+        /// Index of the other one.
+        other: usize,
+        /// The link in words.
+        link: &'static str,
+    },
     /// A library does not take this size.
     #[error("{takes}; other sizes run")]
     Size {

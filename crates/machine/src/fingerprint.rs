@@ -39,6 +39,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
         numa_node: kept_at.map(|(node, _)| node),
         gpu: gpu_info,
         gpu_absent: gpu.err().map(Absence::to_string),
+        further_gpus: Vec::new(),
     }
 }
 

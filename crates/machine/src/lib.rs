@@ -10,8 +10,10 @@ pub mod libraries;
 pub mod load;
 pub mod memory;
 pub mod monitor;
+pub mod nccl;
 pub mod numa;
 pub mod nvml;
+pub mod peers;
 pub mod recorded;
 
 pub use absence::Absence;

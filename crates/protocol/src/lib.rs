@@ -3,5 +3,6 @@
 
 pub mod child;
 pub mod filter;
+pub mod further;
 pub mod settings;
 pub mod turns;

@@ -33,13 +33,24 @@ impl Profile {
     }
 }
 
+/// The GPUs that `CROSSOVER_DEVICE` names beside the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FurtherDevices {
+    /// Those with these indices.
+    Listed(Vec<usize>),
+    /// All that the driver shows.
+    All,
+}
+
 /// The settings of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `CROSSOVER_PROFILE`.
     pub profile: Profile,
-    /// `CROSSOVER_DEVICE`; `None` switches the GPU off.
+    /// The first GPU of `CROSSOVER_DEVICE`; `None` switches the GPU off.
     pub device: Option<usize>,
+    /// The GPUs beside it, for the groups that use several.
+    pub further: FurtherDevices,
     /// Whether `CROSSOVER_DEVICE` names a GPU by its index.
     pub device_named: bool,
     /// `CROSSOVER_GATE`.
@@ -59,6 +70,7 @@ pub const VARIABLES_IN_WORDS: &str = "\
 Environment variables:
   CROSSOVER_PROFILE    sizes: quick, default or full       [default: default]
   CROSSOVER_DEVICE     index of the GPU, or none           [default: 0]
+                       0,1 or all: several, for the groups that use more than one
   CROSSOVER_GATE       auto, or off: no gated clock        [default: auto]
   CROSSOVER_MONITOR    on or off: reads NVML meanwhile     [default: on]
   CROSSOVER_PROCESSES  0 to 99: more processes for each answer
@@ -66,11 +78,13 @@ Environment variables:
   CRITERION_HOME       folder of the results               [default: target-reports/criterion]";
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 9] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
+    // The path of NCCL.
+    "CROSSOVER_NCCL",
     "CROSSOVER_PROCESSES",
     // Set by `crossover ab`.
     "CROSSOVER_TURNS",
@@ -166,13 +180,18 @@ impl Settings {
                 .ok_or_else(|| bad("CROSSOVER_PROFILE", &v, "quick, default and full"))?,
         };
         let named = value("CROSSOVER_DEVICE");
-        let device = match named.as_deref() {
-            None => Some(0),
-            Some("none") => None,
-            Some(v) => Some(
-                v.parse()
-                    .map_err(|_| bad("CROSSOVER_DEVICE", v, "a device index (0, 1, …) and none"))?,
-            ),
+        let listed = FurtherDevices::Listed;
+        let (device, further) = match named.as_deref() {
+            None => (Some(0), listed(Vec::new())),
+            Some("none") => (None, listed(Vec::new())),
+            Some("all") => (Some(0), FurtherDevices::All),
+            Some(v) => {
+                let devices = indices(v).ok_or_else(|| {
+                    let good = "a device index (0, 1, …), different ones with commas between, all and none";
+                    bad("CROSSOVER_DEVICE", v, good)
+                })?;
+                (Some(devices[0]), listed(devices[1..].to_vec()))
+            }
         };
         let gate = match value("CROSSOVER_GATE").as_deref() {
             None | Some("auto") => GateMode::Auto,
@@ -197,6 +216,7 @@ impl Settings {
         Ok(Self {
             profile,
             device,
+            further,
             device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
@@ -205,6 +225,14 @@ impl Settings {
             results: results.unwrap_or_else(|| "target-reports/criterion".into()),
         })
     }
+}
+
+/// One or more indices with commas between, none twice.
+fn indices(list: &str) -> Option<Vec<usize>> {
+    let devices = list.split(',').map(|index| index.trim().parse().ok());
+    let devices: Vec<usize> = devices.collect::<Option<_>>()?;
+    let is_new = |(at, device): (usize, &usize)| !devices[..at].contains(device);
+    devices.iter().enumerate().all(is_new).then_some(devices)
 }
 
 /// The folder of the page for a results folder: the folder around one named `criterion`, else itself.
@@ -254,6 +282,11 @@ mod tests {
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         let none = settings(&[("CROSSOVER_DEVICE", "none")]).unwrap();
         assert_eq!(none.device, None);
+        let several = settings(&[("CROSSOVER_DEVICE", "2, 0,1")]).unwrap();
+        let listed = FurtherDevices::Listed(vec![0, 1]);
+        assert_eq!((several.device, several.further), (Some(2), listed));
+        let all = settings(&[("CROSSOVER_DEVICE", "all")]).unwrap();
+        assert_eq!((all.device, all.further), (Some(0), FurtherDevices::All));
     }
 
     #[test]
@@ -264,12 +297,12 @@ mod tests {
             "CROSSOVER_COMMIT",
             "PATH",
             "CROSSOVER_TEST_SUITE",
-            "CROSSOVER_NUMA",
+            "CROSSOVER_COLOUR",
         ];
         assert_eq!(
             unknown_among(names.map(str::to_owned)),
             [
-                "CROSSOVER_NUMA is not a setting and is ignored",
+                "CROSSOVER_COLOUR is not a setting and is ignored",
                 "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?"
             ]
         );
@@ -281,6 +314,8 @@ mod tests {
             ("CROSSOVER_PROFILE", "fast", "quick, default and full"),
             ("CROSSOVER_DEVICE", "-1", "none"),
             ("CROSSOVER_DEVICE", "gpu", "none"),
+            ("CROSSOVER_DEVICE", "0,1,0", "different ones"),
+            ("CROSSOVER_DEVICE", "0,", "different ones"),
             ("CROSSOVER_GATE", "on", "auto and off"),
             ("CROSSOVER_MONITOR", "auto", "on and off"),
         ] {

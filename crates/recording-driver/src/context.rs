@@ -136,6 +136,23 @@ impl State {
         }
     }
 
+    /// Whether memory is of the device with this context.
+    ///
+    /// # Errors
+    /// It is of another device.
+    pub(crate) fn check_owner(&self, address: u64, context: u64) -> Outcome {
+        let device = self.of_context(context)?;
+        match self.memory.holding(address) {
+            Some(allocation) if allocation.device != device => Err(fault!(
+                INVALID_VALUE,
+                "{} is of device {}, and the context of device {device}",
+                allocation.name,
+                allocation.device
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Bytes of a device's memory that are taken.
     pub(crate) fn taken(&self, device: usize) -> u64 {
         let Device {

@@ -94,6 +94,8 @@ description! {
     flop_per_s: u64,
     /// How much these times vary, in millionths to either side.
     variation_ppm: u64,
+    /// Whether it uses the memory of other devices that may, over NVLink.
+    peer_access: bool,
     /// How many pieces of work a stream holds before an enqueueing call waits.
     queue_depth: usize,
 }

@@ -42,6 +42,7 @@ mod launch;
 pub mod memory;
 pub mod module;
 mod names;
+mod nccl;
 mod nvml;
 mod nvrtc;
 mod objects;

@@ -13,6 +13,7 @@ use crate::device::{Description, descriptions};
 use crate::fault::{Fault, code};
 use crate::memory::Memory;
 use crate::names::Names;
+use crate::nccl::{Communicator, Sum};
 use crate::nvrtc::Program;
 use crate::objects::{Capture, Event, Function, Graph, Module, Pool, Stream};
 
@@ -40,6 +41,9 @@ pub(crate) struct State {
     /// Descriptions, layouts and preferences of cuBLASLt.
     pub(crate) described: BTreeMap<u64, Described>,
     pub(crate) plans: BTreeMap<u64, Plan>,
+    pub(crate) communicators: BTreeMap<u64, Communicator>,
+    /// The calls of NCCL's group, while it is open.
+    pub(crate) sums: Option<Vec<Sum>>,
     pub(crate) programs: BTreeMap<u64, Program>,
     /// The error that persists, once it occurred.
     pub(crate) lost: Option<i32>,

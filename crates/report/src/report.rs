@@ -87,7 +87,8 @@ impl Report {
         let names: BTreeSet<&String> = groups.map(|group| &group.name).collect();
         let mut names: Vec<String> = names.into_iter().cloned().collect();
         names.sort_by_cached_key(|name| {
-            let compares = !crossover_answer::of_group(&report.found, name).is_empty();
+            let of_group = crossover_answer::of_group(&report.found, name);
+            let compares = of_group.iter().any(|found| found.devices.is_none());
             (!compares, report.group(name).map(|group| group.place))
         });
         report.groups = names;

@@ -10,7 +10,7 @@ use crate::child;
 use crate::device::kernel::SharedKernels;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
-use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, best_cpu, mark_wide};
+use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, baseline, mark_wide};
 use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
@@ -205,10 +205,10 @@ impl Confirming {
         for question in self.asking.open() {
             let group = &question.confirmation.group;
             for size in question.sizes() {
-                let Some(cpu) = best_cpu(&self.asking.machine, group, size) else {
+                let Some(baseline) = baseline(&self.asking.machine, group, size) else {
                     continue;
                 };
-                let mut functions = BTreeSet::from([format!("cpu/{cpu}")]);
+                let mut functions = BTreeSet::from([baseline]);
                 if question.gpu_times.is_none() {
                     functions.insert(format!("gpu/{}", question.confirmation.gpu));
                 }

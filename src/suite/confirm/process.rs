@@ -13,6 +13,7 @@ use crate::suite::verify::passes;
 use crate::timing::catch_panic;
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
+use crossover_machine::recorded::recorded;
 use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
 use crossover_words::text::with_causes;
@@ -41,6 +42,8 @@ fn carry_out(
     say: Say<'_, TaskReply>,
 ) -> Result<(), RoutineError> {
     let mut machine = Host::new(&Settings::from_env()?);
+    // The recording driver works only when it is waited for.
+    machine.time.ignore_other_streams(recorded());
     machine.kernels = SharedKernels(order.kernels);
     machine.choices.hand_over(order.choices);
     for task in order.tasks {

@@ -9,7 +9,7 @@ use crate::suite::journal::Journal;
 use crate::timing::Clock;
 use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crossover_results::analysis::answer::crossover_answer::{
-    CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines,
+    CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines, of_several,
 };
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
@@ -83,7 +83,7 @@ impl AskedQuestion {
     ) -> Option<Vec<PairedTimes>> {
         let group = &self.confirmation.group;
         let at_size = |size| {
-            let cpu = best_cpu(machine, group, size)?;
+            let cpu = best_at(machine.group(group)?, size as f64)?;
             let times = times.get(&(group.clone(), size))?;
             let gpu_ns = match &self.gpu_times {
                 Some(curve) => curve.at(size as f64)?.median,
@@ -91,7 +91,7 @@ impl AskedQuestion {
             };
             Some(PairedTimes {
                 size,
-                cpu_ns: *times.get(&format!("cpu/{cpu}"))?,
+                cpu_ns: *times.get(&baseline(machine, group, size)?)?,
                 cpu,
                 gpu_ns,
             })
@@ -100,9 +100,12 @@ impl AskedQuestion {
     }
 }
 
-/// The best CPU code of a group at a size, by the run's curves.
-pub(super) fn best_cpu(machine: &MachineResults, group: &str, size: u64) -> Option<String> {
-    best_at(machine.group(group)?, size as f64)
+/// Device and name of the code that the GPU is compared with at a size, such as the best of the CPU, by the
+/// run's curves.
+pub(super) fn baseline(machine: &MachineResults, group: &str, size: u64) -> Option<String> {
+    let group = machine.group(group)?;
+    let best = best_at(group, size as f64)?;
+    Some(id::function_of(group.baseline(), &best))
 }
 
 /// The results of a run and the questions that it answered with both sides measured.
@@ -139,10 +142,11 @@ impl OpenQuestions {
         let is_asked = |found: &&CrossoverAnswer| {
             of_this_run(found) && !(found.gpu_machine.is_some() && has_gpu(found))
         };
-        for found in headlines(&found).filter(is_asked) {
+        for found in headlines(&found).chain(of_several(&found)).filter(is_asked) {
             let is_known = (self.questions.iter()).any(|known| {
                 (&known.confirmation.group, known.confirmation.question)
                     == (&found.group, found.question)
+                    && (found.devices.is_none() || known.confirmation.gpu == found.gpu)
             });
             if !is_known {
                 self.questions

@@ -138,13 +138,24 @@ impl<T: Element> Matmul<T> {
     /// The largest error of a result in device memory. It is fetched in pieces of 64 or 128 MiB: at the
     /// largest order the whole would take 4 GiB more of host memory.
     pub(super) fn error_of(&self, memory: &Memory, c: Device<T>) -> Result<f64, CudaError> {
+        self.error_from(memory, c, 0)
+    }
+
+    /// As [`error_of`](Self::error_of), of a part of the result from the row `begin` on.
+    pub(crate) fn error_from(
+        &self,
+        memory: &Memory,
+        c: Device<T>,
+        begin: usize,
+    ) -> Result<f64, CudaError> {
         const VALUES: usize = 1 << 24;
-        let (total, n) = (self.shape.rows(), self.shape.n);
+        let n = self.shape.n;
+        let total = c.bytes() / size_of::<T>() / n;
         let rows = (VALUES / n).clamp(1, total);
         let mut error = 0.0;
         for first in (0..total).step_by(rows) {
             let values = memory.read_part(c, first * n..(first + rows).min(total) * n)?;
-            error = worse(error, self.error_of_rows(first, &values));
+            error = worse(error, self.error_of_rows(begin + first, &values));
         }
         Ok(error)
     }

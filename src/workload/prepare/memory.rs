@@ -4,11 +4,13 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result, sys::CUdeviceptr};
 
-use crate::device::{Gpu, Value, copies_and_events::mapped_address};
+use crate::device::copies_and_events::{mapped_address, synchronize};
+use crate::device::{Gpu, Value};
 use crate::timing::{CudaError, DeviceMemory};
 use crate::workload::prepare::host_memory::Buffer;
 
@@ -77,18 +79,26 @@ pub struct Memory {
     /// No other has this number.
     number: u64,
     gpu: Rc<Gpu>,
+    /// Where it is written and read beside the steps.
+    stream: Arc<CudaStream>,
     device: Vec<Box<dyn Any>>,
     host: Vec<Box<dyn Any>>,
     kept: Vec<Rc<dyn Any>>,
 }
 
 impl Memory {
-    /// None yet.
+    /// None yet. It is written and read on the timed stream.
     pub(super) fn new(gpu: &Rc<Gpu>) -> Self {
+        Self::on(gpu, gpu.stream())
+    }
+
+    /// None yet. It is written and read on this stream.
+    pub(super) fn on(gpu: &Rc<Gpu>, stream: &Arc<CudaStream>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             gpu: gpu.clone(),
+            stream: stream.clone(),
             device: Vec::new(),
             host: Vec::new(),
             kept: Vec::new(),
@@ -146,15 +156,20 @@ impl Memory {
     ) -> Result<Vec<T>, CudaError> {
         // Fresh zeros, so that a copy that does not happen cannot leave the values of an earlier one.
         let mut copy = vec![T::zeroed(); part.len()];
-        (self.gpu.stream())
+        (self.stream)
             .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
             .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
-        self.gpu.synchronize()?;
+        synchronize(&self.stream)?;
         Ok(copy)
     }
 
     pub(crate) fn gpu(&self) -> &Rc<Gpu> {
         &self.gpu
+    }
+
+    /// The stream on which it is written and read beside the steps.
+    pub(crate) fn stream(&self) -> &CudaStream {
+        &self.stream
     }
 
     /// # Panics
@@ -196,17 +211,17 @@ impl Memory {
 
     /// Enqueues setting each byte to `byte`.
     pub(crate) fn fill<T: Value>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
-        let (to, stream) = (self.place(device), self.gpu.stream().cu_stream());
+        let (to, stream) = (self.place(device), self.stream.cu_stream());
         // SAFETY: `place` returns memory that `self` owns, and `Value` makes all bits a value.
         unsafe { result::memset_d8_async(to.address(), byte, to.bytes(), stream) }
             .map_err(|e| CudaError::new("cuMemsetD8Async", e))
     }
 
     /// Enqueues a copy of all of `from` to `to`, which is equally long.
-    pub(super) fn copy<T: Value>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
+    pub(crate) fn copy<T: Value>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
         assert_eq!(from.len, to.len, "values of a copy");
         let (from, to) = (self.place(from), self.place(to));
-        let stream = self.gpu.stream().cu_stream();
+        let stream = self.stream.cu_stream();
         // SAFETY: `place` returns memory that `self` owns, and both have as many bytes.
         unsafe { result::memcpy_dtod_async(to.address(), from.address(), to.bytes(), stream) }
             .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))

@@ -38,7 +38,7 @@ pub struct Prepared {
     /// Memory that no step changes.
     inputs: Vec<DeviceMemory<'static>>,
     outputs: Vec<DeviceMemory<'static>>,
-    check: Check,
+    check: Option<Check>,
 }
 
 impl Prepared {
@@ -47,9 +47,19 @@ impl Prepared {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Self::with(gpu, Memory::new(gpu))
+    }
+
+    /// Memory of a device beside the first, for steps of a routine of the first. It is written and read on a
+    /// stream on which no step runs.
+    pub(crate) fn beside(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Self::with(gpu, Memory::on(gpu, &gpu.other_streams()[0]))
+    }
+
+    fn with(gpu: &Rc<Gpu>, memory: Memory) -> Result<Self, CudaError> {
         Ok(Self {
             steps: Steps::new(gpu)?,
-            memory: Memory::new(gpu),
+            memory,
             waits: false,
             awaited: false,
             notes: Vec::new(),
@@ -59,7 +69,7 @@ impl Prepared {
             restores: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            check: Box::new(|_, _| Err("nothing compares the result".into())),
+            check: None,
         })
     }
 
@@ -192,8 +202,9 @@ impl Prepared {
         check: impl Fn(&[T]) -> Verified + 'static,
     ) -> Result<(), CudaError> {
         let Some(memory) = to else {
-            self.check =
+            let check: Check =
                 Box::new(move |memory, altered| Ok(judged(&memory.read(device)?, altered, &check)));
+            self.check = Some(check);
             return Ok(());
         };
         let host = self.host_output(memory, poison, device.len)?;
@@ -201,8 +212,9 @@ impl Prepared {
         // SAFETY: both have as many values, the routine owns them, and `waits` keeps the host from them.
         unsafe { self.steps.download(Stream::Compute, from, host.values) };
         self.waits = true;
-        self.check =
+        let check: Check =
             Box::new(move |memory, altered| Ok(judged(memory.values(host), altered, &check)));
+        self.check = Some(check);
         Ok(())
     }
 
@@ -211,10 +223,20 @@ impl Prepared {
         &mut self,
         check: impl Fn(&Memory) -> Result<Verified, RoutineError> + 'static,
     ) {
-        self.check = Box::new(move |memory, altered| match altered {
+        self.check = Some(Box::new(move |memory, altered| match altered {
             None => check(memory).map(Some),
             Some(_) => Ok(None),
-        });
+        }));
+    }
+
+    /// The verdict on the result, or on an altered copy of it; `None` where nothing compares it, or there is
+    /// no such copy.
+    pub(crate) fn verdict(
+        &self,
+        altered: Option<Alteration>,
+    ) -> Result<Option<Verified>, RoutineError> {
+        let check = self.check.as_ref();
+        check.map_or(Ok(None), |check| check(&self.memory, altered))
     }
 
     /// Sets each byte to `byte` before a checked run.
@@ -300,12 +322,11 @@ impl Routine for Prepared {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let verified = (self.check)(&self.memory, None)?;
-        Ok(verified.ok_or("nothing compares the result")?)
+        Ok(self.verdict(None)?.ok_or("nothing compares the result")?)
     }
 
     fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
-        (self.check)(&self.memory, Some(by))
+        self.verdict(Some(by))
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {

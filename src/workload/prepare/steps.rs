@@ -1,6 +1,7 @@
-//! Copies, kernels and library calls that are prepared once, on one stream or on three that overlap:
-//! enqueued one by one, or replayed as one graph.
+//! Copies, kernels and library calls that are prepared once, on one stream or on several that overlap, also
+//! of other devices: enqueued one by one, or replayed as one graph.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
@@ -19,6 +20,33 @@ pub(crate) enum Stream {
     Up,
     /// Copies to the host that overlap with both.
     Down,
+    /// A stream of a device beside the first, by the device's index.
+    Beside(usize, Lane),
+}
+
+/// A stream of a device beside the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Kernels and library calls.
+    Work,
+    /// Copies to the device.
+    In,
+    /// Copies from the device.
+    Out,
+}
+
+/// Memory of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    context: sys::CUcontext,
+    address: sys::CUdeviceptr,
+}
+
+impl Place {
+    pub(crate) fn new(gpu: &Gpu, address: sys::CUdeviceptr) -> Self {
+        let context = gpu.context().cu_ctx();
+        Self { context, address }
+    }
 }
 
 /// Enqueues something on a stream, or does something on the host.
@@ -33,6 +61,8 @@ pub(crate) struct Stage {
 
 enum PreparedStep {
     Copy(Block, Direction, Stream),
+    /// A copy of so many bytes between two devices.
+    Peer([Place; 2], usize, Stream),
     Kernel(Launch, Stream),
     /// A call, and the launches that it makes.
     Call(Call, u32, Stream),
@@ -54,6 +84,8 @@ pub(crate) struct Steps {
     graph: Option<Graph>,
     gpu: Rc<Gpu>,
     steps: Vec<PreparedStep>,
+    /// The device whose context is current: 0, or one more than the index of another.
+    current: Cell<usize>,
 }
 
 impl Steps {
@@ -64,6 +96,7 @@ impl Steps {
             graph: None,
             gpu: Rc::clone(gpu),
             steps: Vec::new(),
+            current: Cell::new(0),
         })
     }
 
@@ -113,6 +146,14 @@ impl Steps {
         let block = Block::whole(to, from);
         self.steps
             .push(PreparedStep::Copy(block, Direction::Down, on));
+    }
+
+    /// Copies so many bytes from memory of one device to that of another.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel).
+    pub(crate) unsafe fn peer_copy(&mut self, on: Stream, [from, to]: [Place; 2], bytes: usize) {
+        self.steps.push(PreparedStep::Peer([from, to], bytes, on));
     }
 
     /// Stages that overlap: a stage computes once its uploads have arrived, while the uploads of the
@@ -177,7 +218,8 @@ impl Steps {
         if first == then {
             return Ok(());
         }
-        let event = self.gpu.new_event()?;
+        let event = self.device(first).new_event()?;
+        self.gpu.bind()?;
         self.steps.push(PreparedStep::Order(event, first, then));
         Ok(())
     }
@@ -227,7 +269,11 @@ impl Steps {
         };
         if enqueued.is_err() {
             // Errors of these calls repeat the first one, or tell less.
-            for on in [Stream::Up, Stream::Down, Stream::Compute] {
+            let others = 0..self.gpu.opened_beside().len();
+            let lanes = [Lane::In, Lane::Out, Lane::Work];
+            let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
+            let own = [Stream::Up, Stream::Down, Stream::Compute];
+            for on in others.chain(own) {
                 let _ = synchronize(self.stream(on));
             }
         }
@@ -250,7 +296,27 @@ impl Steps {
             }
             self.step(step)?;
         }
-        Ok(())
+        self.enter(Stream::Compute)
+    }
+
+    /// The device of a stream.
+    fn device(&self, of: Stream) -> &Gpu {
+        match of {
+            Stream::Beside(at, _) => &self.gpu.opened_beside()[at],
+            _ => &self.gpu,
+        }
+    }
+
+    /// Makes the context of the stream's device current.
+    fn enter(&self, on: Stream) -> Result<(), CudaError> {
+        let device = match on {
+            Stream::Beside(at, _) => at + 1,
+            _ => 0,
+        };
+        if self.current.replace(device) == device {
+            return Ok(());
+        }
+        self.device(on).bind()
     }
 
     fn stream(&self, on: Stream) -> &CudaStream {
@@ -258,6 +324,15 @@ impl Steps {
             Stream::Compute => self.gpu.stream(),
             Stream::Up => &self.gpu.other_streams()[0],
             Stream::Down => &self.gpu.other_streams()[1],
+            Stream::Beside(_, lane) => {
+                let device = self.device(on);
+                match lane {
+                    Lane::Work => device.stream(),
+                    // The first one is that of its memory.
+                    Lane::In => &device.other_streams()[1],
+                    Lane::Out => &device.other_streams()[2],
+                }
+            }
         }
     }
 
@@ -266,20 +341,46 @@ impl Steps {
         // These call the driver directly: cudarc's functions query the current context each time, and
         // there may be many steps.
         // SAFETY: whoever added the step promised its memory and arguments; `self` owns the streams and
-        // events, which are of one context.
+        // events, and each call finds the context of its stream.
         unsafe {
             match step {
-                PreparedStep::Copy(block, way, on) => block.enqueue(*way, raw(*on)),
-                PreparedStep::Kernel(launch, on) => launch.launch(self.stream(*on)),
-                PreparedStep::Call(call, _, on) => call(self.stream(*on)),
+                PreparedStep::Copy(block, way, on) => {
+                    self.enter(*on)?;
+                    block.enqueue(*way, raw(*on))
+                }
+                PreparedStep::Peer([from, to], bytes, on) => {
+                    self.enter(*on)?;
+                    let status = sys::cuMemcpyPeerAsync(
+                        to.address,
+                        to.context,
+                        from.address,
+                        from.context,
+                        *bytes,
+                        raw(*on),
+                    );
+                    CudaError::check("cuMemcpyPeerAsync", status)
+                }
+                PreparedStep::Kernel(launch, on) => {
+                    self.enter(*on)?;
+                    launch.launch(self.stream(*on))
+                }
+                PreparedStep::Call(call, _, on) => {
+                    self.enter(*on)?;
+                    call(self.stream(*on))
+                }
                 PreparedStep::Order(event, first, then) => {
+                    self.enter(*first)?;
                     result::event::record(event.cu_event(), raw(*first))
                         .map_err(|e| CudaError::new("cuEventRecord", e))?;
+                    self.enter(*then)?;
                     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
                     result::stream::wait_event(raw(*then), event.cu_event(), flags)
                         .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
                 }
-                PreparedStep::Wait(on) => synchronize(self.stream(*on)),
+                PreparedStep::Wait(on) => {
+                    self.enter(*on)?;
+                    synchronize(self.stream(*on))
+                }
                 PreparedStep::Named(_) => Ok(()),
             }
         }

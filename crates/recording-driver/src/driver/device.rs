@@ -127,10 +127,14 @@ exported! { DRIVER:
         Ok(())
     };
 
-    fn cuDeviceCanAccessPeer(to: *mut i32, device: i32, peer: i32) = |state| {
-        state.device(device)?;
-        state.device(peer)?;
-        put(to, i32::from(device != peer))
+    fn cuDeviceGetP2PAttribute(to: *mut i32, attribute: i32, device: i32, peer: i32) = |state| {
+        let (first, other) = (state.device(device)?.description, state.device(peer)?.description);
+        let has_link = device != peer && first.peer_access && other.peer_access;
+        match attribute {
+            // Access, and atomics over NVLink.
+            2 | 3 => put(to, i32::from(has_link)),
+            other => Err(Fault::unknown("an attribute of two devices", other)),
+        }
     };
 
     fn cuCtxEnablePeerAccess(context: u64, _flags: u32) = |state| state.enable_peer(context);

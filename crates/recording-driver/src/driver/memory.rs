@@ -139,7 +139,9 @@ exported! { DRIVER:
         state.set(to, value, [4, count as u64], stream)
     };
 
-    fn cuMemcpyPeerAsync(to: u64, _of_to: u64, from: u64, _of_from: u64, bytes: usize, stream: u64) = |state| {
+    fn cuMemcpyPeerAsync(to: u64, of_to: u64, from: u64, of_from: u64, bytes: usize, stream: u64) = |state| {
+        state.check_owner(to, of_to)?;
+        state.check_owner(from, of_from)?;
         state.copy(Side::row(to, true), Side::row(from, true), (bytes as u64, 1), Some(stream))
     };
 

@@ -54,7 +54,7 @@ pub(crate) struct Phase {
 
 /// Runs the rows of a group's sections in a process of their own.
 pub(crate) fn recorded(stand_in: &StandIn, group: &str, sections: &[Section]) -> Vec<Section> {
-    let mut command = stand_in.logged("rows", "h200");
+    let mut command = stand_in.logged("rows", "h200,h200");
     // One thread copies through pinned buffers, wherever this runs.
     command.env("RAYON_NUM_THREADS", "2");
     for section in sections {

@@ -1,6 +1,7 @@
 //! The suite with the recording driver in place of NVIDIA's: this executable starts itself again with
 //! the driver's library on `LD_LIBRARY_PATH`.
 
+mod devices;
 mod faults;
 mod fold;
 mod golden;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
+        Ok("devices") => return devices::run(),
         Ok("faults") => return faults::run(),
         Ok("timing") => return timing::run(),
         Ok("rows") => return rows::run(),
@@ -44,6 +46,12 @@ fn main() -> ExitCode {
         ("a_call_that_fails_is_explained", faults::selected),
         ("rows_run_to_a_page", whole::page),
         ("a_run_has_few_streams", whole::streams),
+        ("several_devices_are_compared_with_one", devices::answers),
+        ("what_several_devices_lack_is_said", devices::absences),
+        (
+            "a_wait_of_another_device_that_is_missing_is_found",
+            devices::waits,
+        ),
         ("clocks_read_known_times_in_order", timing::known),
         ("a_wrong_number_of_launches_is_said", timing::launches),
         ("launches_are_counted_and_fit", timing::counted),

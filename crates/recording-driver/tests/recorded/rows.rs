@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::model::{FurtherGpu, GpuLink};
 
 use crate::stand_in::{mark, restart_names};
 use crate::suite;
@@ -36,7 +37,13 @@ pub(crate) fn run() -> ExitCode {
         // Names of its own, and a device: no row depends on what the one before has left.
         restart_names();
         mark(&format!("{id}: before"));
-        let gpu = Rc::new(Gpu::open(0).expect("the recording driver opens"));
+        let second = FurtherGpu {
+            ordinal: 1,
+            name: String::new(),
+            link: GpuLink::Nvlink,
+        };
+        let gpu = Gpu::open(0).expect("the recording driver opens");
+        let gpu = Rc::new(gpu.with_further(vec![second]));
         let mut begin = |phase| mark(&format!("{id}: {phase}"));
         let size = size.parse().expect("a size");
         known.extend(choices);

@@ -11,12 +11,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The names that cudarc, nvml-wrapper and the suite look for first.
-const LIBRARIES: [&str; 7] = [
+const LIBRARIES: [&str; 8] = [
     "libcuda.so",
     "libcuda.so.1",
     "libcublas.so",
     "libcublasLt.so",
     "libcufft.so",
+    "libnccl.so.2",
     "libnvrtc.so",
     "libnvidia-ml.so.1",
 ];

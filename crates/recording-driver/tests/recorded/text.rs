@@ -83,7 +83,8 @@ pub(crate) fn text(sections: &[Section]) -> String {
 
 /// A line without what most lines have.
 fn short(line: &str) -> String {
-    line.replace(" on s1", "").replace(" shared 0", "")
+    let line = format!("{line} ").replace(" on s1 ", " ");
+    line.trim_end().replace(" shared 0", "")
 }
 
 /// The phases, with the nodes of graphs as a phase behind that in which they are captured, and the

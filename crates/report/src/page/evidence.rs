@@ -55,7 +55,7 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
-                div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
+                div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { (f.cpu_label()) } } }
                 @for (size, limit) in &answer.limits {
                     div { dt { "limit at " (f.topic.at(*size)) } dd { b { (limit.kind.name()) } ": " (limit.words()) } }
                 }

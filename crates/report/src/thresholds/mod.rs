@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use crate::answers::GroupAnswer;
 use crate::group::{GroupView, describe};
 use crate::report::Report;
-use crossover_results::analysis::answer::crossover_answer;
+use crossover_results::analysis::answer::crossover_answer::{self, of_several};
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::{Answer, Speedup};
 use crossover_results::analysis::answer::{estimate, kind};
@@ -56,7 +56,7 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
     report.found.first()?;
     let operations = groups
         .par_iter()
-        .filter_map(|group| operation(report, group));
+        .flat_map_iter(|group| operations(report, group));
     let mut operations: Vec<Operation> = operations.collect();
     operations.sort_by(|a, b| a.name.cmp(&b.name));
     let environment = report.machine.environment.as_ref()?;
@@ -98,13 +98,39 @@ pub(crate) fn rounded(value: f64) -> f64 {
     units::significant(value, 4)
 }
 
-fn operation(report: &Report, group: &GroupView) -> Option<Operation> {
+/// The sides of an operation that compares several GPUs with one.
+pub fn one_and_several(devices: u32) -> [String; 2] {
+    ["one GPU".to_owned(), format!("{devices} GPUs")]
+}
+
+/// The operation of a group; of a group on several GPUs one for each division of the work.
+fn operations(report: &Report, group: &GroupView) -> Vec<Operation> {
+    let several = of_several(crossover_answer::of_group(&report.found, group.name));
+    let divided = several.filter_map(|found| {
+        let answer = GroupAnswer::of(report, found, &group.best_cpu, &[])?;
+        let operation = operation(report, group, std::slice::from_ref(&answer))?;
+        Some(Operation {
+            name: format!("{}/{}", group.name, found.gpu),
+            sides: Some(one_and_several(found.devices?)),
+            first_call_ns: None,
+            ..operation
+        })
+    });
+    let whole = operation(report, group, &group.answers);
+    divided.chain(whole).collect()
+}
+
+fn operation(report: &Report, group: &GroupView, answers: &[GroupAnswer]) -> Option<Operation> {
     let gpu = report.gpu();
-    let places = group.answers.iter();
+    let places = answers.iter();
     let places: Vec<Place> = places
         .filter_map(|answer| place(report, group, answer))
         .collect();
-    let fastest = group.answer(places.first()?.data)?.series;
+    let data = places.first()?.data;
+    let fastest = answers
+        .iter()
+        .find(|answer| answer.found.question == data)?;
+    let fastest = fastest.series;
     let start = cold_start::start(gpu, cold_start::First::of(fastest));
     let first_call = start.map(|start| start.total_ns() - start.warm.map_or(0.0, |b| b.median_ns));
     let topic = &group.topic;
@@ -193,7 +219,10 @@ fn points(ours: &Group, best: &Curve, answer: &GroupAnswer) -> Vec<Point> {
     let bent = gpu.bent();
     let point = |at: &Speedup| {
         let size = at.size as u64;
-        let mut cpus = (ours.on(Device::Cpu)).filter(|s| s.answers());
+        let mut cpus = ours
+            .series
+            .iter()
+            .filter(|s| s.is_baseline() && s.answers());
         let is_measured = cpus.any(|s| s.at(size).is_some());
         let gpu_at = || gpu.at(at.size).filter(|_| is_measured);
         let (gpu_ns, low, high, processes) = match at.processes {

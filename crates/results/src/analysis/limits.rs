@@ -48,7 +48,7 @@ use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
 use crate::analysis::telemetry::sm_clock_mhz;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::id::Device;
-use crate::model::role::{Format, Library, Role, Threads};
+use crate::model::role::{Devices, Format, Library, Measures, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
@@ -185,7 +185,13 @@ fn nearest<'a>(
     benchmark: &Benchmark,
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
 ) -> Option<Share> {
-    if !series.measures_work() {
+    // The limits are those of one device.
+    let is_of_several = series
+        .role
+        .devices
+        .is_some_and(|devices| devices != Devices::One)
+        || matches!(series.role.does, Measures::Exchanges(_));
+    if !series.measures_work() || is_of_several {
         return None;
     }
     let limits = limits_of(benchmark)?;

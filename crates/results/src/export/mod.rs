@@ -91,6 +91,7 @@ fn crossovers(found: &[CrossoverAnswer]) -> Vec<Value> {
             "cpu": f.cpu,
             "gpu": f.gpu,
             "gpu_machine": f.gpu_machine,
+            "devices": f.devices,
             "question": f.question,
             "clock": f.clock,
             "headline": f.headline,

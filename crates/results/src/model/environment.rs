@@ -28,6 +28,9 @@ pub struct Environment {
     pub gpu: Option<GpuInfo>,
     /// Why there is no GPU, in a sentence.
     pub gpu_absent: Option<String>,
+    /// The GPUs beside it that groups on several devices used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_gpus: Vec<FurtherGpu>,
     /// Disturbances of measurements here: other processes on the GPU, a CPU quota, a power-saving
     /// governor, each a sentence with its remedy.
     pub disturbances: Vec<String>,
@@ -163,6 +166,51 @@ pub struct GpuInfo {
     /// measurement, and no output was verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
+}
+
+/// A GPU beside the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherGpu {
+    /// Index of the device among those that the driver shows.
+    pub ordinal: usize,
+    /// Name, for example `NVIDIA H200`.
+    pub name: String,
+    /// How it exchanges data with the first GPU.
+    pub link: GpuLink,
+}
+
+/// How two GPUs exchange data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuLink {
+    /// Peer access over NVLink.
+    Nvlink,
+    /// Peer access over PCIe.
+    Pcie,
+    /// No peer access: all data take the way through the host.
+    Host,
+    /// The driver reports peer access, and data that were moved did not arrive.
+    Broken,
+}
+
+impl GpuLink {
+    /// The link in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Nvlink => "NVLink",
+            Self::Pcie => "PCIe peer access",
+            Self::Host => "no peer access: data take the way through the host",
+            Self::Broken => {
+                "peer access is reported and does not work: disable the IOMMU or PCIe ACS, or set \
+                 NCCL_P2P_DISABLE=1"
+            }
+        }
+    }
+
+    /// Whether either GPU may use the other's memory.
+    pub fn has_access(self) -> bool {
+        matches!(self, Self::Nvlink | Self::Pcie)
+    }
 }
 
 /// A PCIe link.

@@ -19,6 +19,9 @@ use crossover_words::Clock;
 /// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
 pub const SCHEMA: u32 = crossover_words::sidecar::SCHEMA;
 
+/// The figure of a result that is the number of GPUs, where it may be more than one.
+pub const DEVICES: &str = "devices";
+
 /// The suite's addition to Criterion's files of one result: `crossover.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sidecar {
@@ -74,6 +77,7 @@ pub struct Sidecar {
     /// | `workspace_bytes` | device memory that the library may use |
     /// | `peak_bytes` | the most device memory that a step has at once |
     /// | `largest_batch` | inputs, or tokens, of the largest batch that fits in the device's memory, by arithmetic: what activations leave of it beside the rest |
+    /// | `devices` | GPUs that worked |
     /// | `calibration_ns` | time that choosing among its ways took; absent where an earlier benchmark had chosen |
     ///
     /// A key ends in its unit; without one it is a number.

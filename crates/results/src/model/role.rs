@@ -32,6 +32,9 @@ pub struct Role {
     /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
+    /// Whether one device works or all, in a group that compares the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Devices>,
     /// The algorithm, where the group has others for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -58,6 +61,7 @@ impl Role {
             pieces: 1,
             does: Measures::Computes,
             library: None,
+            devices: None,
             method: None,
             answers: true,
         }
@@ -151,6 +155,18 @@ pub struct Split {
     pub run: Option<u32>,
 }
 
+/// The devices that work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Devices {
+    /// The first device alone.
+    One,
+    /// All devices of the run, with a part of operands and result each.
+    Divided,
+    /// All devices of the run, with operands and result on the first.
+    Gathered,
+}
+
 /// A library that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -161,6 +177,8 @@ pub enum Library {
     Cufft,
     /// The CPU's BLAS that was linked.
     Blas,
+    /// NCCL.
+    Nccl,
 }
 
 /// Which part of a machine's work is measured.
@@ -179,6 +197,20 @@ pub enum Measures {
     Loads(u32),
     /// An event that happens once per process, measured in child processes.
     Starts(Phase),
+    /// An exchange of data between devices, and nothing else.
+    Exchanges(Exchange),
+}
+
+/// An exchange of data between devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exchange {
+    /// A copy from one device to another.
+    OneWay,
+    /// Copies from either device to the other at once.
+    BothWays,
+    /// Each device gets the sums of the values of all.
+    AllReduce,
 }
 
 /// The direction of a copy.
@@ -323,6 +355,7 @@ mod tests {
             pieces: 8,
             does: Measures::Copies(CopyDirection::InPlace),
             library: Some(Library::Cublas),
+            devices: Some(Devices::Gathered),
             method: Some("another".to_owned()),
             answers: false,
             ..Role::cpu()

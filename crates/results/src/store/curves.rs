@@ -9,7 +9,7 @@ use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id, NotAnId};
 use crate::model::record::Sidecar;
-use crate::model::role::{Measures, Role};
+use crate::model::role::{Devices, Measures, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
@@ -241,6 +241,14 @@ impl Series {
         self.role.does == Measures::Computes
     }
 
+    /// Whether it is on the side that the GPU is compared with: of the CPU, or of one GPU of several.
+    pub fn is_baseline(&self) -> bool {
+        match self.role.devices {
+            None => self.device == Device::Cpu,
+            Some(devices) => devices == Devices::One,
+        }
+    }
+
     /// Its steady points.
     pub fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
         self.points.iter().filter(|b| b.unsteady.is_none())
@@ -286,9 +294,18 @@ impl Group {
         self.series.iter().filter(move |s| s.device == device)
     }
 
-    /// The curves of a device that may be an answer.
-    pub(crate) fn answering(&self, device: Device) -> impl Iterator<Item = &Series> {
-        self.on(device).filter(|s| s.answers())
+    /// Where the code runs that code of the GPU is compared with: on the CPU, or on one GPU of several.
+    pub fn baseline(&self) -> Device {
+        match self.series.iter().any(|s| s.role.devices.is_some()) {
+            true => Device::Gpu,
+            false => Device::Cpu,
+        }
+    }
+
+    /// The curves of a side that may be an answer: the CPU's, or those of one GPU of several, and the GPU's.
+    pub(crate) fn answering(&self, side: Device) -> impl Iterator<Item = &Series> {
+        let series = self.series.iter();
+        series.filter(move |s| s.answers() && s.is_baseline() == (side == Device::Cpu))
     }
 
     /// The curves on the GPU that move their data from host memory and back.

@@ -16,13 +16,13 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::CopyDirection;
 use crate::timing::CudaError;
-use crate::workload::lessons::transfer::problem::verified;
 use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
     Device, Direction, Host, HostMemory, Memory, Prepared, Stream, choose,
 };
 use crate::workload::routine::{Made, Routine, RoutineError};
 
+pub(crate) use problem::verified;
 pub use problem::{TRANSFER, Transfer, cost};
 
 /// A copy of every byte, from or to one kind of host memory; with [`CopyDirection::ToDevice`] also in several

@@ -23,6 +23,11 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// The bytes.
+    pub(crate) fn pattern(&self) -> &[u8] {
+        &self.pattern
+    }
+
     /// Overwrites host memory for the pattern with bytes of which none equals the one that is copied
     /// to its place.
     pub(super) fn poison_host(&self, host: &mut [u8]) {
@@ -56,7 +61,7 @@ impl Transfer {
     }
 
     /// As [`Self::differences`], of device memory. Waits.
-    pub(super) fn differences_on_device(
+    pub(crate) fn differences_on_device(
         &self,
         memory: &Memory,
         device: Device<u8>,
@@ -118,7 +123,7 @@ pub fn cost(way: CopyDirection, size: u64) -> Cost {
 }
 
 /// The result of a comparison that found so many wrong bytes.
-pub(super) fn verified(different: usize) -> Verified {
+pub(crate) fn verified(different: usize) -> Verified {
     Verified {
         error: different as f64,
         bound: 0.0,

@@ -30,8 +30,8 @@ use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
-use crate::model::id::Device;
-use crate::model::record::{Confirmation, PairedTimes};
+use crate::model::id::{self, Device};
+use crate::model::record::{Confirmation, DEVICES, PairedTimes};
 use crate::model::role::Residency;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
@@ -55,6 +55,8 @@ pub struct CrossoverAnswer {
     pub includes_launch: bool,
     /// Whether it answers its question for the group.
     pub headline: bool,
+    /// Number of GPUs that are compared with one; `None` where the GPU is compared with the CPU.
+    pub devices: Option<u32>,
     /// Name of the machine whose GPU it is, when not the CPU's own.
     pub gpu_machine: Option<String>,
     /// The estimate, of one process or of several.
@@ -83,6 +85,12 @@ impl CrossoverAnswer {
     /// Its GPU curve among those of `theirs`, the group on the GPU's machine.
     pub fn gpu_series<'a>(&self, theirs: &'a Group) -> Option<&'a Series> {
         theirs.on(Device::Gpu).find(|series| self.is_of(series))
+    }
+
+    /// Device and implementation of the other side, `cpu/best`.
+    pub fn cpu_label(&self) -> String {
+        let device = self.devices.map_or(Device::Cpu, |_| Device::Gpu);
+        id::function_of(device, &self.cpu)
     }
 
     /// Machine and implementation, `gpu/cublas (NVIDIA H200)`.
@@ -191,9 +199,9 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
     let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
         let group = machine.group(&asked.group).into_iter();
         let all = group.flat_map(|group| &group.series);
-        let is_compared = |s: &&Series| match s.device {
-            Device::Cpu => s.implementation == pair.cpu,
-            Device::Gpu => s.implementation == asked.gpu && s.clock == Some(asked.clock),
+        let is_compared = |s: &&Series| match s.is_baseline() {
+            true => s.implementation == pair.cpu,
+            false => s.implementation == asked.gpu && s.clock == Some(asked.clock),
         };
         all.filter(is_compared).collect()
     };
@@ -220,7 +228,12 @@ fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
         };
         let is_current = pairs.clone().last().is_some_and(is_there)
             && !pairs.any(|pair| results(asked, pair).iter().any(later));
-        let question = |of: &RunAnswer| (of.asked.question, of.asked.gpu_machine.clone());
+        // Each division of the work among several GPUs is a question of its own.
+        let of_several = machine.group(&asked.group).map(Group::baseline) == Some(Device::Gpu);
+        let question = |of: &RunAnswer| {
+            let gpu = Some(of.asked.gpu.clone()).filter(|_| of_several);
+            (of.asked.question, of.asked.gpu_machine.clone(), gpu)
+        };
         let of_group = confirmed.entry(&*asked.group).or_default();
         let is_new = !(of_group.iter()).any(|other| question(other) == question(&answer));
         if is_current && is_new {
@@ -260,6 +273,7 @@ pub(crate) fn of_other_runs(
     let same = |it: &&RunAnswer| {
         (&it.asked.group, it.asked.question, &it.asked.gpu_machine)
             == (&found.group, found.question, &found.gpu_machine)
+            && (found.devices.is_none() || it.asked.gpu == found.gpu)
     };
     let others = of_runs.iter().filter(same);
     let others = others.filter(|it| it.asked.processes != found.processes);
@@ -281,11 +295,18 @@ fn compare(
     let all_ours = LazyCell::new(|| ours.with_unsteady());
     let all_theirs = LazyCell::new(|| theirs.with_unsteady());
     let names = LazyCell::new(|| best_cpu(&all_ours).1);
-    for question in Residency::ALL {
-        let answer = confirmed
-            .iter()
-            .map(|of| (of.asked, &of.answer))
-            .find(|(asked, _)| asked.question == question && asked.gpu_machine == gpu_machine);
+    let mut questions = Residency::ALL.map(|question| (question, None)).to_vec();
+    if theirs.baseline() == Device::Gpu {
+        let rows = theirs.answering(Device::Gpu);
+        questions = rows
+            .map(|s| (s.role.data, Some(s.implementation.clone())))
+            .collect();
+    }
+    for (question, row) in questions {
+        let is_it = |gpu: &String| row.as_ref().is_none_or(|row| row == gpu);
+        let answer = (confirmed.iter().map(|of| (of.asked, &of.answer))).find(|(asked, _)| {
+            asked.question == question && asked.gpu_machine == gpu_machine && is_it(&asked.gpu)
+        });
         let is_asked = |f: &CrossoverAnswer| {
             answer.is_some_and(|(asked, _)| {
                 (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
@@ -299,7 +320,11 @@ fn compare(
             found.extend(all.into_iter().find(is_asked));
             at = found.iter().position(is_asked);
         }
-        if let Some(i) = at.or_else(|| headline(&found, question)) {
+        let own = || match &row {
+            None => headline(&found, question),
+            Some(row) => found.iter().position(|f| f.gpu == *row),
+        };
+        if let Some(i) = at.or_else(own) {
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
                 let own = found[i].gpu_series(theirs).map(curve).unwrap_or_default();
@@ -370,6 +395,7 @@ fn one(
         question: series.role.data,
         includes_launch: series.includes_launch(),
         headline: false,
+        devices: devices(series),
         gpu_machine: None,
         crossing,
         processes: Vec::new(),
@@ -391,7 +417,8 @@ fn rests_on(
     for size in around.chain([crossing.largest]) {
         benchmarks.extend(ids_near(gpu, size));
         let is_best = |s: &&Series| Some(&s.implementation) == name_at(names, size);
-        let mut cpus = ours.on(Device::Cpu).filter(|s| s.measures_work());
+        let sides = ours.series.iter().filter(|s| s.is_baseline());
+        let mut cpus = sides.filter(|s| s.measures_work());
         if let Some(cpu) = cpus.find(is_best) {
             benchmarks.extend(ids_near(cpu, size));
         }
@@ -447,9 +474,21 @@ pub fn of_group<'a>(found: &'a [CrossoverAnswer], group: &str) -> &'a [Crossover
     &found[from..from + of_group]
 }
 
-/// The headline answers.
+/// The headline answers about the GPU and the CPU.
 pub fn headlines(found: &[CrossoverAnswer]) -> impl Iterator<Item = &CrossoverAnswer> {
-    found.iter().filter(|f| f.headline)
+    found.iter().filter(|f| f.headline && f.devices.is_none())
+}
+
+/// The answers about several GPUs and one.
+pub fn of_several(found: &[CrossoverAnswer]) -> impl Iterator<Item = &CrossoverAnswer> {
+    found.iter().filter(|f| f.headline && f.devices.is_some())
+}
+
+/// The number of GPUs of a curve that is compared with one GPU.
+fn devices(series: &Series) -> Option<u32> {
+    series.role.devices?;
+    let counts = series.points.iter().filter_map(|b| b.extra.get(DEVICES));
+    Some(counts.fold(0.0, |most: f64, count| most.max(*count)) as u32)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod device_memory;
 mod lessons;
 mod loading;
 mod precision;
+mod several_gpus;
 mod submit;
 mod timing;
 mod transfers;
@@ -38,11 +39,13 @@ pub enum Finder {
 /// All kinds, in the order in which they are shown.
 pub const TABLE: &[Finder] = &[
     All(crossover_sentence::find),
+    All(several_gpus::answers),
     All(transfers::share),
     Each(precision::formats),
     All(submit::find),
     All(lessons::find),
     Each(copies::fixed),
+    Each(several_gpus::exchanges),
     Each(loading::find),
     Each(allocation::held),
     Each(device_memory::find),

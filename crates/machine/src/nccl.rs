@@ -1,0 +1,208 @@
+//! NCCL, opened at run time: the functions that collective operations of one process need. Its own bindings in
+//! cudarc do not look for `libnccl.so.2`, the only name that packages have.
+//! <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html>
+
+use std::env;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{CUdeviceptr, CUstream};
+use libloading::Library;
+
+use crate::absence::Absence;
+use crossover_timing::CudaError;
+
+/// Names the library, or the folder that it is in, such as `nvidia/nccl/lib` of a Python package.
+const VARIABLE: &str = "CROSSOVER_NCCL";
+/// `ncclFloat32`.
+const FLOAT: c_int = 7;
+/// `ncclSum`.
+const SUM: c_int = 0;
+
+/// A communicator: a device's share in collective operations.
+pub type Communicator = *mut c_void;
+
+/// Declares the functions, and looks all of them up.
+macro_rules! functions {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        /// The opened library.
+        #[allow(non_snake_case, reason = "the library's names")]
+        pub struct Nccl {
+            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
+            version: [c_int; 3],
+        }
+
+        impl Nccl {
+            /// Looks the functions up.
+            fn of(library: &Library) -> Result<Self, libloading::Error> {
+                Ok(Self {
+                    // SAFETY: the types are those of NVIDIA's header.
+                    $($name: *unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }?,)*
+                    version: [0; 3],
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    ncclGetVersion(*mut c_int) -> c_int;
+    ncclGetErrorString(c_int) -> *const c_char;
+    ncclCommInitAll(*mut Communicator, c_int, *const c_int) -> c_int;
+    ncclCommDestroy(Communicator) -> c_int;
+    ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Communicator, CUstream) -> c_int;
+    ncclGroupStart() -> c_int;
+    ncclGroupEnd() -> c_int;
+}
+
+impl Nccl {
+    /// The library, opened at the first call: the one that `CROSSOVER_NCCL` names, or else the one that the
+    /// loader finds.
+    ///
+    /// # Errors
+    /// There is none, or it has another interface.
+    pub fn open() -> Result<&'static Self, Absence> {
+        static OPENED: OnceLock<Result<Nccl, Absence>> = OnceLock::new();
+        OPENED.get_or_init(load).as_ref().map_err(Clone::clone)
+    }
+
+    /// Its version, such as `2.28.9`.
+    pub fn version(&self) -> String {
+        let [major, minor, patch] = self.version;
+        format!("{major}.{minor}.{patch}")
+    }
+
+    /// A communicator for each of these devices, which are all of the group.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn communicators(&self, devices: &[usize]) -> Result<Vec<Communicator>, CudaError> {
+        let devices: Vec<c_int> = devices.iter().map(|device| *device as c_int).collect();
+        let mut all = vec![std::ptr::null_mut(); devices.len()];
+        // SAFETY: both lists have as many entries as the number says.
+        let status = unsafe {
+            (self.ncclCommInitAll)(all.as_mut_ptr(), devices.len() as c_int, devices.as_ptr())
+        };
+        self.check("ncclCommInitAll", status).map(|()| all)
+    }
+
+    /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.
+    ///
+    /// # Safety
+    /// Both addresses must be memory of the communicator's device for so many values until the operation has
+    /// run, and be equal or not overlap. The stream must be of that device, and the communicator alive.
+    ///
+    /// # Errors
+    /// The library's.
+    pub unsafe fn all_reduce(
+        &self,
+        [from, to]: [CUdeviceptr; 2],
+        values: usize,
+        communicator: Communicator,
+        stream: CUstream,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (from as *const c_void, to as *mut c_void);
+        // SAFETY: the caller promises memory, stream and communicator.
+        let status =
+            unsafe { (self.ncclAllReduce)(from, to, values, FLOAT, SUM, communicator, stream) };
+        self.check("ncclAllReduce", status)
+    }
+
+    /// Makes calls for several devices as one, without which the first would wait for the others.
+    ///
+    /// # Errors
+    /// The library's, and those of the calls.
+    pub fn together(&self, calls: impl FnOnce() -> Result<(), CudaError>) -> Result<(), CudaError> {
+        // SAFETY: neither function takes anything, and each start has its end.
+        self.check("ncclGroupStart", unsafe { (self.ncclGroupStart)() })?;
+        let called = calls();
+        // SAFETY: as above.
+        let ended = self.check("ncclGroupEnd", unsafe { (self.ncclGroupEnd)() });
+        called.and(ended)
+    }
+
+    /// Gives a communicator back.
+    ///
+    /// # Safety
+    /// It must be one of [`communicators`](Self::communicators), whose work has run, and is not used again.
+    pub unsafe fn destroy(&self, communicator: Communicator) {
+        // SAFETY: the caller's promise. An error of the end concerns nobody.
+        let _ = unsafe { (self.ncclCommDestroy)(communicator) };
+    }
+
+    fn check(&self, call: &'static str, status: c_int) -> Result<(), CudaError> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library returns a text that lives as long as it does, for any number.
+        let text = unsafe { CStr::from_ptr((self.ncclGetErrorString)(status)) };
+        let text = text.to_string_lossy();
+        Err(CudaError::with_message(
+            call,
+            format!("{text}; NCCL_DEBUG=WARN prints more"),
+        ))
+    }
+}
+
+/// Opens the library and keeps it open.
+fn load() -> Result<Nccl, Absence> {
+    // SAFETY: Rust's own readers of the environment are locked out meanwhile, and the driver has read its
+    // variables. NCCL reads this one later.
+    unsafe { env::set_var("NCCL_NVLS_ENABLE", "0") };
+    let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    let paths = match named.map(PathBuf::from) {
+        Some(folder) if folder.is_dir() => vec![folder.join("libnccl.so.2")],
+        Some(path) => vec![path],
+        None => ["libnccl.so.2", "libnccl.so"].map(PathBuf::from).to_vec(),
+    };
+    // SAFETY: NVIDIA's library, whose initialisers and finalisers may run at any time.
+    let opened = paths
+        .iter()
+        .find_map(|path| unsafe { Library::new(path) }.ok());
+    let library = opened.ok_or(Absence::NoLibrary {
+        library: "NCCL",
+        remedy: "install NCCL (libnccl.so.2), or name its path in CROSSOVER_NCCL, to run collective operations",
+    })?;
+    let failed = |message| Absence::Failed {
+        call: "NCCL",
+        message,
+    };
+    let mut nccl = Nccl::of(&library).map_err(|error| failed(error.to_string()))?;
+    std::mem::forget(library);
+    let mut version = 0;
+    // SAFETY: the pointer is valid for the write.
+    let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
+    nccl.check("ncclGetVersion", status)
+        .map_err(|error| failed(error.to_string()))?;
+    nccl.version = parts(version);
+    match nccl.version {
+        [2, ..] => Ok(nccl),
+        _ => Err(failed(format!("version {} is not 2", nccl.version()))),
+    }
+}
+
+/// Major, minor and patch version; before 2.9 a number had one digit less.
+fn parts(version: c_int) -> [c_int; 3] {
+    let major = if version < 10_000 { 1_000 } else { 10_000 };
+    [version / major, version % major / 100, version % 100]
+}
+
+/// The version of the library, such as `2.28.9`.
+///
+/// # Errors
+/// As [`Nccl::open`].
+pub fn version() -> Result<String, Absence> {
+    Nccl::open().map(Nccl::version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_in_both_forms() {
+        assert_eq!(parts(22809), [2, 28, 9]);
+        assert_eq!(parts(2804), [2, 8, 4]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The sum of f32 over all devices, by NCCL.
+
+use std::rc::Rc;
+
+use crate::device::Gpu;
+use crate::device::kernel::Source;
+use crate::timing::CudaError;
+use crate::workload::devices::OnDevices;
+use crate::workload::matmul::uniform;
+use crate::workload::prepare::Stream;
+use crate::workload::routine::{Made, Workload, visit_f32};
+use crate::workload::simple::compare;
+
+/// Entries of all streams' queues for the operation on one device: its kernel, and what the library orders it
+/// by.
+const LAUNCHES: u32 = 4;
+/// By so many values the input of a device is ahead of that of the one before.
+const AHEAD: usize = 17;
+
+/// The inputs of all devices.
+pub struct AllReduce {
+    values: Vec<f32>,
+}
+
+impl AllReduce {
+    /// Value `at` of a device.
+    fn value(&self, device: usize, at: usize) -> f32 {
+        self.values[(at + AHEAD * device) % self.values.len()]
+    }
+
+    /// The values of a device.
+    fn of_device(&self, device: usize) -> Vec<f32> {
+        let mut values = self.values.clone();
+        values.rotate_left(AHEAD * device % self.values.len());
+        values
+    }
+}
+
+impl Workload for AllReduce {
+    fn new(bytes: u64) -> Self {
+        let values = uniform(bytes as usize / size_of::<f32>(), 1);
+        Self { values }
+    }
+
+    fn host_bytes(bytes: u64) -> u64 {
+        // The values, those of one device, and the result of one.
+        3 * bytes
+    }
+
+    fn device_bytes(bytes: u64) -> u64 {
+        2 * bytes
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        &[]
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.values, visit);
+    }
+}
+
+/// Where the sums are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Over the values. Each further iteration adds the sums of the one before.
+    InPlace,
+    /// Beside them.
+    OutOfPlace,
+}
+
+/// The sum over all devices, on each of them.
+///
+/// # Errors
+/// There is one device, or no NCCL; errors of NCCL and CUDA.
+pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
+    let mut work = OnDevices::new(gpu)?;
+    let collectives = gpu.collectives()?;
+    let devices = work.gpus.len();
+    let mut places = Vec::new();
+    for (at, part) in work.parts.iter_mut().enumerate() {
+        let values = part.upload(&problem.of_device(at))?;
+        let sums = match results {
+            Results::OutOfPlace => part.output::<f32>(values.bytes() / size_of::<f32>())?,
+            Results::InPlace => {
+                let sums = part.alloc(problem.values.len())?;
+                part.poison(move |memory| Ok(memory.copy(values, sums)?));
+                sums
+            }
+        };
+        let from = match results {
+            Results::OutOfPlace => values.address,
+            Results::InPlace => sums.address,
+        };
+        places.push([from, sums.address]);
+        let problem = problem.clone();
+        // A sum of d values in (-1, 1) is rounded d - 1 times.
+        let bound = (devices * (devices - 1)) as f64 * f64::from(f32::EPSILON) / 2.0;
+        part.check_values(None, sums, f32::NAN, move |sums| {
+            let sum = |at| {
+                (0..devices)
+                    .map(|device| f64::from(problem.value(device, at)))
+                    .sum()
+            };
+            compare(sums, (0..problem.values.len()).map(sum), 1.0, bound)
+        })?;
+    }
+    work.parts[0]
+        .notes
+        .push(format!("NCCL {}", collectives.version()));
+    let gpus = work.gpus.clone();
+    let values = problem.values.len();
+    work.fork(1..devices)?;
+    let reduce = move |_: &_| -> Result<(), CudaError> {
+        let devices = places
+            .iter()
+            .zip(&gpus)
+            .map(|(places, gpu)| (*places, &**gpu.stream()));
+        // SAFETY: the routine owns the places, which have so many values, and all streams wait for the timed
+        // stream and it for them.
+        let reduced = unsafe { collectives.all_reduce(values, devices) };
+        reduced.and(gpus[0].bind())
+    };
+    let launches = LAUNCHES * devices as u32;
+    work.parts[0]
+        .steps
+        .call_on(Stream::Compute, launches, reduce);
+    work.join(1..devices)?;
+    let work = work.ready()?;
+    // Connecting waits for the host, which behind a gate would wait for ever.
+    work.parts[0].steps.run()?;
+    Ok(Box::new(work))
+}

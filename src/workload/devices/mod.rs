@@ -1,0 +1,210 @@
+//! Work on several devices: copies between two, sums over all, and products whose rows are divided.
+//!
+//! One host thread enqueues the work of all devices. Their streams wait for the first device's timed stream,
+//! and that stream waits for them, by events. So the clock of the first device times the work of all.
+
+mod all_reduce;
+mod peer_copy;
+mod product;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use cudarc::driver::CudaEvent;
+
+use crate::device::Gpu;
+use crate::device::copies_and_events::order;
+use crate::model::Verified;
+use crate::model::record::DEVICES;
+use crate::timing::{CudaError, DeviceMemory};
+use crate::workload::prepare::{Lane, Prepared, Stream};
+use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
+
+pub use all_reduce::{AllReduce, Results, all_reduce};
+pub use peer_copy::{Path, peer_copy};
+pub use product::{gathered, in_place};
+
+/// A routine on the devices of a run.
+pub(crate) struct OnDevices {
+    gpus: Vec<Rc<Gpu>>,
+    /// Memory of each device. The first one has the steps of all.
+    parts: Vec<Prepared>,
+    /// One of each device, to order its memory.
+    events: Vec<CudaEvent>,
+}
+
+impl OnDevices {
+    /// A routine without memory and steps.
+    ///
+    /// # Errors
+    /// There is one device, or another cannot be opened; the driver's errors.
+    pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self, RoutineError> {
+        let beside = first.beside()?;
+        let parts = beside.iter().map(Prepared::beside);
+        let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
+        parts.insert(0, Prepared::new(first)?);
+        let gpus: Vec<_> = [first].into_iter().chain(beside).cloned().collect();
+        let events = gpus.iter().map(|gpu| gpu.new_event());
+        let events = events.collect::<Result<_, _>>()?;
+        first.bind()?;
+        Ok(Self {
+            gpus,
+            parts,
+            events,
+        })
+    }
+
+    /// The stream that works on a device.
+    pub(crate) fn work(at: usize) -> Stream {
+        match at {
+            0 => Stream::Compute,
+            at => Stream::Beside(at - 1, Lane::Work),
+        }
+    }
+
+    /// Makes the working streams of these devices wait for the timed stream.
+    pub(crate) fn fork(&mut self, devices: Range<usize>) -> Result<(), CudaError> {
+        let steps = &mut self.parts[0].steps;
+        (devices.into_iter()).try_for_each(|at| steps.order(Stream::Compute, Self::work(at)))
+    }
+
+    /// Makes the timed stream wait for the working streams of these devices.
+    pub(crate) fn join(&mut self, devices: Range<usize>) -> Result<(), CudaError> {
+        let steps = &mut self.parts[0].steps;
+        (devices.into_iter()).try_for_each(|at| steps.order(Self::work(at), Stream::Compute))
+    }
+
+    /// The routine, once all devices have their memory.
+    pub(crate) fn ready(mut self) -> Result<Self, CudaError> {
+        for gpu in self.gpus.iter().rev() {
+            gpu.synchronize()?;
+        }
+        let devices = self.gpus.len() as f64;
+        self.parts[0].figures.insert(DEVICES.to_owned(), devices);
+        self.gpus[0].bind()?;
+        Ok(self)
+    }
+
+    /// Changes memory of each device in the order of the timed stream, although on streams on which no step
+    /// runs. A step that does not wait for the timed stream comes before the change, which overwrites its
+    /// result.
+    fn in_order(&mut self, mut change: impl FnMut(&mut Prepared) -> Done) -> Done {
+        let timed = self.gpus[0].stream().clone();
+        change(&mut self.parts[0])?;
+        for (part, event) in self.parts.iter_mut().zip(&self.events).skip(1) {
+            order(&self.events[0], &timed, part.memory.stream())?;
+            change(part)?;
+            order(event, part.memory.stream(), &timed)?;
+        }
+        Ok(())
+    }
+
+    fn all_of<'a>(
+        &'a self,
+        of: impl Fn(&'a Prepared) -> Vec<DeviceMemory<'a>>,
+    ) -> Vec<DeviceMemory<'a>> {
+        // The clock reads them on the first device.
+        let has_access = self.gpus[0].require_peers().is_ok();
+        let parts = if has_access { self.parts.len() } else { 1 };
+        self.parts[..parts].iter().flat_map(of).collect()
+    }
+
+    /// The worst verdict of the devices; `None` where none compares anything.
+    fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
+        let verdicts = self.parts.iter().map(|part| part.verdict(altered));
+        let verdicts = verdicts.collect::<Result<Vec<_>, _>>()?;
+        let share = |verified: &Verified| {
+            let is_nan = verified.error.is_nan();
+            if is_nan {
+                f64::INFINITY
+            } else {
+                verified.error - verified.bound
+            }
+        };
+        let verdicts = verdicts.into_iter().flatten();
+        Ok(verdicts.max_by(|a, b| share(a).total_cmp(&share(b))))
+    }
+}
+
+impl Routine for OnDevices {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.in_order(Routine::poison)
+    }
+
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        // Finds steps that do not wait for the timed stream.
+        self.in_order(Routine::poison)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.parts[0].run()
+    }
+
+    fn wait_for_each(&mut self) -> Result<(), RoutineError> {
+        self.parts[0].wait_for_each()
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let verified = self.verdict(None)?;
+        self.gpus[0].bind()?;
+        Ok(verified.ok_or("nothing compares the result")?)
+    }
+
+    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
+        let verified = self.verdict(Some(by))?;
+        self.gpus[0].bind()?;
+        Ok(verified)
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
+        self.all_of(Prepared::inputs)
+    }
+
+    fn outputs(&self) -> Vec<DeviceMemory<'_>> {
+        self.all_of(Prepared::outputs)
+    }
+
+    fn launches(&self) -> u32 {
+        self.parts[0].launches()
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.parts[0].extra()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.parts[0].notes()
+    }
+}
+
+impl Drop for OnDevices {
+    fn drop(&mut self) {
+        // A device may still use the memory of another. Errors of these calls repeat an earlier one.
+        for gpu in &self.gpus {
+            let _ = gpu.synchronize();
+        }
+        // The steps go first, with the part of the first device.
+        self.parts.clear();
+        self.events.clear();
+        let _ = self.gpus[0].bind();
+    }
+}
+
+/// As equal parts of `total` as there are, in order; some are empty where there are more than values.
+fn split(total: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..parts).map(move |at| total * at / parts..total * (at + 1) / parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn parts_cover_everything_once() {
+        for (total, parts) in [(1, 2), (7, 2), (8192, 3), (4, 4)] {
+            let all: Vec<usize> = split(total, parts).flatten().collect();
+            assert_eq!(all, (0..total).collect::<Vec<_>>());
+        }
+    }
+}

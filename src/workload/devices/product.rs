@@ -1,0 +1,199 @@
+//! C = A B of f32 on several devices, each of which computes some rows of C by cuBLAS.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Format;
+use crate::timing::CudaError;
+use crate::workload::devices::{OnDevices, split};
+use crate::workload::matmul::Matmul;
+use crate::workload::prepare::{Device, Lane, Place, Stream, choose, launches};
+use crate::workload::product::{GpuPlan, Matrix, Product};
+use crate::workload::routine::{Made, RoutineError};
+
+/// Rows are divided among all devices, whose operands and results stay where they are.
+///
+/// # Errors
+/// There is one device; errors of CUDA and cuBLAS.
+pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    let mut work = OnDevices::new(gpu)?;
+    let (n, devices) = (problem.shape().n, work.gpus.len());
+    let mut calls = Vec::new();
+    for (at, rows) in split(n, devices).enumerate() {
+        if rows.is_empty() {
+            continue;
+        }
+        let part = &mut work.parts[at];
+        let a = part.upload(&problem.a()[rows.start * n..rows.end * n])?;
+        let b = part.upload(problem.b())?;
+        let c = checked(&mut work, problem, at, rows.clone())?;
+        let places = [a, b, c].map(|matrix| matrix.address);
+        calls.push(call(&work, at, (rows.len(), n), places)?);
+    }
+    work.fork(1..devices)?;
+    // Work of the first device would delay that of the others.
+    calls.rotate_left(1);
+    calls.into_iter().for_each(|call| add(&mut work, call));
+    work.join(1..devices)?;
+    Ok(Box::new(work.ready()?))
+}
+
+/// Pieces that the rows of a device beside the first are cut into, and the rows of the first, as a
+/// multiple of an equal share.
+const WAYS: [(usize, f64); 4] = [(1, 1.0), (4, 1.0), (4, 1.1), (4, 1.25)];
+/// Below this order the rows are not cut.
+const CUT_FROM: usize = 1024;
+
+/// Operands and result are on the first device: B and rows of A are copied to the others, and rows of C from
+/// there, in pieces that overlap with the products. The fastest of several divisions.
+///
+/// # Errors
+/// There is one device, or no peer access; errors of CUDA and cuBLAS.
+pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    gpu.beside()?;
+    gpu.require_peers()?;
+    let n = problem.shape().n;
+    let ways = if n < CUT_FROM { &WAYS[..1] } else { &WAYS };
+    let devices = 1 + gpu.beside()?.len();
+    let names = ways.iter().map(|(pieces, share)| {
+        format!("{pieces} pieces for each other device, {share} shares of the rows for the first")
+    });
+    let names: Vec<String> = names.collect();
+    let choice =
+        format!("product of order {n} on {devices} devices, operands and result on the first");
+    let run = |work: &mut OnDevices, times| {
+        (0..times).try_for_each(|_| work.parts[0].steps.enqueue())?;
+        Ok(work.gpus[0].synchronize()?)
+    };
+    let (way, mut work) =
+        choose::made_by(&choice, &names, |at| divided(gpu, problem, ways[at]), run)?;
+    work.parts[0].notes.push(way);
+    Ok(Box::new(work))
+}
+
+fn divided(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+    (pieces, share): (usize, f64),
+) -> Result<OnDevices, RoutineError> {
+    let mut work = OnDevices::new(gpu)?;
+    let (n, devices) = (problem.shape().n, work.gpus.len());
+    let first = &mut work.parts[0];
+    let (a, b) = (first.upload(problem.a())?, first.upload(problem.b())?);
+    let c = checked(&mut work, problem, 0, 0..n)?;
+    let own = ((share * n as f64 / devices as f64).ceil() as usize).min(n);
+    let inward = |index| Stream::Beside(index, Lane::In);
+    for index in 0..devices - 1 {
+        work.parts[0].steps.order(Stream::Compute, inward(index))?;
+    }
+    let product = call(&work, 0, (own, n), [a, b, c].map(|matrix| matrix.address))?;
+    add(&mut work, product);
+    for (index, rows) in split(n - own, devices - 1).enumerate() {
+        if rows.is_empty() {
+            continue;
+        }
+        let at = index + 1;
+        let [inward, working, outward] =
+            [Lane::In, Lane::Work, Lane::Out].map(|lane| Stream::Beside(index, lane));
+        let part = &mut work.parts[at];
+        let there = [rows.len(), n, rows.len()].map(|rows| part.output::<f32>(rows * n));
+        let [a_there, b_there, c_there] = there;
+        let (a_there, b_there, c_there) = (a_there?, b_there?, c_there?);
+        let (here, other) = (work.gpus[0].clone(), work.gpus[at].clone());
+        let copy = |work: &mut OnDevices, on, [from, to]: [(&Gpu, CUdeviceptr); 2], rows: usize| {
+            let places = [from, to].map(|(gpu, address)| Place::new(gpu, address));
+            // SAFETY: so many rows from both addresses on are memory of the routine, and the steps order the
+            // streams that use them.
+            unsafe {
+                work.parts[0]
+                    .steps
+                    .peer_copy(on, places, size_of::<f32>() * rows * n)
+            };
+        };
+        copy(
+            &mut work,
+            inward,
+            [(&here, b.address), (&other, b_there.address)],
+            n,
+        );
+        for piece in split(rows.len(), pieces).filter(|piece| !piece.is_empty()) {
+            let (len, from) = (piece.len(), piece.start * n);
+            let row = (own + rows.start + piece.start) * n;
+            copy(
+                &mut work,
+                inward,
+                [(&here, a.at(row)), (&other, a_there.at(from))],
+                len,
+            );
+            work.parts[0].steps.order(inward, working)?;
+            let places = [a_there.at(from), b_there.address, c_there.at(from)];
+            let product = call(&work, at, (len, n), places)?;
+            add(&mut work, product);
+            work.parts[0].steps.order(working, outward)?;
+            copy(
+                &mut work,
+                outward,
+                [(&other, c_there.at(from)), (&here, c.at(row))],
+                len,
+            );
+        }
+    }
+    for index in 0..devices - 1 {
+        // A device without rows has received nothing.
+        for lane in [Lane::In, Lane::Out] {
+            let (steps, on) = (&mut work.parts[0].steps, Stream::Beside(index, lane));
+            steps.order(on, Stream::Compute)?;
+        }
+    }
+    Ok(work.ready()?)
+}
+
+/// Memory of a device for these rows of C, which are compared.
+fn checked(
+    work: &mut OnDevices,
+    problem: &Rc<Matmul>,
+    at: usize,
+    rows: Range<usize>,
+) -> Result<Device<f32>, CudaError> {
+    let (part, problem) = (&mut work.parts[at], problem.clone());
+    let c = part.output(rows.len() * problem.shape().n)?;
+    part.check_by(move |memory| Ok(problem.verified(problem.error_from(memory, c, rows.start)?)));
+    Ok(c)
+}
+
+/// A product of some rows on a device, and the launches that it makes.
+struct ProductCall {
+    on: Stream,
+    plan: GpuPlan,
+    launches: u32,
+}
+
+/// The product of `rows` rows of A with B, of `n` columns, at these places of a device.
+fn call(
+    work: &OnDevices,
+    at: usize,
+    (rows, n): (usize, usize),
+    [a, b, c]: [CUdeviceptr; 3],
+) -> Result<ProductCall, RoutineError> {
+    let matrices = [(a, rows), (b, n), (c, rows)];
+    let matrices = matrices.map(|(address, rows)| Matrix::new(address, Format::F32, rows, n));
+    let gpu = &work.gpus[at];
+    let plan = GpuPlan::cublas(gpu, &Product::new("rows of a product", matrices))?;
+    // SAFETY: the three places are memory of the routine, and `launches` waits for what it enqueues.
+    let launches = launches(gpu, || unsafe { plan.enqueue(gpu.stream()) });
+    let launches = launches.and_then(|launches| work.gpus[0].bind().map(|()| launches))?;
+    let on = OnDevices::work(at);
+    Ok(ProductCall { on, plan, launches })
+}
+
+/// Adds a product to the steps.
+fn add(work: &mut OnDevices, call: ProductCall) {
+    let ProductCall { on, plan, launches } = call;
+    // SAFETY: the three places are memory of the routine, and the steps order the streams that use them.
+    let enqueue = move |stream: &CudaStream| unsafe { plan.enqueue(stream) };
+    work.parts[0].steps.call_on(on, launches, enqueue);
+}

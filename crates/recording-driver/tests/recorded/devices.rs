@@ -147,7 +147,7 @@ pub(crate) fn answers() {
         let asked = asked.find(|asked| asked["gpu"] == row);
         let asked = asked.unwrap_or_else(|| panic!("{row}: {said}"));
         let processes = asked["processes"].as_array().expect("a list");
-        assert_eq!(processes.len(), 3, "{said}");
+        assert!(processes.len() >= 3, "{said}");
         for process in processes {
             let largest = process.as_array().and_then(|pairs| pairs.last());
             let largest = largest.expect("a size");
@@ -165,8 +165,8 @@ pub(crate) fn answers() {
     let page = stand_in.folder().join("groups/matmul_devices.html");
     let page = fs::read_to_string(page).expect("a page");
     for words in [
-        "2 GPUs against one, all data on the first: from N = ",
-        "the median of 3 processes",
+        "2 GPUs against one, all data on the first: ",
+        "2 GPUs against one, each with its part of the data: ",
         "communication that is not hidden takes",
     ] {
         assert!(page.contains(words), "{words}");

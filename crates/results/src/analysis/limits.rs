@@ -48,7 +48,8 @@ use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
 use crate::analysis::telemetry::sm_clock_mhz;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::model::id::Device;
-use crate::model::role::{Devices, Format, Library, Measures, Role, Threads};
+use crate::model::record::DEVICES;
+use crate::model::role::{Format, Library, Measures, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
@@ -185,13 +186,7 @@ fn nearest<'a>(
     benchmark: &Benchmark,
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
 ) -> Option<Share> {
-    // The limits are those of one device.
-    let is_of_several = series
-        .role
-        .devices
-        .is_some_and(|devices| devices != Devices::One)
-        || matches!(series.role.does, Measures::Exchanges(_));
-    if !series.measures_work() || is_of_several {
+    if !series.measures_work() || matches!(series.role.does, Measures::Exchanges(_)) {
         return None;
     }
     let limits = limits_of(benchmark)?;
@@ -209,6 +204,10 @@ fn nearest<'a>(
         )
     };
     let candidates = match (series.device, series.crosses_link()) {
+        // The memory's limits are those of one device.
+        (Device::Gpu, false) if devices(benchmark) > 1.0 => {
+            [arithmetic(series, benchmark, limits_of), None]
+        }
         (Device::Gpu, false) => [
             arithmetic(series, benchmark, limits_of),
             gpu_memory(benchmark, limits),
@@ -304,10 +303,16 @@ fn arithmetic<'a>(
     Share::of(Resource::Compute, limit, fraction(benchmark)?)
 }
 
-/// FLOP/s in the format of the arithmetic.
+/// FLOP/s of a device in the format of the arithmetic.
 fn operations(series: &Series, benchmark: &Benchmark) -> Option<f64> {
     let products = series.role.split.map_or(1, |split| split.products);
-    Some(f64::from(products) * rate(benchmark, benchmark.cost.flop)?)
+    Some(f64::from(products) * rate(benchmark, benchmark.cost.flop)? / devices(benchmark))
+}
+
+/// The number of devices that worked.
+fn devices(benchmark: &Benchmark) -> f64 {
+    let devices = benchmark.extra.get(DEVICES);
+    devices.map_or(1.0, |devices| devices.max(1.0))
 }
 
 /// A sentence if the only point of a curve is faster than NVIDIA's documents allow at the highest

@@ -18,7 +18,7 @@ use crate::device::copies_and_events::order;
 use crate::model::Verified;
 use crate::model::record::DEVICES;
 use crate::timing::{CudaError, DeviceMemory};
-use crate::workload::prepare::{Lane, Prepared, Stream};
+use crate::workload::prepare::{PeerStream, Prepared, Stream};
 use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
 
 pub use all_reduce::{AllReduce, Results, all_reduce};
@@ -59,7 +59,7 @@ impl OnDevices {
     pub(crate) fn work(at: usize) -> Stream {
         match at {
             0 => Stream::Compute,
-            at => Stream::Beside(at - 1, Lane::Work),
+            at => Stream::Beside(at - 1, PeerStream::Work),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::model::Format;
 use crate::timing::CudaError;
 use crate::workload::devices::{OnDevices, split};
 use crate::workload::matmul::Matmul;
-use crate::workload::prepare::{Device, Lane, Place, Stream, choose, launches};
+use crate::workload::prepare::{Device, PeerAddress, PeerStream, Stream, choose, launches};
 use crate::workload::product::{GpuPlan, Matrix, Product};
 use crate::workload::routine::{Made, RoutineError};
 
@@ -86,7 +86,7 @@ fn divided(
     let (a, b) = (first.upload(problem.a())?, first.upload(problem.b())?);
     let c = checked(&mut work, problem, 0, 0..n)?;
     let own = ((share * n as f64 / devices as f64).ceil() as usize).min(n);
-    let inward = |index| Stream::Beside(index, Lane::In);
+    let inward = |index| Stream::Beside(index, PeerStream::In);
     for index in 0..devices - 1 {
         work.parts[0].steps.order(Stream::Compute, inward(index))?;
     }
@@ -97,15 +97,15 @@ fn divided(
             continue;
         }
         let at = index + 1;
-        let [inward, working, outward] =
-            [Lane::In, Lane::Work, Lane::Out].map(|lane| Stream::Beside(index, lane));
+        let [inward, working, outward] = [PeerStream::In, PeerStream::Work, PeerStream::Out]
+            .map(|lane| Stream::Beside(index, lane));
         let part = &mut work.parts[at];
         let there = [rows.len(), n, rows.len()].map(|rows| part.output::<f32>(rows * n));
         let [a_there, b_there, c_there] = there;
         let (a_there, b_there, c_there) = (a_there?, b_there?, c_there?);
         let (here, other) = (work.gpus[0].clone(), work.gpus[at].clone());
         let copy = |work: &mut OnDevices, on, [from, to]: [(&Gpu, CUdeviceptr); 2], rows: usize| {
-            let places = [from, to].map(|(gpu, address)| Place::new(gpu, address));
+            let places = [from, to].map(|(gpu, address)| PeerAddress::new(gpu, address));
             // SAFETY: so many rows from both addresses on are memory of the routine, and the steps order the
             // streams that use them.
             unsafe {
@@ -144,7 +144,7 @@ fn divided(
     }
     for index in 0..devices - 1 {
         // A device without rows has received nothing.
-        for lane in [Lane::In, Lane::Out] {
+        for lane in [PeerStream::In, PeerStream::Out] {
             let (steps, on) = (&mut work.parts[0].steps, Stream::Beside(index, lane));
             steps.order(on, Stream::Compute)?;
         }

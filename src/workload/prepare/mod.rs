@@ -30,5 +30,5 @@ pub use prepared::Prepared;
 pub(crate) use seed::in_version;
 pub use seed::{seed, uniform};
 pub(crate) use source::{ON_ALL_CORES, kernels};
-pub(crate) use steps::{Lane, Place, Stage, Steps, Stream, launches};
+pub(crate) use steps::{PeerAddress, PeerStream, Stage, Steps, Stream, launches};
 pub(crate) use threads::Threads;

@@ -21,12 +21,12 @@ pub(crate) enum Stream {
     /// Copies to the host that overlap with both.
     Down,
     /// A stream of a device beside the first, by the device's index.
-    Beside(usize, Lane),
+    Beside(usize, PeerStream),
 }
 
 /// A stream of a device beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum PeerStream {
     /// Kernels and library calls.
     Work,
     /// Copies to the device.
@@ -37,12 +37,12 @@ pub(crate) enum Lane {
 
 /// Memory of a device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PeerAddress {
     context: sys::CUcontext,
     address: sys::CUdeviceptr,
 }
 
-impl Place {
+impl PeerAddress {
     pub(crate) fn new(gpu: &Gpu, address: sys::CUdeviceptr) -> Self {
         let context = gpu.context().cu_ctx();
         Self { context, address }
@@ -62,7 +62,7 @@ pub(crate) struct Stage {
 enum PreparedStep {
     Copy(Block, Direction, Stream),
     /// A copy of so many bytes between two devices.
-    Peer([Place; 2], usize, Stream),
+    Peer([PeerAddress; 2], usize, Stream),
     Kernel(Launch, Stream),
     /// A call, and the launches that it makes.
     Call(Call, u32, Stream),
@@ -152,7 +152,12 @@ impl Steps {
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
-    pub(crate) unsafe fn peer_copy(&mut self, on: Stream, [from, to]: [Place; 2], bytes: usize) {
+    pub(crate) unsafe fn peer_copy(
+        &mut self,
+        on: Stream,
+        [from, to]: [PeerAddress; 2],
+        bytes: usize,
+    ) {
         self.steps.push(PreparedStep::Peer([from, to], bytes, on));
     }
 
@@ -270,7 +275,7 @@ impl Steps {
         if enqueued.is_err() {
             // Errors of these calls repeat the first one, or tell less.
             let others = 0..self.gpu.opened_beside().len();
-            let lanes = [Lane::In, Lane::Out, Lane::Work];
+            let lanes = [PeerStream::In, PeerStream::Out, PeerStream::Work];
             let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
             let own = [Stream::Up, Stream::Down, Stream::Compute];
             for on in others.chain(own) {
@@ -327,10 +332,10 @@ impl Steps {
             Stream::Beside(_, lane) => {
                 let device = self.device(on);
                 match lane {
-                    Lane::Work => device.stream(),
+                    PeerStream::Work => device.stream(),
                     // The first one is that of its memory.
-                    Lane::In => &device.other_streams()[1],
-                    Lane::Out => &device.other_streams()[2],
+                    PeerStream::In => &device.other_streams()[1],
+                    PeerStream::Out => &device.other_streams()[2],
                 }
             }
         }

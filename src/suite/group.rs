@@ -44,6 +44,7 @@ pub(super) struct AnyRow {
     pub(super) role: Role,
     pub(super) sizes: Option<Sizes>,
     cost: Option<CostOf>,
+    kernels: Option<u32>,
 }
 
 enum Make {
@@ -61,6 +62,7 @@ impl<W: 'static> Implementation<W> {
                 role,
                 sizes: None,
                 cost: None,
+                kernels: None,
             },
             operation: PhantomData,
         }
@@ -187,6 +189,12 @@ impl<W: 'static> Implementation<W> {
     /// Replaces the group's cost by one of its own.
     pub fn cost(mut self, cost: impl Fn(u64) -> Cost + 'static) -> Self {
         self.row.cost = Some(Rc::new(cost));
+        self
+    }
+
+    /// Replaces the number of kernels in the cost, where it launches others than the group's.
+    pub fn kernels(mut self, kernels: u32) -> Self {
+        self.row.kernels = Some(kernels);
         self
     }
 }
@@ -467,7 +475,11 @@ impl AnyGroup {
     }
 
     pub(super) fn cost_of(&self, row: &AnyRow, size: u64) -> Cost {
-        row.cost.as_ref().unwrap_or(&self.cost)(size)
+        let cost = row.cost.as_ref().unwrap_or(&self.cost)(size);
+        Cost {
+            launches: row.kernels.or(cost.launches),
+            ..cost
+        }
     }
 
     /// The benchmarks of this profile: by size, so that inputs are made once per size, and then in the

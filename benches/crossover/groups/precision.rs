@@ -49,6 +49,7 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
         Implementation::gpu("split-bf16x6-k2048", EventsGated, |gpu, problem: &Problem| {
             precision::split(gpu, problem.matmul(), RUN as usize)
         })
+        .cost(|n| precision::cost_split(n, RUN as usize))
         .split(
             Format::Bf16,
             Split {

@@ -1,7 +1,7 @@
 //! The sum of n f32.
 
 use crossover::model::Launches::{Fused, OneByOne};
-use crossover::model::{Cost, LinkBytes, Residency, Unit};
+use crossover::model::{LinkBytes, Residency, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -45,10 +45,7 @@ pub(crate) fn group() -> Group<Sum> {
         .with(Implementation::cpu("simd", cpu::simd).sizes(sizes.up_to(1 << 20, 1 << 26, 1 << 30)))
         .with(
             resident("two-kernels", Events, BlockSum::BySecondKernel)
-                .cost(|n| Cost {
-                    launches: Some(2),
-                    ..reduction::cost(n)
-                })
+                .kernels(2)
                 .sizes(lesson_sizes.clone()),
         )
         .with(resident("last-block", Events, BlockSum::ByLastBlock))
@@ -57,6 +54,6 @@ pub(crate) fn group() -> Group<Sum> {
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new(4.0 * n as f64, 4.0),
-            |row, _| row.sizes(host_sizes.clone()),
+            |row, _| row.kernels(2).sizes(host_sizes.clone()),
         )
 }

@@ -21,6 +21,7 @@ pub(crate) fn group() -> Group<NestedSine> {
             streams::pieces(gpu, problem, memory, pieces, launches)
         })
         .pieces(pieces)
+        .kernels(pieces)
         .launches(launches)
         .data(memory)
     };
@@ -32,6 +33,7 @@ pub(crate) fn group() -> Group<NestedSine> {
             streams::a_stream_each(gpu, problem, launches)
         })
         .pieces(STREAMS)
+        .kernels(STREAMS)
         .launches(launches)
         .data(Residency::Pinned)
         .method("a stream for each piece")

@@ -7,4 +7,4 @@ mod split;
 
 pub use converted::product;
 pub use problem::{PRECISION, Precision, cost};
-pub use split::split;
+pub use split::{cost_split, split};

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::model::Format;
+use crate::model::{Cost, Format};
 use crate::timing::Launch;
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::converted::THREADS;
 use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
-use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::problem::{self, Matmul};
 use crate::workload::prepare::{Prepared, Stream};
 use crate::workload::product::{GpuPlan, Matrix, Product, properties};
 use crate::workload::routine::{Made, RoutineError};
@@ -20,6 +20,9 @@ use crate::workload::routine::{Made, RoutineError};
 /// Parts of each operand. The six products whose parts i of A and j of B have i + j less than this are
 /// computed: all that are as large as 2^-16 of the largest.
 const PARTS: usize = 3;
+
+/// Kernels that split an operand each.
+const SPLITS: u32 = 2;
 
 /// Columns of the parts of A side by side, and the rows of the parts of B that meet them.
 #[derive(Debug, PartialEq)]
@@ -58,6 +61,12 @@ fn terms(k: usize, chunk: usize) -> Vec<Terms> {
         }
     }));
     all
+}
+
+/// As [`matmul::cost`](crate::workload::matmul::cost), with the kernels of [`split`].
+pub fn cost_split(n: u64, chunk: usize) -> Cost {
+    let products = terms(n as usize, chunk).len();
+    problem::cost(n).launches(SPLITS + products as u32)
 }
 
 /// An f32 product of operands that are each a sum of three parts in BF16. Of the largest product, runs
@@ -107,7 +116,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
     let (terms, all) = (terms(n, chunk), 0..n);
     let chunk = chunk.min(n);
     work.notes = vec![format!(
-        "2 splitting kernels, {} products, {chunk} terms at a time in the tensor core",
+        "{SPLITS} splitting kernels, {} products, {chunk} terms at a time in the tensor core",
         terms.len()
     )];
     for (i, terms) in terms.into_iter().enumerate() {

@@ -21,7 +21,7 @@ use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::surroundings::background_since;
-use crate::suite::verify::{ROUNDS, admits_anything, compare};
+use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, CudaTime, Doubt, catch_panic};
 use crossover_machine::load::Load;
 use crossover_machine::recorded::recorded;
@@ -187,14 +187,14 @@ impl<'a> Bench<'a> {
                 Ok(group.verify_routine(row, &mut *code.routine, size, gpu, rounds)?)
             });
             match verified {
-                Ok(rejected) => rejects = rejected.or(rejects),
+                Ok(rejected) => rejects = rejected.max(rejects),
                 // What cannot run at a timed size either is skipped there.
                 Err(Missing::Absent(_)) => {}
                 Err(missing) => return Err(missing.at(&place)),
             }
         }
         // Edge cases alone may have no value that another format lacks.
-        if let Some(fault) = admits_anything(rejects).filter(|_| odd) {
+        if let Some(fault) = too_wide(rejects).filter(|_| odd) {
             return Err(fault.into());
         }
         cache.right_untimed.insert(function);

@@ -249,7 +249,7 @@ fn inputs_that_are_not_timed_are_verified() {
     let tail = "FAILED own/cpu/tail/4: at size 9: wrong result";
     let element = "the first wrong one, [8], is NaN, and the reference is ";
     let cached = "FAILED own/cpu/cached/4: at size 9 with other values: wrong result";
-    let loose = "FAILED own/cpu/loose/4: the bound admits anything";
+    let loose = "FAILED own/cpu/loose/4: the bound is too wide";
     for options in [&["--test", "own"][..], &["--bench", "--quick", "own"]] {
         let said = expect(&mut bench(root, options), 1, tail);
         for words in [element, cached, loose] {

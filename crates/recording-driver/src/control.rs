@@ -4,16 +4,13 @@
 //! | --- | --- |
 //! | `void crossover_recording_driver(void)` | is exported by nothing else: whoever finds it knows that kernels execute nothing here |
 //! | `void crossover_recording_driver_mark(const char *)` | writes `== text` into the log, and begins the phase of that name for [faults](crate::fault::FAULTS) |
+//! | `char *crossover_recording_driver_plan(const char *)` | plans a [fault](crate::fault::FAULTS) in place of the one before, and returns the calls so far: lines `phase function count`, separated by tabs |
 //! | `void crossover_recording_driver_restart_names(void)` | names begin at 1 again |
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 
 use crate::fault;
 use crate::state::lock;
-
-/// Names a file for the number of calls of each function in each phase, written when the process ends:
-/// lines `phase function count`, separated by tabs. A test derives the possible faults from it.
-pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
 
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver() {}
@@ -31,14 +28,10 @@ extern "C" fn crossover_recording_driver_restart_names() {
     lock().names.restart();
 }
 
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = report;
-
-/// Written when the process ends.
-extern "C" fn report() {
-    if let Some(path) = std::env::var_os(CALLS) {
-        // An error could no longer be reported.
-        let _ = std::fs::write(path, fault::calls());
-    }
+#[unsafe(no_mangle)]
+unsafe extern "C" fn crossover_recording_driver_plan(faults: *const c_char) -> *mut c_char {
+    // SAFETY: the caller promises a string of C.
+    let faults = unsafe { CStr::from_ptr(faults) }.to_string_lossy();
+    let calls = CString::new(fault::plan(&faults));
+    calls.map_or(std::ptr::null_mut(), CString::into_raw)
 }

@@ -1,6 +1,6 @@
 //! The emulated devices, each described by a text file.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Names the description of each device, with commas between: `h200`, `t4`, `little_memory`, or the path
@@ -26,24 +26,18 @@ macro_rules! description {
             /// # Errors
             /// A sentence about the key that is missing, unknown or not understood.
             pub fn parse(text: &str) -> Result<Self, String> {
-                $(let mut $field = None;)*
-                let lines = text.lines().map(str::trim);
-                for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-                    let (key, value) = line
-                        .split_once('=')
-                        .ok_or_else(|| format!("a device's line is `key = value`, not `{line}`"))?;
-                    let value = value.trim();
-                    let wrong = |e: &dyn fmt::Display| format!("a device's `{line}`: {e}");
-                    match key.trim() {
-                        $(stringify!($field) => {
-                            $field = Some(value.parse::<$type>().map_err(|e| wrong(&e))?);
-                        })*
-                        _ => return Err(wrong(&"no such key")),
-                    }
+                let lines = text.lines().filter(|line| !line.starts_with('#'));
+                let pairs = lines.filter_map(|line| line.split_once(" = "));
+                let mut values: BTreeMap<&str, &str> = pairs.collect();
+                let described = Self {
+                    $($field: (values.remove(stringify!($field)))
+                        .and_then(|value| value.parse().ok())
+                        .ok_or(concat!("a device needs a good `", stringify!($field), "`"))?,)*
+                };
+                match values.keys().next() {
+                    None => Ok(described),
+                    Some(unknown) => Err(format!("a device has no `{unknown}`")),
                 }
-                Ok(Self {
-                    $($field: $field.ok_or(concat!("a device needs `", stringify!($field), "`"))?,)*
-                })
             }
         }
     };

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Names a test's faults: with `cuMemAllocAsync:3:2` the third call of that function returns error 2.
-/// `*` as the number means every call, `5+` the fifth and all later ones. A fourth part, as in
-/// `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
+/// Names a test's fault: with `cuMemAllocAsync:3:2` the third call of that function returns error 2. `*` as
+/// the number means every call, `5+` the fifth and all later ones, `*` as the function every function. A
+/// fourth part, as in `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
 pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
 /// Errors of the driver that this crate returns, with the driver's numbers.
@@ -86,7 +86,7 @@ pub fn is_sticky(code: i32) -> bool {
 
 #[derive(Default)]
 struct Faults {
-    planned: Vec<Planned>,
+    planned: Option<Planned>,
     phase: String,
     /// How often each function was called, by phase and name.
     calls: BTreeMap<(String, String), u64>,
@@ -100,25 +100,24 @@ struct Planned {
     code: i32,
     phase: Option<String>,
     seen: u64,
-    /// Whether it has made a call fail.
-    told: bool,
 }
 
 fn faults() -> MutexGuard<'static, Faults> {
     static FAULTS_OF_PROCESS: OnceLock<Mutex<Faults>> = OnceLock::new();
     let faults = FAULTS_OF_PROCESS.get_or_init(|| {
-        let mut faults = Faults::default();
-        if let Ok(text) = std::env::var(FAULTS) {
-            faults.plan(&text);
-        }
-        Mutex::new(faults)
+        let text = std::env::var(FAULTS).unwrap_or_default();
+        Mutex::new(Faults::of(&text))
     });
     faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a call of `function`, and returns the error that a test has planted for it.
-pub fn injected(function: &str) -> Option<i32> {
-    faults().injected(function)
+/// Plans a fault in place of the one before, and counts the calls anew. Returns the number of calls of each
+/// function in each phase: lines `phase function count`, separated by tabs.
+pub(crate) fn plan(text: &str) -> String {
+    let before = std::mem::replace(&mut *faults(), Faults::of(text));
+    let calls = before.calls.iter();
+    let lines = calls.map(|((phase, function), n)| format!("{phase}\t{function}\t{n}\n"));
+    lines.collect()
 }
 
 /// From now on, calls belong to the phase of this name.
@@ -126,57 +125,41 @@ pub(crate) fn enter(phase: &str) {
     faults().phase = phase.to_owned();
 }
 
-/// Number of calls of each function in each phase: lines `phase function count`, separated by tabs.
-pub(crate) fn calls() -> String {
-    let faults = faults();
-    let lines = faults.calls.iter();
-    let lines = lines.map(|((phase, function), n)| format!("{phase}\t{function}\t{n}\n"));
-    lines.collect()
+/// Counts a call of `function`, and returns the error that a test has planted for it.
+pub fn injected(function: &str) -> Option<i32> {
+    let faults = &mut *faults();
+    let call = (faults.phase.clone(), function.to_owned());
+    *faults.calls.entry(call).or_default() += 1;
+    let planned = faults.planned.as_mut()?;
+    let is_named = [function, "*"].contains(&&*planned.function);
+    if !is_named || (planned.phase.as_ref()).is_some_and(|phase| *phase != faults.phase) {
+        return None;
+    }
+    planned.seen += 1;
+    let fails = planned.seen == planned.first || planned.goes_on && planned.seen > planned.first;
+    fails.then_some(planned.code)
 }
 
 impl Faults {
-    fn plan(&mut self, text: &str) {
-        for item in text.split(',') {
-            let Some(planned) = planned(item) else {
-                eprintln!(
-                    "the recording driver does not understand the fault `{item}`; write \
-                     function:n:code or function:n:code:phase"
-                );
-                std::process::abort();
-            };
-            self.planned.push(planned);
+    fn of(text: &str) -> Self {
+        let planned = planned(text);
+        if planned.is_none() && !text.is_empty() {
+            eprintln!(
+                "the recording driver does not understand the fault `{text}`; write \
+                 function:n:code or function:n:code:phase"
+            );
+            std::process::abort();
         }
-    }
-
-    fn injected(&mut self, function: &str) -> Option<i32> {
-        let phase = &self.phase;
-        let call = (phase.clone(), function.to_owned());
-        *self.calls.entry(call).or_default() += 1;
-        let mut found = None;
-        for planned in &mut self.planned {
-            let named = planned.function == function || planned.function == "*";
-            if !named || planned.phase.as_ref().is_some_and(|p| p != phase) {
-                continue;
-            }
-            planned.seen += 1;
-            if planned.seen == planned.first || planned.goes_on && planned.seen > planned.first {
-                found = found.or(Some(planned.code));
-                // Tells a test that the call happened.
-                if !std::mem::replace(&mut planned.told, true) {
-                    eprintln!(
-                        "the recording driver fails {function} with {}",
-                        planned.code
-                    );
-                }
-            }
+        Self {
+            planned,
+            ..Self::default()
         }
-        found
     }
 }
 
-fn planned(item: &str) -> Option<Planned> {
+fn planned(text: &str) -> Option<Planned> {
     // A phase may have colons in its name.
-    let mut parts = item.trim().splitn(4, ':');
+    let mut parts = text.splitn(4, ':');
     let function = parts.next()?.to_owned();
     let call = match parts.next()? {
         "*" => "1+",
@@ -184,14 +167,12 @@ fn planned(item: &str) -> Option<Planned> {
     };
     let first = call.trim_end_matches('+');
     let code = parts.next()?.parse().ok()?;
-    let phase = parts.next().map(str::to_owned);
     Some(Planned {
         function,
         first: first.parse().ok()?,
         goes_on: first != call,
         code,
-        phase,
+        phase: parts.next().map(str::to_owned),
         seen: 0,
-        told: false,
     })
 }

@@ -6,7 +6,7 @@ use crossover::suite::{AnyGroup, MachineMemory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::golden::{hold, part};
+use crate::golden::part;
 use crate::suite;
 
 const GIB: u64 = 1 << 30;
@@ -140,7 +140,7 @@ pub(crate) fn every_benchmark_is_what_it_was() {
         assert_eq!(pool(cores).install(lines), now, "with {cores} cores");
     }
     for (group, lines) in &now {
-        hold(group, "benchmarks", lines);
+        part::hold(group, "benchmarks", &lines.join("\n"), "");
     }
 }
 
@@ -191,7 +191,7 @@ fn digest(at: usize, size: u64, cores: usize) -> String {
 pub(crate) fn every_input_is_what_it_was() {
     let groups = suite::groups();
     for (group, line) in groups.iter().zip(digests()) {
-        hold(group.name(), "inputs", &[line]);
+        part::hold(group.name(), "inputs", &line, "");
     }
 }
 

@@ -66,19 +66,6 @@ pub(crate) fn trials() -> Vec<Trial> {
     TESTS.iter().map(trial).chain(compiling).collect()
 }
 
-/// Fails where these are not the lines of a part of a group's file, or writes them there.
-fn hold(group: &str, part: &str, now: &[String]) {
-    let now = now.join("\n") + "\n";
-    if part::writes() {
-        part::write(group, part, &now);
-    }
-    same(
-        &format!("[{part}] of {group}"),
-        &part::read(group, part),
-        &now,
-    );
-}
-
 /// Fails where these are not the lines of a file, or writes them there.
 fn hold_file(path: &Path, now: &[String]) {
     let now = now.join("\n") + "\n";
@@ -86,12 +73,5 @@ fn hold_file(path: &Path, now: &[String]) {
         std::fs::write(path, &now).unwrap();
     }
     let golden = std::fs::read_to_string(path).unwrap();
-    same(&path.display().to_string(), &golden, &now);
-}
-
-fn same(of: &str, golden: &str, now: &str) {
-    let (golden, now): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), now.lines().collect());
-    for at in 0..golden.len().max(now.len()) {
-        assert_eq!(now.get(at), golden.get(at), "line {} of {of}", at + 1);
-    }
+    part::same(&path.display().to_string(), &golden, &now);
 }

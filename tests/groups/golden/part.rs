@@ -46,7 +46,7 @@ pub(crate) fn read(group: &str, part: &str) -> String {
     format!("{}\n", text.trim_end())
 }
 
-pub(crate) fn write(group: &str, part: &str, text: &str) {
+fn write(group: &str, part: &str, text: &str) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut parts = parts(group);
@@ -56,4 +56,26 @@ pub(crate) fn write(group: &str, part: &str, text: &str) {
         .map(|(name, text)| format!("[{name}]\n{}\n", text.trim_end()));
     let parts: Vec<String> = parts.collect();
     fs::write(path(group), parts.join("\n")).expect("the folder is there");
+}
+
+/// Fails where this is not the text of a part of a group's file, or writes it there.
+pub(crate) fn hold(group: &str, part: &str, now: &str, hint: &str) {
+    if writes() {
+        write(group, part, now);
+    }
+    let of = format!("[{part}] of {}{hint}", path(group).display());
+    same(&of, &read(group, part), now.trim_end());
+}
+
+/// Fails at the first line that differs.
+pub(crate) fn same(of: &str, golden: &str, now: &str) {
+    let (golden, now): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), now.lines().collect());
+    for at in 0..golden.len().max(now.len()) {
+        let line = at + 1;
+        assert_eq!(
+            now.get(at),
+            golden.get(at),
+            "line {line} of {of}. If that is meant, CROSSOVER_GOLDEN=write writes it; read the difference."
+        );
+    }
 }

@@ -3,7 +3,6 @@
 
 mod devices;
 mod faults;
-mod fold;
 mod golden;
 mod prepared;
 mod rows;
@@ -26,6 +25,20 @@ mod part;
 #[path = "../../../../benches/crossover/main.rs"]
 mod suite;
 
+type Test = Box<dyn Fn() + Send>;
+
+fn trial(name: String, test: Test) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok(())
+    })
+}
+
+/// Tests by the names of their functions.
+macro_rules! named {
+    ($($test:path,)*) => { vec![$(trial(stringify!($test).to_owned(), Box::new($test))),*] };
+}
+
 fn main() -> ExitCode {
     if let Some(code) = crossover::workload::run_child() {
         return code;
@@ -34,7 +47,12 @@ fn main() -> ExitCode {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
         Ok("devices") => return devices::run(),
-        Ok("faults") => return faults::run(),
+        Ok("counted") => {
+            let code = crossover::suite::bench(crossover::package!(), suite::groups);
+            eprintln!("{}", stand_in::plan(""));
+            return code;
+        }
+        Ok("ignored") => return faults::ignored(),
         Ok("timing") => return timing::run(),
         Ok("rows") => return rows::run(),
         Ok("prepared") => return prepared::run(),
@@ -42,53 +60,42 @@ fn main() -> ExitCode {
         Err(_) => {}
     }
     // What takes longest comes first, so that no core waits for it at the end.
-    let tests: &[(&str, fn())] = &[
-        ("a_call_that_fails_is_explained", faults::selected),
-        ("rows_run_to_a_page", whole::page),
-        ("a_run_has_few_streams", whole::streams),
-        ("several_devices_are_compared_with_one", devices::answers),
-        ("what_several_devices_lack_is_said", devices::absences),
-        (
-            "a_wait_of_another_device_that_is_missing_is_found",
-            devices::waits,
-        ),
-        ("clocks_read_known_times_in_order", timing::known),
-        ("a_wrong_number_of_launches_is_said", timing::launches),
-        ("launches_are_counted_and_fit", timing::counted),
-        ("what_cannot_be_timed_is_an_error", timing::errors),
-        ("work_on_another_stream_is_an_error", timing::streams),
-        ("a_gate_that_is_off_is_said_and_kept", timing::gate),
-        ("a_stream_of_anyone_is_timed", timing::raw),
-        ("each_clock_is_stored", timing::stored),
-        ("a_routine_refuses_memory_of_another", prepared::refused),
-        (
-            "graphs_are_timed_and_take_rotating_inputs_in_turn",
-            timing::graphs,
-        ),
-        ("streams_are_ordered_by_events", timing::tracked),
-        ("no_graph_copies_memory_that_may_be_freed", timing::freed),
-        ("each_cheat_gets_its_sentence", timing::guarded),
-        ("what_a_machine_cannot_do_is_left_out", whole::incomplete),
-        ("answers_are_confirmed_by_processes", whole::confirmed),
-        ("a_profile_without_cupti_says_so", whole::profiled),
+    let mut trials: Vec<Trial> = named![
+        faults::selected,
+        whole::page,
+        whole::streams,
+        devices::answers,
+        devices::absences,
+        devices::waits,
+        timing::known,
+        timing::counted,
+        timing::stored,
+        timing::tracked,
+        prepared::refused,
+        whole::incomplete,
+        whole::confirmed,
+        whole::profiled,
     ];
-    // The second stage of CI runs it.
-    let at_length: [(&str, fn()); 1] = [("every_call_that_fails_is_explained", faults::all)];
-    let trial = |&(name, test): &(&'static str, fn())| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
+    // The second stage of CI runs these.
+    let at_length =
+        |name: &str, test| trial(format!("every_call::{name}"), test).with_ignored_flag(true);
+    trials.push(at_length("of_a_run", Box::new(faults::all)));
+    let ends = |task: &'static timing::Task| {
+        trial(
+            format!("timing::{}", task.0),
+            Box::new(|| timing::ends(task)),
+        )
     };
-    let at_length = (at_length.iter().map(trial)).map(|trial| trial.with_ignored_flag(true));
-    let trials = tests.iter().map(trial).chain(at_length);
-    let golden = (suite::groups().into_iter().enumerate()).map(|(at, group)| {
-        Trial::test(format!("golden::{}", group.name()), move || {
-            golden::group(at);
-            Ok(())
-        })
-    });
-    let trials: Vec<Trial> = trials.chain(golden).collect();
+    trials.extend(timing::TASKS.iter().map(ends));
+    for (at, group) in suite::groups().iter().enumerate() {
+        let name = group.name();
+        let golden = Box::new(move || golden::group(at));
+        trials.push(trial(format!("golden::{name}"), golden));
+        // Its calls are those of other processes.
+        if name != "cold_start" {
+            trials.push(at_length(name, Box::new(move || faults::of_group(name))));
+        }
+    }
     let mut arguments = Arguments::from_args();
     // Their processes wait for some of their time.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

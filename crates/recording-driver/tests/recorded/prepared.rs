@@ -53,29 +53,27 @@ fn verified() -> Verified {
     }
 }
 
-/// What the process that was started again does.
+/// What the process that was started again does: each use ends with a panic that names the cause, before
+/// the driver is called.
 pub(crate) fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let gpu = Rc::new(Gpu::open(0).unwrap());
-    for (name, each) in USES {
+    let ends = |each: &Use| {
         let freed = Prepared::new(&gpu).unwrap().output(FREED).unwrap();
         let mut work = Prepared::new(&gpu).unwrap();
         let own = work.output(1).unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| each(&mut work, own, freed)));
-        let panic = outcome.map_err(|panic| *panic.downcast::<String>().unwrap());
-        println!("{name}: {panic:?}");
-    }
-    ExitCode::SUCCESS
+        let panic = outcome
+            .err()
+            .and_then(|panic| panic.downcast::<String>().ok());
+        panic.is_some_and(|panic| panic.contains("are another routine's"))
+    };
+    let accepted = USES.iter().filter(|(_, each)| !ends(each));
+    let names: Vec<&str> = accepted.map(|(name, _)| *name).collect();
+    println!("accepted: {names:?}");
+    ExitCode::from(u8::from(!names.is_empty()))
 }
 
-/// Each use ends with a panic that names the cause, before the driver is called.
 pub(crate) fn refused() {
-    let said = expect(&mut StandIn::new().command("prepared", "h200"), 0);
-    for (name, _) in USES {
-        let line = said
-            .lines()
-            .find(|line| line.starts_with(&format!("{name}: ")));
-        let line = line.unwrap_or_else(|| panic!("{name} in {said}"));
-        assert!(line.contains("are another routine's"), "{line}");
-    }
+    expect(&mut StandIn::new().command("prepared", "h200"), 0);
 }

@@ -1,7 +1,7 @@
 //! Starting this executable again with the recording driver in place of NVIDIA's libraries, and
 //! talking to it there.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -158,4 +158,18 @@ pub(crate) fn restart_names() {
     let name = b"crossover_recording_driver_restart_names\0";
     // SAFETY: the recording driver exports the function so.
     unsafe { exported::<unsafe extern "C" fn()>(name)() }
+}
+
+/// Plans faults in place of those before, and returns the calls so far: phase, function and number, with
+/// tabs between.
+pub(crate) fn plan(faults: &str) -> String {
+    let text = CString::new(faults).expect("faults without zeros");
+    let name = b"crossover_recording_driver_plan\0";
+    // SAFETY: the recording driver exports the function so, and the text that it returns stays.
+    unsafe {
+        let plan = exported::<unsafe extern "C" fn(*const c_char) -> *const c_char>(name);
+        CStr::from_ptr(plan(text.as_ptr()))
+            .to_string_lossy()
+            .into_owned()
+    }
 }

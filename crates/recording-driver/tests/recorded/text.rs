@@ -2,229 +2,183 @@
 //!
 //! | line | says |
 //! | --- | --- |
-//! | `## gpu/tiled/64 #1f2e3d4c` | a row at a size; the digest of all its lines, in order |
-//! | `## gpu/tiled-gated/64 as gpu/tiled/64` | a row with the same lines as another one |
+//! | `## gpu/tiled/64` | a row at a size |
+//! | `## gpu/tiled-gated/64 as gpu/tiled/64` | a row with the same calls as another one |
 //! | `chosen <choice> = <candidate>` | handed over in place of a calibration, here and further down |
-//! | `set-up: compile, 3 allocate d 98304 B` | the calls of a phase, counted, with the bytes of all of them |
-//! | `iteration:` | the calls of an iteration, in order, one per line |
-//! | `nodes:` | the nodes of the graph that an iteration launches, in order; one that does not follow the node before it has its number |
-//! | `nodes: as iteration of gpu/eager/64` | the lines are those of another row |
-//! | `(iteration)` | the calls of an iteration, in another phase |
+//! | `set-up: 14 calls #1f2e3d4c, …` | the phases, with a digest of the calls of each, in order |
+//! | `launch step …` | the calls of an iteration and the nodes of the graph that it launches, in order, one per line |
+//! | `8 times:` | the indented lines stand there so often; `8 times alike:` with other numbers after the first time |
 //!
-//! A row that was there before, at another size or with other choices, has only counts. Calls that
-//! repeat are folded ([`crate::fold`]). d1, pinned1 and the like are allocations, s1 is the timed
-//! stream; `on s1` and `shared 0` are left out.
+//! A row that was there before, at another size or with other choices, has no lines. d1, pinned1 and the
+//! like are allocations, s1 is the timed stream; `on s1` and `shared 0` are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
-use crate::fold::folded;
-use crate::golden::{Phase, Section};
+use crossover_words::sidecar::digest;
+
+use crate::golden::Section;
 
 /// The phase that is timed.
 const ITERATION: &str = "iteration";
-const NODES: &str = "nodes";
 const CHOSEN: &str = "chosen ";
-const DIGEST: &str = " #";
 const AS: &str = " as ";
 
 /// The text of a group.
 pub(crate) fn text(sections: &[Section]) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     let (mut rows, mut handed_over) = (BTreeSet::new(), BTreeMap::new());
-    let (mut digests, mut known) = (BTreeMap::new(), BTreeMap::new());
+    let mut before: BTreeMap<Vec<String>, &str> = BTreeMap::new();
     for section in sections {
-        let (name, digest) = (&section.name, digest(section));
-        let same = digests.get(&digest).map(|other| format!("{AS}{other}"));
-        let of = same
-            .clone()
-            .unwrap_or_else(|| format!("{DIGEST}{digest:08x}"));
-        let gap = if text.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{gap}## {name}{of}");
+        let mut phases = section.phases.clone();
+        phases.push(("nodes".to_owned(), nodes(&phases)));
+        phases.retain(|(_, lines)| !lines.is_empty());
+        let calls = phases.iter().map(|(name, lines)| {
+            let digest = digest(lines.join("\n").as_bytes());
+            format!("{name}: {} calls #{}", lines.len(), &digest[..8])
+        });
+        let calls: Vec<String> = calls.collect();
+        let same = before.get(&calls).map(|other| format!("{AS}{other}"));
+        let same = same.unwrap_or_default();
+        text.push(format!("## {}{same}", section.name));
         for (choice, candidate) in &section.chosen {
             if handed_over.insert(choice, candidate) != Some(candidate) {
-                let _ = writeln!(text, "{CHOSEN}{choice} = {candidate}");
+                text.push(format!("{CHOSEN}{choice} = {candidate}"));
             }
         }
-        if same.is_some() {
-            continue;
-        }
-        digests.insert(digest, name);
-        let function = section.row.rsplit_once('/').map(|(function, _)| function);
-        let is_first = rows.insert(function);
-        for phase in with_nodes(&section.phases) {
-            let Phase { name: of, lines } = &phase;
-            if lines.is_empty() {
-                continue;
+        if same.is_empty() {
+            let (function, _) = section.row.rsplit_once('/').expect("a size");
+            let is_first = rows.insert(function);
+            text.push(calls.join(", "));
+            let shown = phases
+                .iter()
+                .filter(|(name, _)| [ITERATION, "nodes"].contains(&&**name));
+            for (_, lines) in shown.filter(|_| is_first) {
+                text.extend(folded(lines).iter().map(|line| format!("  {line}")));
             }
-            let is_in_order = of == ITERATION || of == NODES;
-            if !is_in_order && is_first {
-                let _ = writeln!(text, "{of}: {}", counted(lines));
-            } else if is_in_order && (!is_first || lines.len() == 1) {
-                let all = if is_first {
-                    short(&lines[0])
-                } else {
-                    counted(lines)
-                };
-                let _ = writeln!(text, "{of}: {all}");
-            } else if let Some(other) = known.get(lines).filter(|_| is_in_order) {
-                let _ = writeln!(text, "{of}: as {other}");
-            } else if is_in_order {
-                let _ = writeln!(text, "{of}:");
-                for line in folded(lines) {
-                    let _ = writeln!(text, "  {}", short(&line));
-                }
-                known.insert(lines.clone(), format!("{of} of {name}"));
+            before.insert(calls, &section.name);
+        }
+        text.push(String::new());
+    }
+    let text = text
+        .join("\n")
+        .replace(" on s1 ", " ")
+        .replace(" on s1\n", "\n");
+    text.replace(" shared 0", "")
+}
+
+type Phases = [(String, Vec<String>)];
+
+fn iteration(phases: &Phases) -> &[String] {
+    let phase = phases.iter().find(|(name, _)| name == ITERATION);
+    phase.map_or(&[], |(_, lines)| lines)
+}
+
+/// The nodes of the graphs that an iteration launches.
+fn nodes(phases: &Phases) -> Vec<String> {
+    let (mut nodes, mut captured) = (Vec::new(), Vec::new());
+    for line in phases.iter().flat_map(|(_, lines)| lines) {
+        if line.starts_with("capture s") {
+            captured.clear();
+        } else if line.starts_with("node ") {
+            captured.push(line.clone());
+        } else if let Some(graph) = line.strip_prefix("end of capture: ") {
+            let launch = format!("launch {graph} ");
+            let mut calls = iteration(phases).iter();
+            if calls.any(|line| line.starts_with(&launch)) {
+                nodes.append(&mut captured);
             }
         }
     }
-    text
+    nodes
 }
 
-/// A line without what most lines have.
-fn short(line: &str) -> String {
-    let line = format!("{line} ").replace(" on s1 ", " ");
-    line.trim_end().replace(" shared 0", "")
+/// The calls of an iteration and of its graph.
+pub(crate) fn asked(phases: &Phases) -> Vec<String> {
+    [iteration(phases), &nodes(phases)].concat()
 }
 
-/// The phases, with the nodes of graphs as a phase behind that in which they are captured, and the
-/// iteration's calls as one in other phases.
-fn with_nodes(phases: &[Phase]) -> Vec<Phase> {
-    let iteration = phases.iter().find(|phase| phase.name == ITERATION);
-    let iteration = iteration.map_or(&[][..], |phase| &phase.lines);
-    let is_graph = iteration
-        .iter()
-        .any(|line| line.starts_with("launch graph"));
-    let mut all = Vec::new();
-    for Phase { name, lines } in phases {
-        let nodes = lines
-            .iter()
-            .filter(|_| is_graph)
-            .filter_map(|line| node(line));
-        let nodes: Vec<String> = nodes.collect();
-        let mut phase = Phase {
-            name: name.clone(),
-            lines: lines.clone(),
-        };
-        if name != ITERATION && iteration.len() > 1 {
-            phase.lines = with_iterations(lines, iteration);
-        }
-        all.push(phase);
-        if !nodes.is_empty() {
-            all.push(Phase {
-                name: NODES.to_owned(),
-                lines: nodes,
-            });
-        }
-    }
-    all
-}
-
-/// The work of the line of a node, with its number unless it follows the node before it.
-fn node(line: &str) -> Option<String> {
-    let (place, work) = line.strip_prefix("node ")?.split_once(": ")?;
-    let (number, after) = place.split_once(" after ").unwrap_or((place, "0"));
-    let follows = number.parse() == after.parse().map(|before: usize| before + 1);
-    Some(match follows {
-        true => work.to_owned(),
-        false => line.to_owned(),
+/// The bytes that calls copy to the device and back.
+pub(crate) fn copied(calls: &[String]) -> [f64; 2] {
+    ["copy H2D ", "copy D2H "].map(|direction| {
+        let copies = calls.iter().filter_map(|line| line.split_once(direction));
+        // `4096 B d1 -> host` or `8 rows of 512 B`.
+        let bytes = copies.map(|(_, copy)| {
+            let (size, _) = copy.split_once(" B ").expect("a size");
+            let factors = size
+                .split(" rows of ")
+                .map(|n| n.parse::<f64>().expect("a number"));
+            factors.product::<f64>()
+        });
+        bytes.sum()
     })
 }
 
-/// Lines with a name in place of each iteration among them.
-fn with_iterations(lines: &[String], iteration: &[String]) -> Vec<String> {
-    let mut told = Vec::new();
-    let mut rest = lines;
-    while let Some((first, after)) = rest.split_first() {
-        let without = rest.strip_prefix(iteration);
-        told.push(without.map_or(first.clone(), |_| "(iteration)".to_owned()));
-        rest = without.unwrap_or(after);
+/// The kernels that calls launch, a library's call as one.
+pub(crate) fn kernels(calls: &[String]) -> u32 {
+    let is_kernel = |line: &&String| {
+        let is_library = ["cublas", "cufft"].iter().any(|name| line.contains(name));
+        is_library || line.contains("launch ") && !line.contains("launch graph")
+    };
+    calls.iter().filter(is_kernel).count() as u32
+}
+
+/// The most lines of a block that repeats.
+const LONGEST: usize = 512;
+/// Fewer blocks whose numbers differ are not folded.
+const FEWEST: usize = 3;
+
+/// The lines, where a block that repeats stands once, with a count.
+fn folded(lines: &[String]) -> Vec<String> {
+    let words: Vec<Vec<&str>> = lines.iter().map(|line| words(line)).collect();
+    let (mut told, mut at) = (Vec::new(), 0);
+    while at < lines.len() {
+        let (length, times) = best(&lines[at..], &words[at..]);
+        let (block, all) = (&lines[at..at + length], &lines[at..at + length * times]);
+        at += all.len();
+        if times == 1 {
+            told.push(block[0].clone());
+            continue;
+        }
+        let is_same = all.chunks(length).all(|other| other == block);
+        let times = format!("{times} times{}:", if is_same { "" } else { " alike" });
+        match &folded(block)[..] {
+            [line] => told.push(format!("{times} {line}")),
+            block => told.extend(
+                [times]
+                    .into_iter()
+                    .chain(block.iter().map(|line| format!("  {line}"))),
+            ),
+        }
     }
     told
 }
 
-/// The calls of each kind, in the order of their first.
-fn counted(lines: &[String]) -> String {
-    let mut kinds: Vec<(String, u64, u64)> = Vec::new();
-    for line in lines {
-        let (kind, bytes) = (kind(line), bytes(line));
-        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + bytes),
-            None => kinds.push((kind, 1, bytes)),
+/// The length of the block at the beginning of some lines that saves most of them when it stands once,
+/// and how often it repeats.
+fn best(lines: &[String], words: &[Vec<&str>]) -> (usize, usize) {
+    let (mut best, mut most) = ((1, 1), 0);
+    for length in 1..=LONGEST.min(lines.len() / 2) {
+        let is_alike = |block: &&[Vec<&str>]| **block == words[..length];
+        let times = words.chunks_exact(length).take_while(is_alike).count();
+        let is_same = lines[..length] == lines[length..2 * length];
+        let saved = (times * length).saturating_sub(length + usize::from(length > 1));
+        if times >= if is_same { 2 } else { FEWEST } && saved > most {
+            (best, most) = ((length, times), saved);
         }
     }
-    let text = |(kind, count, bytes): &(String, u64, u64)| match (count, bytes) {
-        (1, 0) => kind.clone(),
-        (1, bytes) => format!("{kind} {bytes} B"),
-        (count, 0) => format!("{count} {kind}"),
-        (count, bytes) => format!("{count} {kind} {bytes} B"),
+    best
+}
+
+/// The words of a line without numbers, and without names that end with one, such as `d1`.
+fn words(line: &str) -> Vec<&str> {
+    let is_number = |word: &&str| {
+        let number = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        number.starts_with(|c: char| c.is_ascii_digit())
     };
-    let all: Vec<String> = kinds.iter().map(text).collect();
-    all.join(", ")
-}
-
-/// The first words of a line without the numbers of names: `allocate d`, `launch step`, `copy H2D`.
-fn kind(line: &str) -> String {
-    let mut words = line.split(' ');
-    let (first, second) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
-    let plain = |word: &str| {
-        word.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',')
-            .to_owned()
-    };
-    match first {
-        "launch" if second.starts_with("graph") => "launch graph".to_owned(),
-        "launch" | "copy" => format!("{first} {second}"),
-        "allocate" | "free" | "create" | "destroy" => format!("{first} {}", plain(second)),
-        // The name of a stream or a handle comes first.
-        _ if plain(first) != first && !first.contains('_') => second.to_owned(),
-        _ => first.to_owned(),
-    }
-}
-
-/// The bytes that are allocated, copied or set.
-fn bytes(line: &str) -> u64 {
-    if !["allocate ", "copy ", "set "]
-        .iter()
-        .any(|call| line.starts_with(call))
-    {
-        return 0;
-    }
-    let words: Vec<&str> = line.split(' ').collect();
-    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
-    let unit = words.iter().position(|word| ["B", "B,"].contains(word));
-    let of_row = unit.and_then(|at| number(at.wrapping_sub(1))).unwrap_or(0);
-    let rows = words.iter().position(|word| *word == "rows");
-    of_row * rows.and_then(|at| number(at.wrapping_sub(1))).unwrap_or(1)
-}
-
-/// The bytes that an iteration or its graph copies to the device and back.
-pub(crate) fn copied(phases: &[Phase]) -> [u64; 2] {
-    let all = with_nodes(phases);
-    let asked = all
-        .iter()
-        .filter(|phase| phase.name == ITERATION || phase.name == NODES);
-    let lines: Vec<&String> = asked.flat_map(|phase| &phase.lines).collect();
-    ["copy H2D", "copy D2H"].map(|direction| {
-        let copies = lines
-            .iter()
-            .filter_map(|line| line.find(direction).map(|at| bytes(&line[at..])));
-        copies.sum()
-    })
-}
-
-/// FNV-1a of every line of every phase.
-fn digest(section: &Section) -> u32 {
-    let lines = section
-        .phases
-        .iter()
-        .flat_map(|phase| [&phase.name].into_iter().chain(&phase.lines));
-    let bytes = lines.flat_map(|line| line.bytes().chain([b'\n']));
-    bytes.fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words
+        .filter(|word| !word.is_empty() && !is_number(word))
+        .collect()
 }
 
 /// The sections of a text: their rows and choices.
@@ -233,8 +187,7 @@ pub(crate) fn sections(text: &str) -> Vec<Section> {
     let mut chosen = BTreeMap::new();
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
-            let name = heading.split(DIGEST).flat_map(|part| part.split(AS)).next();
-            let name = name.unwrap_or(heading);
+            let name = heading.split(AS).next().unwrap_or(heading);
             sections.push(Section::new(name.to_owned(), chosen.clone()));
         }
         let choice = line.strip_prefix(CHOSEN);

@@ -22,10 +22,12 @@ const ERRORS: [i32; 5] = [2, 46, 600, 999, 719];
 
 // ---- rows ----
 
-/// What a row can do without, by phase and function: NVRTC's version, the log of a source that compiled, an
-/// algorithm's name, and what is given back when nothing follows.
-const DISPENSABLE: [[&str; 2]; 11] = [
+/// What a row can do without, by phase and function: NVRTC's version, that of NCCL (asked once in a process),
+/// the log of a source that compiled, an algorithm's name, and what is given back when nothing follows, for
+/// which each device's context is made current.
+const DISPENSABLE: [[&str; 2]; 13] = [
     ["set-up", "nvrtcVersion"],
+    ["set-up", "ncclGetVersion"],
     ["set-up", "nvrtcGetProgramLog"],
     ["set-up", "nvrtcDestroyProgram"],
     ["set-up", "cublasLtMatmulAlgoConfigGetAttribute"],
@@ -35,6 +37,7 @@ const DISPENSABLE: [[&str; 2]; 11] = [
     ["drop", "cublasLt"],
     ["drop", "cufftDestroy"],
     ["drop", "cuCtxGetCurrent"],
+    ["drop", "cuCtxSetCurrent"],
     ["drop", "cuStreamSynchronize"],
 ];
 

@@ -82,7 +82,7 @@ pub(crate) fn commit_of_another() {
     expect(run.env(FOLDER, &checkout), 0, "");
     let environment = &records_in(&root)[0].environment;
     assert_eq!(environment.commit, Some(git("rev-parse HEAD")));
-    let package = format!("crossover-command {}", env!("CARGO_PKG_VERSION"));
+    let package = format!("crossover {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(environment.package, Some(package));
 }
 

@@ -230,7 +230,7 @@ impl MachineResults {
     }
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
-    /// the profile `default` alone, else the newest; and what could not be read. The machine whose
+    /// the profile `default` on one GPU alone, else the newest; and what could not be read. The machine whose
     /// record has the most runs comes first, of equal ones one with profiles, and then the newest: it is
     /// shown where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
@@ -248,8 +248,10 @@ impl MachineResults {
                 }
             }
             let age = |machine: &Self| {
-                let is_default =
-                    |(run, _): &(Arc<RunRecord>, usize)| run.profile == DEFAULT_PROFILE;
+                // A run with several GPUs measures little but what they gain.
+                let is_default = |(run, _): &(Arc<RunRecord>, usize)| {
+                    run.profile == DEFAULT_PROFILE && run.environment.further_gpus.is_empty()
+                };
                 (machine.runs.iter().all(is_default), started(machine))
             };
             machines.extend(records.into_iter().max_by_key(age));

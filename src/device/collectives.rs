@@ -21,6 +21,10 @@ impl Collectives {
     /// There is no other device or no NCCL, or NCCL fails.
     pub(super) fn new(first: &Gpu) -> Result<Self, Absence> {
         let nccl = Nccl::open()?;
+        // NCCL uses a link that the driver reports, and would wait for ever.
+        if std::env::var_os("NCCL_P2P_DISABLE").is_none_or(|value| value != "1") {
+            first.require_no_broken_link()?;
+        }
         let others = first.beside()?.iter().map(|gpu| gpu.properties().ordinal);
         let devices: Vec<usize> = [first.properties().ordinal]
             .into_iter()

@@ -16,7 +16,7 @@ use cudarc::driver::{
 use crate::device::collectives::Collectives;
 use crate::device::copies_and_events;
 use crate::device::kernel::{Module, SharedKernels, Source};
-use crate::model::FurtherGpu;
+use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
@@ -150,10 +150,19 @@ impl Gpu {
     /// # Errors
     /// The first device without such a link.
     pub(crate) fn require_peers(&self) -> Result<(), Absence> {
-        let lacks = self
-            .further
-            .iter()
-            .find(|further| !further.link.has_access());
+        self.require_links(GpuLink::has_access)
+    }
+
+    /// Requires that the links with those beside it work, or that the driver reports none.
+    ///
+    /// # Errors
+    /// A link that is reported does not work.
+    pub(super) fn require_no_broken_link(&self) -> Result<(), Absence> {
+        self.require_links(|link| link != GpuLink::Broken)
+    }
+
+    fn require_links(&self, is_right: impl Fn(GpuLink) -> bool) -> Result<(), Absence> {
+        let lacks = (self.further.iter()).find(|further| !is_right(further.link));
         lacks.map_or(Ok(()), |further| {
             Err(Absence::NoPeer {
                 first: self.properties.ordinal,

@@ -52,7 +52,8 @@ impl AnyGroup {
         }
         let device = Settings::from_env()?.probe();
         let gpu = match device {
-            Ok(_) => Gpu::named().map(Rc::new),
+            Ok(_) if self.on_several => Gpu::named().map(Rc::new),
+            Ok(device) => Gpu::open(device.ordinal).map(Rc::new).map_err(Into::into),
             Err(absence) => Err(absence.into()),
         };
         for row in &self.rows {

@@ -147,9 +147,11 @@ impl Nccl {
 
 /// Opens the library and keeps it open.
 fn load() -> Result<Nccl, Absence> {
-    // SAFETY: Rust's own readers of the environment are locked out meanwhile, and the driver has read its
-    // variables. NCCL reads this one later.
-    unsafe { env::set_var("NCCL_NVLS_ENABLE", "0") };
+    if env::var_os("NCCL_NVLS_ENABLE").is_none() {
+        // SAFETY: Rust's own readers of the environment are locked out meanwhile, and the driver has read its
+        // variables. NCCL reads this one later.
+        unsafe { env::set_var("NCCL_NVLS_ENABLE", "0") };
+    }
     let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
     let paths = match named.map(PathBuf::from) {
         Some(folder) if folder.is_dir() => vec![folder.join("libnccl.so.2")],

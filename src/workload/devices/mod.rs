@@ -41,13 +41,18 @@ impl OnDevices {
     /// There is one device, or another cannot be opened; the driver's errors.
     pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self, RoutineError> {
         let beside = first.beside()?;
-        let parts = beside.iter().map(Prepared::beside);
-        let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
-        parts.insert(0, Prepared::new(first)?);
         let gpus: Vec<_> = [first].into_iter().chain(beside).cloned().collect();
-        let events = gpus.iter().map(|gpu| gpu.new_event());
-        let events = events.collect::<Result<_, _>>()?;
+        let made = || {
+            let parts = beside.iter().map(Prepared::beside);
+            let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
+            parts.insert(0, Prepared::new(first)?);
+            let events = gpus.iter().map(|gpu| gpu.new_event());
+            let events = events.collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, CudaError>((parts, events))
+        };
+        let made = made();
         first.bind()?;
+        let (parts, events) = made?;
         Ok(Self {
             gpus,
             parts,

@@ -101,7 +101,7 @@ fn plans(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Ve
 /// lie in one piece.
 fn tried(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> (usize, usize) {
     let (m, k) = a.dim();
-    let parts = (m * b.ncols() * k).div_ceil(LONG * threads);
+    let parts = (m * b.ncols() * k).div_ceil(LONG * threads).max(1);
     match (a.is_standard_layout(), b.is_standard_layout()) {
         (true, _) => (m.div_ceil(parts), k),
         (false, true) => (m, k.div_ceil(parts)),

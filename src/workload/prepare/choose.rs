@@ -17,11 +17,11 @@ use crossover_machine::load::Load;
 /// A measurement takes at least this long, so that the clock's own cost is negligible.
 const SHORTEST: Duration = Duration::from_micros(200);
 /// If a measurement of each candidate takes this long, their first runs count and slower ones are
-/// dropped as in [`DROPPED_EARLY`]: one-time work of the first run and most interruptions are short
-/// beside it, and each further round costs much.
+/// dropped as in [`DROPPED_EARLY`], since each further round costs much.
 const LONG: Duration = Duration::from_millis(4);
-/// A candidate whose first runs take this many times as long as those of the fastest is not measured again.
-const HOPELESS: f64 = 3.0;
+/// A candidate whose first measurement and the next both take this many times as long as the first of the
+/// fastest is dropped. One alone may have been interrupted, or have done one-time work.
+const HOPELESS: f64 = 2.5;
 /// Measurements of each candidate. Their median counts, as in the benchmark that follows. The minimum
 /// would favour a candidate that is fast only by luck, such as one whose threads must all be scheduled
 /// at once.
@@ -29,7 +29,7 @@ const ROUNDS: usize = 21;
 /// After this many rounds, a candidate is dropped if it is this much slower than the fastest.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
 /// The same for candidates that take [`LONG`].
-const DROPPED_EARLY: [(usize, f64); 5] = [(1, 2.5), (2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
+const DROPPED_EARLY: [(usize, f64); 4] = [(2, 1.6), (3, 1.3), (7, 1.3), (11, 1.15)];
 /// Rounds that are always made.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// The same for candidates that take [`LONG`]: any difference smaller than a round can show does not
@@ -189,11 +189,21 @@ fn fastest_of(
     let entries = (0..candidates).filter_map(measured);
     let (long, mut entries): (Vec<bool>, Vec<Candidate>) = entries.unzip();
     let mut spent = Duration::ZERO;
+    let limit = HOPELESS * fastest(&entries);
+    entries.retain_mut(|entry| {
+        if entry.typical() <= limit {
+            return true;
+        }
+        let Some(took) = run(entry.at, entry.times) else {
+            return false;
+        };
+        entry.seconds[0] = took.as_secs_f64() / f64::from(entry.times);
+        entry.typical() <= limit
+    });
     let first_counts = long.iter().all(|long| *long);
     let (drops, fewest): (&[(usize, f64)], usize) = if first_counts {
         (&DROPPED_EARLY, FEWEST_LONG_ROUNDS)
     } else {
-        drop_slower_than(HOPELESS, &mut entries);
         entries.iter_mut().for_each(|entry| entry.seconds.clear());
         (&DROPPED, FEWEST_ROUNDS)
     };
@@ -224,12 +234,14 @@ fn fastest_of(
 
 /// Drops candidates that take more than `factor` times as long as the fastest.
 fn drop_slower_than(factor: f64, entries: &mut Vec<Candidate>) {
-    let limit = factor
-        * entries
-            .iter()
-            .map(Candidate::typical)
-            .fold(f64::MAX, f64::min);
+    let limit = factor * fastest(entries);
     entries.retain(|entry| entry.typical() <= limit);
+}
+
+/// The time of the fastest candidate.
+fn fastest(entries: &[Candidate]) -> f64 {
+    let times = entries.iter().map(Candidate::typical);
+    times.fold(f64::MAX, f64::min)
 }
 
 /// A candidate with its measurements.
@@ -326,7 +338,16 @@ mod tests {
     #[test]
     fn slow_and_lucky_moments_do_not_decide() {
         type Time = fn(usize, u32) -> u32;
-        let cases: [(&str, [u32; 2], Time); 3] = [
+        let cases: [(&str, [u32; 2], Time); 4] = [
+            (
+                "the first of short ones, after which a long one would be dropped",
+                [300, 400],
+                |place, asked| match place {
+                    0 if asked == 1 => 2_100,
+                    0 => 300,
+                    _ => 400,
+                },
+            ),
             // By its mean or its last measurement the faster one loses.
             (
                 "two of five are slow",
@@ -350,7 +371,7 @@ mod tests {
                 "the first of long ones",
                 [10_000, 12_000],
                 |place, asked| match place {
-                    0 if asked == 1 => 20_000,
+                    0 if asked == 1 => 30_000,
                     0 => 10_000,
                     _ => 12_000,
                 },
@@ -365,14 +386,14 @@ mod tests {
     fn the_slower_a_candidate_the_sooner_it_is_dropped() {
         for (fastest, slower, rounds) in [
             // Two more measurements find the number of iterations.
-            (250, 800, 2),
-            (250, 750, 2 + 3),
+            (250, 800, 2 + 1),
+            (250, 600, 2 + 3),
             (250, 350, 2 + 7),
             (250, 300, 2 + 11),
             (250, 270, 2 + ROUNDS),
             // Of long ones the first run counts, and two rounds that take as long as a calibration may
             // are all.
-            (10_000, 26_000, 1),
+            (10_000, 26_000, 2),
             (10_000, 17_000, 2),
             (10_000, 14_000, 3),
             (10_000, 12_500, 11),

@@ -318,10 +318,11 @@ impl Steps {
             Stream::Beside(at, _) => at + 1,
             _ => 0,
         };
-        if self.current.replace(device) == device {
-            return Ok(());
+        if self.current.get() != device {
+            self.device(on).bind()?;
+            self.current.set(device);
         }
-        self.device(on).bind()
+        Ok(())
     }
 
     fn stream(&self, on: Stream) -> &CudaStream {

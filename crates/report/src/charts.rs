@@ -134,7 +134,7 @@ fn chart<'a>(
     let (words, quantity, limits) = match shown {
         Shown::Speedup => {
             let even = Limit {
-                label: "as fast as the CPU".to_owned(),
+                label: format!("as fast as {}", group.baseline()),
                 value: 1.0,
                 paint: Paint::Cpu,
             };

@@ -112,6 +112,16 @@ impl<'a> GroupView<'a> {
         answers.find(|answer| answer.found.question == place)
     }
 
+    /// What speedups are over: the CPU, or one GPU where several are compared with it.
+    pub(crate) fn baseline(&self) -> &'static str {
+        let on_several = |code: &Implementation| code.series.role.devices.is_some();
+        if self.implementations.iter().any(on_several) {
+            "one GPU"
+        } else {
+            "the CPU"
+        }
+    }
+
     /// The speedup of a benchmark over the best CPU code. For an answer's code it is that of several
     /// processes, so that the page shows one number.
     pub(crate) fn speedup(&self, series: &Series, b: &Benchmark) -> Option<Speedup> {

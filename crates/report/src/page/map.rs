@@ -12,7 +12,7 @@ use crate::page::verdict::place_words;
 use crate::report::Report;
 use crate::thresholds::with_article;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, of_several};
 use crossover_results::analysis::trust::Grade;
 use crossover_results::model::role::Residency;
 use crossover_words::units;
@@ -22,6 +22,21 @@ const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
 
 /// Operations that the main result names.
 const NAMED: usize = 2;
+
+/// `Matrix product on several GPUs, 2 GPUs against one: from N = 880 on; …`, by the division of the work that
+/// wins first. `None` without such answers.
+pub(super) fn several_gpus(report: &Report) -> Option<String> {
+    let first = of_several(&report.found).min_by(|a, b| {
+        let from = |found: &CrossoverAnswer| match found.crossing.wins_at_the_largest() {
+            Some(true) => found.crossing.for_good().map_or(0.0, |change| change.size),
+            _ => f64::INFINITY,
+        };
+        from(a).total_cmp(&from(b))
+    })?;
+    let (title, devices) = (&first.topic.title, first.devices?);
+    let wins = answer_in_words::wins(first);
+    Some(format!("{title}, {devices} GPUs against one: {wins}."))
+}
 
 /// `With data in pinned host memory the GPU wins at 8 of 10 operations: matrix product from N = 186 on, …`.
 /// `None` without answers.

@@ -71,10 +71,11 @@ impl Parts<'_> {
                 }
             }
             @if let Some(result) = map::main_result(report, self.groups) { p #result { (result) } }
+            @if let Some(result) = map::several_gpus(report) { p { (result) } }
             @if !offered.is_empty() {
                 (verdict::section(&offered, self.decisions))
                 (map)
-                @if !map.0.is_empty() { (chart(false)) }
+                @if !map.0.is_empty() { (chart(None)) }
                 (changes)
                 @if self.decisions.is_some() { (processes()) }
             }
@@ -112,8 +113,8 @@ impl Parts<'_> {
                 noscript { div.plots {
                     @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
                 } }
-                (chart(true))
-                (implementations())
+                (chart(Some(group)))
+                (implementations(group))
                 @if self.decision(group).is_some() { (processes()) }
             }
             (tables::section(self.report, group, folder))
@@ -211,8 +212,10 @@ fn further(groups: &[GroupView], root: &Path, out: &Path, is_other: bool) -> Mar
     }
 }
 
-/// The chart; the first page shows the speedup of the places alone.
-fn chart(with_controls: bool) -> Markup {
+/// The chart of a group; that of the first page shows the speedup of the places alone.
+fn chart(group: Option<&GroupView>) -> Markup {
+    let with_controls = group.is_some();
+    let is_over_one_gpu = group.is_some_and(|group| group.baseline() == "one GPU");
     html! {
         section #chart.scripted {
             h2 { "Along the sizes" }
@@ -223,8 +226,12 @@ fn chart(with_controls: bool) -> Markup {
                 }
             }
             p.note {
-                "A speedup is over the best CPU code: above 1× the GPU is faster. In the speedup of places, bands span \
-                 other processes and each small dot is one process."
+                @if is_over_one_gpu {
+                    "A speedup is over one GPU: above 1× several are faster."
+                } @else {
+                    "A speedup is over the best CPU code: above 1× the GPU is faster. In the speedup of places, bands \
+                     span other processes and each small dot is one process."
+                }
             }
             div #c-plot role="slider" tabindex="0" aria-label="Size that everything on this page is about" aria-describedby="c-legend"
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
@@ -247,11 +254,11 @@ fn choice(name: &str, label: &str, options: &[(&str, &str)]) -> Markup {
 }
 
 /// All implementations at the chosen size.
-fn implementations() -> Markup {
+fn implementations(group: &GroupView) -> Markup {
     let columns = [
         text("implementation"),
         number("time"),
-        number("against the CPU"),
+        number(format!("against {}", group.baseline())),
         text("nearest limit"),
         text("clock"),
         text("time, logarithmic"),

@@ -4,10 +4,11 @@ use std::fs;
 
 use crate::readme;
 use crate::report::{self, Options};
-use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
+use crate::tests::committed::{benchmark, commit, machines, measured, newest, without_gpu};
 use crate::tests::{folder, holds, record, written};
 use crate::write::write;
 use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
+use crossover_results::store::machine_record;
 use crossover_results::store::profiles::Profiled;
 use crossover_results::store::stored_results::StoredResults;
 
@@ -15,6 +16,20 @@ use crossover_results::store::stored_results::StoredResults;
 fn section<'p>(page: &'p str, id: &str) -> &'p str {
     let (_, section) = page.split_once(&format!("id=\"{id}\"")).expect(id);
     section.split("</section>").next().unwrap()
+}
+
+#[test]
+fn several_gpus_are_compared_with_one() {
+    let dir = folder();
+    let of_two = "nvidia-h200--intel-xeon-processor/20261126T224305Z--69550918b8df.json.gz";
+    let results = machine_record::read(&machines().join(of_two)).unwrap();
+    written(results, dir.path());
+    let read = |page: &str| fs::read_to_string(dir.path().join(page)).unwrap();
+    let answer = "Matrix product on several GPUs, 2 GPUs against one: from N = 880 on";
+    holds(&read("index.html"), &[answer]);
+    let group = read("groups/matmul_devices.html");
+    holds(&group, &["against one GPU", "A speedup is over one GPU"]);
+    assert!(!group.contains("the CPU"), "{group}");
 }
 
 #[test]

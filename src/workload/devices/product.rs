@@ -57,7 +57,14 @@ pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     gpu.beside()?;
     gpu.require_peers()?;
     let n = problem.shape().n;
-    let ways = if n < CUT_FROM { &WAYS[..1] } else { &WAYS };
+    // All ways are made before one is chosen, each with three matrices on the first device.
+    let bytes = (WAYS.len() * 3 * size_of::<f32>() * n * n) as u64;
+    let fits = bytes < gpu.properties().memory_bytes / 10 * 9;
+    let ways = if n < CUT_FROM || !fits {
+        &WAYS[..1]
+    } else {
+        &WAYS
+    };
     let devices = 1 + gpu.beside()?.len();
     let names = ways.iter().map(|(pieces, share)| {
         format!("{pieces} pieces for each other device, {share} shares of the rows for the first")

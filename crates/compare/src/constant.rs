@@ -26,7 +26,7 @@ use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 
-/// What the benchmarks of a clock take longer by, per launch, if its empty kernel takes a nanosecond
+/// The nanoseconds per launch that the benchmarks of a clock take longer if its empty kernel takes one
 /// longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaunchSlope {

@@ -43,7 +43,7 @@ pub struct BenchmarkRow {
     pub reason: Option<String>,
     /// Disturbances: throttling, another SM clock.
     pub marks: Vec<String>,
-    /// What another launch constant makes of the change, ns; `None` without a correction.
+    /// The nanoseconds that the correction for the launch constant adds to `new_ns`; `None` without one.
     pub(crate) correction_ns: Option<f64>,
     /// Why it is not corrected for the launch constant, on a clock with a gate.
     pub(crate) uncorrected: Option<&'static str>,

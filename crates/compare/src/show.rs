@@ -147,7 +147,10 @@ impl Comparison {
         let others = by_text(others).into_iter();
         let others = others.map(|line| format!("not corrected: {line}"));
         let on_other_clocks = self.rows.iter().filter(|row| {
-            row.class.is_some() && row.correction_ns.is_none() && row.uncorrected.is_none()
+            let is_corrected = row
+                .clock
+                .is_some_and(|clock| self.slopes.contains_key(&clock));
+            row.class.is_some() && row.uncorrected.is_none() && !is_corrected
         });
         let on_other_clocks = Some(on_other_clocks.count()).filter(|_| !self.slopes.is_empty());
         let on_other_clocks = on_other_clocks.filter(|count| *count > 0);

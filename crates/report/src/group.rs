@@ -112,10 +112,15 @@ impl<'a> GroupView<'a> {
         answers.find(|answer| answer.found.question == place)
     }
 
-    /// What speedups are over: the CPU, or one GPU where several are compared with it.
+    /// Whether several GPUs are compared with one, and not a GPU with the CPU.
+    pub(crate) fn is_on_several(&self) -> bool {
+        let mut all = self.implementations.iter();
+        all.any(|code| code.series.role.devices.is_some())
+    }
+
+    /// The side that speedups are over.
     pub(crate) fn baseline(&self) -> &'static str {
-        let on_several = |code: &Implementation| code.series.role.devices.is_some();
-        if self.implementations.iter().any(on_several) {
+        if self.is_on_several() {
             "one GPU"
         } else {
             "the CPU"

@@ -62,7 +62,7 @@ fn verdicts(m: &Machine, comparisons: usize, effect: f64, every: usize, with: bo
             let is_called = [Verdict::Slower, Verdict::Faster].contains(&judged.verdict);
             called += usize::from(is_called);
             wrong += usize::from(is_called && !(is_slower && judged.verdict == Verdict::Slower));
-            // What its launch constant explains is the constant's.
+            // The part that its launch constant explains is the constant's.
             if is_slower && of_empty == 0.0 {
                 sums.changed += 1;
                 sums.found += usize::from(judged.verdict == Verdict::Slower);

@@ -62,7 +62,7 @@ pub(super) struct Machine {
     pub(super) launching: Option<Planted>,
 }
 
-/// What the new side of short kernels has another launch constant by.
+/// A change of the new side, planted in short kernels that have a launch constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     Nothing,

@@ -21,7 +21,7 @@ const COPIES: [(&str, Exchange, Path); 3] = [
     ("host", Exchange::OneWay, Path::Host),
 ];
 
-/// What the process that was started again does: copies, and prints whether all bytes arrived.
+/// The task of the process that was started again: copies, and prints whether all bytes arrived.
 pub(crate) fn run() -> ExitCode {
     let second = FurtherGpu {
         ordinal: 1,

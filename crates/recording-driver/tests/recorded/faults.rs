@@ -22,7 +22,7 @@ const ERRORS: [i32; 5] = [2, 46, 600, 999, 719];
 
 // ---- rows ----
 
-/// What a row can do without, by phase and function: NVRTC's version, that of NCCL (asked once in a process),
+/// Calls without which a row can do, by phase and function: NVRTC's version, that of NCCL (asked once in a process),
 /// the log of a source that compiled, an algorithm's name, and what is given back when nothing follows, for
 /// which each device's context is made current.
 const DISPENSABLE: [[&str; 2]; 13] = [
@@ -49,7 +49,7 @@ const COUNTING: [&str; 4] = [
     "cuGraphNodeGetType",
 ];
 
-/// What the process that was started again does: lets the first call of each function fail in each phase of
+/// The task of the process that was started again: lets the first call of each function fail in each phase of
 /// each row, and prints where nobody notices.
 pub(crate) fn ignored() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));

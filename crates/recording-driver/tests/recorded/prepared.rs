@@ -53,7 +53,7 @@ fn verified() -> Verified {
     }
 }
 
-/// What the process that was started again does: each use ends with a panic that names the cause, before
+/// The task of the process that was started again: each use ends with a panic that names the cause, before
 /// the driver is called.
 pub(crate) fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));

@@ -46,7 +46,7 @@ pub(crate) fn open() -> Rc<Gpu> {
     Rc::new(gpu.with_further(vec![second]))
 }
 
-/// What the process that was started again does: runs rows.
+/// The task of the process that was started again: runs rows.
 pub(crate) fn run() -> ExitCode {
     let (group, rows) = named();
     // As in a run, a row takes what those before it chose.

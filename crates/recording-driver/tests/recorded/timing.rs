@@ -68,7 +68,7 @@ pub(crate) fn ends(&(name, code, sentence): &Task) {
     assert!(said.contains(sentence), "{said}");
 }
 
-/// What the process that was started again does: the task that its argument names.
+/// The task of the process that was started again: the task that its argument names.
 pub(crate) fn run() -> ExitCode {
     let task = std::env::args().nth(1).expect("the name of a task");
     task_of(&task).unwrap_or_else(|error| panic!("{error}"));

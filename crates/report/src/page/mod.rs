@@ -215,7 +215,6 @@ fn further(groups: &[GroupView], root: &Path, out: &Path, is_other: bool) -> Mar
 /// The chart of a group; that of the first page shows the speedup of the places alone.
 fn chart(group: Option<&GroupView>) -> Markup {
     let with_controls = group.is_some();
-    let is_over_one_gpu = group.is_some_and(|group| group.baseline() == "one GPU");
     html! {
         section #chart.scripted {
             h2 { "Along the sizes" }
@@ -226,7 +225,7 @@ fn chart(group: Option<&GroupView>) -> Markup {
                 }
             }
             p.note {
-                @if is_over_one_gpu {
+                @if group.is_some_and(GroupView::is_on_several) {
                     "A speedup is over one GPU: above 1× several are faster."
                 } @else {
                     "A speedup is over the best CPU code: above 1× the GPU is faster. In the speedup of places, bands \

@@ -31,30 +31,15 @@ pub(crate) struct VerdictArgs {
     /// List every benchmark, not only what changed
     #[arg(long)]
     all: bool,
-    /// What is printed; docs/comparing.md describes each form
-    #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
-    /// Short for `--format markdown`
-    #[arg(long, conflicts_with_all = ["format", "json"])]
+    /// Print Markdown, for a pull request or the summary of a job
+    #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Short for `--format json`
-    #[arg(long, conflicts_with = "format")]
+    /// Print JSON, for programs; docs/comparing.md describes it
+    #[arg(long)]
     json: bool,
     /// Write a page with both curves and the change at each size
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-}
-
-/// A form of a comparison.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum OutputFormat {
-    /// A table for the terminal
-    #[default]
-    Text,
-    /// A table for a pull request
-    Markdown,
-    /// Everything, for programs
-    Json,
 }
 
 impl VerdictArgs {
@@ -72,12 +57,14 @@ impl VerdictArgs {
         if let Some(path) = &self.html {
             write(path, &comparison.page())?;
         }
-        let format = match (self.json, self.markdown) {
-            (true, _) => OutputFormat::Json,
-            (_, true) => OutputFormat::Markdown,
-            _ => self.format,
+        let text = if self.json {
+            comparison.json(self.fail_on)
+        } else if self.markdown {
+            comparison.markdown()
+        } else {
+            comparison.text(self.all)
         };
-        print!("{}", self.form(comparison, format));
+        print!("{text}");
         let code = comparison.exit_code(self.fail_on);
         if code == 2 {
             eprintln!(
@@ -90,24 +77,11 @@ impl VerdictArgs {
         Ok(ExitCode::from(code))
     }
 
-    fn form(&self, comparison: &Comparison, format: OutputFormat) -> String {
-        match format {
-            OutputFormat::Text => comparison.text(self.all),
-            OutputFormat::Markdown => comparison.markdown(),
-            OutputFormat::Json => comparison.json(self.fail_on),
-        }
-    }
-
     /// Writes the forms for files into a folder, named `compare`.
     pub(crate) fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
         write(&dir.join("compare.html"), &comparison.page())?;
-        for (name, format) in [
-            ("compare.md", OutputFormat::Markdown),
-            ("compare.json", OutputFormat::Json),
-        ] {
-            write(&dir.join(name), &self.form(comparison, format))?;
-        }
-        Ok(())
+        write(&dir.join("compare.md"), &comparison.markdown())?;
+        write(&dir.join("compare.json"), &comparison.json(self.fail_on))
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) struct Args {
     /// Compare A with itself so many times, each within the budget: how many verdicts are false, the
     /// resolution of each class, and the time that finding a change of 2 % and of 5 % takes
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=100))]
-    #[arg(conflicts_with_all = ["b", "format", "json", "markdown", "html"])]
+    #[arg(conflicts_with_all = ["b", "json", "markdown", "html"])]
     null: Option<u32>,
     /// Run also what has equal executables on both sides
     #[arg(long)]

@@ -140,8 +140,8 @@ fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
     let benchmarks = acting.map(|id| (id, 20.0));
     let all = [&BOTH[..], &benchmarks].concat();
     let bundles = Bundles::new(&all, &all, "");
-    for format in ["text --all", "markdown", "json"] {
-        let output = bundles.ab(&format!("--pairs 1 --budget 0 --format {format}"));
+    for form in ["--all", "--markdown", "--json"] {
+        let output = bundles.ab(&format!("--pairs 1 --budget 0 {form}"));
         let said = ended(&output, 0, "");
         for acts in ['\u{1b}', '\u{202e}', '\t'] {
             assert!(!said.contains(acts), "{said:?}");

@@ -1,12 +1,11 @@
 //! The sides of a comparison: named by the user, copied, built, and their differences besides the code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use regex::Regex;
 
 use crate::ab::executable::{self, Executable, Workspace, cargo};
 use crate::ab::repository::Repository;
@@ -34,15 +33,16 @@ struct Origin {
     folder: PathBuf,
     /// `None` where `folder` does not exist at that commit.
     workspace: Option<Workspace>,
-    lock: Option<String>,
-    toolchain: Option<String>,
+    /// Its text of each of the [`DECIDING`] files.
+    deciding: [Option<String>; 3],
     /// The toolchain that takes precedence over a file.
     overriding: Option<String>,
     /// Packages that do not build.
     broken: Vec<String>,
-    /// How the dependencies differ from those of the user's lock file, if git ignores that.
-    unpinned: Option<String>,
 }
+
+/// Files that decide how the same code is built: the lock file, and those of the toolchain.
+const DECIDING: [&str; 3] = ["Cargo.lock", "rust-toolchain.toml", "rust-toolchain"];
 
 /// The sides that the user names: `HEAD` and the work tree by default.
 ///
@@ -149,10 +149,8 @@ impl Version {
         (source.repository).copy_to(&tree, source.commit.as_deref())?;
         surroundings::copy(&source.repository, &tree, has_new)?;
         source.folder = tree.join(&source.repository.prefix);
-        source.lock = above(&source.folder, &tree, "Cargo.lock");
-        source.toolchain = above(&source.folder, &tree, "rust-toolchain.toml")
-            .or_else(|| above(&source.folder, &tree, "rust-toolchain"));
-        let has_file = source.toolchain.is_some();
+        source.deciding = DECIDING.map(|name| above(&source.folder, &tree, name));
+        let has_file = source.deciding[1..].iter().any(Option::is_some);
         source.overriding = surroundings::overriding(&source.repository, has_file);
         if source.folder.is_dir() {
             let workspace = Workspace::read(cargo(&source.folder, source.overriding.as_deref()));
@@ -217,14 +215,6 @@ impl Version {
                 self.label
             );
         }
-        if source.lock.is_none() {
-            source.lock = above(&source.folder, &copies.tree(), "Cargo.lock");
-            let top = &source.repository.top;
-            let users = above(&top.join(&source.repository.prefix), top, "Cargo.lock");
-            source.unpinned = changed(users.as_deref(), source.lock.as_deref()).map(|differ| {
-                format!("git ignores Cargo.lock, so both sides were built without yours: {differ}")
-            });
-        }
         Ok(())
     }
 }
@@ -288,13 +278,12 @@ pub(super) fn differences(sides: &mut [Version; 2], args: &Args) -> Vec<String> 
             (source.workspace.iter()).flat_map(|all| all.skipped(args, &side.executables));
         remarks.extend(skipped);
     }
-    let differ = changed(old.lock.as_deref(), new.lock.as_deref());
-    remarks.extend(differ.map(|differ| format!("Cargo.lock differs: {differ}")));
-    if old.toolchain != new.toolchain {
-        let [old, new] = [old, new].map(|side| channel(side.toolchain.as_deref()));
-        remarks.insert(format!("rust-toolchain differs: {old} → {new}"));
-    }
-    remarks.extend(new.unpinned.clone().or(old.unpinned.clone()));
+    let both = old.deciding.iter().zip(&new.deciding);
+    let differ = DECIDING
+        .iter()
+        .zip(both)
+        .filter(|(_, (old, new))| old != new);
+    remarks.extend(differ.map(|(name, _)| format!("{name} differs between the sides")));
     remarks.into_iter().collect()
 }
 
@@ -323,42 +312,4 @@ fn above(folder: &Path, top: &Path, name: &str) -> Option<String> {
         .ancestors()
         .take_while(|folder| folder.starts_with(top));
     folders.find_map(|folder| fs::read_to_string(folder.join(name)).ok())
-}
-
-/// Where the dependencies of two lock files differ.
-fn changed(old: Option<&str>, new: Option<&str>) -> Option<String> {
-    /// More are counted.
-    const NAMED: usize = 5;
-    let entry = Regex::new(r#"name = "(.+)"\s+version = "(.+)""#).expect("it is a constant");
-    let versions = |lock| -> BTreeMap<&str, Vec<&str>> {
-        let mut versions = BTreeMap::<_, Vec<_>>::new();
-        for (_, [name, version]) in entry.captures_iter(lock).map(|found| found.extract()) {
-            versions.entry(name).or_default().push(version);
-        }
-        versions
-    };
-    let [old, new] = [versions(old?), versions(new?)];
-    let text = |side: &BTreeMap<&str, Vec<&str>>, name| {
-        (side.get(name)).map_or_else(|| "none".to_owned(), |versions| versions.join(" and "))
-    };
-    let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-    let differ: Vec<String> = (names.into_iter())
-        .filter(|name| old.get(name) != new.get(name))
-        .map(|name| format!("{name} {} → {}", text(&old, name), text(&new, name)))
-        .collect();
-    let named = differ.get(..NAMED).unwrap_or(&differ).join(", ");
-    match differ.len() {
-        0 => None,
-        1..=NAMED => Some(named),
-        all => Some(format!("{named}, and {} more", all - NAMED)),
-    }
-}
-
-/// The toolchain that a file names.
-fn channel(file: Option<&str>) -> &str {
-    let text = file.unwrap_or("none");
-    let lines = text.lines().map(str::trim);
-    let channel = lines.clone().find_map(|line| line.strip_prefix("channel"));
-    let marks: &[char] = &['=', ' ', '"', '\''];
-    channel.unwrap_or(text).trim().trim_matches(marks)
 }

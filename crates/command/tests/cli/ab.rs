@@ -404,22 +404,18 @@ fn equal_executables_are_not_run() {
 }
 
 #[test]
-fn another_toolchain_and_a_lock_file_that_is_ignored_are_named() {
+fn another_toolchain_and_another_lock_file_are_named() {
     let project = Project::new(&BOTH[..1], "");
-    let lock = |version: &str| format!("name = \"itoa\"\nversion = \"{version}\"\n");
-    project.write(".git/info/exclude", "Cargo.lock\n");
-    project.write("Cargo.lock", &lock("1.0.5"));
-    let toolchain = "[toolchain]\nchannel = \"1.95\"\n";
-    project.write("rust-toolchain.toml", toolchain);
-    project.cargo(&format!(
-        "echo '{}' > Cargo.lock\n{}",
-        lock("1.0.19"),
-        builds(&project.path("target-bench/run"))
-    ));
-    let json = compared(&project.ab(ONE_PAIR).output().unwrap(), 0);
-    let warnings = json["warnings"].to_string();
-    holds(&warnings, "without yours: itoa 1.0.5 → 1.0.19");
-    holds(&warnings, "rust-toolchain differs: none → 1.95");
+    project.write("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95\"\n");
+    for has_lock in [false, true] {
+        if has_lock {
+            project.write("Cargo.lock", "version = 4\n");
+        }
+        let json = compared(&project.ab(ONE_PAIR).output().unwrap(), 0);
+        let warnings = json["warnings"].to_string();
+        holds(&warnings, "rust-toolchain.toml differs between the sides");
+        assert_eq!(warnings.contains("Cargo.lock differs"), has_lock);
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! An answer with the curve of its speedup, its limits, and how far it can be trusted.
 
 use crate::report::Report;
-use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, curve};
+use crossover_results::analysis::answer::confirmations::RunAnswer;
+use crossover_results::analysis::answer::crossover_answer::{CrossoverAnswer, curve};
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::Speedup;
-use crossover_results::analysis::answer::speedup_curve::along;
 use crossover_results::analysis::limits::{self, Share};
 use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::store::curves::Series;
@@ -46,7 +46,7 @@ impl<'a> GroupAnswer<'a> {
             found,
             machine,
             series,
-            speedup: along(found, best_cpu, series),
+            speedup: found.speedups(best_cpu, series),
             limits,
             trust: trust::of(found, &report.machine, machine, of_runs),
         })

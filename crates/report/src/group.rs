@@ -7,9 +7,8 @@ use crate::answers::GroupAnswer;
 use crate::report::Report;
 use crossover_draw::ink::{CPU_HUES, Paint};
 use crossover_draw::plot::Limit;
-use crossover_results::analysis::answer::crossover_answer::{
-    self, RunAnswer, best_cpu, headlines, of_runs,
-};
+use crossover_results::analysis::answer::confirmations::{RunAnswer, of_runs};
+use crossover_results::analysis::answer::crossover_answer::{self, best_cpu, headlines};
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::limits;

@@ -8,7 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::answer::crossover_answer::{CrossoverAnswer, RunAnswer, of_other_runs};
+use crate::analysis::answer::confirmations::RunAnswer;
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, of_other_runs};
 use crate::analysis::answer::estimate::Crossing;
 use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry;

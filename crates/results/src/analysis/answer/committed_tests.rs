@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::analysis::answer::crossover_answer::{
-    CrossoverAnswer, RunAnswer, find, headlines, of_runs,
-};
+use crate::analysis::answer::confirmations::{RunAnswer, of_runs};
+use crate::analysis::answer::crossover_answer::{CrossoverAnswer, find, headlines};
 use crate::analysis::answer::estimate::Crossing;
 use crate::analysis::answer::kind::Answer;
 use crate::analysis::tests::{NEWEST, golden, machines};

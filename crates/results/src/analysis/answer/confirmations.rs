@@ -1,7 +1,7 @@
-//! The times that the processes of a run measured for a question, and the sizes at which the next
-//! process measures.
+//! The times that the processes of a run measured for a question, the answers by them, and the sizes at
+//! which the next process measures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::analysis::answer::curve::Gap;
 use crate::analysis::answer::estimate::{
@@ -9,8 +9,11 @@ use crate::analysis::answer::estimate::{
 };
 use crate::analysis::answer::kind::Speedup;
 use crate::analysis::answer::root::{ON_EITHER_SIDE, centre};
+use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::positive;
+use crate::store::curves::{Benchmark, Group, Series};
+use crate::store::machine::MachineResults;
 
 /// If one side was this many times faster at an end of the range in each process so far, the next
 /// process will not see a crossing there.
@@ -141,4 +144,76 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
         .chain([first, last])
         .filter(|size| (first..=last).contains(size));
     BTreeSet::from_iter(inside).into_iter().collect()
+}
+
+/// The answers of several processes to each question that a run put to them, where the results are
+/// still those of that run, by group.
+pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
+    let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
+        let group = machine.group(&asked.group).into_iter();
+        let all = group.flat_map(|group| &group.series);
+        let is_compared = |s: &&Series| match s.is_baseline() {
+            true => s.implementation == pair.cpu,
+            false => s.implementation == asked.gpu && s.clock == Some(asked.clock),
+        };
+        all.filter(is_compared).collect()
+    };
+    // Both results of a pair, if they exist. Between two sizes the CPU's curve is interpolated.
+    let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
+        let series = series(asked, pair).into_iter();
+        series.filter_map(|s| s.at(pair.size)).collect()
+    };
+    let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
+    for answer in of_runs(machine) {
+        let (run, asked) = (answer.run, answer.asked);
+        // This run and the earlier ones: the newest run is the first.
+        let names = machine.runs.iter().map(|(record, _)| &record.run);
+        let until_it: Vec<&String> = names.skip_while(|name| *name != run).collect();
+        // If a later run measured any of it again, the answer is about older code.
+        let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
+        let mut pairs = asked.processes.iter().flatten();
+        let is_there = |pair: &PairedTimes| {
+            let all = series(asked, pair);
+            let here = all.iter().find_map(|s| s.at(pair.size));
+            // The largest size of another machine's GPU may lie between two sizes of the CPU.
+            let first = here.or_else(|| all.first()?.points.iter().find(|b| b.size > pair.size));
+            first.is_some_and(|b| b.run.as_deref() == Some(run))
+        };
+        let is_current = pairs.clone().last().is_some_and(is_there)
+            && !pairs.any(|pair| results(asked, pair).iter().any(later));
+        // Each division of the work among several GPUs is a question of its own.
+        let of_several = machine.group(&asked.group).map(Group::baseline) == Some(Device::Gpu);
+        let question = |of: &RunAnswer| {
+            let gpu = Some(of.asked.gpu.clone()).filter(|_| of_several);
+            (of.asked.question, of.asked.gpu_machine.clone(), gpu)
+        };
+        let of_group = confirmed.entry(&*asked.group).or_default();
+        let is_new = !(of_group.iter()).any(|other| question(other) == question(&answer));
+        if is_current && is_new {
+            of_group.push(answer);
+        }
+    }
+    confirmed
+}
+
+/// The answer of a run's processes to one of its questions.
+#[derive(Debug)]
+pub struct RunAnswer<'a> {
+    pub(super) run: &'a str,
+    pub(super) asked: &'a Confirmation,
+    pub(super) answer: Crossing,
+}
+
+/// The answers of all runs of a machine, from the newest run to the oldest.
+pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
+    let mut all = Vec::new();
+    for (run, confirmations) in machine.confirmations() {
+        let answers = of_confirmations(confirmations);
+        let answered = confirmations.iter().zip(answers);
+        all.extend(answered.filter_map(|(asked, answer)| {
+            let answer = answer?;
+            Some(RunAnswer { run, asked, answer })
+        }));
+    }
+    all
 }

@@ -18,15 +18,15 @@
 //! `submit` never takes part, nor what its group declares to be no answer.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analysis::answer::confirmations::{of_confirmations, with_own};
+use crate::analysis::answer::confirmations::{RunAnswer, confirmed, with_own};
 use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
-use crate::analysis::answer::kind::Answer;
+use crate::analysis::answer::kind::{Answer, Speedup};
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -85,6 +85,14 @@ impl CrossoverAnswer {
     /// Its GPU curve among those of `theirs`, the group on the GPU's machine.
     pub fn gpu_series<'a>(&self, theirs: &'a Group) -> Option<&'a Series> {
         theirs.on(Device::Gpu).find(|series| self.is_of(series))
+    }
+
+    /// The speedup at each size that the best CPU code and its GPU code both cover: the curve from which the
+    /// kind of the answer follows.
+    pub fn speedups(&self, best_cpu: &Curve, gpu: &Series) -> Vec<Speedup> {
+        let own = gaps(best_cpu, &curve(gpu));
+        let all = with_own(&own, &self.processes);
+        all.map(|at| self.crossing.at_the_largest(at)).collect()
     }
 
     /// Device and implementation of the other side, `cpu/best`.
@@ -191,78 +199,6 @@ pub fn find(machine: &MachineResults, others: &[MachineResults]) -> Vec<Crossove
 fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
     let points = found.gpu_series(group).into_iter().flat_map(|s| &s.points);
     points.map(|b| b.run.clone()).collect()
-}
-
-/// The answers of several processes to each question that a run put to them, where the results are
-/// still those of that run, by group.
-fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
-    let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
-        let group = machine.group(&asked.group).into_iter();
-        let all = group.flat_map(|group| &group.series);
-        let is_compared = |s: &&Series| match s.is_baseline() {
-            true => s.implementation == pair.cpu,
-            false => s.implementation == asked.gpu && s.clock == Some(asked.clock),
-        };
-        all.filter(is_compared).collect()
-    };
-    // Both results of a pair, if they exist. Between two sizes the CPU's curve is interpolated.
-    let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
-        let series = series(asked, pair).into_iter();
-        series.filter_map(|s| s.at(pair.size)).collect()
-    };
-    let mut confirmed: BTreeMap<&str, Vec<RunAnswer>> = BTreeMap::new();
-    for answer in of_runs(machine) {
-        let (run, asked) = (answer.run, answer.asked);
-        // This run and the earlier ones: the newest run is the first.
-        let names = machine.runs.iter().map(|(record, _)| &record.run);
-        let until_it: Vec<&String> = names.skip_while(|name| *name != run).collect();
-        // If a later run measured any of it again, the answer is about older code.
-        let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
-        let mut pairs = asked.processes.iter().flatten();
-        let is_there = |pair: &PairedTimes| {
-            let all = series(asked, pair);
-            let here = all.iter().find_map(|s| s.at(pair.size));
-            // The largest size of another machine's GPU may lie between two sizes of the CPU.
-            let first = here.or_else(|| all.first()?.points.iter().find(|b| b.size > pair.size));
-            first.is_some_and(|b| b.run.as_deref() == Some(run))
-        };
-        let is_current = pairs.clone().last().is_some_and(is_there)
-            && !pairs.any(|pair| results(asked, pair).iter().any(later));
-        // Each division of the work among several GPUs is a question of its own.
-        let of_several = machine.group(&asked.group).map(Group::baseline) == Some(Device::Gpu);
-        let question = |of: &RunAnswer| {
-            let gpu = Some(of.asked.gpu.clone()).filter(|_| of_several);
-            (of.asked.question, of.asked.gpu_machine.clone(), gpu)
-        };
-        let of_group = confirmed.entry(&*asked.group).or_default();
-        let is_new = !(of_group.iter()).any(|other| question(other) == question(&answer));
-        if is_current && is_new {
-            of_group.push(answer);
-        }
-    }
-    confirmed
-}
-
-/// The answer of a run's processes to one of its questions.
-#[derive(Debug)]
-pub struct RunAnswer<'a> {
-    pub(super) run: &'a str,
-    pub(super) asked: &'a Confirmation,
-    pub(super) answer: Crossing,
-}
-
-/// The answers of all runs of a machine, from the newest run to the oldest.
-pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
-    let mut all = Vec::new();
-    for (run, confirmations) in machine.confirmations() {
-        let answers = of_confirmations(confirmations);
-        let answered = confirmations.iter().zip(answers);
-        all.extend(answered.filter_map(|(asked, answer)| {
-            let answer = answer?;
-            Some(RunAnswer { run, asked, answer })
-        }));
-    }
-    all
 }
 
 /// The answers of other runs' processes to the same question, each with its run.

@@ -1,8 +1,8 @@
 //! Answers of several processes.
 
 use super::{Fixture, NEWEST, findings, golden, machines};
-use crate::analysis::answer::crossover_answer::{best_cpu, find, headlines, of_runs};
-use crate::analysis::answer::speedup_curve::along;
+use crate::analysis::answer::confirmations::of_runs;
+use crate::analysis::answer::crossover_answer::{best_cpu, find, headlines};
 use crate::analysis::answer::tests::asked;
 use crate::analysis::trust;
 use crate::model::id::Device;
@@ -60,7 +60,7 @@ fn the_curve_of_an_answer_is_that_of_its_processes() {
     let group = machine.group("matmul").unwrap();
     let of = &find(&machine, &[])[0];
     let gpu = group.on(Device::Gpu).next().unwrap();
-    let along = along(of, &best_cpu(group).0, gpu);
+    let along = of.speedups(&best_cpu(group).0, gpu);
     let sizes: Vec<f64> = along.iter().map(|at| at.size).collect();
     // Of the run's own sizes those outside what the processes were asked about.
     assert_eq!(sizes, [8.0, 48.0, 80.0, 96.0, 112.0, 128.0, 192.0, 1536.0]);

@@ -1,9 +1,12 @@
-//! Differences between the machines, the software and the code of two sides.
+//! Differences between the machines, the software and the code of two sides, and disturbances of a benchmark.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crossover_results::model::record::RunRecord;
+use crossover_results::statistics::mean;
 use crossover_results::store::baseline::Baseline;
+use crossover_results::store::sampled::Sampled;
+use crossover_words::sidecar::LaunchConstant;
 
 /// Notes on the two sides, for the reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,4 +121,45 @@ fn facts(runs: &[&RunRecord]) -> Facts {
 
 fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("none".to_owned(), |v| v.to_string())
+}
+
+/// Two runs whose SM clocks differ by more than this are marked.
+const CLOCK_DIFFERENCE: f64 = 0.02;
+
+/// The disturbances of a benchmark's runs: a launch constant that moved, throttling, another SM clock.
+pub(super) fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
+    let mut marks = Vec::new();
+    let mut clocks = Vec::new();
+    for (side, runs) in [("base", befores), ("new", afters)] {
+        let states = || {
+            runs.iter()
+                .filter_map(|s| s.sidecar.as_ref()?.device_state.as_ref())
+        };
+        let reasons: BTreeSet<&str> = states()
+            .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
+            .collect();
+        let all = runs.iter().filter_map(|run| run.launches);
+        let moved = all.filter_map(|of| LaunchConstant::moved(of.empty_ns));
+        let moved = Vec::from_iter(moved);
+        if let Some(first) = moved.first() {
+            let (number, all) = (moved.len(), runs.len());
+            marks.push(format!("{side}, {number} of {all} runs: {first}"));
+        }
+        if !reasons.is_empty() {
+            let reasons: Vec<&str> = reasons.into_iter().collect();
+            marks.push(format!("{side} throttled ({})", reasons.join(", ")));
+        }
+        let seen: Vec<f64> = states()
+            .filter_map(|s| s.sm_clock_mhz.map(f64::from))
+            .collect();
+        if !seen.is_empty() {
+            clocks.push(mean(seen));
+        }
+    }
+    if let [before, after] = clocks[..]
+        && (after / before - 1.0).abs() > CLOCK_DIFFERENCE
+    {
+        marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
+    }
+    marks
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crate::analyses::is_analysed_at;
 use crate::case::{Case, Launching, RunPair};
 use crate::constant::Constant;
+use crate::environment::marks;
 use crate::judge::{Judged, Judgement};
 use crate::median::{FEWEST_SAMPLES, Location, Median};
 use crate::verdict::{Options, Verdict};
 use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
-use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
@@ -61,6 +61,26 @@ pub(crate) struct ConstantRow {
 }
 
 impl BenchmarkRow {
+    /// A row without anything but its name and clock.
+    fn open(id: String, clock: Option<Clock>) -> Self {
+        Self {
+            id,
+            verdict: Verdict::Unsure,
+            clock,
+            base_ns: None,
+            new_ns: None,
+            class: None,
+            judgement: None,
+            base_samples: Vec::new(),
+            new_samples: Vec::new(),
+            reason: None,
+            marks: Vec::new(),
+            correction_ns: None,
+            uncorrected: None,
+            constant: None,
+        }
+    }
+
     /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
     /// their times may contradict the ratio: both move by the same factor until they have it, with the
     /// correction.
@@ -99,25 +119,15 @@ impl BenchmarkRow {
 
     /// The row of a launch constant, which is still to be judged.
     pub(super) fn of_constant(constant: &Constant, shortest: &str) -> Self {
-        let clock = constant.clock;
+        let id = format!("launch constant ({})", constant.clock);
         Self {
-            id: format!("launch constant ({clock})"),
-            verdict: Verdict::Unsure,
-            clock: Some(clock),
             base_ns: Some(constant.base_ns),
             new_ns: Some(constant.base_ns),
-            class: None,
-            judgement: None,
-            base_samples: Vec::new(),
-            new_samples: Vec::new(),
-            reason: None,
-            marks: Vec::new(),
-            correction_ns: None,
-            uncorrected: None,
             constant: Some(ConstantRow {
                 shortest: shortest.to_owned(),
                 shortest_ns: constant.shortest_ns,
             }),
+            ..Self::open(id, Some(constant.clock))
         }
     }
 }
@@ -189,25 +199,14 @@ fn row(
     let both = || befores.iter().chain(&afters);
 
     let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
+    let one = clocks.first().filter(|_| clocks.len() == 1);
     let mut row = BenchmarkRow {
-        id: id.to_owned(),
-        verdict: Verdict::Unsure,
-        clock: clocks
-            .first()
-            .copied()
-            .flatten()
-            .filter(|_| clocks.len() == 1),
         base_ns: centre(pairs.iter().filter_map(|pair| pair.base), options),
         new_ns: centre(pairs.iter().filter_map(|pair| pair.new), options),
-        class: None,
-        judgement: None,
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
-        reason: None,
         marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
-        correction_ns: None,
-        uncorrected: None,
-        constant: None,
+        ..BenchmarkRow::open(id.to_owned(), one.copied().flatten())
     };
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;
@@ -267,24 +266,7 @@ fn constant(runs: &[&Sampled]) -> Option<f64> {
 /// Why `id` is missing on a `side`.
 fn why_absent(id: &str, side: &[Baseline], other: &[Baseline]) -> Option<String> {
     let mut pairs = (side.iter()).flat_map(|run| other.iter().map(move |other| (run, other)));
-    let why = pairs.find_map(|(run, other)| run.why_absent(id, other));
-    why.or_else(|| shares_a_folder(id, other, side))
-}
-
-/// Why `id` may be missing on the `other` side: Criterion makes folders of ids, and replaces
-/// characters that a file system may refuse.
-fn shares_a_folder(id: &str, side: &[Baseline], other: &[Baseline]) -> Option<String> {
-    let folders = side.iter().filter_map(|baseline| baseline.folder(id));
-    let held = |folder| {
-        other
-            .iter()
-            .find_map(|other| Some((folder, other.held_in(folder)?)))
-    };
-    let (folder, held) = folders.into_iter().find_map(held)?;
-    Some(format!(
-        "Criterion stores {id} and {held} in one folder, {}, where the later one replaces the other: rename one",
-        folder.display()
-    ))
+    pairs.find_map(|(run, other)| run.why_absent(id, other))
 }
 
 const BELOW_RESOLUTION: &str =
@@ -389,186 +371,5 @@ fn centre<'a>(runs: impl Iterator<Item = &'a Sampled>, options: &Options) -> Opt
     median(runs.filter_map(|run| options.location.of(&run.ns)))
 }
 
-/// Two runs whose SM clocks differ by more than this are marked.
-const CLOCK_DIFFERENCE: f64 = 0.02;
-
-fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
-    let mut marks = Vec::new();
-    let mut clocks = Vec::new();
-    for (side, runs) in [("base", befores), ("new", afters)] {
-        let states = || {
-            runs.iter()
-                .filter_map(|s| s.sidecar.as_ref()?.device_state.as_ref())
-        };
-        let reasons: BTreeSet<&str> = states()
-            .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
-            .collect();
-        let all = runs.iter().filter_map(|run| run.launches);
-        let moved = all.filter_map(|of| LaunchConstant::moved(of.empty_ns));
-        let moved = Vec::from_iter(moved);
-        if let Some(first) = moved.first() {
-            let (number, all) = (moved.len(), runs.len());
-            marks.push(format!("{side}, {number} of {all} runs: {first}"));
-        }
-        if !reasons.is_empty() {
-            let reasons: Vec<&str> = reasons.into_iter().collect();
-            marks.push(format!("{side} throttled ({})", reasons.join(", ")));
-        }
-        let seen: Vec<f64> = states()
-            .filter_map(|s| s.sm_clock_mhz.map(f64::from))
-            .collect();
-        if !seen.is_empty() {
-            clocks.push(mean(seen));
-        }
-    }
-    if let [before, after] = clocks[..]
-        && (after / before - 1.0).abs() > CLOCK_DIFFERENCE
-    {
-        marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
-    }
-    marks
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crossover_results::model::record::Sidecar;
-
-    const ID: &str = "a/cpu/b/1";
-    const CHOICE: &str = "of what";
-
-    /// A run whose median is `ns`, and what its calibration chose.
-    fn run(ns: f64, chose: Option<&str>) -> Baseline {
-        let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
-        let sidecar = Sidecar {
-            choices: choices.into_iter().collect(),
-            ..Sidecar::of(ID, Clock::Wall)
-        };
-        let sampled = Sampled {
-            ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
-            clock: Some(sidecar.clock),
-            sidecar: Some(sidecar),
-            ..Sampled::default()
-        };
-        let mut run = Baseline::default();
-        run.results.insert(ID.to_owned(), sampled);
-        run
-    }
-
-    /// Unless all did. A choice that one side alone made is no difference.
-    #[test]
-    fn a_pair_whose_sides_chose_differently_does_not_count() {
-        let (none, x, y) = (None, Some("x"), Some("y"));
-        for (base, new, rounds, marks) in [
-            (
-                [x, y],
-                [y, y],
-                &[1][..],
-                &["of what: base chose x, new y in 1 of 2 pairs, which do not count"][..],
-            ),
-            ([x, x], [y, y], &[0, 1], &["of what: base chose x, new y"]),
-            ([none, x], [y, x], &[0, 1], &[]),
-        ] {
-            let base = [run(10.0, base[0]), run(10.5, base[1])];
-            let new = [run(14.0, new[0]), run(10.6, new[1])];
-            let (row, case) = rows(&base, &new, &Options::default()).remove(0);
-            let counted = case.unwrap().pairs;
-            let counted = Vec::from_iter(counted.iter().map(|pair| pair.round));
-            assert_eq!(counted, rounds);
-            assert_eq!(row.marks, marks);
-            // The times are those of the pairs that count.
-            let ns = if rounds.len() == 1 { 10.5 } else { 10.25 };
-            assert!((row.base_ns.unwrap() - ns).abs() < 0.1, "{row:?}");
-        }
-    }
-
-    #[test]
-    fn two_clocks_are_not_compared_also_without_a_sidecar() {
-        let on = |clock| {
-            let mut run = run(10.0, None);
-            let sampled = run.results.get_mut(ID).unwrap();
-            sampled.sidecar = None;
-            sampled.clock = Some(clock);
-            run
-        };
-        let (row, case) = rows(
-            &[on(Clock::EventsGated)],
-            &[on(Clock::Events)],
-            &Options::default(),
-        )
-        .remove(0);
-        assert!(case.is_none());
-        let reason = "timed on events and events-gated: different quantities";
-        assert_eq!(row.reason.as_deref(), Some(reason));
-    }
-
-    /// A run whose samples are all `ns`.
-    fn constant(ns: f64, clock: Option<Clock>) -> Baseline {
-        let mut run = run(ns, None);
-        let sampled = run.results.get_mut(ID).unwrap();
-        let ns = (1..=20).map(|iterations| ns * f64::from(iterations) / f64::from(iterations));
-        *sampled = Sampled {
-            ns: ns.collect(),
-            clock,
-            ..Sampled::default()
-        };
-        run
-    }
-
-    #[test]
-    fn counts_that_do_not_vary_need_no_statistics() {
-        for (new, verdict) in [
-            (100_000.0, Verdict::Same),
-            (100_900.0, Verdict::Same),
-            (102_000.0, Verdict::Slower),
-            (98_000.0, Verdict::Faster),
-        ] {
-            for on_one_machine in [false, true] {
-                let options = Options {
-                    on_one_machine,
-                    ..Options::default()
-                };
-                let [base, new] = [100_000.0, new].map(|count| [constant(count, None)]);
-                let (row, case) = rows(&base, &new, &options).remove(0);
-                assert!(case.is_none() && row.reason.is_none());
-                assert_eq!(row.verdict, verdict, "{row:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn equal_times_on_a_clock_are_below_its_resolution() {
-        let side = [constant(1.0, Some(Clock::Wall))];
-        let (row, case) = rows(&side, &side, &Options::default()).remove(0);
-        assert!(case.is_none() && row.judgement.is_none());
-        assert_eq!(row.reason.as_deref(), Some(BELOW_RESOLUTION));
-    }
-
-    #[test]
-    fn too_few_samples_have_their_remedy() {
-        let mut quick = run(10.0, None);
-        quick.results.get_mut(ID).unwrap().ns.truncate(4);
-        let row = rows(&[run(10.0, None)], &[quick], &Options::default())
-            .remove(0)
-            .0;
-        let remedy = "fewer than 5 samples; measure without `--quick`";
-        assert_eq!(row.reason.as_deref(), Some(remedy));
-    }
-
-    #[test]
-    fn pairs_with_equal_samples_count_where_each_process_wrote_its_own() {
-        let [base, new] = [
-            [run(10.0, None), run(10.1, None)],
-            [run(10.0, None), run(10.2, None)],
-        ];
-        let reason = |on_one_machine| {
-            let options = Options {
-                on_one_machine,
-                ..Options::default()
-            };
-            rows(&base, &new, &options).remove(0).0.reason
-        };
-        assert_eq!(reason(true), None);
-        assert!(reason(false).unwrap().contains("saved twice"));
-    }
-}
+mod tests;

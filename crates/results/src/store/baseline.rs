@@ -133,31 +133,43 @@ impl Baseline {
     }
 
     /// The folder of a benchmark's results, under the root.
-    pub fn folder(&self, id: &str) -> Option<&Path> {
+    pub(super) fn folder(&self, id: &str) -> Option<&Path> {
         self.folders.get(id).map(PathBuf::as_path)
     }
 
     /// The benchmark whose results lie in that folder under the root.
-    pub fn held_in(&self, folder: &Path) -> Option<&str> {
+    fn held_in(&self, folder: &Path) -> Option<&str> {
         let mut folders = self.folders.iter();
         folders.find_map(|(id, held)| (held == folder).then_some(id.as_str()))
     }
 
-    /// Why a benchmark has no result: its files cannot be read, or a run failed or skipped it. `other`
-    /// knows the folder of an id that this side may have lost.
+    /// Why a benchmark has no result: its files cannot be read, a run failed or skipped it, or another one
+    /// replaced it. `other` knows the folder of an id that this side may have lost.
     pub fn why_absent(&self, id: &str, other: &Baseline) -> Option<String> {
         let lost = || (other.folder(id)).filter(|folder| self.held_in(folder).is_none());
         let folder = self.folder(id).or_else(lost);
         if let Some(problem) = folder.and_then(|folder| self.broken.get(folder)) {
             return Some(format!("its result cannot be read: {problem}"));
         }
-        self.runs.values().find_map(|run| {
+        let of_run = self.runs.values().find_map(|run| {
             let failed = run.failed.iter().find(|failure| failure.id == id);
             let skipped = run.skipped.iter().find(|skip| skip.covers(id));
             failed
                 .map(|failure| format!("failed: {}", failure.error))
                 .or_else(|| Some(format!("skipped: {}", skipped?.reason)))
-        })
+        });
+        of_run.or_else(|| self.shares_a_folder(id, other))
+    }
+
+    /// Why a benchmark of `other` may have no result here: Criterion makes folders of ids, and replaces
+    /// characters that a file system may refuse.
+    fn shares_a_folder(&self, id: &str, other: &Baseline) -> Option<String> {
+        let folder = other.folder(id)?;
+        let held = self.held_in(folder)?;
+        Some(format!(
+            "Criterion stores {id} and {held} in one folder, {}, where the later one replaces the other: rename one",
+            folder.display()
+        ))
     }
 }
 
@@ -186,6 +198,10 @@ mod tests {
         assert_eq!((here.problems.len(), there.problems.len()), (1, 0));
         let why = here.why_absent("a/cpu/b/1", &there).unwrap();
         assert!(why.contains("a time is not a positive number"), "{why}");
-        assert_eq!(here.why_absent("a/cpu/c/1", &there), None);
+        let why = here.why_absent("a/cpu/c/1", &there).unwrap();
+        assert!(
+            why.contains("stores a/cpu/c/1 and a/cpu/b/1 in one folder"),
+            "{why}"
+        );
     }
 }

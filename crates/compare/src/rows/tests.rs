@@ -1,0 +1,140 @@
+use super::*;
+use crossover_results::model::record::Sidecar;
+
+const ID: &str = "a/cpu/b/1";
+const CHOICE: &str = "of what";
+
+/// A run whose median is `ns`, and what its calibration chose.
+fn run(ns: f64, chose: Option<&str>) -> Baseline {
+    let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
+    let sidecar = Sidecar {
+        choices: choices.into_iter().collect(),
+        ..Sidecar::of(ID, Clock::Wall)
+    };
+    let sampled = Sampled {
+        ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
+        clock: Some(sidecar.clock),
+        sidecar: Some(sidecar),
+        ..Sampled::default()
+    };
+    let mut run = Baseline::default();
+    run.results.insert(ID.to_owned(), sampled);
+    run
+}
+
+/// Unless all did. A choice that one side alone made is no difference.
+#[test]
+fn a_pair_whose_sides_chose_differently_does_not_count() {
+    let (none, x, y) = (None, Some("x"), Some("y"));
+    for (base, new, rounds, marks) in [
+        (
+            [x, y],
+            [y, y],
+            &[1][..],
+            &["of what: base chose x, new y in 1 of 2 pairs, which do not count"][..],
+        ),
+        ([x, x], [y, y], &[0, 1], &["of what: base chose x, new y"]),
+        ([none, x], [y, x], &[0, 1], &[]),
+    ] {
+        let base = [run(10.0, base[0]), run(10.5, base[1])];
+        let new = [run(14.0, new[0]), run(10.6, new[1])];
+        let (row, case) = rows(&base, &new, &Options::default()).remove(0);
+        let counted = case.unwrap().pairs;
+        let counted = Vec::from_iter(counted.iter().map(|pair| pair.round));
+        assert_eq!(counted, rounds);
+        assert_eq!(row.marks, marks);
+        // The times are those of the pairs that count.
+        let ns = if rounds.len() == 1 { 10.5 } else { 10.25 };
+        assert!((row.base_ns.unwrap() - ns).abs() < 0.1, "{row:?}");
+    }
+}
+
+#[test]
+fn two_clocks_are_not_compared_also_without_a_sidecar() {
+    let on = |clock| {
+        let mut run = run(10.0, None);
+        let sampled = run.results.get_mut(ID).unwrap();
+        sampled.sidecar = None;
+        sampled.clock = Some(clock);
+        run
+    };
+    let (row, case) = rows(
+        &[on(Clock::EventsGated)],
+        &[on(Clock::Events)],
+        &Options::default(),
+    )
+    .remove(0);
+    assert!(case.is_none());
+    let reason = "timed on events and events-gated: different quantities";
+    assert_eq!(row.reason.as_deref(), Some(reason));
+}
+
+/// A run whose samples are all `ns`.
+fn constant(ns: f64, clock: Option<Clock>) -> Baseline {
+    let mut run = run(ns, None);
+    let sampled = run.results.get_mut(ID).unwrap();
+    let ns = (1..=20).map(|iterations| ns * f64::from(iterations) / f64::from(iterations));
+    *sampled = Sampled {
+        ns: ns.collect(),
+        clock,
+        ..Sampled::default()
+    };
+    run
+}
+
+#[test]
+fn counts_that_do_not_vary_need_no_statistics() {
+    for (new, verdict) in [
+        (100_000.0, Verdict::Same),
+        (100_900.0, Verdict::Same),
+        (102_000.0, Verdict::Slower),
+        (98_000.0, Verdict::Faster),
+    ] {
+        for on_one_machine in [false, true] {
+            let options = Options {
+                on_one_machine,
+                ..Options::default()
+            };
+            let [base, new] = [100_000.0, new].map(|count| [constant(count, None)]);
+            let (row, case) = rows(&base, &new, &options).remove(0);
+            assert!(case.is_none() && row.reason.is_none());
+            assert_eq!(row.verdict, verdict, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn equal_times_on_a_clock_are_below_its_resolution() {
+    let side = [constant(1.0, Some(Clock::Wall))];
+    let (row, case) = rows(&side, &side, &Options::default()).remove(0);
+    assert!(case.is_none() && row.judgement.is_none());
+    assert_eq!(row.reason.as_deref(), Some(BELOW_RESOLUTION));
+}
+
+#[test]
+fn too_few_samples_have_their_remedy() {
+    let mut quick = run(10.0, None);
+    quick.results.get_mut(ID).unwrap().ns.truncate(4);
+    let row = rows(&[run(10.0, None)], &[quick], &Options::default())
+        .remove(0)
+        .0;
+    let remedy = "fewer than 5 samples; measure without `--quick`";
+    assert_eq!(row.reason.as_deref(), Some(remedy));
+}
+
+#[test]
+fn pairs_with_equal_samples_count_where_each_process_wrote_its_own() {
+    let [base, new] = [
+        [run(10.0, None), run(10.1, None)],
+        [run(10.0, None), run(10.2, None)],
+    ];
+    let reason = |on_one_machine| {
+        let options = Options {
+            on_one_machine,
+            ..Options::default()
+        };
+        rows(&base, &new, &options).remove(0).0.reason
+    };
+    assert_eq!(reason(true), None);
+    assert!(reason(false).unwrap().contains("saved twice"));
+}

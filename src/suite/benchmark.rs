@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use criterion::{Bencher, BenchmarkId, SamplingMode};
+use criterion::BenchmarkId;
 
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
-use crate::suite::criterion_instance::Plots;
+use crate::suite::criterion_instance::{Plots, sample_as_planned};
 use crate::suite::group::{AnyGroup, AnyRow};
 use crate::suite::group_cache::GroupCache;
 use crate::suite::guarded::{guard, run_again};
@@ -22,7 +22,7 @@ use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::surroundings::background_since;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
-use crate::timing::{Clock, CudaTime, Doubt, catch_panic};
+use crate::timing::{Clock, Doubt, catch_panic};
 use crossover_machine::load::Load;
 use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
@@ -33,7 +33,7 @@ use crossover_words::units;
 
 /// A benchmark that is about to run, with its state so far.
 pub(super) struct Bench<'a> {
-    run: &'a mut Run,
+    pub(super) run: &'a mut Run,
     id: String,
     group: &'a AnyGroup,
     row: &'a AnyRow,
@@ -81,9 +81,6 @@ impl<'a> Bench<'a> {
     /// Measures the benchmark. Returns its result if results are stored; undoes what was written where a step
     /// fails.
     pub(super) fn measure(&mut self, plots: &mut Plots<'_>) -> Result<Option<Benchmark>, Missing> {
-        if self.run.arguments.gave("load-baseline") {
-            return self.load(plots).map(|()| None);
-        }
         let rate = self.group.rate.clone();
         let _rate = rate.map(|rate| self.run.machine.time.set_rate(rate));
         let is_guarded = self.is_guarded() && !recorded();
@@ -114,21 +111,6 @@ impl<'a> Bench<'a> {
                 Err(missing)
             }
         }
-    }
-
-    /// Has Criterion compare two saved results; nothing is run.
-    fn load(&self, plots: &mut Plots<'_>) -> Result<(), Missing> {
-        let needed = ["load-baseline", "baseline"].map(|option| self.run.arguments.value(option));
-        let lacks = (needed.into_iter().flatten()).find(|name| !self.folder.has(name));
-        if let Some(lacks) = lacks {
-            let reason = format!("baseline {lacks} has no result of it");
-            return Err(Missing::Absent(reason.into()));
-        }
-        let id = BenchmarkId::new(self.row.function(), self.size);
-        let never = |_: &mut Bencher<'_, CudaTime>| {};
-        Ok(catch_panic(|| {
-            plots.bench_function(id, never);
-        })?)
     }
 
     /// Leaves a benchmark out for which there is not enough memory.
@@ -233,8 +215,7 @@ impl<'a> Bench<'a> {
                 self.run.machine.wait()?;
             }
             let iteration = start.elapsed();
-            let function = self.row.function();
-            self.cache.pace.note(function, self.size, iteration);
+            (self.cache.pace).note(self.row.function(), self.size, iteration);
             // Behind a gate the warm-up's first call runs its one iteration twice, which Criterion
             // counts as one if it makes no second call.
             let is_doubled =
@@ -243,23 +224,12 @@ impl<'a> Bench<'a> {
             plan = self.run.sampling.for_iteration(seen);
             measured = Some(iteration);
         }
-        let arguments = &self.run.arguments;
-        let seconds = arguments.number("measurement-time");
-        let samples = arguments
-            .number("sample-size")
-            .map(|samples| samples as usize);
-        plan = plan.with(samples, seconds.map(Duration::from_secs_f64));
-        plan.warm_up = arguments.warm_up(plan.warm_up);
+        plan = plan.as_given(&self.run.arguments);
         plan.iteration = measured;
-        if self.run.turns.is_some() {
-            // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
-            // must not warn that the samples, with the other side's turns between them, take longer
-            // than planned.
-            plan.warm_up = Duration::from_nanos(1);
-            plan.measurement = Duration::from_secs(1_000);
-            plan.mode = SamplingMode::Flat;
-        }
-        Ok(plan)
+        Ok(match self.run.turns {
+            Some(_) => plan.in_turns(),
+            None => plan,
+        })
     }
 
     /// Tells the driving process that the benchmark is set up. Leaves it out of profiles if it has no
@@ -349,9 +319,7 @@ impl<'a> Bench<'a> {
         let (saves, is_guarded) = (self.run.arguments.saves, self.is_guarded());
         let is_timed = prepared.sampling.is_timed_by_a_clock();
         let plan = prepared.sampling;
-        plots.sampling_mode(plan.mode).sample_size(plan.samples);
-        plots.measurement_time(plan.measurement);
-        plots.warm_up_time(plan.warm_up.max(Duration::from_nanos(1)));
+        sample_as_planned(plots, &plan);
         let inputs = self.checksums(&prepared.code)?;
         let clock = prepared.code.clock;
         let empty_before = self.launch_constant(clock)?;

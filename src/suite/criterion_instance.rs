@@ -1,10 +1,11 @@
 //! Criterion, configured for a run.
 
 use std::path::Path;
+use std::time::Duration;
 
 use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration, PlottingBackend};
 
-use crate::suite::sampling_plan::SamplingPlan;
+use crate::suite::sampling_plan::{Sampling, SamplingPlan};
 use crate::timing::CudaTime;
 
 /// A group of Criterion's.
@@ -50,4 +51,11 @@ pub(super) fn plots_of<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) 
     let mut plots = criterion.benchmark_group(group);
     plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
     plots
+}
+
+/// Has Criterion take the samples of its next benchmark in this group as planned.
+pub(super) fn sample_as_planned(plots: &mut Plots<'_>, plan: &Sampling) {
+    plots.sampling_mode(plan.mode).sample_size(plan.samples);
+    plots.measurement_time(plan.measurement);
+    plots.warm_up_time(plan.warm_up.max(Duration::from_nanos(1)));
 }

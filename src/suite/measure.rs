@@ -2,18 +2,20 @@
 
 use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{Bencher, BenchmarkId, Criterion, Throughput};
 
 use crate::model::record::Activity;
-use crate::suite::arguments::Mode;
+use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::benchmark::Bench;
 use crate::suite::confirm::driver::When;
 use crate::suite::criterion_instance::{Plots, plots_of};
 use crate::suite::group::{AnyGroup, AnyRow};
 use crate::suite::group_cache::GroupCache;
+use crate::suite::missing::Missing;
 use crate::suite::run::Run;
-use crate::timing::CudaTime;
+use crate::timing::{CudaTime, catch_panic};
 use crossover_protocol::turns::TurnMessage;
+use crossover_results::store::folder::BenchmarkFolder;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
 
@@ -97,7 +99,12 @@ fn benchmark(
     let choices = run.machine.choices.clone();
     let mut bench = Bench::new(run, group, row, size, cache);
     let profiled_before = bench.folder.profiled_at();
-    let measured = choices.during(|| bench.measure(plots));
+    let measured = if bench.run.arguments.gave("load-baseline") {
+        let criterion_id = BenchmarkId::new(row.function(), size);
+        load(&bench.run.arguments, &bench.folder, criterion_id, plots).map(|()| None)
+    } else {
+        choices.during(|| bench.measure(plots))
+    };
     bench.spent.set_up_since(begun);
     let Bench { folder, spent, .. } = bench;
     run.journal.spent.include(spent);
@@ -118,4 +125,23 @@ fn benchmark(
         Err(_) if interrupt::signal().is_some() => {}
         Err(missing) => run.note(id, row.is_gpu(), missing),
     }
+}
+
+/// Has Criterion compare two saved results; nothing is run.
+fn load(
+    arguments: &Arguments,
+    folder: &BenchmarkFolder,
+    id: BenchmarkId,
+    plots: &mut Plots<'_>,
+) -> Result<(), Missing> {
+    let needed = ["load-baseline", "baseline"].map(|option| arguments.value(option));
+    let lacks = (needed.into_iter().flatten()).find(|name| !folder.has(name));
+    if let Some(lacks) = lacks {
+        let reason = format!("baseline {lacks} has no result of it");
+        return Err(Missing::Absent(reason.into()));
+    }
+    let never = |_: &mut Bencher<'_, CudaTime>| {};
+    Ok(catch_panic(|| {
+        plots.bench_function(id, never);
+    })?)
 }

@@ -7,6 +7,7 @@ use criterion::SamplingMode;
 
 use crate::model::cost::Cost;
 use crate::model::role::{Role, Threads};
+use crate::suite::arguments::Arguments;
 use crossover_protocol::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
@@ -147,17 +148,32 @@ impl Sampling {
         self.iteration.is_some()
     }
 
-    /// The same with the number of samples and the time that the command line gives.
-    pub(super) fn with(mut self, samples: Option<usize>, measurement: Option<Duration>) -> Self {
-        if samples.is_some() || measurement.is_some() {
-            self.samples = samples.unwrap_or(self.samples);
-            self.measurement = measurement.unwrap_or(self.measurement);
+    /// The same with the number of samples and the times that the command line gives.
+    pub(super) fn as_given(mut self, arguments: &Arguments) -> Self {
+        let samples = arguments.number("sample-size");
+        let seconds = arguments.number("measurement-time");
+        if samples.is_some() || seconds.is_some() {
+            self.samples = samples.map_or(self.samples, |samples| samples as usize);
+            self.measurement = seconds.map_or(self.measurement, Duration::from_secs_f64);
             self.mode = match self.iteration {
                 Some(it) if is_linear(it, self.samples, self.measurement) => SamplingMode::Linear,
                 _ => SamplingMode::Flat,
             };
         }
+        self.warm_up = arguments.warm_up(self.warm_up);
         self
+    }
+
+    /// The same where another process takes turns. The first call is all of Criterion's warm-up: the suite
+    /// warms up in it. And Criterion must not warn that the samples, with the other side's turns between
+    /// them, take longer than planned.
+    pub(super) fn in_turns(self) -> Self {
+        Self {
+            warm_up: Duration::from_nanos(1),
+            measurement: Duration::from_secs(1_000),
+            mode: SamplingMode::Flat,
+            ..self
+        }
     }
 
     /// The iterations of each sample, as Criterion plans them, of which the first has so many.

@@ -21,7 +21,17 @@ pub fn number(value: f64) -> String {
 
 /// A number to so many significant digits, 2 to 9: the value that parsing its text would give.
 pub fn significant(value: f64, digits: u8) -> f64 {
-    let written = format!("{value:.*e}", usize::from(digits) - 1);
+    let digits = i32::from(digits) - 1;
+    let shift = digits.saturating_sub(value.abs().log10().floor() as i32);
+    // Exact up to 10^22, and so is one multiplication or division, rounded.
+    let power = 10f64.powi(shift.saturating_abs());
+    let to = |value: f64, up: bool| if up { value * power } else { value / power };
+    let scaled = to(value, shift > 0);
+    let is_half = (scaled.fract().abs() - 0.5).abs() < 1e-6;
+    if shift.saturating_abs() <= 22 && !is_half {
+        return to(scaled.round(), shift <= 0);
+    }
+    let written = format!("{value:.*e}", digits as usize);
     written.parse().unwrap_or(value)
 }
 
@@ -274,6 +284,16 @@ mod tests {
         assert_eq!(significant(0.000_123_46, 4), 0.000_123_5);
         assert_eq!(significant(999_999.5, 4), 1e6);
         assert_eq!(significant(f64::INFINITY, 4), f64::INFINITY);
+        // As text, also where digits end in a half or a decade begins.
+        let halves = (1..2000).flat_map(|n| [n, 10 * n + 5].map(f64::from));
+        let values = halves.flat_map(|n| [n, -n / 64.0, n.powi(9), n.powi(-9), n * 0.1]);
+        for value in values.chain([0.0, 5e-324, f64::MAX, 999.5, 9.999_999_999_999_999]) {
+            for digits in [2, 3, 5] {
+                let text = format!("{value:.*e}", usize::from(digits) - 1);
+                let parsed: f64 = text.parse().unwrap();
+                assert_eq!(significant(value, digits), parsed, "{value:e}");
+            }
+        }
     }
 
     fn check(write: fn(f64) -> String, written: &[(f64, &str)]) {

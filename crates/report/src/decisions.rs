@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::group::GroupView;
 use crate::report::Report;
 use crate::thresholds;
-use crate::thresholds::breakpoints::{Breakpoint, breakpoints};
+use crate::thresholds::breakpoints::{Breakpoint, breakpoints, of_operation};
 use crate::thresholds::decision_in_words::{THE_CPU_AND_THE_GPU, choice_words, limit_words};
 use crossover_advice::thresholds::{Binding, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
@@ -34,14 +35,42 @@ pub(crate) struct Decisions {
     of_groups: BTreeMap<String, Decision>,
 }
 
-/// The decisions for one group.
+/// The decisions for one group, as the script reads them.
+#[derive(Serialize)]
 pub(crate) struct Decision {
     /// The place that a reader most likely means.
     pub(crate) place: Residency,
     /// The size that is shown first.
     pub(crate) size: u64,
-    /// The form that the script reads.
-    pub(crate) json: Value,
+    /// By how much the best code on one thread is slower than the best of all.
+    one_thread: Vec<OneThread>,
+    places: Vec<DecidedPlace>,
+}
+
+#[derive(Serialize)]
+struct OneThread {
+    size: f64,
+    factor: f64,
+}
+
+/// The decisions for data in one place.
+#[derive(Serialize)]
+struct DecidedPlace {
+    name: Residency,
+    /// The smallest measured size.
+    first: f64,
+    /// The largest measured size.
+    last: f64,
+    limits: Vec<LimitFrom>,
+    /// The breakpoints for each of [`USES`], or for any.
+    uses: Vec<Vec<Breakpoint>>,
+}
+
+/// What limits the GPU from a size on.
+#[derive(Serialize)]
+struct LimitFrom {
+    from: f64,
+    words: Option<String>,
 }
 
 impl Decisions {
@@ -79,41 +108,38 @@ impl Decisions {
 impl Decision {
     fn of(advice: &Advice, group: &GroupView) -> Option<Self> {
         let operation = advice.operation(group.name)?;
+        let advice = of_operation(operation.clone()).ok()?;
         // Ordinary memory is the last place.
         let places = operation.places.iter().rev();
         let plain = places.clone().next()?;
-        let size = default_size(advice, operation, plain);
-        let mut json = json!({
-            "place": plain.data,
-            "size": size,
-            // The factor by which the best code on one thread is slower than the best of all.
-            "one_thread": one_thread(group),
-        });
-        let places = places.map(|place| at_place(advice, operation, place));
-        json["places"] = places.collect();
         Some(Self {
             place: plain.data,
-            size,
-            json,
+            size: default_size(&advice, operation, plain),
+            one_thread: one_thread(group),
+            places: places
+                .map(|place| at_place(&advice, operation, place))
+                .collect(),
         })
     }
 }
 
-fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
-    let uses = |uses: &u32| -> Value {
+fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> DecidedPlace {
+    let uses = |uses: &u32| {
         let question = Question::new(&operation.name, 1)
             .data(place.data)
             .reuse(*uses);
-        let short = |at: Breakpoint| {
-            let [speedup, low, high] = at.speedup.map(thresholds::rounded);
-            json!({"size": at.size, "choice": at.choice, "speedup": speedup, "low": low, "high": high})
+        let short = |at: Breakpoint| Breakpoint {
+            speedup: thresholds::rounded(at.speedup),
+            low: thresholds::rounded(at.low),
+            high: thresholds::rounded(at.high),
+            ..at
         };
         let all = breakpoints(advice, &question).into_iter();
         all.map(short).collect()
     };
-    let limit = |binding: &Binding| {
-        let words = binding.gpu.as_deref().map(limit_words);
-        json!({"from": binding.from, "words": words})
+    let limit = |binding: &Binding| LimitFrom {
+        from: binding.from,
+        words: binding.gpu.as_deref().map(limit_words),
     };
     let end = |point: Option<&Point>| point.map_or(1.0, |point| point.size);
     // Nothing is moved to data on the device, so the number of uses does not matter.
@@ -122,15 +148,13 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
     } else {
         &USES
     };
-    let mut json = json!({
-        "name": place.data,
-        "first": end(place.points.first()),
-        "last": end(place.points.last()),
-        "limits": place.limits.iter().map(limit).collect::<Value>(),
-    });
-    // The breakpoints for each of USES, or for any.
-    json["uses"] = counted.iter().map(uses).collect();
-    json
+    DecidedPlace {
+        name: place.data,
+        first: end(place.points.first()),
+        last: end(place.points.last()),
+        limits: place.limits.iter().map(limit).collect(),
+        uses: counted.iter().map(uses).collect(),
+    }
 }
 
 /// The middle of the measured sizes at which the GPU wins, or if there are none, the CPU.
@@ -148,15 +172,17 @@ fn default_size(advice: &Advice, operation: &Operation, place: &Place) -> u64 {
     size.or(sizes.first()).copied().unwrap_or(1)
 }
 
-fn one_thread(group: &GroupView) -> Value {
+fn one_thread(group: &GroupView) -> Vec<OneThread> {
     let series = group.own.iter().flat_map(|own| &own.series);
     let is_it = |s: &&Series| s.role.threads == Some(Threads::One) && s.computes();
     let on_one: Vec<&Series> = series.filter(is_it).collect();
     let factor = |at: &curve::Point| {
         let times = on_one.iter().filter_map(|s| s.at(at.size as u64));
         let fastest = times.map(|b| b.median_ns).reduce(f64::min)?;
-        let factor = thresholds::rounded(fastest / at.median);
-        Some(json!({"size": at.size, "factor": factor}))
+        Some(OneThread {
+            size: at.size,
+            factor: thresholds::rounded(fastest / at.median),
+        })
     };
     group.best_cpu.points().iter().filter_map(factor).collect()
 }

@@ -1,14 +1,19 @@
 //! The data of the pages' script: each group with its answers, decisions, charts and implementations, and
-//! with every text that the script shows as it stands. Large parts are moved into their place, because
-//! `json!` copies.
+//! with every text that the script shows as it stands.
 
-use serde_json::{Value, json};
+// The fields of `object!` name its parameters.
+#![allow(non_camel_case_types)]
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::answers::GroupAnswer;
 use crate::charts::{self, Chart, More, Shown};
 use crate::decisions::Decision;
 use crate::group::{GroupView, Implementation};
-use crate::page::link;
+use crate::page::{link, packed};
 use crossover_draw::plot::{Axis, Curve, Dot, Limit, Quantity};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::{limits, telemetry};
@@ -16,58 +21,82 @@ use crossover_results::model::group_info::Unit;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_words::units;
 
+/// An object with these fields, as `json!` makes one, but of a type: nothing is copied or named anew.
+macro_rules! object {
+    ($($field:ident: $value:expr),+ $(,)?) => {{
+        #[derive(Serialize)]
+        struct Object<$($field),+> {
+            $($field: $field),+
+        }
+        Object { $($field: $value),+ }
+    }};
+}
+
+/// The data of a page, packed.
+pub(super) fn of_page(groups: &[impl Serialize], words: Value) -> String {
+    packed::pack(&object! {groups: groups, words: words})
+}
+
 /// The data of a group on the first page.
-pub(super) fn summary(group: &GroupView, decision: Option<&Decision>) -> Value {
-    let mut data = of_group(group, decision);
-    let speedup = charts::of_places(group, Shown::Speedup);
-    data["charts"]["places"]["speedup"] = speedup.and_then(chart).into();
-    data
+pub(super) fn summary(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
+    let speedup = charts::of_places(group, Shown::Speedup).and_then(chart);
+    let charts = object! {places: object! {speedup: speedup}};
+    of_group(group, decision, charts, [(); 0])
 }
 
 /// The data of a group on its own page.
-pub(super) fn details(group: &GroupView, decision: Option<&Decision>) -> Value {
-    let mut data = of_group(group, decision);
+pub(super) fn details(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
     let rows = group.implementations.iter();
-    for shown in Shown::ALL {
-        let places = charts::of_places(group, shown);
-        let all = charts::of_implementations(group, shown, rows.clone());
-        data["charts"]["places"][shown.name()] = places.and_then(chart).into();
-        data["charts"]["all"][shown.name()] = all.and_then(chart).into();
-    }
-    data["implementations"] = rows.map(|code| row(group, code)).collect();
-    data
+    let of = |shown, all| match all {
+        true => charts::of_implementations(group, shown, rows.clone()),
+        false => charts::of_places(group, shown),
+    };
+    let charts = |all| {
+        let each = Shown::ALL.map(|shown| (shown.name(), of(shown, all).and_then(chart)));
+        BTreeMap::from(each)
+    };
+    let charts = object! {places: charts(false), all: charts(true)};
+    let rows: Vec<_> = rows.clone().map(|code| row(group, code)).collect();
+    of_group(group, decision, charts, rows)
 }
 
-fn of_group(group: &GroupView, decision: Option<&Decision>) -> Value {
+fn of_group(
+    group: &GroupView,
+    decision: Option<&Decision>,
+    charts: impl Serialize,
+    implementations: impl Serialize,
+) -> impl Serialize {
     let answer = |answer: &GroupAnswer| {
-        json!({
-            "place": answer.found.question,
-            "wins": answer_in_words::wins(answer.found),
-            "cause": answer.cause(),
-            "evidence": link::of_answer(answer.found),
-        })
+        object! {
+            place: answer.found.question,
+            wins: answer_in_words::wins(answer.found),
+            cause: answer.cause(),
+            evidence: link::of_answer(answer.found),
+        }
     };
     let topic = &group.topic;
-    json!({
-        "name": group.name,
-        "title": topic.title,
-        "symbol": topic.symbol,
-        "axis": topic.axis,
-        "unit": match topic.unit {
+    object! {
+        name: group.name,
+        title: &topic.title,
+        symbol: &topic.symbol,
+        axis: &topic.axis,
+        unit: match topic.unit {
             Unit::Count => "count",
             Unit::Powers => "powers",
             Unit::Bytes => "bytes",
             Unit::Time => "time",
         },
-        "page": link::of_group(group.name),
-        "unmeasured": group.unmeasured,
-        "answers": group.answers.iter().map(answer).collect::<Vec<_>>(),
-        "decision": decision.map(|decision| &decision.json),
-    })
+        page: link::of_group(group.name),
+        unmeasured: &group.unmeasured,
+        answers: group.answers.iter().map(answer).collect::<Vec<_>>(),
+        decision: decision,
+        charts: charts,
+        implementations: implementations,
+    }
 }
 
 /// An implementation, with the texts of each of its cells.
-fn row(group: &GroupView, code: &Implementation) -> Value {
+fn row(group: &GroupView, code: &Implementation) -> impl Serialize {
     let series = code.series;
     let cells = |b: &Benchmark| {
         let share = limits::with_launches(series, b, code.machine);
@@ -78,23 +107,22 @@ fn row(group: &GroupView, code: &Implementation) -> Value {
             b.unsteady.as_ref().map(|_| "± unsteady".to_owned()),
             (!series.measures_work()).then(|| "does not measure the work".to_owned()),
         ];
-        json!({
-            "size": b.size,
-            "ns": short(b.median_ns),
-            "time": units::time(b.median_ns),
-            "speedup": speedup.map(|at| units::speedup(at.ratio)),
-            "share": share.map(|share| share.words()),
-            "notes": notes.into_iter().flatten().collect::<Vec<_>>(),
-            "best": is_best(group, series, b),
-        })
+        object! {
+            size: b.size,
+            ns: short(b.median_ns),
+            time: units::time(b.median_ns),
+            speedup: speedup.map(|at| units::speedup(at.ratio)),
+            share: share.map(|share| share.words()),
+            notes: notes.into_iter().flatten().collect::<Vec<_>>(),
+            best: is_best(group, series, b),
+        }
     };
-    let mut row = json!({
-        "name": code.name,
-        "device": series.device,
-        "clock": series.clock_name(),
-    });
-    row["rows"] = series.points.iter().map(cells).collect();
-    row
+    object! {
+        name: &code.name,
+        device: series.device,
+        clock: series.clock_name(),
+        rows: series.points.iter().map(cells).collect::<Vec<_>>(),
+    }
 }
 
 /// Whether a benchmark is the fastest of its size and clock in its group, or within its interval.
@@ -108,28 +136,27 @@ fn is_best(group: &GroupView, of: &Series, b: &Benchmark) -> bool {
 }
 
 /// A chart with its range, its ticks and all texts; `None` if it has no point.
-fn chart(Chart { plot, more }: Chart) -> Option<Value> {
+fn chart(Chart { plot, more }: Chart) -> Option<impl Serialize + use<>> {
     let frame = plot.frame()?;
     let axis = |axis: &Axis, text: &dyn Fn(f64) -> String| {
-        let tick = |at: &f64| json!({"at": at, "text": text(*at)});
-        json!({"ends": axis.ends, "ticks": axis.ticks.iter().map(tick).collect::<Value>()})
+        let tick = |at: &f64| object! {at: *at, text: text(*at)};
+        object! {ends: axis.ends, ticks: axis.ticks.iter().map(tick).collect::<Vec<_>>()}
     };
     let limit = |limit: &Limit| {
         let colour = limit.paint.property();
-        json!({"label": limit.label, "value": limit.value, "colour": colour})
+        object! {label: limit.label.clone(), value: limit.value, colour: colour}
     };
     let largest = frame.sizes.ends.1;
-    let mut chart = json!({
-        "axis": plot.size_label,
-        "lowest_first": plot.quantity == Quantity::Time,
-        "x": axis(&frame.sizes, &|at| plot.size_label(at, largest)),
-        "y": axis(&frame.values, &|at| plot.value_label(at)),
-        "limits": plot.limits.iter().map(limit).collect::<Value>(),
-    });
     let curves = plot.curves.iter().zip(more);
     let curves = curves.map(|(drawn, more)| curve(drawn, more, plot.quantity));
-    chart["curves"] = curves.collect();
-    Some(chart)
+    Some(object! {
+        lowest_first: plot.quantity == Quantity::Time,
+        x: axis(&frame.sizes, &|at| plot.size_label(at, largest)),
+        y: axis(&frame.values, &|at| plot.value_label(at)),
+        limits: plot.limits.iter().map(limit).collect::<Vec<_>>(),
+        curves: curves.collect::<Vec<_>>(),
+        axis: plot.size_label,
+    })
 }
 
 /// A number that is drawn: with more digits than are shown, and few, to keep the page small.
@@ -137,30 +164,32 @@ fn short(value: f64) -> f64 {
     units::significant(value, 5)
 }
 
-fn curve(drawn: &Curve, more: More, quantity: Quantity) -> Value {
+fn curve(drawn: &Curve, more: More, quantity: Quantity) -> impl Serialize + use<> {
     let words = |value: f64| match quantity {
         Quantity::Time => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
         Quantity::Ratio | Quantity::Speedup => units::factor(value),
     };
     let dot = |dot: &Dot| {
-        let [value, low, high] = [dot.value, dot.low, dot.high].map(short);
-        json!({"size": dot.size, "value": value, "low": low, "high": high, "text": words(dot.value)})
+        object! {size: dot.size, value: short(dot.value), text: words(dot.value)}
     };
-    let single = |(size, value): (u64, f64)| json!({"size": size, "value": short(value)});
+    // Those of single implementations would hide each other.
+    let drawn_band = drawn.dots.iter().filter(|_| more.answer.is_some());
+    let band = |dot: &Dot| object! {size: dot.size, low: short(dot.low), high: short(dot.high)};
+    let single = |(size, value): (u64, f64)| object! {size: size, value: short(value)};
     let crossing = more.answer.and_then(|answer| {
         let change = answer.crossing.for_good()?;
         let [size, low, high] = [change.size, change.low, change.high].map(short);
-        Some(json!({"size": size, "low": low, "high": high, "text": answer_in_words::size(answer)}))
+        Some(object! {size: size, low: low, high: high, text: answer_in_words::size(answer)})
     });
-    let mut curve = json!({
-        "label": drawn.label,
-        "colour": drawn.paint.property(),
-        "place": more.answer.map(|answer| answer.question),
-        "clock": more.clock,
-        "crossing": crossing,
-    });
-    curve["dots"] = drawn.dots.iter().map(dot).collect();
-    curve["single"] = more.single.into_iter().map(single).collect();
-    curve
+    object! {
+        label: drawn.label.clone(),
+        colour: drawn.paint.property(),
+        place: more.answer.map(|answer| answer.question),
+        clock: more.clock,
+        crossing: crossing,
+        dots: drawn.dots.iter().map(dot).collect::<Vec<_>>(),
+        band: drawn_band.map(band).collect::<Vec<_>>(),
+        single: more.single.into_iter().map(single).collect::<Vec<_>>(),
+    }
 }

@@ -90,23 +90,25 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
     if all.is_empty() {
         return html! {};
     }
-    // A mark on most cells would be useless, so only exceptions have one.
-    let of = |grade| all.iter().filter(|a| a.trust.grade() == grade).count();
-    let is_rare = |grade| 2 * of(grade) < all.len();
     let marks = [
         (Grade::Doubtful, "±", "uncertain"),
         (Grade::Thin, "°", "measured by one process"),
     ];
+    let marks = marks.map(|(grade, mark, words)| {
+        let marked = all.iter().filter(|answer| answer.trust.grade() == grade);
+        (grade, mark, words, marked.count())
+    });
+    // A mark on most cells would be useless, so only exceptions have one.
+    let is_rare = |marked: usize| 2 * marked < all.len();
     let mark = |answer: &GroupAnswer| {
         let grade = answer.trust.grade();
-        let mark = marks
-            .iter()
-            .find(|(marked, ..)| *marked == grade && is_rare(grade));
-        mark.map_or("", |(_, mark, _)| mark)
+        let mut rare = marks.iter().filter(|(.., marked)| is_rare(*marked));
+        rare.find(|(of, ..)| *of == grade)
+            .map_or("", |(_, mark, ..)| mark)
     };
-    let note = |(grade, mark, words): &(Grade, &str, &str)| match of(*grade) {
+    let note = |(_, mark, words, marked): &(Grade, &str, &str, usize)| match *marked {
         0 => String::new(),
-        _ if is_rare(*grade) => format!(" {mark} marks answers that are {words}."),
+        n if is_rare(n) => format!(" {mark} marks answers that are {words}."),
         n => format!(" {n} of {} answers are {words}.", all.len()),
     };
     let shown = |data: &Residency| all.iter().any(|a| a.found.question == *data);

@@ -21,7 +21,7 @@ mod verdict;
 use std::path::Path;
 
 use maud::{Markup, PreEscaped, html};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::charts::Shown;
 use crate::decisions::{Decision, Decisions};
@@ -87,7 +87,7 @@ impl Parts<'_> {
         let title = format!("crossover: {}", machine.hardware());
         let data = offered.iter();
         let data = data.map(|group| data::summary(group, self.decision(group)));
-        self.page(&title, "", nav, content, data.collect())
+        self.page(&title, "", nav, content, &data.collect::<Vec<_>>())
     }
 
     /// The page of a group in the folder `folder`. `plots` are the files of its plots.
@@ -123,7 +123,7 @@ impl Parts<'_> {
         let nav = html! { a href="../index.html" { "← All operations" } };
         let data = drawn.iter();
         let data = data.map(|group| data::details(group, self.decision(group)));
-        self.page(&title, "../", nav, content, data.collect())
+        self.page(&title, "../", nav, content, &data.collect::<Vec<_>>())
     }
 
     fn decision(&self, group: &GroupView) -> Option<&Decision> {
@@ -138,13 +138,12 @@ impl Parts<'_> {
         base: &str,
         nav: Markup,
         content: Markup,
-        groups: Vec<Value>,
+        groups: &[impl Serialize],
     ) -> String {
         let report = self.report;
         let scripts = (!groups.is_empty()).then(|| {
-            let mut data = json!({"words": verdict::words(self.decisions, base)});
-            data["groups"] = groups.into();
-            script::scripts(&packed::pack(&data.to_string()))
+            let words = verdict::words(self.decisions, base);
+            script::scripts(&data::of_page(groups, words))
         });
         let body = html! {
             a.skip href="#verdict" { "To the answer" }

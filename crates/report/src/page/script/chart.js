@@ -28,11 +28,11 @@ const stroke = (ctx, from, to) => {
 const underCurves = (u, curves, limits) =>
   inFrame(u, (ctx, X, Y) => {
     const { left, top, width, height } = u.bbox, px = uPlot.pxRatio;
-    for (const { dots, ink, place } of curves) {
-      if (!place || dots.length < 2) continue;
+    for (const { band, ink } of curves) {
+      if (band.length < 2) continue;
       ctx.beginPath();
-      for (const { size, high } of dots) ctx.lineTo(X(size), Y(high));
-      for (const { size, low } of [...dots].reverse()) ctx.lineTo(X(size), Y(low));
+      for (const { size, high } of band) ctx.lineTo(X(size), Y(high));
+      for (const { size, low } of [...band].reverse()) ctx.lineTo(X(size), Y(low));
       ctx.globalAlpha = 0.17;
       ctx.fillStyle = ink;
       ctx.fill();

@@ -58,7 +58,7 @@ impl Parts<'_> {
         let costs = costs::section(report, self.decisions);
         let nav = html! {
             @if !map.0.is_empty() { a href="#map" { "Map" } a.scripted href="#chart" { "Chart" } }
-            @if !changes.0.is_empty() { a href="#findings" { "What to change" } }
+            @if !offered.is_empty() && !changes.0.is_empty() { a href="#findings" { "What to change" } }
             @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
             a href="#groups" { "Operations" }
         };
@@ -146,11 +146,11 @@ impl Parts<'_> {
             script::scripts(&data::of_page(groups, words))
         });
         let body = html! {
-            a.skip href="#verdict" { "To the answer" }
+            a.skip href="#main" { "To the answer" }
             noscript { style { (PreEscaped(NO_SCRIPTS)) } }
             (masthead(report))
             nav { div.wrap { (nav) } }
-            main {
+            main #main {
                 @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
                 (content)
             }

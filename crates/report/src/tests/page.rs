@@ -276,6 +276,19 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
 }
 
 #[test]
+fn links_within_a_page_without_answers_lead_somewhere() {
+    let dir = folder();
+    let page = written(measured(&["transfer"]), dir.path()).page;
+    let page = fs::read_to_string(page).unwrap();
+    let links: Vec<&str> = page.split(" href=\"#").skip(1).collect();
+    assert!(!links.is_empty());
+    let targets = links.iter().filter_map(|link| link.split('"').next());
+    for link in targets.filter(|link| !link.is_empty()) {
+        holds(&page, &[&format!(" id=\"{link}\"")]);
+    }
+}
+
+#[test]
 fn plots_stand_alone() {
     let dir = folder();
     commit(measured(&["matmul"]), dir.path());

@@ -77,7 +77,15 @@ fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
 /// # Errors
 /// A file that cannot be written.
 pub fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, ReportError> {
-    let write = |name: &str, text: &str| whole_file::write_atomic(&out.join(name), text.as_bytes());
+    let write = |name: &str, text: &str| {
+        let path = out.join(name);
+        // A new file costs more than reading an old one, and most plots are those of the last report.
+        let is_there = fs::read(&path).is_ok_and(|there| there == text.as_bytes());
+        if is_there {
+            return Ok(());
+        }
+        whole_file::write_atomic(&path, text.as_bytes())
+    };
     // The links in these pages are relative to that folder.
     let folder = out.join("groups");
     fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;

@@ -37,8 +37,7 @@ pub(crate) fn ends(process: &str) {
     panic!("process {process} was left");
 }
 
-#[test]
-fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
+pub(crate) fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     let fresh = [("sort/100", 105.0), ("sum", 20.0), ("later", 1.0)];
     // Each process leaves a child.
     let body = "echo ${#AB_PADDING} >> lengths; sleep 600 & echo $! >> started";
@@ -89,8 +88,7 @@ fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     assert_eq!(ignored, "*\n");
 }
 
-#[test]
-fn benchmarks_that_cannot_be_compared_are_named() {
+pub(crate) fn benchmarks_that_cannot_be_compared_are_named() {
     for (old, fresh, says) in [
         (
             "exit 3",
@@ -123,8 +121,7 @@ esac"#,
     }
 }
 
-#[test]
-fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
+pub(crate) fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
     let project = Project::new(&BOTH[..1], "");
     let top = project.top();
     project.write("file", "changed\n");
@@ -156,8 +153,7 @@ fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
     ended(&output, 2, "`git fetch --deepen=100`");
 }
 
-#[test]
-fn a_name_is_a_revision_if_git_knows_it() {
+pub(crate) fn a_name_is_a_revision_if_git_knows_it() {
     let project = Project::new(&BOTH[..1], "");
     git(project.top(), &["tag", "v1"]);
     executable(&project.path("v1/run"), "touch target-run");
@@ -169,8 +165,7 @@ fn a_name_is_a_revision_if_git_knows_it() {
     clean(project.top());
 }
 
-#[test]
-fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
+pub(crate) fn revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone() {
     let leaves = r#"echo "$PWD|$(cat file)" >> $log-at; echo left > left"#;
     let project = Project::new(&BOTH[..1], leaves);
     let top = project.top();
@@ -213,8 +208,7 @@ echo edited > {}/file
 }
 
 /// The second one begins during the first build.
-#[test]
-fn a_second_comparison_builds_elsewhere_with_the_options_of_cargo() {
+pub(crate) fn a_second_comparison_builds_elsewhere_with_the_options_of_cargo() {
     let project = Project::new(&BOTH[..1], "");
     project.cargo(&format!(
         r#"echo "$* $CARGO_TARGET_DIR" >> {ran}
@@ -247,8 +241,7 @@ fi
 
 /// One benchmark panics, is killed, hangs or leaves no result: it is named, it is not run again, and
 /// the other one is compared.
-#[test]
-fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
+pub(crate) fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
     for (fails, says, runs) in [
         (
             "echo 'thread main panicked at x.rs:1:2:' >&2; echo boom >&2; echo '  0: backtrace' >&2; exit 101",
@@ -287,8 +280,7 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
 }
 
 /// Criterion wrote results of other benchmarks, or of the same one, before the process failed.
-#[test]
-fn nothing_counts_that_a_failed_process_left() {
+pub(crate) fn nothing_counts_that_a_failed_process_left() {
     for benchmarks in [&BOTH[..], &BOTH[1..]] {
         let bundles = Bundles::new(benchmarks, benchmarks, "");
         for side in ["old", "fresh"] {
@@ -310,8 +302,7 @@ fn nothing_counts_that_a_failed_process_left() {
 
 /// Files stand where folders would be made: for the results of a process, for those of the third pair, and
 /// for the comparison.
-#[test]
-fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
+pub(crate) fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     let no_result = r#"case $CRITERION_HOME in *b2/1) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
     let no_pair = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
     for (fills, pairs, processes, says) in [
@@ -344,8 +335,7 @@ fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
 }
 
 /// The temporary folder, which has what processes print, is full in the middle of the second pair.
-#[test]
-fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
+pub(crate) fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
     let fills =
         r#"case $CRITERION_HOME in *b2/1) touch "$(dirname $log)/full";; esac; echo progress"#;
     let bundles = Bundles::new(&BOTH, &BOTH, fills);
@@ -367,8 +357,7 @@ fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
     holds(&text(&output.stderr), &named);
 }
 
-#[test]
-fn equal_executables_are_not_run() {
+pub(crate) fn equal_executables_are_not_run() {
     let project = Project::new(&BOTH, "");
     let ab = |option: &str| {
         let output = project.ab(&format!("{ONE_PAIR} {option}")).output();
@@ -403,8 +392,7 @@ fn equal_executables_are_not_run() {
     assert!(project.ran().exists());
 }
 
-#[test]
-fn another_toolchain_and_another_lock_file_are_named() {
+pub(crate) fn another_toolchain_and_another_lock_file_are_named() {
     let project = Project::new(&BOTH[..1], "");
     project.write("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95\"\n");
     for has_lock in [false, true] {
@@ -418,8 +406,7 @@ fn another_toolchain_and_another_lock_file_are_named() {
     }
 }
 
-#[test]
-fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
+pub(crate) fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
     let both = [("sum", 20.0), ("sums", 20.0)];
     let bundles = Bundles::new(&both, &both, "");
     // With all the options that `ab` would give.
@@ -434,8 +421,7 @@ fn one_benchmark_is_named_by_exact_and_quick_is_refused() {
 
 /// There is room for the folder of the results, and then for neither the file of the commit nor that of
 /// the work tree.
-#[test]
-fn a_temporary_folder_that_is_too_small_is_named() {
+pub(crate) fn a_temporary_folder_that_is_too_small_is_named() {
     let project = Project::new(&BOTH, "");
     project.write("large", &"x".repeat(1 << 16));
     for is_committed in [false, true] {

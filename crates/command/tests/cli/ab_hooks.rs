@@ -177,8 +177,7 @@ state > $dir/made/after"#,
     }
 }
 
-#[test]
-fn a_commit_holds_what_was_staged() {
+pub(crate) fn a_commit_holds_what_was_staged() {
     for (place, fates) in [
         ("main", [SUCCEEDS, KILLED].as_slice()),
         ("linked", &[FAILS, INTERRUPTED]),
@@ -212,8 +211,7 @@ fn a_commit_holds_what_was_staged() {
 
 /// A rebase is on no branch, the index of `commit -a` lies elsewhere, and git sets other variables for an
 /// alias.
-#[test]
-fn an_alias_a_rebase_and_a_commit_of_all_changes_go_on() {
+pub(crate) fn an_alias_a_rebase_and_a_commit_of_all_changes_go_on() {
     let house = House::new(SUCCEEDS);
     let (main, linked) = (house.path("main"), house.path("linked"));
     let compare = house.path("made/compare").display().to_string();
@@ -246,8 +244,7 @@ fn an_alias_a_rebase_and_a_commit_of_all_changes_go_on() {
     holds(&house.made("seen"), "changed |  M file ?? new ");
 }
 
-#[test]
-fn a_repository_of_another_user_needs_the_users_consent() {
+pub(crate) fn a_repository_of_another_user_needs_the_users_consent() {
     let house = House::new(SUCCEEDS);
     let top = house.path("linked");
     // git's own tests pretend in this way.
@@ -266,8 +263,7 @@ fn a_repository_of_another_user_needs_the_users_consent() {
     ended(&house.ab(&top, &consent), 0, "");
 }
 
-#[test]
-fn submodules_are_compared_too() {
+pub(crate) fn submodules_are_compared_too() {
     let house = House::new(SUCCEEDS);
     let (main, other) = (house.path("main"), house.path("other"));
     repositories::repository(&other);
@@ -304,8 +300,7 @@ fn submodules_are_compared_too() {
 }
 
 /// With the command line of the documentation.
-#[test]
-fn what_is_staged_can_be_compared_alone() {
+pub(crate) fn what_is_staged_can_be_compared_alone() {
     let house = House::new(SUCCEEDS);
     let main = house.path("main");
     fs::write(main.join("file"), "staged\n").unwrap();
@@ -328,8 +323,7 @@ fn what_is_staged_can_be_compared_alone() {
 
 /// A file that changed in the second of a commit, of which only the time of the index tells; one that the
 /// user has git take for unchanged; and a link and a pipe in place of a folder and a file.
-#[test]
-fn the_work_tree_is_compared_as_it_is() {
+pub(crate) fn the_work_tree_is_compared_as_it_is() {
     let house = House::new(SUCCEEDS);
     let (main, outside) = (house.path("main"), house.path("outside"));
     git(&main, &["config", "core.trustctime", "false"]);
@@ -378,8 +372,7 @@ fn the_work_tree_is_compared_as_it_is() {
     assert_eq!(deep, "precious\n");
 }
 
-#[test]
-fn repositories_of_all_kinds_are_compared() {
+pub(crate) fn repositories_of_all_kinds_are_compared() {
     let house = House::new(SUCCEEDS);
     let main = house.path("main");
     git(&main, &["config", "uploadpack.allowFilter", "true"]);
@@ -435,8 +428,7 @@ fn repositories_of_all_kinds_are_compared() {
 
 /// A build in a hook of another repository must not be stamped with that one's commit, and none
 /// may write the index, which a hook's git holds.
-#[test]
-fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
+pub(crate) fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
     let dir = tempfile::tempdir().unwrap();
     let [hooks, own, none] = ["hooks", "own", "none"].map(|name| dir.path().join(name));
     fs::create_dir(&none).unwrap();

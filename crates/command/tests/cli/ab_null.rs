@@ -10,8 +10,7 @@ fn null(bundles: &Bundles, options: &str) -> std::process::Output {
     command.args(options.split_whitespace()).output().unwrap()
 }
 
-#[test]
-fn a_revision_compared_with_itself_shows_what_to_trust() {
+pub(crate) fn a_revision_compared_with_itself_shows_what_to_trust() {
     let bundles = Bundles::new(&BOTH, &BOTH, "");
     let output = null(&bundles, "--budget 1");
     let said = text(&output.stdout);

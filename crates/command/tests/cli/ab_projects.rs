@@ -17,8 +17,7 @@ use crate::repositories::{
 
 /// An executable does not know an option, prints more than its benchmarks, and has two whose results
 /// Criterion stores in one folder.
-#[test]
-fn an_executable_is_asked_for_what_it_knows() {
+pub(crate) fn an_executable_is_asked_for_what_it_knows() {
     let both = [("g/a:b", 20.0), ("g/a?b", 30.0)];
     let bundles = Bundles::new(&both, &both, "");
     let prints = "echo loading corpus: bench\nprintf 'loading... '\n";
@@ -34,8 +33,7 @@ fn an_executable_is_asked_for_what_it_knows() {
     holds(&json["warnings"].to_string(), "such as `loading corpus`");
 }
 
-#[test]
-fn every_bench_target_is_compared_or_named() {
+pub(crate) fn every_bench_target_is_compared_or_named() {
     let project = Project::new(&BOTH[..1], "");
     let mut built = builds(&project.path("target-bench/run"));
     for (name, prints) in [
@@ -57,8 +55,7 @@ fn every_bench_target_is_compared_or_named() {
 }
 
 /// One runs too slowly for all pairs, and one that takes `--test` for the first pair.
-#[test]
-fn slow_benchmarks_leave_the_others_their_time() {
+pub(crate) fn slow_benchmarks_leave_the_others_their_time() {
     for (slow, takes_test, ran, says) in [
         (
             "sum",
@@ -92,8 +89,7 @@ fn slow_benchmarks_leave_the_others_their_time() {
 }
 
 /// As one that sets its own measurement time.
-#[test]
-fn a_benchmark_that_takes_the_time_of_the_others_is_left_out() {
+pub(crate) fn a_benchmark_that_takes_the_time_of_the_others_is_left_out() {
     let sleeps = "if [ $id = sort/100 ]; then sleep 600; fi";
     for budget in ["--budget 0.5", "--budget 0 --pairs 3"] {
         let bundles = Bundles::new(&BOTH, &BOTH, sleeps);
@@ -111,8 +107,7 @@ fn a_benchmark_that_takes_the_time_of_the_others_is_left_out() {
     }
 }
 
-#[test]
-fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
+pub(crate) fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
     let bundles = Bundles::new(&BOTH, &BOTH, "if [ $id = sort/100 ]; then sleep 600; fi");
     let json = bundles.compared("--budget 0 --pairs 1", 1);
     let failed = row(&json, "sort/100");
@@ -122,8 +117,7 @@ fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
 }
 
 /// Nobody ever writes to the standard input of `ab`.
-#[test]
-fn a_benchmark_that_reads_standard_input_finds_it_empty() {
+pub(crate) fn a_benchmark_that_reads_standard_input_finds_it_empty() {
     let bundles = Bundles::new(&BOTH, &BOTH, "cat > /dev/null");
     let mut ab = bundles.command("--json --budget 0 --pairs 1 --turn-limit 5");
     let mut ab = ab.stdin(Stdio::piped()).spawn().unwrap();
@@ -134,8 +128,7 @@ fn a_benchmark_that_reads_standard_input_finds_it_empty() {
     assert_eq!(json["benchmarks"].as_array().unwrap().len(), BOTH.len());
 }
 
-#[test]
-fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
+pub(crate) fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
     let acting = ["red\u{1b}[31m", "turned\u{202e}", "tab\tbed"];
     let benchmarks = acting.map(|id| (id, 20.0));
     let all = [&BOTH[..], &benchmarks].concat();
@@ -209,8 +202,7 @@ fn ab(top: &Path, options: &str) -> Output {
     output
 }
 
-#[test]
-fn packages_targets_and_features_are_those_that_a_side_has() {
+pub(crate) fn packages_targets_and_features_are_those_that_a_side_has() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path();
     workspace(top);
@@ -298,8 +290,7 @@ impl Action {
 type Outputs = BTreeMap<String, String>;
 
 /// What the action runs in CI, whole, in a bare clone.
-#[test]
-fn the_action_leaves_a_summary_a_comment_and_a_folder() {
+pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     let action = Action::new();
     let top = action.path("top");
     workspace(&top);
@@ -338,8 +329,7 @@ fn the_action_leaves_a_summary_a_comment_and_a_folder() {
 }
 
 /// A branch left `main` at its first commit; then `main` got another one, and both were merged.
-#[test]
-fn the_action_compares_what_its_event_changed() {
+pub(crate) fn the_action_compares_what_its_event_changed() {
     let action = Action::new();
     let top = action.path("top");
     repository(&top);
@@ -423,8 +413,7 @@ fn the_action_compares_what_its_event_changed() {
 }
 
 /// With a stand-in for cargo, which writes a command that prints the folder and the flags it was compiled with.
-#[test]
-fn the_action_compiles_the_command_once_and_for_itself() {
+pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
     let action = Action::new();
     repository(&action.path("top"));
     let cargo = "while [ \"$1\" != --root ]; do shift; done; mkdir -p \"$2/bin\"

@@ -81,8 +81,7 @@ impl Package {
 
 const FOUR: &str = "--json --pairs 4 --budget 0";
 
-#[test]
-fn sides_never_share_an_executable_whatever_folder_the_settings_name() {
+pub(crate) fn sides_never_share_an_executable_whatever_folder_the_settings_name() {
     let package = Package::new("");
     let braces = package.path("{braces}");
     let equal = package.ab("HEAD HEAD", |ab| {
@@ -117,8 +116,7 @@ fn sides_never_share_an_executable_whatever_folder_the_settings_name() {
     assert_eq!(verdict(&json, "sort/100"), "faster", "{json:#}");
 }
 
-#[test]
-fn sides_that_were_built_to_one_file_are_refused() {
+pub(crate) fn sides_that_were_built_to_one_file_are_refused() {
     let project = Project::new(&BOTH, "");
     project.write("file", "changed\n");
     let built = "export CARGO_TARGET_DIR=$(dirname \"$CARGO_TARGET_DIR\")\n";
@@ -131,8 +129,7 @@ fn sides_that_were_built_to_one_file_are_refused() {
 
 /// Settings lie in a folder above the repository and in a file that git ignores, later in one that is
 /// committed and differs; a package lies beside the repository, and both are in a workspace.
-#[test]
-fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
+pub(crate) fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
     let manifest =
         "license.workspace = true\n[dev-dependencies]\nsibling = { path = \"../sibling\" }";
     let package = Package::new(manifest);
@@ -189,8 +186,7 @@ fn both_sides_are_built_with_what_cargo_finds_around_the_repository() {
 
 /// One of rustup's overrides is for the repository, the other for a folder above it, which a side's
 /// toolchain file precedes.
-#[test]
-fn both_sides_get_the_toolchain_of_an_override() {
+pub(crate) fn both_sides_get_the_toolchain_of_an_override() {
     let project = Project::new(&BOTH[..1], "");
     let top = project.top().canonicalize().unwrap();
     project.write("rust-toolchain", "stable\n");
@@ -222,8 +218,7 @@ fn both_sides_get_the_toolchain_of_an_override() {
     }
 }
 
-#[test]
-fn settings_above_the_temporary_folder_are_named() {
+pub(crate) fn settings_above_the_temporary_folder_are_named() {
     let package = Package::new("");
     package.factor("\"3\"");
     package.write("elsewhere/.cargo/config.toml", "[env]\nA = \"b\"\n");
@@ -235,8 +230,7 @@ fn settings_above_the_temporary_folder_are_named() {
     holds(&text(&output.stderr), named);
 }
 
-#[test]
-fn a_runner_that_replaces_that_of_ab_is_named() {
+pub(crate) fn a_runner_that_replaces_that_of_ab_is_named() {
     let package = Package::new("");
     package.factor("\"3\"");
     let rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
@@ -252,8 +246,7 @@ fn a_runner_that_replaces_that_of_ab_is_named() {
 }
 
 /// A file that git ignores is in no copy.
-#[test]
-fn a_build_that_lacks_an_ignored_file_says_so() {
+pub(crate) fn a_build_that_lacks_an_ignored_file_says_so() {
     let package = Package::new("");
     package.write("around/top/target-generated", "");
     package.write(

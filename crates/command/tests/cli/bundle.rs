@@ -37,8 +37,7 @@ fn launch(dir: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-#[test]
-fn the_launcher_calls_each_executable_as_cargo_would() {
+pub(crate) fn the_launcher_calls_each_executable_as_cargo_would() {
     let dir = bundle(&["bench", "crossover", "test-gpu", "test-gpu_more"]);
     let home = dir.path().canonicalize().unwrap();
     let home = format!("{}/results/criterion", home.display());
@@ -72,8 +71,7 @@ fn the_launcher_calls_each_executable_as_cargo_would() {
     assert_eq!(said, format!("bench in {home}: --bench\n"));
 }
 
-#[test]
-fn the_launcher_explains_itself_when_it_cannot_help() {
+pub(crate) fn the_launcher_explains_itself_when_it_cannot_help() {
     let dir = bundle(&["bench"]);
     for (arguments, code, says) in [
         (&["--help"][..], 0, "usage: "),
@@ -84,8 +82,7 @@ fn the_launcher_explains_itself_when_it_cannot_help() {
     }
 }
 
-#[test]
-fn bundling_refuses_what_it_would_spoil() {
+pub(crate) fn bundling_refuses_what_it_would_spoil() {
     let script = format!("{SCRIPTS}/bundle");
     let bundle = || Command::new(&script);
     ended(&bundle().output().unwrap(), 2, "usage: ");

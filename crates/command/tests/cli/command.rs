@@ -26,8 +26,7 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
     command
 }
 
-#[test]
-fn env_lists_the_machine_with_or_without_a_gpu() {
+pub(crate) fn env_lists_the_machine_with_or_without_a_gpu() {
     let mut env = crossover(&["env"]);
     let out = expect(env.env("CRITERION_HOME", "elsewhere/results"), 0, "");
     for name in ["crossover", "CPU", "GPU", "NVRTC", "cuBLAS", "disturbances"] {
@@ -43,8 +42,7 @@ fn env_lists_the_machine_with_or_without_a_gpu() {
 }
 
 /// As shells unset a variable for one command.
-#[test]
-fn an_empty_variable_counts_as_unset() {
+pub(crate) fn an_empty_variable_counts_as_unset() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, says) in [
         (&["compare", "a", "b"][..], "target-reports/criterion"),
@@ -61,8 +59,7 @@ fn an_empty_variable_counts_as_unset() {
 }
 
 /// With the GPU switched off, all else is collected.
-#[test]
-fn env_as_json_is_what_results_store() {
+pub(crate) fn env_as_json_is_what_results_store() {
     let mut env = crossover(&["env", "--json"]);
     let told = |env: &mut Command| -> Environment {
         let output = env.output().unwrap();
@@ -84,7 +81,7 @@ fn env_as_json_is_what_results_store() {
 
 /// `crossover profile` with an executable in place of cargo that tells how it was called.
 #[cfg(unix)]
-mod profile {
+pub(crate) mod profile {
     use super::*;
     use std::fs;
 
@@ -92,8 +89,7 @@ mod profile {
 
     const TELLS: &str = "printf '<%s>' \"$(basename \"$0\")\" \"$@\"\nexit 3";
 
-    #[test]
-    fn in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs() {
+    pub(crate) fn in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs() {
         let dir = tempfile::tempdir().unwrap();
         let cargo = dir.path().join("cargo");
         executable(&cargo, TELLS);
@@ -111,18 +107,25 @@ mod profile {
         );
     }
 
-    #[test]
-    fn in_a_bundle_its_launcher_runs_it() {
+    pub(crate) fn in_a_bundle_its_launcher_runs_it() {
         let dir = tempfile::tempdir().unwrap();
         let bin = dir.path().join("bin");
         executable(&bin.join("bench"), TELLS);
-        fs::copy(env!("CARGO_BIN_EXE_crossover"), bin.join("crossover")).unwrap();
+        // As `executable` writes.
+        let copy = |from: &str, to: &str| {
+            let copied = Command::new("cp")
+                .arg(from)
+                .arg(dir.path().join(to))
+                .status();
+            assert!(copied.unwrap().success());
+        };
+        copy(env!("CARGO_BIN_EXE_crossover"), "bin/crossover");
         // Without the launcher it is no bundle.
         let mut alone = Command::new(bin.join("crossover"));
         alone.args(["profile", "a"]).current_dir(dir.path());
         expect(&mut alone, 2, "there is no Cargo.toml");
         let launcher = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/launcher");
-        fs::copy(launcher, dir.path().join("run")).unwrap();
+        copy(launcher, "run");
         let mut command = Command::new(dir.path().join("run"));
         command
             .args(["profile", "a/gpu"])
@@ -131,8 +134,7 @@ mod profile {
         assert_eq!(out, "<bench><--bench><--profile-time><2><a/gpu>");
     }
 
-    #[test]
-    fn impossible_options_are_refused_before_building() {
+    pub(crate) fn impossible_options_are_refused_before_building() {
         for (arguments, why) in [
             (
                 &["profile", "a("][..],
@@ -157,8 +159,7 @@ mod profile {
 /// A library in front of the machine's own, if it has one, hides it: the loader stops at the first file of
 /// that name. It is none, or has none of the functions, as a broken installation leaves.
 #[cfg(unix)]
-#[test]
-fn absent_and_broken_libraries_are_named_with_the_remedy() {
+pub(crate) fn absent_and_broken_libraries_are_named_with_the_remedy() {
     use crossover_machine::Absence;
     use crossover_machine::libraries::{NO_CUBLAS, NO_NVRTC};
 
@@ -186,8 +187,7 @@ fn absent_and_broken_libraries_are_named_with_the_remedy() {
 
 /// With the results of a committed machine, whose GPU this one need not have.
 #[cfg(unix)]
-#[test]
-fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
+pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
     let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
     if !std::path::Path::new(machines).is_dir() {
         println!("skipped: the committed records belong to a checkout, and a package has none");

@@ -50,8 +50,7 @@ fn main_and_mine(ratio: impl Fn(&str) -> f64) -> tempfile::TempDir {
     root
 }
 
-#[test]
-fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
+pub(crate) fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
     let root = main_and_mine(|_| 1.0);
     // A long remark stands in its row.
     let throttled = Result {
@@ -95,8 +94,7 @@ fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
     );
 }
 
-#[test]
-fn a_slower_kernel_is_found_and_nothing_else() {
+pub(crate) fn a_slower_kernel_is_found_and_nothing_else() {
     let root = main_and_mine(|id| if id.contains("tiled") { 1.03 } else { 1.0 });
     let root = root.path();
     let found = comparison(root, "main mine", 1);
@@ -131,8 +129,7 @@ fn a_slower_kernel_is_found_and_nothing_else() {
     assert_eq!(found["classes"][0]["pairs"], 2);
 }
 
-#[test]
-fn sides_are_baselines_and_folders_or_have_a_remedy() {
+pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
     let (here, there) = (main_and_mine(|_| 1.0), tempfile::tempdir().unwrap());
     let here = here.path();
     suite(here, "other", 3, |_| 1.0);
@@ -169,8 +166,7 @@ fn sides_are_baselines_and_folders_or_have_a_remedy() {
 }
 
 /// Where `cargo bench -- --save-baseline NAME` leaves them, in a package, a workspace, or neither.
-#[test]
-fn baselines_are_found_where_criterion_puts_them() {
+pub(crate) fn baselines_are_found_where_criterion_puts_them() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     let found = |place: &str, variable: (&str, &str), code: i32| {
@@ -209,8 +205,7 @@ fn baselines_are_found_where_criterion_puts_them() {
 
 /// As cargo describes a workspace. There is no cargo where tests run under Wine.
 #[cfg(unix)]
-#[test]
-fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
+pub(crate) fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     for (file, text) in [
@@ -249,8 +244,7 @@ fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
 }
 
 /// A backtrace is for those who mend the command.
-#[test]
-fn an_error_has_no_backtrace() {
+pub(crate) fn an_error_has_no_backtrace() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = crossover(empty.path(), "no/where main");
     let said = ended(
@@ -261,8 +255,7 @@ fn an_error_has_no_backtrace() {
     assert_eq!(said.trim().lines().count(), 1, "{said}");
 }
 
-#[test]
-fn broken_files_are_named_and_the_rest_compared() {
+pub(crate) fn broken_files_are_named_and_the_rest_compared() {
     let root = main_and_mine(|_| 1.0);
     let dir = |id: &str| folder(root.path(), "mine", id);
     let ids = [
@@ -313,8 +306,7 @@ fn broken_files_are_named_and_the_rest_compared() {
     }
 }
 
-#[test]
-fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
+pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
     let root = main_and_mine(|_| 1.0);
     let root = root.path();
     let id = |name: &str| format!("g/gpu/{name}/8");
@@ -346,8 +338,7 @@ fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
 /// Criterion replaces some characters of an id by others in the name of its folder.
 // Windows takes no such names of files.
 #[cfg(unix)]
-#[test]
-fn benchmarks_that_share_a_folder_are_named() {
+pub(crate) fn benchmarks_that_share_a_folder_are_named() {
     let root = main_and_mine(|_| 1.0);
     for (baseline, id) in [("main", "g/gpu/a:b/1"), ("mine", "g/gpu/a?b/1")] {
         write(root.path(), baseline, &Result::new(id, 1e6, 1));
@@ -364,8 +355,7 @@ fn benchmarks_that_share_a_folder_are_named() {
     }
 }
 
-#[test]
-fn throttling_and_unlike_machines_are_named() {
+pub(crate) fn throttling_and_unlike_machines_are_named() {
     let root = main_and_mine(|_| 1.0);
     let root = root.path();
     let id = "matmul/gpu/tiled/64";
@@ -439,8 +429,7 @@ fn throttling_and_unlike_machines_are_named() {
     holds(&reason, "the sides ran on different machines: GPU ");
 }
 
-#[test]
-fn results_without_our_sidecar_compare_too() {
+pub(crate) fn results_without_our_sidecar_compare_too() {
     let root = tempfile::tempdir().unwrap();
     for (baseline, seed) in [("main", 1), ("mine", 2)] {
         for i in 0..10 {

@@ -28,3 +28,103 @@ mod repositories;
 mod stored;
 #[cfg(unix)]
 mod thresholds;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// Tests by the names of their functions.
+macro_rules! named {
+    ($($test:path,)*) => {
+        vec![$(Trial::test(stringify!($test), || {
+            $test();
+            Ok(())
+        })),*]
+    };
+}
+
+fn main() -> ExitCode {
+    // What waits longest comes first.
+    #[cfg(unix)]
+    let mut trials = named![
+        ab_projects::a_benchmark_that_takes_the_time_of_the_others_is_left_out,
+        ab::a_benchmark_that_fails_is_an_error_whatever_the_verdict,
+        ab_projects::a_benchmark_that_takes_far_longer_on_one_side_fails,
+        ab_hooks::a_commit_holds_what_was_staged,
+        ab_projects::packages_targets_and_features_are_those_that_a_side_has,
+        ab_settings::sides_never_share_an_executable_whatever_folder_the_settings_name,
+        ab::short_processes_run_in_turn_and_are_compared_pair_by_pair,
+        ab::benchmarks_that_cannot_be_compared_are_named,
+        ab::what_is_neither_a_revision_nor_a_bundle_has_its_remedy,
+        ab::a_name_is_a_revision_if_git_knows_it,
+        ab::revisions_are_built_and_run_at_one_path_and_the_work_tree_is_left_alone,
+        ab::a_second_comparison_builds_elsewhere_with_the_options_of_cargo,
+        ab::nothing_counts_that_a_failed_process_left,
+        ab::complete_pairs_are_compared_where_nothing_more_can_be_written,
+        ab::complete_pairs_are_compared_where_the_temporary_folder_is_full,
+        ab::equal_executables_are_not_run,
+        ab::another_toolchain_and_another_lock_file_are_named,
+        ab::one_benchmark_is_named_by_exact_and_quick_is_refused,
+        ab::a_temporary_folder_that_is_too_small_is_named,
+        ab_hooks::an_alias_a_rebase_and_a_commit_of_all_changes_go_on,
+        ab_hooks::a_repository_of_another_user_needs_the_users_consent,
+        ab_hooks::submodules_are_compared_too,
+        ab_hooks::what_is_staged_can_be_compared_alone,
+        ab_hooks::the_work_tree_is_compared_as_it_is,
+        ab_hooks::repositories_of_all_kinds_are_compared,
+        ab_hooks::a_build_is_stamped_with_the_commit_of_its_own_repository,
+        ab_null::a_revision_compared_with_itself_shows_what_to_trust,
+        ab_projects::an_executable_is_asked_for_what_it_knows,
+        ab_projects::every_bench_target_is_compared_or_named,
+        ab_projects::slow_benchmarks_leave_the_others_their_time,
+        ab_projects::a_benchmark_that_reads_standard_input_finds_it_empty,
+        ab_projects::a_name_that_acts_on_a_terminal_is_left_out_and_never_printed,
+        ab_projects::the_action_leaves_a_summary_a_comment_and_a_folder,
+        ab_projects::the_action_compares_what_its_event_changed,
+        ab_projects::the_action_compiles_the_command_once_and_for_itself,
+        ab_settings::sides_that_were_built_to_one_file_are_refused,
+        ab_settings::both_sides_are_built_with_what_cargo_finds_around_the_repository,
+        ab_settings::both_sides_get_the_toolchain_of_an_override,
+        ab_settings::settings_above_the_temporary_folder_are_named,
+        ab_settings::a_runner_that_replaces_that_of_ab_is_named,
+        ab_settings::a_build_that_lacks_an_ignored_file_says_so,
+        bundle::the_launcher_calls_each_executable_as_cargo_would,
+        bundle::the_launcher_explains_itself_when_it_cannot_help,
+        bundle::bundling_refuses_what_it_would_spoil,
+        command::profile::in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs,
+        command::profile::in_a_bundle_its_launcher_runs_it,
+        command::profile::impossible_options_are_refused_before_building,
+        command::absent_and_broken_libraries_are_named_with_the_remedy,
+        command::advise_answers_with_the_record_of_another_machine_and_says_whose_it_is,
+        compare::baselines_of_a_workspace_are_found_from_each_of_its_folders,
+        compare::benchmarks_that_share_a_folder_are_named,
+        release::a_release_that_is_ready_has_its_commands_in_order,
+        release::what_a_release_lacks_is_named,
+        thresholds::a_table_becomes_answers_and_a_file,
+        thresholds::each_fault_is_one_sentence,
+        thresholds::a_crossing_outside_of_the_measured_sizes_is_told,
+    ];
+    #[cfg(not(unix))]
+    let mut trials = Vec::new();
+    trials.extend(named![
+        command::env_lists_the_machine_with_or_without_a_gpu,
+        command::an_empty_variable_counts_as_unset,
+        command::env_as_json_is_what_results_store,
+        compare::a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be,
+        compare::a_slower_kernel_is_found_and_nothing_else,
+        compare::sides_are_baselines_and_folders_or_have_a_remedy,
+        compare::baselines_are_found_where_criterion_puts_them,
+        compare::an_error_has_no_backtrace,
+        compare::broken_files_are_named_and_the_rest_compared,
+        compare::a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why,
+        compare::throttling_and_unlike_machines_are_named,
+        compare::results_without_our_sidecar_compare_too,
+        stored::a_report_answers_from_stored_results,
+        stored::another_name_changes_no_answer,
+    ]);
+    let mut arguments = Arguments::from_args();
+    // Processes that they start wait for some of their time.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(3 * cores);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -66,8 +66,7 @@ fn released(top: &Path, code: i32) -> String {
     ended(&release.output().unwrap(), code, "")
 }
 
-#[test]
-fn a_release_that_is_ready_has_its_commands_in_order() {
+pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     let dir = workspace();
     let said = released(dir.path(), 0);
     let commands = said.split_once("these commands:").expect("commands").1;
@@ -88,8 +87,7 @@ fn a_release_that_is_ready_has_its_commands_in_order() {
     assert!(!said.contains("unreleased"), "{said}");
 }
 
-#[test]
-fn what_a_release_lacks_is_named() {
+pub(crate) fn what_a_release_lacks_is_named() {
     for (file, ready, lacking, named) in [
         (
             "Cargo.toml",

@@ -1,7 +1,6 @@
 //! Planted repositories and bundles, whose benchmarks are shell scripts, for tests of `crossover ab`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -92,9 +91,9 @@ impl Bundles {
     /// Replaces a text in the script of a side.
     pub(crate) fn replace(&self, side: &str, text: &str, by: &str) {
         let run = self.dir().join(side).join("run");
-        let script = fs::read_to_string(&run).unwrap();
-        assert!(script.contains(text));
-        fs::write(run, script.replace(text, by)).unwrap();
+        let before = fs::read_to_string(&run).unwrap();
+        assert!(before.contains(text));
+        script(&run, &before.replace(text, by));
     }
 
     pub(crate) fn command(&self, options: &str) -> Command {
@@ -116,8 +115,15 @@ impl Bundles {
 
 pub(crate) fn executable(path: &Path, body: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, format!("#!/bin/sh\nset -e\n{body}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    script(path, &format!("#!/bin/sh\nset -e\n{body}\n"));
+}
+
+/// A process of its own writes it: a child of another test would hold open for a moment what this process
+/// writes, and it could not be started ("Text file busy").
+fn script(path: &Path, text: &str) {
+    let mut writes = Command::new("sh");
+    writes.args(["-c", r#"printf %s "$1" > "$0" && chmod +x "$0""#]);
+    assert!(writes.arg(path).arg(text).status().unwrap().success());
 }
 
 pub(crate) fn crossover(cwd: &Path) -> Command {
@@ -215,13 +221,16 @@ while [ $# -gt 0 ]; do
   shift
 done
 for id in {ids}; do
-  echo "$id" | grep -Eq -- "$filter" || continue
+  [ "$filter" = . ] || echo "$id" | grep -Eq -- "$filter" || continue
   if [ "$list" ]; then echo "$id: benchmark"; continue; fi
   case $id in
 {cases}  esac
-  echo "$(basename "$(dirname "$0")") $id" >> $log
+  folder=${{0%/*}}
+  echo "${{folder##*/}} $id" >> $log
 {body}
-  dir=$CRITERION_HOME/$(echo "$id" | tr ':?' '__')/new
+  name=$id
+  case $id in *[:?]*) name=$(echo "$id" | tr ':?' '__');; esac
+  dir=$CRITERION_HOME/$name/new
   mkdir -p "$dir"
   printf '{{"group_id":"%s","function_id":null,"value_str":null}}' "$id" > "$dir/benchmark.json"
   awk -v ns="$ns" -v seed="$$" 'BEGIN {{

@@ -93,8 +93,7 @@ fn near(value: &Value, expected: f64) {
     assert!(value.as_f64().is_some_and(is_near), "{value} ≠ {expected}");
 }
 
-#[test]
-fn a_report_answers_from_stored_results() {
+pub(crate) fn a_report_answers_from_stored_results() {
     let report = Report::of(&stored(), &[]);
     assert!(report.table.contains("6 benchmarks, 0 failed"));
     let thresholds = report.thresholds();
@@ -225,8 +224,7 @@ fn words(page: &str) -> Vec<String> {
 }
 
 /// Answers, findings and limits depend on the roles of rows and never on names.
-#[test]
-fn another_name_changes_no_answer() {
+pub(crate) fn another_name_changes_no_answer() {
     let Some(record) = h100() else { return };
     let mut content = String::new();
     let packed = fs::File::open(&record).expect("it is there");

@@ -38,8 +38,7 @@ fn answers(folder: &TempDir, input: &str) -> String {
     thresholds(folder, input, 0, "")
 }
 
-#[test]
-fn a_table_becomes_answers_and_a_file() {
+pub(crate) fn a_table_becomes_answers_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let said = answers(&folder, &table(4, 2));
     holds(&said, "product, in ordinary memory: gpu wins from size = 1");
@@ -119,8 +118,7 @@ const FAULTS: [[&str; 3]; 4] = [
     [",10000", ",-1", "size and ns are numbers above zero"],
 ];
 
-#[test]
-fn each_fault_is_one_sentence() {
+pub(crate) fn each_fault_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let good = table(3, 2);
     let replaced = FAULTS.map(|[from, to, sentence]| (good.replace(from, to), sentence));
@@ -144,8 +142,7 @@ fn each_fault_is_one_sentence() {
     }
 }
 
-#[test]
-fn a_crossing_outside_of_the_measured_sizes_is_told() {
+pub(crate) fn a_crossing_outside_of_the_measured_sizes_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let only = |sizes: [u64; 2]| {
         let table = table(3, 2);

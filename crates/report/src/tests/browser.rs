@@ -1,8 +1,7 @@
 //! A page in a browser, without an error and with nothing fetched, for the tests that look at one.
 //!
-//! Needs Chromium (`CHROMIUM` names it where it is not on the path). Without it the tests
-//! say so and pass, unless `CROSSOVER_REQUIRE_CHROMIUM=1`. Screenshots stay in
-//! `target/screenshots/`.
+//! Needs Chromium (`CHROMIUM` names it where it is not on the path), so these tests are ignored:
+//! `cargo test --lib -p crossover-report -- --ignored` runs them. Screenshots stay in `target/screenshots/`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -44,34 +43,18 @@ pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Path) -> Dr
 }
 
 fn opened(page: &Path, test: impl FnOnce(&mut Browser, &Path) -> Driven) {
-    with_browser(|browser| {
-        browser.look(1400, 900, false)?;
-        browser.open(page)?;
-        test(browser, page)?;
-        clean(browser);
-        Ok(())
-    });
+    let program = chromium().expect("install Chromium, or name it with CHROMIUM");
+    let profile = folder();
+    let mut browser = Browser::start(&program, profile.path()).unwrap();
+    browser.look(1400, 900, false).unwrap();
+    browser.open(page).unwrap();
+    test(&mut browser, page).unwrap();
+    clean(&browser);
 }
 
 /// The page of a group.
 pub(super) fn of_group(page: &Path, group: &str) -> PathBuf {
     page.with_file_name(format!("groups/{group}.html"))
-}
-
-/// Runs `test` with a browser, or says why not.
-fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
-    let Some(program) = chromium() else {
-        let required = std::env::var("CROSSOVER_REQUIRE_CHROMIUM").is_ok_and(|v| v == "1");
-        assert!(
-            !required,
-            "CROSSOVER_REQUIRE_CHROMIUM=1 and there is no Chromium"
-        );
-        eprintln!("skipped: there is no Chromium; install one or name it with CHROMIUM");
-        return;
-    };
-    let profile = folder();
-    let mut browser = Browser::start(&program, profile.path()).unwrap();
-    test(&mut browser).unwrap();
 }
 
 pub(super) fn screenshots() -> PathBuf {

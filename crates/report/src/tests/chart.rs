@@ -58,6 +58,7 @@ pub(super) fn legend(browser: &mut Browser) -> Driven<Vec<String>> {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn the_verdict_is_the_decision_of_the_command() {
     on_the_committed_page(|browser, page| {
         let report = of_page(page);
@@ -110,6 +111,7 @@ fn the_verdict_is_the_decision_of_the_command() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn the_page_is_about_one_view_by_mouse_and_keyboard() {
     on_the_committed_page(|browser, page| {
         // The crossover in the map and in the chart is that of the answer.
@@ -213,6 +215,7 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
 
 /// The script writes numbers of its own only for typed sizes and between measured ones.
 #[test]
+#[ignore = "needs Chromium"]
 fn the_script_writes_numbers_as_the_tables_do() {
     on_the_committed_page(|browser, _| {
         let ratios: Vec<f64> = (0..200)
@@ -244,6 +247,7 @@ fn the_script_writes_numbers_as_the_tables_do() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
     with_page(with_capped(), |browser, page| {
         browser.open(&of_group(page, "matmul"))?;
@@ -278,6 +282,7 @@ fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
 
 /// The page keeps the place of what its scripts fill. They get the data after the first frame.
 #[test]
+#[ignore = "needs Chromium"]
 fn nothing_moves_while_the_page_loads() {
     // Two groups, so that the chart is in the first screen.
     with_page(measured(&["matmul", "nested_sine"]), |browser, page| {
@@ -302,6 +307,7 @@ fn nothing_moves_while_the_page_loads() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn absurd_times_do_not_stop_the_chart() {
     // As a damaged file has them, from the smallest size to the largest that an id can have.
     let mut results = measured(&["matmul"]);

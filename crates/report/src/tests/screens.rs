@@ -12,6 +12,7 @@ use crate::tests::holds;
 
 /// Without scripts the page says what is missing; every answer and every figure is there.
 #[test]
+#[ignore = "needs Chromium"]
 fn without_scripts_the_answers_are_there() {
     on_the_committed_page(|browser, page| {
         let off = json!({"value": true});
@@ -45,6 +46,7 @@ fn without_scripts_the_answers_are_there() {
 
 /// Neither here nor among the committed machines.
 #[test]
+#[ignore = "needs Chromium"]
 fn without_a_gpu_the_page_shows_the_cpu() {
     with_page(without_gpu(&["matmul"]), |browser, page| {
         let says = text(browser, "#v-says")?;
@@ -65,6 +67,7 @@ fn without_a_gpu_the_page_shows_the_cpu() {
 
 /// A group, an implementation and a GPU whose names are HTML.
 #[test]
+#[ignore = "needs Chromium"]
 fn names_from_files_stay_text() {
     let mut results = measured(&["matmul"]);
     let gpu = &mut newest(&mut results).environment.gpu;
@@ -100,6 +103,7 @@ const WIDE: &str = "[...document.querySelectorAll('main *')].filter(e => !e.pare
 
 /// The committed machines, where there are any.
 #[test]
+#[ignore = "needs Chromium"]
 fn the_committed_reference() {
     on_the_committed_page(|browser, page| {
         // What a reader has to load, to scroll and to read.
@@ -136,6 +140,7 @@ fn the_committed_reference() {
 
 /// Also for whoever wants to look: light and dark, wide and narrow.
 #[test]
+#[ignore = "needs Chromium"]
 fn timelines_fit_every_screen() {
     on_the_committed_page(|browser, page| {
         browser.open(&of_group(page, "graph_replay"))?;
@@ -155,6 +160,7 @@ fn timelines_fit_every_screen() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn tables_are_read_on_a_phone_and_by_keyboard() {
     on_the_committed_page(|browser, page| {
         browser.look(390, 844, false)?;
@@ -177,6 +183,7 @@ fn tables_are_read_on_a_phone_and_by_keyboard() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_permalink_opens_where_it_was_taken_and_each_link_leads_somewhere() {
     on_the_committed_page(|browser, page| {
         browser.open(&of_group(page, "matmul"))?;

@@ -31,6 +31,7 @@ fn to_all_implementations(browser: &mut Browser) -> Driven {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn is_a_product_of_500_worth_moving_from_ordinary_memory() {
     on_the_committed_page(|browser, _| {
         enter(browser, "size", "500")?;
@@ -44,6 +45,7 @@ fn is_a_product_of_500_worth_moving_from_ordinary_memory() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_does_pinning_gain_at_512() {
     on_the_committed_page(|browser, _| {
         enter(browser, "size", "512")?;
@@ -55,6 +57,7 @@ fn what_does_pinning_gain_at_512() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn how_near_is_cublas_to_its_limit_at_1024() {
     on_the_committed_page(|browser, _| {
         enter(browser, "size", "1024")?;
@@ -66,6 +69,7 @@ fn how_near_is_cublas_to_its_limit_at_1024() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn how_sure_is_an_answer() {
     on_the_committed_page(|browser, _| {
         enter(browser, "data", "pinned")?;
@@ -84,6 +88,7 @@ fn how_sure_is_an_answer() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn where_are_all_numbers_as_a_file() {
     on_the_committed_page(|browser, page| {
         let file = browser.eval("document.querySelector('footer a').getAttribute('href')")?;
@@ -95,6 +100,7 @@ fn where_are_all_numbers_as_a_file() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_address_leads_to_this_view() {
     on_the_committed_page(|browser, page| {
         enter(browser, "operation", "transformer")?;
@@ -111,6 +117,7 @@ fn what_address_leads_to_this_view() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_is_the_fastest_of_each_clock_at_256_and_why() {
     on_the_committed_page(|browser, _| {
         enter(browser, "operation", "transformer")?;
@@ -126,6 +133,7 @@ fn what_is_the_fastest_of_each_clock_at_256_and_why() {
 
 /// Its CPU is shown against the GPU of the committed machine, and no advice is given to use that.
 #[test]
+#[ignore = "needs Chromium"]
 fn what_would_a_gpu_do_for_a_machine_without_one() {
     beside_the_committed(without_gpu(&["matmul"]), |browser, _| {
         let banner = text(browser, ".banner")?;

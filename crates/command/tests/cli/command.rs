@@ -83,7 +83,6 @@ pub(crate) fn env_as_json_is_what_results_store() {
 #[cfg(unix)]
 pub(crate) mod profile {
     use super::*;
-    use std::fs;
 
     use crate::repositories::executable;
 

@@ -5,17 +5,9 @@ use std::ffi::{CStr, c_char};
 use crate::fault::{self, Fault, code};
 use crate::state::{Outcome, State, lock};
 
-/// The driver, or a library beside it.
+/// The driver, or a library beside it, with the statuses that its functions return.
 pub(crate) struct Library {
-    /// The statuses that its functions return, unless they are the driver's own errors.
-    pub(crate) statuses: Option<Statuses>,
-    /// Whether refused calls are lines of the log.
-    pub(crate) logged: bool,
-}
-
-/// The errors of a library.
-pub(crate) struct Statuses {
-    /// All of them, because the bindings may know no others.
+    /// All statuses, because the bindings may know no others; none for the driver's own errors.
     pub(crate) all: &'static [i32],
     /// For `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) invalid: i32,
@@ -25,17 +17,41 @@ pub(crate) struct Statuses {
     pub(crate) failed: i32,
 }
 
-/// Exports functions of a library, which work on the state of the process.
+pub(crate) const DRIVER: Library = Library {
+    all: &[],
+    invalid: code::INVALID_VALUE,
+    no_memory: code::OUT_OF_MEMORY,
+    failed: code::ILLEGAL_ADDRESS,
+};
+
+/// Functions of a library, which get the state and their own arguments. Each is exported by its name,
+/// counted, and fails as a test has planned. A result `-> T` is written through a pointer that the
+/// caller gives before the other arguments, a result `=> T` through a pointer after them.
 macro_rules! exported {
-    ($library:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = |$state:pat_param| $body:expr;)*) => {
-        $(
+    ($library:ident: $(
+        fn $name:ident($state:ident $(, $argument:ident: $type:ty)* $(,)?)
+        $(-> $first:ty)? $(=> $last:ty)? $body:block
+    )*) => { $(
+        #[allow(clippy::too_many_arguments, non_snake_case)]
+        pub(crate) fn $name(
+            $state: &mut crate::state::State $(, $argument: $type)*
+        ) -> crate::state::Outcome $(<$first>)? $(<$last>)? $body
+
+        const _: () = {
             #[unsafe(no_mangle)]
-            #[allow(clippy::too_many_arguments, non_snake_case)]
-            unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-                $library.call(stringify!($name), |$state| $body)
+            #[allow(clippy::too_many_arguments, clippy::let_unit_value, non_snake_case)]
+            unsafe extern "C" fn $name(
+                $(first: *mut $first,)? $($argument: $type,)* $(last: *mut $last,)?
+            ) -> i32 {
+                $library.call(stringify!($name), |state| {
+                    let _made = self::$name(state $(, $argument)*)?;
+                    $(crate::call::put::<$first>(first, _made)?;)?
+                    $(crate::call::put::<$last>(last, _made)?;)?
+                    Ok(())
+                })
             }
-        )*
-    };
+        };
+    )* };
 }
 pub(crate) use exported;
 
@@ -45,62 +61,51 @@ const WITHOUT_CONTEXT: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuDeviceGet
 impl Library {
     /// Makes a call, and returns its error.
     pub(crate) fn call(&self, function: &str, body: impl FnOnce(&mut State) -> Outcome) -> i32 {
-        let needs_context = self.statuses.is_none() && !WITHOUT_CONTEXT.contains(&function);
-        if let Some(code) = fault::injected(function) {
-            if needs_context && fault::is_sticky(code) {
-                lock().lost = Some(code);
-            }
-            let fault = Fault::new(self.status(code), "a fault that the test asked for");
-            return self.refused(function, &fault);
-        }
+        let needs_context = self.all.is_empty() && !WITHOUT_CONTEXT.contains(&function);
+        let planted = fault::injected(function);
         let mut state = lock();
-        if let Some(code) = state.lost.filter(|_| needs_context) {
-            return code;
-        }
-        let answer = body(&mut state);
-        drop(state);
-        answer.map_or_else(
-            |fault| {
-                let code = self.status(fault.code);
-                self.refused(function, &Fault { code, ..fault })
+        let answer = match planted {
+            Some(code) => {
+                if needs_context && fault::is_sticky(code) {
+                    state.lost = Some(code);
+                }
+                Err(Fault::new(code, "a fault that the test asked for"))
+            }
+            None => match state.lost.filter(|_| needs_context) {
+                Some(code) => return code,
+                None => body(&mut state),
             },
-            |()| 0,
-        )
+        };
+        drop(state);
+        answer.map_or_else(|fault| self.refused(function, &fault), |()| 0)
     }
 
     /// The library's status for an error of the driver. A status of its own stays.
     fn status(&self, code: i32) -> i32 {
-        match &self.statuses {
-            None => code,
-            Some(statuses) if code == code::INVALID_VALUE => statuses.invalid,
-            Some(statuses) if statuses.all.contains(&code) => code,
-            Some(statuses) if code == code::OUT_OF_MEMORY => statuses.no_memory,
-            Some(statuses) => statuses.failed,
+        match code {
+            code::INVALID_VALUE => self.invalid,
+            code if self.all.is_empty() || self.all.contains(&code) => code,
+            code::OUT_OF_MEMORY => self.no_memory,
+            _ => self.failed,
         }
     }
 
-    fn refused(&self, function: &str, fault: &Fault) -> i32 {
-        match self.logged {
-            true => refused(function, fault),
-            false => fault.code,
+    /// Logs why a call fails, and aborts the process if the real library would continue with corrupted
+    /// memory.
+    pub(crate) fn refused(&self, function: &str, fault: &Fault) -> i32 {
+        let (code, why) = (self.status(fault.code), &fault.why);
+        if fault.corrupts {
+            log!("{function} would corrupt memory: {why}");
+            eprintln!("the recording driver ends the process at {function}: {why}");
+            std::process::abort();
         }
+        // The answer `not ready` to a query is normal while waiting, and NVML is asked as often as time
+        // passes.
+        if code != code::NOT_READY && !function.starts_with("nvml") {
+            log!("{function} fails with {code}: {why}");
+        }
+        code
     }
-}
-
-/// Logs why a call fails, and aborts the process if the real library would continue with corrupted
-/// memory.
-pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
-    let Fault { code, why, .. } = fault;
-    if fault.corrupts {
-        log!("{function} would corrupt memory: {why}");
-        eprintln!("the recording driver ends the process at {function}: {why}");
-        std::process::abort();
-    }
-    // The answer `not ready` to a query is normal while waiting.
-    if *code != code::NOT_READY {
-        log!("{function} fails with {code}: {why}");
-    }
-    *code
 }
 
 /// Writes a result through a pointer.
@@ -120,12 +125,6 @@ pub(crate) fn get<T: Copy>(from: *const T) -> Outcome<T> {
     }
     // SAFETY: the caller promises that its pointers are valid.
     Ok(unsafe { from.read_unaligned() })
-}
-
-/// Writes the handle or address of a new object.
-pub(crate) fn make<H: TryFrom<u64>>(to: *mut H, made: u64) -> Outcome {
-    let made = H::try_from(made).map_err(|_| Fault::invalid("there are no more handles"))?;
-    put(to, made)
 }
 
 /// Reads a C string.

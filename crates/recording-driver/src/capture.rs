@@ -1,18 +1,19 @@
 //! Captures: streams whose work becomes nodes of a graph. Only one capture can be active.
 
-use crate::fault::{Fault, code};
+use crate::call::{DRIVER, exported};
+use crate::fault::Fault;
 use crate::log;
 use crate::objects::{Capture, Graph, Node, Work};
 use crate::state::{Outcome, State, known};
 
-impl State {
-    pub(crate) fn begin_capture(&mut self, stream: u64) -> Outcome {
-        let stream = self.usable_stream(stream)?;
-        self.check_no_capture("another capture")?;
-        let begun = known(&mut self.streams, stream, "stream")?;
+exported! { DRIVER:
+    fn cuStreamBeginCapture_v2(state, stream: u64, _mode: u32) {
+        let stream = state.usable_stream(stream)?;
+        state.check_no_capture("another capture")?;
+        let begun = known(&mut state.streams, stream, "stream")?;
         log!("capture {}", begun.name);
         begun.capture = Some(Vec::new());
-        self.capture = Some(Capture {
+        state.capture = Some(Capture {
             origin: stream,
             nodes: Vec::new(),
             spoiled: false,
@@ -20,23 +21,23 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn end_capture(&mut self, stream: u64) -> Outcome<u64> {
-        let stream = self.usable_stream(stream)?;
-        let ended = known(&mut self.streams, stream, "stream")?;
+    fn cuStreamEndCapture(state, stream: u64) => u64 {
+        let stream = state.usable_stream(stream)?;
+        let ended = known(&mut state.streams, stream, "stream")?;
         let name = ended.name.clone();
-        let capture = self.capture.take_if(|capture| capture.origin == stream);
+        let capture = state.capture.take_if(|capture| capture.origin == stream);
         let Some(Capture { nodes, spoiled, .. }) = capture else {
             return Err(fault!(CAPTURE_UNMATCHED, "no capture was begun on {name}"));
         };
         let joined = reached(&nodes, ended.capture.as_deref().unwrap_or_default());
         let mut forked = None;
-        for other in self.streams.values_mut() {
+        for other in state.streams.values_mut() {
             let after = other.capture.take().unwrap_or_default();
             if after.iter().any(|&node| !joined[node]) {
                 forked = Some(other.name.clone());
             }
         }
-        self.events.values_mut().for_each(|e| e.captured = None);
+        state.events.values_mut().for_each(|e| e.captured = None);
         if spoiled {
             return Err(fault!(
                 CAPTURE_INVALIDATED,
@@ -49,13 +50,15 @@ impl State {
                 "{forked} joined the capture of {name} and {name} does not wait for it"
             ));
         }
-        let graph = self.names.next("graph");
+        let graph = state.names.next("graph");
         log!("end of capture: {graph} of {} nodes", nodes.len());
-        let handle = self.made();
-        self.graphs.insert(handle, Graph { name: graph, nodes });
+        let handle = state.made();
+        state.graphs.insert(handle, Graph { name: graph, nodes });
         Ok(handle)
     }
+}
 
+impl State {
     /// Adds work of a captured stream as a node.
     pub(crate) fn add_node(
         &mut self,
@@ -92,23 +95,23 @@ impl State {
         Ok(())
     }
 
-    /// Invalidates a capture, with the reason.
-    pub(crate) fn spoil_capture(&mut self, code: i32, why: String) -> Fault {
+    /// Invalidates the capture that a call is not allowed in.
+    pub(crate) fn spoiled(&mut self, fault: Fault) -> Fault {
         if let Some(capture) = &mut self.capture {
             capture.spoiled = true;
         }
-        Fault::new(code, why)
+        fault
     }
 
     /// Calls that may wait for a stream are forbidden during a capture. Only one thread calls.
     pub(crate) fn check_no_capture(&mut self, what: &str) -> Outcome {
-        match self.capture {
-            None => Ok(()),
-            Some(_) => {
-                let why = format!("{what} is not allowed while a stream is being captured");
-                Err(self.spoil_capture(code::CAPTURE_UNSUPPORTED, why))
-            }
+        if self.capture.is_none() {
+            return Ok(());
         }
+        Err(self.spoiled(fault!(
+            CAPTURE_UNSUPPORTED,
+            "{what} is not allowed while a stream is being captured"
+        )))
     }
 }
 

@@ -2,24 +2,21 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::device::Description;
-use crate::fault::{Fault, code};
+use crate::call::{DRIVER, exported, put, put_bytes};
+use crate::device::{Description, UUID};
+use crate::fault::Fault;
+use crate::memory::{Allocation, Kind};
 use crate::state::{Outcome, State};
+use crate::stream::default_stream;
+
+/// If it is set, a wait for the context takes as long as on the virtual clock.
+const WAITS: &str = "RECORDING_DRIVER_WAITS";
 
 thread_local! {
     /// The context that is current on this thread; 0 without one.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Sets the context that is current on this thread.
-pub(crate) fn set_current(context: u64) {
-    CURRENT.set(context);
-}
-
-/// The context that is current on this thread.
-pub(crate) fn get_current() -> u64 {
-    CURRENT.get()
 }
 
 /// A device, by the index of which its memory, streams, events and modules are known.
@@ -43,68 +40,138 @@ impl Device {
     }
 }
 
-impl State {
-    /// The device with this number.
-    pub(crate) fn device(&mut self, ordinal: i32) -> Outcome<&mut Device> {
-        let device = usize::try_from(ordinal).ok();
-        let device = device.and_then(|at| self.devices.get_mut(at));
-        device.ok_or_else(|| Fault::new(code::INVALID_DEVICE, "there are fewer devices"))
+exported! { DRIVER:
+    fn cuInit(_state, _flags: u32) {
+        Ok(())
     }
 
-    /// The index of the device with this context.
-    pub(crate) fn of_context(&self, context: u64) -> Outcome<usize> {
-        let mut devices = self.devices.iter();
-        let found = devices.position(|device| context != 0 && device.context == context);
-        found.ok_or_else(|| {
-            let why = "no context is current on this thread, or it was destroyed";
-            Fault::new(code::INVALID_CONTEXT, why)
+    fn cuDriverGetVersion(state) -> i32 {
+        Ok(state.devices[0].description.driver)
+    }
+
+    fn cuDeviceGetCount(state) -> i32 {
+        Ok(state.devices.len() as i32)
+    }
+
+    fn cuDeviceGet(state, ordinal: i32) -> i32 {
+        state.device(ordinal).map(|_| ordinal)
+    }
+
+    fn cuDeviceGetName(state, to: *mut u8, length: i32, device: i32) {
+        let name = state.device(device)?.description.name.bytes().take(length as usize - 1);
+        put_bytes(to, name.chain([0]))
+    }
+
+    fn cuDeviceTotalMem_v2(state, device: i32) -> usize {
+        Ok(state.device(device)?.description.memory_bytes as usize)
+    }
+
+    fn cuDeviceGetUuid_v2(_state, device: i32) -> [u8; 16] {
+        let mut uuid = UUID;
+        uuid[15] += device as u8;
+        Ok(uuid)
+    }
+
+    fn cuDeviceGetAttribute(state, attribute: i32, device: i32) -> i32 {
+        let of = state.device(device)?.description;
+        Ok(match attribute {
+            1..=3 => 1024,
+            16 => of.multiprocessors,
+            17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
+            33 => of.pci_bus + device,
+            38 => of.l2_bytes,
+            75 => of.compute_capability_major,
+            76 => of.compute_capability_minor,
+            97 => of.shared_per_block_optin,
+            // Capabilities of the device: mapped host memory, overlap, pools, managed memory and the
+            // like.
+            15 | 19 | 31 | 41 | 78..=80 | 83 | 86 | 89..=95 | 99 | 102 | 115 => 1,
+            other => return Err(Fault::unknown("a device's attribute", other)),
         })
     }
 
-    /// The index of the device whose context is current on this thread.
-    pub(crate) fn current(&self) -> Outcome<usize> {
-        self.of_context(CURRENT.get())
+    fn cuDeviceGetP2PAttribute(state, attribute: i32, device: i32, peer: i32) -> i32 {
+        let (first, other) = (state.device(device)?.description, state.device(peer)?.description);
+        let has_link = device != peer && first.peer_access && other.peer_access;
+        match attribute {
+            // Access, and atomics over NVLink.
+            2 | 3 => Ok(i32::from(has_link)),
+            other => Err(Fault::unknown("an attribute of two devices", other)),
+        }
     }
 
-    /// Retains the primary context of a device.
-    pub(crate) fn retain(&mut self, ordinal: i32) -> Outcome<u64> {
-        let new = self.made();
-        let device = self.device(ordinal)?;
+    fn cuDevicePrimaryCtxRetain(state, ordinal: i32) -> u64 {
+        let new = state.made();
+        let device = state.device(ordinal)?;
         device.retained += 1;
         if device.context == 0 {
             device.context = new;
+            let (at, name) = (ordinal as usize, "the default stream".to_owned());
+            state.insert_stream(default_stream(at), name, at);
         }
-        Ok(device.context)
+        Ok(state.devices[ordinal as usize].context)
     }
 
-    /// Releases it; the last release frees what the context has.
-    pub(crate) fn release(&mut self, ordinal: i32) -> Outcome {
-        let device = self.device(ordinal)?;
+    // The last release frees what the context has.
+    fn cuDevicePrimaryCtxRelease_v2(state, ordinal: i32) {
+        let device = state.device(ordinal)?;
         device.retained = device.retained.saturating_sub(1);
         if device.retained > 0 || device.context == 0 {
             return Ok(());
         }
         let at = ordinal as usize;
-        self.synchronize_device(at);
-        for left in self.leaks(at) {
+        state.finish_device(at);
+        for left in state.leaks(at) {
             log!("the context ends with {left}");
         }
-        self.memory.release_all(at);
-        self.streams.retain(|_, stream| stream.device != at);
-        self.events.retain(|_, event| event.device != at);
-        self.modules.retain(|_, module| module.device != at);
-        self.functions.retain(|_, function| function.device != at);
-        self.devices[at] = Device::new(self.devices[at].description);
+        state.memory.release_all(at);
+        state.streams.retain(|_, stream| stream.device != at);
+        state.events.retain(|_, event| event.device != at);
+        state.modules.retain(|_, module| module.device != at);
+        state.functions.retain(|_, function| function.device != at);
+        state.devices[at] = Device::new(state.devices[at].description);
         Ok(())
     }
 
-    /// Lets the current device use the memory of the device with this context.
-    pub(crate) fn enable_peer(&mut self, context: u64) -> Outcome {
-        let (here, peer) = (self.current()?, self.of_context(context)?);
+    fn cuDevicePrimaryCtxGetState(state, device: i32, flags: *mut u32, active: *mut i32) {
+        put(flags, 0)?;
+        put(active, i32::from(state.device(device)?.context != 0))
+    }
+
+    fn cuCtxSetCurrent(_state, context: u64) {
+        CURRENT.set(context);
+        Ok(())
+    }
+
+    fn cuCtxGetCurrent(_state) -> u64 {
+        Ok(CURRENT.get())
+    }
+
+    fn cuCtxSynchronize(state) {
+        let device = state.current()?;
+        log!("wait for the context");
+        state.check_no_capture("cuCtxSynchronize")?;
+        let begun = state.clock.host;
+        state.finish_device(device);
+        if std::env::var_os(WAITS).is_some() {
+            std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
+        }
+        Ok(())
+    }
+
+    fn cuCtxResetPersistingL2Cache(state) {
+        state.current()?;
+        log!("reset the persisting lines of the L2 cache");
+        Ok(())
+    }
+
+    // Lets the current device use the memory of the device with this context.
+    fn cuCtxEnablePeerAccess(state, context: u64, _flags: u32) {
+        let (here, peer) = (state.current()?, state.of_context(context)?);
         if here == peer {
             return Err(fault!(INVALID_DEVICE, "a device is no peer of its own"));
         }
-        if !self.devices[here].peers.insert(peer) {
+        if !state.devices[here].peers.insert(peer) {
             return Err(fault!(
                 PEER_ACCESS_ALREADY_ENABLED,
                 "device {here} may already use the memory of device {peer}"
@@ -112,6 +179,34 @@ impl State {
         }
         log!("let device {here} use the memory of device {peer}");
         Ok(())
+    }
+}
+
+impl State {
+    /// The device with this number.
+    pub(crate) fn device(&mut self, ordinal: i32) -> Outcome<&mut Device> {
+        let device = usize::try_from(ordinal).ok();
+        let device = device.and_then(|at| self.devices.get_mut(at));
+        device.ok_or_else(|| fault!(INVALID_DEVICE, "there are fewer devices"))
+    }
+
+    /// The index of the device with this context.
+    pub(crate) fn of_context(&self, context: u64) -> Outcome<usize> {
+        let mut devices = self.devices.iter();
+        let found = devices.position(|device| context != 0 && device.context == context);
+        let why = "no context is current on this thread, or it was destroyed";
+        found.ok_or_else(|| fault!(INVALID_CONTEXT, "{why}"))
+    }
+
+    /// The index of the device of a stream that this thread may put work into.
+    pub(crate) fn stream_device(&mut self, stream: u64) -> Outcome<usize> {
+        let stream = self.usable_stream(stream)?;
+        Ok(self.streams[&stream].device)
+    }
+
+    /// The index of the device whose context is current on this thread.
+    pub(crate) fn current(&self) -> Outcome<usize> {
+        self.of_context(CURRENT.get())
     }
 
     /// Whether work on a device may use memory of another: its context, or the memory's pool, allows
@@ -128,12 +223,12 @@ impl State {
             Some(pool) => pool.peers.contains(&device),
             None => self.devices[device].peers.contains(&of),
         };
-        match of == device || is_allowed || !allocation.kind.on_device() {
-            true => Ok(()),
-            false => Err(Fault::corrupts(format!(
-                "device {device} uses {name} of device {of}, and has no access to it"
-            ))),
+        if of == device || is_allowed || allocation.kind == Kind::Pinned {
+            return Ok(());
         }
+        Err(Fault::corrupts(format!(
+            "device {device} uses {name} of device {of}, and has no access to it"
+        )))
     }
 
     /// Whether memory is of the device with this context.
@@ -161,23 +256,8 @@ impl State {
             ..
         } = self.devices[device];
         let of_context = u64::from(context != 0) * description.context_bytes;
-        let allocated = self
-            .memory
-            .live()
-            .filter(|a| a.kind.on_device() && a.device == device);
+        let of_device = |a: &&Allocation| a.kind == Kind::Device && a.device == device;
+        let allocated = self.memory.live().filter(of_device);
         of_context + allocated.map(|a| a.bytes).sum::<u64>()
-    }
-
-    /// Whether `bytes` more fit on a device.
-    pub(crate) fn check_room(&self, device: usize, bytes: u64) -> Outcome {
-        let total = self.devices[device].description.memory_bytes;
-        let free = total.saturating_sub(self.taken(device));
-        if bytes <= free {
-            return Ok(());
-        }
-        Err(fault!(
-            OUT_OF_MEMORY,
-            "{bytes} B are asked for and {free} B are free"
-        ))
     }
 }

@@ -1,44 +1,192 @@
 //! Allocating, pinning, copying and setting memory.
 
+use crate::call::{DRIVER, exported, put};
+use crate::fault::Fault;
 use crate::log;
 use crate::memory::{Kind, Region};
 use crate::objects::{Copy, Set, Work};
 use crate::state::{Outcome, State};
+use crate::stream::default_stream;
 
 /// One side of a copy: its address, whether the caller declares it device memory, and the bytes from
 /// one row to the next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Side {
-    pub(crate) address: u64,
-    pub(crate) on_device: bool,
-    pub(crate) pitch: u64,
+struct Side {
+    address: u64,
+    on_device: bool,
+    pitch: u64,
 }
 
-impl Side {
-    /// One side of a copy of one row.
-    pub(crate) fn row(address: u64, on_device: bool) -> Self {
-        Self {
-            address,
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+pub(crate) struct Rows {
+    from: Rectangle,
+    to: Rectangle,
+    width: usize,
+    height: usize,
+}
+
+/// One side of the copy.
+#[repr(C)]
+struct Rectangle {
+    x: usize,
+    y: usize,
+    memory_type: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    pitch: usize,
+}
+
+/// `CU_MEMORYTYPE_HOST`; that of device memory is the next number.
+const HOST: u32 = 1;
+
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
+const MEMORY_TYPE: u32 = 2;
+
+impl Rectangle {
+    fn side(&self) -> Side {
+        let on_device = self.memory_type != HOST;
+        let begin = if on_device { self.device } else { self.host };
+        Side {
+            address: begin + (self.y * self.pitch + self.x) as u64,
             on_device,
-            pitch: 0,
+            pitch: self.pitch as u64,
         }
+    }
+}
+
+/// Memory of the host that is copied in one row, and memory of a device.
+fn host(address: u64) -> Side {
+    let (on_device, pitch) = (false, 0);
+    Side {
+        address,
+        on_device,
+        pitch,
+    }
+}
+
+fn device(address: u64) -> Side {
+    Side {
+        on_device: true,
+        ..host(address)
+    }
+}
+
+exported! { DRIVER:
+    fn cuMemGetInfo_v2(state, free: *mut usize, total: *mut usize) {
+        let device = state.current()?;
+        let all = state.devices[device].description.memory_bytes;
+        put(free, all.saturating_sub(state.taken(device)) as usize)?;
+        put(total, all as usize)
+    }
+
+    fn cuPointerGetAttribute(state, attribute: u32, address: u64) -> u32 {
+        match state.memory.side(address, 1, false)?.kind {
+            Some(kind) if attribute == MEMORY_TYPE => Ok(HOST + u32::from(kind == Kind::Device)),
+            _ => Err(Fault::invalid("the memory is ordinary, or the attribute another one")),
+        }
+    }
+
+    // The device's address of pinned memory equals the host's.
+    fn cuMemHostGetDevicePointer_v2(state, address: u64, _flags: u32) -> u64 {
+        let place = state.memory.side(address, 1, false)?;
+        match place.kind {
+            Some(Kind::Pinned) => Ok(address),
+            _ => Err(fault!(INVALID_VALUE, "{} is not pinned", place.name)),
+        }
+    }
+
+    fn cuMemAlloc_v2(state, bytes: usize) -> u64 {
+        state.allocate_awaited(Kind::Device, bytes)
+    }
+
+    fn cuMemHostAlloc(state, bytes: usize, _flags: u32) -> u64 {
+        state.allocate_awaited(Kind::Pinned, bytes)
+    }
+
+    fn cuMemFree_v2(state, address: u64) {
+        state.free(Kind::Device, address)
+    }
+
+    fn cuMemFreeHost(state, address: u64) {
+        state.free(Kind::Pinned, address)
+    }
+
+    fn cuMemcpyHtoD_v2(state, to: u64, from: u64, bytes: usize) {
+        state.copy(device(to), host(from), (bytes, 1), None)
+    }
+
+    fn cuMemcpyDtoH_v2(state, to: u64, from: u64, bytes: usize) {
+        state.copy(host(to), device(from), (bytes, 1), None)
+    }
+
+    fn cuMemcpyHtoDAsync_v2(state, to: u64, from: u64, bytes: usize, stream: u64) {
+        state.copy(device(to), host(from), (bytes, 1), Some(stream))
+    }
+
+    fn cuMemcpyDtoHAsync_v2(state, to: u64, from: u64, bytes: usize, stream: u64) {
+        state.copy(host(to), device(from), (bytes, 1), Some(stream))
+    }
+
+    fn cuMemcpyDtoDAsync_v2(state, to: u64, from: u64, bytes: usize, stream: u64) {
+        state.copy(device(to), device(from), (bytes, 1), Some(stream))
+    }
+
+    fn cuMemcpyPeerAsync(
+        state, to: u64, of_to: u64, from: u64, of_from: u64, bytes: usize, stream: u64,
+    ) {
+        state.check_owner(to, of_to)?;
+        state.check_owner(from, of_from)?;
+        state.copy(device(to), device(from), (bytes, 1), Some(stream))
+    }
+
+    fn cuMemcpy2DAsync_v2(state, rows: *const Rows, stream: u64) {
+        // SAFETY: the caller promises that the description is valid.
+        let rows = unsafe { &*rows };
+        state.copy(rows.to.side(), rows.from.side(), (rows.width, rows.height), Some(stream))
+    }
+
+    fn cuMemsetD8Async(state, to: u64, value: u8, count: usize, stream: u64) {
+        state.set(to, value.into(), [1, count as u64], stream)
+    }
+
+    fn cuMemsetD32Async(state, to: u64, value: u32, count: usize, stream: u64) {
+        state.set(to, value, [4, count as u64], stream)
     }
 }
 
 impl State {
-    pub(crate) fn allocate(&mut self, kind: Kind, bytes: u64) -> Outcome<u64> {
+    /// Address and name of new memory of a device, or of its pool.
+    pub(crate) fn allocate(
+        &mut self,
+        kind: Kind,
+        bytes: usize,
+        of: (usize, Option<u64>),
+    ) -> Outcome<(u64, &str)> {
+        let bytes = bytes as u64;
+        let on = self.devices[of.0].description;
+        let free = on.memory_bytes.saturating_sub(self.taken(of.0));
+        if kind == Kind::Device && bytes > free {
+            return Err(fault!(
+                OUT_OF_MEMORY,
+                "{bytes} B are asked for and {free} B are free"
+            ));
+        }
+        let allocation = self.memory.allocate(kind, bytes, of, &mut self.names)?;
+        Ok((allocation.base, &allocation.name))
+    }
+
+    fn allocate_awaited(&mut self, kind: Kind, bytes: usize) -> Outcome<u64> {
         let device = self.current()?;
         self.check_no_capture("an allocation that waits")?;
-        if kind == Kind::Device {
-            self.check_room(device, bytes)?;
-        }
-        let allocation = (self.memory).allocate(kind, bytes, (device, None), &mut self.names)?;
-        log!("allocate {} {bytes} B, awaited", allocation.name);
-        Ok(allocation.base)
+        let (address, name) = self.allocate(kind, bytes, (device, None))?;
+        log!("allocate {name} {bytes} B, awaited");
+        Ok(address)
     }
 
     /// The driver waits for the whole context before it frees.
-    pub(crate) fn free(&mut self, kind: Kind, address: u64) -> Outcome {
+    fn free(&mut self, kind: Kind, address: u64) -> Outcome {
         if address == 0 {
             return Ok(());
         }
@@ -54,32 +202,28 @@ impl State {
         }
         let device = allocation.device;
         log!("free {name}, awaited");
-        self.synchronize_device(device);
+        self.finish_device(device);
         self.memory.free(address);
         self.memory.release(address);
         Ok(())
     }
 
-    /// Free and total bytes of the current device.
-    pub(crate) fn memory_info(&mut self) -> Outcome<(u64, u64)> {
-        let device = self.current()?;
-        let total = self.devices[device].description.memory_bytes;
-        let taken = self.taken(device);
-        Ok((total.saturating_sub(taken), total))
-    }
-
     /// Copies rows of so many bytes, on a stream or with the host waiting.
-    pub(crate) fn copy(
+    fn copy(
         &mut self,
         to: Side,
         from: Side,
-        (width, rows): (u64, u64),
+        (width, rows): (usize, usize),
         stream: Option<u64>,
     ) -> Outcome {
-        let handle = self.usable_stream(stream.unwrap_or(0))?;
-        if stream.is_none() {
-            self.check_no_capture("a copy that waits")?;
-        }
+        let handle = match stream {
+            Some(stream) => self.usable_stream(stream)?,
+            None => {
+                self.check_no_capture("a copy that waits")?;
+                default_stream(self.current()?)
+            }
+        };
+        let (width, rows) = (width as u64, rows as u64);
         let extent = |side: Side| side.pitch * rows.saturating_sub(1) + width;
         let place = |side: Side| (self.memory).side(side.address, extent(side), side.on_device);
         let copy = Copy {
@@ -107,20 +251,12 @@ impl State {
         // A copy to ordinary memory returns only when it is done.
         if stream.is_none() || to_ordinary {
             self.finish(handle);
-            let ended = self.streams[&handle].time;
-            self.clock.wait_until(ended);
         }
         Ok(())
     }
 
     /// Writes values of so many bytes, so many times.
-    pub(crate) fn set(
-        &mut self,
-        to: u64,
-        value: u32,
-        [unit, count]: [u64; 2],
-        stream: u64,
-    ) -> Outcome {
+    fn set(&mut self, to: u64, value: u32, [unit, count]: [u64; 2], stream: u64) -> Outcome {
         let stream = self.usable_stream(stream)?;
         let bytes = unit * count;
         let to = self.memory.side(to, bytes, true)?;

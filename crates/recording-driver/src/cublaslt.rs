@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
-use crate::call::{exported, get, make, put};
+use crate::call::{exported, get, put};
 use crate::fault::Fault;
 use crate::objects::Used;
 use crate::product::{CUBLAS, Matrix, Product, element};
@@ -36,16 +36,14 @@ const WORKSPACE: c_int = 1;
 
 fn create(
     state: &mut State,
-    to: *mut u64,
     what: &'static str,
     attributes: impl IntoIterator<Item = (c_int, u64)>,
-) -> Outcome {
+) -> Outcome<u64> {
     let attributes = attributes.into_iter().collect();
     let handle = state.made();
-    state
-        .described
-        .insert(handle, Described { what, attributes });
-    make(to, handle)
+    let described = Described { what, attributes };
+    state.described.insert(handle, described);
+    Ok(handle)
 }
 
 /// Sets an attribute of so many bytes, one of `known_here`.
@@ -74,13 +72,13 @@ fn set(
 macro_rules! changes {
     ($($set:ident($known_here:expr), $destroy:ident;)*) => {
         exported! { CUBLAS: $(
-            fn $set(handle: u64, which: c_int, value: *const c_void, bytes: usize) = |state| {
+            fn $set(state, handle: u64, which: c_int, value: *const c_void, bytes: usize) {
                 set(state, handle, (which, &$known_here), (value, bytes))
-            };
+            }
 
-            fn $destroy(handle: u64) = |state| {
+            fn $destroy(state, handle: u64) {
                 removed(&mut state.described, handle, "description").map(drop)
-            };
+            }
         )* }
     };
 }
@@ -205,23 +203,25 @@ pub(crate) struct HeuristicResult {
 }
 
 exported! { CUBLAS:
-    fn cublasLtMatmulDescCreate(to: *mut u64, compute: c_int, _scalars: c_int) = |state| {
-        create(state, to, DESCRIPTION, [(COMPUTE, compute as u64)])
-    };
+    fn cublasLtMatmulDescCreate(state, compute: c_int, _scalars: c_int) -> u64 {
+        create(state, DESCRIPTION, [(COMPUTE, compute as u64)])
+    }
 
     fn cublasLtMatrixLayoutCreate(
-        to: *mut u64, data_type: c_int, rows: u64, columns: u64, pitch: i64,
-    ) = |state| {
+        state, data_type: c_int, rows: u64, columns: u64, pitch: i64,
+    ) -> u64 {
         let values = [data_type as u64, rows, columns, pitch as u64];
-        create(state, to, LAYOUT, OF_LAYOUT.into_iter().zip(values))
-    };
+        create(state, LAYOUT, OF_LAYOUT.into_iter().zip(values))
+    }
 
-    fn cublasLtMatmulPreferenceCreate(to: *mut u64) = |state| create(state, to, PREFERENCE, []);
+    fn cublasLtMatmulPreferenceCreate(state) -> u64 {
+        create(state, PREFERENCE, [])
+    }
 
     fn cublasLtMatmulAlgoGetHeuristic(
-        _handle: u64, description: u64, a: u64, b: u64, c: u64, d: u64,
+        state, _handle: u64, description: u64, a: u64, b: u64, c: u64, d: u64,
         preference: u64, asked: c_int, results: *mut HeuristicResult, count: *mut c_int,
-    ) = |state| {
+    ) {
         put(count, 0)?;
         let product = product(state, description, [a, b, c, d], [0; 4], [std::ptr::null(); 2])?;
         product.check()?;
@@ -239,12 +239,12 @@ exported! { CUBLAS:
             put(count, i as c_int + 1)?;
         }
         Ok(())
-    };
+    }
 
     fn cublasLtMatmulAlgoConfigGetAttribute(
-        algorithm: *const Algorithm, which: c_int,
-        value: *mut c_void, bytes: usize, written: *mut usize,
-    ) = |_state| {
+        _state, algorithm: *const Algorithm, which: c_int,
+        value: *mut c_void, bytes: usize,
+    ) => usize {
         let algorithm = get(algorithm)?;
         algorithm.check()?;
         let [kernel, tile, stages, parts, ..] = algorithm.0;
@@ -260,15 +260,15 @@ exported! { CUBLAS:
             2 => put(value.cast(), of as u16)?,
             _ => put(value.cast(), of as u32)?,
         }
-        put(written, bytes)
-    };
+        Ok(bytes)
+    }
 
     fn cublasLtMatmul(
-        _handle: u64, description: u64,
+        state, _handle: u64, description: u64,
         alpha: *const c_void, a: u64, of_a: u64, b: u64, of_b: u64,
         beta: *const c_void, c: u64, of_c: u64, d: u64, of_d: u64,
         algorithm: *const Algorithm, workspace: u64, bytes: usize, stream: u64,
-    ) = |state| {
+    ) {
         let layouts = [of_a, of_b, of_c, of_d];
         let mut product = product(state, description, layouts, [a, b, c, d], [alpha, beta])?;
         let algorithm = get(algorithm)?;
@@ -277,12 +277,15 @@ exported! { CUBLAS:
         product.notes += &format!(", algorithm tile {tile} stages {stages} pieces {parts}");
         let (bytes, needed) = (bytes as u64, algorithm.workspace(&product));
         if bytes < needed || !workspace.is_multiple_of(16) {
-            return Err(fault!(INVALID_VALUE, "a workspace of {bytes} B, aligned by 16, where {needed} B are needed"));
+            return Err(fault!(
+                INVALID_VALUE,
+                "a workspace of {bytes} B, aligned by 16, where {needed} B are needed"
+            ));
         }
         // All of it, since the library may write anywhere in it.
         let name = "workspace";
         let used = Used { name, address: workspace, bytes };
         product.beside.extend((bytes > 0).then_some(used));
         product.enqueue(state, stream)
-    };
+    }
 }

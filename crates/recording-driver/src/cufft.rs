@@ -3,20 +3,18 @@
 
 use std::ffi::c_int;
 
-use crate::call::{Library, Statuses, exported, make};
+use crate::call::{Library, exported};
+use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::objects::Used;
 use crate::state::{known, removed};
 
 /// Numbers of cufftResult.
 const CUFFT: Library = Library {
-    statuses: Some(Statuses {
-        all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 18, 19, 20],
-        invalid: 4,
-        no_memory: 2,
-        failed: 6,
-    }),
-    logged: true,
+    all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 18, 19, 20],
+    invalid: 4,
+    no_memory: 2,
+    failed: 6,
 };
 
 /// The memory that the library keeps for a plan is not modelled.
@@ -31,25 +29,25 @@ pub(crate) struct Plan {
 const C2C: c_int = 0x29;
 
 exported! { CUFFT:
-    fn cufftPlan1d(to: *mut c_int, n: c_int, of: c_int, batch: c_int) = |state| {
+    fn cufftPlan1d(state, n: c_int, of: c_int, batch: c_int) -> c_int {
         if of != C2C {
             return Err(Fault::unknown("a transform of type", of));
         }
         let (name, handle) = (state.names.next("fft"), state.made());
         log!("plan {name}: {batch} transforms of {n}");
         state.plans.insert(handle, Plan { name, n, batch, stream: 0 });
-        make(to, handle)
-    };
+        Ok(handle as c_int)
+    }
 
-    fn cufftSetStream(plan: c_int, stream: u64) = |state| {
+    fn cufftSetStream(state, plan: c_int, stream: u64) {
         let usable = state.usable_stream(stream)?;
         let plan = known(&mut state.plans, plan as u64, "plan")?;
         plan.stream = stream;
         log!("{} works on {}", plan.name, state.streams[&usable].name);
         Ok(())
-    };
+    }
 
-    fn cufftExecC2C(plan: c_int, from: u64, to: u64, direction: c_int) = |state| {
+    fn cufftExecC2C(state, plan: c_int, from: u64, to: u64, direction: c_int) {
         let &mut Plan { ref name, n, batch, stream } = known(&mut state.plans, plan as u64, "plan")?;
         let words = if direction < 0 { "forward" } else { "inverse" };
         let values = n as u64 * batch as u64;
@@ -64,13 +62,13 @@ exported! { CUFFT:
             state.memory.name_of(from),
             state.memory.name_of(to)
         );
-        let flop = 5.0 * values as f64 * f64::from(n).log2();
-        state.launch_library(stream, &text, flop, used.to_vec())
-    };
+        let effect = Effect::Operations(5.0 * values as f64 * f64::from(n).log2());
+        state.launch(stream, effect, used.to_vec(), |on| format!("{text} on {on}"))
+    }
 
-    fn cufftDestroy(plan: c_int) = |state| {
+    fn cufftDestroy(state, plan: c_int) {
         let plan = removed(&mut state.plans, plan as u64, "plan")?;
         log!("destroy {}", plan.name);
         Ok(())
-    };
+    }
 }

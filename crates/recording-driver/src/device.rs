@@ -1,15 +1,11 @@
 //! The emulated devices, each described by a text file.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-/// Names the description of each device, with commas between: `h200`, `t4`, `little_memory`, or the path
-/// of a file. One `h200` without it.
+/// Names each device, with commas between: `h200` or `t4`, and the properties that differ, as in
+/// `h200:memory_bytes=1073741824:variation_ppm=0`. One `h200` without it.
 pub const DEVICES: &str = "RECORDING_DRIVER_DEVICES";
-
-/// How much the times of the virtual clock vary, in millionths, in place of the description's own.
-/// With 0 every kernel takes exactly its time, and every sample of Criterion is the same.
-pub const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 
 macro_rules! description {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
@@ -86,7 +82,8 @@ description! {
     memory_bytes_per_s: u64,
     /// Rate of a library's kernels, whose work is known.
     flop_per_s: u64,
-    /// How much these times vary, in millionths to either side.
+    /// How much these times vary, in millionths to either side. With 0 every sample of Criterion is the
+    /// same.
     variation_ppm: u64,
     /// Whether it uses the memory of other devices that may, over NVLink.
     peer_access: bool,
@@ -99,27 +96,24 @@ pub(crate) const UUID: [u8; 16] = *b"recording device";
 
 /// The devices of this process.
 pub(crate) fn descriptions() -> &'static [Description] {
-    static OF_PROCESS: OnceLock<Vec<Description>> = OnceLock::new();
-    OF_PROCESS.get_or_init(|| {
+    static OF_PROCESS: LazyLock<Vec<Description>> = LazyLock::new(|| {
         let names = std::env::var(DEVICES).unwrap_or_else(|_| "h200".to_owned());
         let all: Result<Vec<_>, String> = names.split(',').map(described).collect();
         all.unwrap_or_else(|error| {
             eprintln!("the recording driver has no device: {error}");
             std::process::abort();
         })
-    })
+    });
+    &OF_PROCESS
 }
 
-fn described(name: &str) -> Result<Description, String> {
-    let text = match name {
-        "h200" => include_str!("../devices/h200.txt").to_owned(),
-        "t4" => include_str!("../devices/t4.txt").to_owned(),
-        "little_memory" => include_str!("../devices/little_memory.txt").to_owned(),
-        path => std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?,
+pub(crate) fn described(name: &str) -> Result<Description, String> {
+    let mut parts = name.split(':');
+    let text = match parts.next() {
+        Some("h200") => include_str!("../devices/h200.txt"),
+        Some("t4") => include_str!("../devices/t4.txt"),
+        _ => return Err(format!("none is called {name}")),
     };
-    let mut description = Description::parse(&text)?;
-    if let Ok(variation) = std::env::var(VARIATION) {
-        description.variation_ppm = variation.parse().map_err(|e| format!("{VARIATION}: {e}"))?;
-    }
-    Ok(description)
+    let differing = parts.map(|part| part.replace('=', " = ") + "\n");
+    Description::parse(&format!("{text}{}", differing.collect::<String>()))
 }

@@ -3,33 +3,57 @@
 
 use crate::clock::Time;
 use crate::device::Description;
-use crate::memory::Region;
-use crate::objects::KernelEffect;
-use crate::state::State;
+use crate::memory::Memory;
+use crate::state::{Outcome, State};
 
-impl KernelEffect {
-    /// The effect of kernel `name` with these arguments; `place` has the memory of one.
-    pub(crate) fn of(name: &str, values: &[u64], place: impl Fn(usize) -> Option<Region>) -> Self {
-        match (name, values) {
+/// The effect of a kernel, by its name. Addresses are those of the content on the host.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// Only the time of a kernel, and of so many operations of a library's kernel.
+    Operations(f64),
+    /// `empty` and `crossover_empty`: the time of a kernel without work, with which the suite compares
+    /// every other one.
+    Empty,
+    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has written
+    /// a word; if the host itself waits, the timeout passes.
+    Gate {
+        words: usize,
+        timeout: u64,
+        /// Whether the word was written before the gate was enqueued.
+        open: bool,
+    },
+    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, with
+    /// which the suite checks its clocks. The last one writes its duration.
+    Spin {
+        nanoseconds: u64,
+        spun: Option<usize>,
+    },
+}
+
+impl Effect {
+    /// The effect of kernel `name` with these arguments.
+    pub(crate) fn of(name: &str, values: &[u64], memory: &Memory) -> Outcome<Self> {
+        Ok(match (name, values) {
             ("empty" | "crossover_empty", []) => Self::Empty,
-            ("crossover_gate", &[_, timeout]) => match place(0) {
-                Some(words) => Self::Gate {
-                    words: words.content,
+            ("crossover_gate", &[words, timeout]) => {
+                let words = memory.check(words, 8)?.content;
+                let open = is_open(words);
+                Self::Gate {
+                    words,
                     timeout,
-                    open: is_open(words.content),
-                },
-                None => Self::Nothing,
-            },
+                    open,
+                }
+            }
             ("spin" | "crossover_spin", &[nanoseconds]) => Self::Spin {
                 nanoseconds,
                 spun: None,
             },
-            ("spin_timed", &[nanoseconds, _]) => Self::Spin {
+            ("spin_timed", &[nanoseconds, spun]) => Self::Spin {
                 nanoseconds,
-                spun: place(1),
+                spun: Some(memory.check(spun, 8)?.content),
             },
-            _ => Self::Nothing,
-        }
+            _ => Self::Operations(0.0),
+        })
     }
 }
 
@@ -40,48 +64,41 @@ fn is_open(words: usize) -> bool {
 }
 
 impl State {
+    /// The end of a kernel; `None` for a gate that is closed and not `forced`.
     pub(crate) fn run_kernel(
         &mut self,
         on: &Description,
-        effect: &KernelEffect,
+        effect: &Effect,
         start: Time,
         forced: bool,
     ) -> Option<Time> {
-        match effect {
-            KernelEffect::Nothing => Some(start + self.clock.vary(on, on.kernel_ns)),
-            KernelEffect::Empty => Some(start + self.clock.vary(on, on.empty_kernel_ns)),
-            KernelEffect::Spin { nanoseconds, spun } => {
-                let took = nanoseconds.max(&on.empty_kernel_ns);
-                // The spin itself is exact; the time that its launch adds varies.
-                let added = self.clock.vary(on, on.empty_kernel_ns);
+        Some(match *effect {
+            Effect::Operations(operations) => {
+                let took = on.kernel_ns + (operations / on.flop_per_s as f64 * 1e9) as u64;
+                start + self.clock.vary(on, took)
+            }
+            Effect::Empty => start + self.clock.vary(on, on.empty_kernel_ns),
+            Effect::Spin { nanoseconds, spun } => {
+                let took = nanoseconds.max(on.empty_kernel_ns);
                 if let Some(spun) = spun {
                     // SAFETY: eight bytes that were checked at the launch.
-                    unsafe { (spun.content as *mut u64).write_unaligned(*took) };
-                    self.memory.overwrite(spun, None);
+                    unsafe { (spun as *mut u64).write_unaligned(took) };
                 }
-                Some(start + took + added)
+                // The spin itself is exact; the time that its launch adds varies.
+                start + took + self.clock.vary(on, on.empty_kernel_ns)
             }
-            KernelEffect::Gate {
-                words,
-                timeout,
-                open,
-            } => {
-                let passing = start + on.empty_kernel_ns;
-                if *open {
-                    return Some(passing);
-                }
-                if is_open(*words) {
-                    // The host has opened it meanwhile; on the virtual clock that is now.
-                    return Some(passing.max(self.clock.host));
-                }
-                if !forced {
-                    return None;
-                }
-                let timed_out = *words + size_of::<u32>();
+            Effect::Gate { open: true, .. } => start + on.empty_kernel_ns,
+            // The host has opened it meanwhile; on the virtual clock that is now.
+            Effect::Gate { words, .. } if is_open(words) => {
+                (start + on.empty_kernel_ns).max(self.clock.host)
+            }
+            Effect::Gate { words, timeout, .. } if forced => {
+                let timed_out = words + size_of::<u32>();
                 // SAFETY: the second word of the gate, in pinned memory.
                 unsafe { (timed_out as *mut u32).write_volatile(1) };
-                Some(start + timeout)
+                start + timeout
             }
-        }
+            Effect::Gate { .. } => return None,
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Faults: calls that the driver forbids, and errors that a test plants.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Names a test's fault: with `cuMemAllocAsync:3:2` the third call of that function returns error 2. `*` as
 /// the number means every call, `5+` the fifth and all later ones, `*` as the function every function. A
@@ -103,12 +103,11 @@ struct Planned {
 }
 
 fn faults() -> MutexGuard<'static, Faults> {
-    static FAULTS_OF_PROCESS: OnceLock<Mutex<Faults>> = OnceLock::new();
-    let faults = FAULTS_OF_PROCESS.get_or_init(|| {
-        let text = std::env::var(FAULTS).unwrap_or_default();
-        Mutex::new(Faults::of(&text))
-    });
-    faults.lock().unwrap_or_else(PoisonError::into_inner)
+    static FAULTS_OF_PROCESS: LazyLock<Mutex<Faults>> =
+        LazyLock::new(|| Mutex::new(Faults::of(&std::env::var(FAULTS).unwrap_or_default())));
+    FAULTS_OF_PROCESS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Plans a fault in place of the one before, and counts the calls anew. Returns the number of calls of each

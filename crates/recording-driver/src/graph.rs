@@ -2,49 +2,101 @@
 
 use std::sync::Arc;
 
+use crate::call::{DRIVER, exported, put};
 use crate::clock::Time;
 use crate::device::Description;
+use crate::fault::Fault;
+use crate::memory::{Kind, Region};
 use crate::objects::{Graph, Work};
 use crate::state::{Outcome, State, known, removed};
 
-impl State {
-    pub(crate) fn instantiate(&mut self, handle: u64) -> Outcome<u64> {
-        let graph = known(&mut self.graphs, handle, "graph")?.clone();
+/// `CUDA_MEMCPY3D` in words of eight bytes: two sides of eleven, and the size.
+type Params = [u64; 25];
+
+/// Kind, address on the host and address on the device of a side, behind its four offsets.
+fn side(region: &Region) -> [u64; 3] {
+    let kind = 1 + u64::from(region.kind == Some(Kind::Device));
+    [kind, region.content as u64, region.base.unwrap_or_default()]
+}
+
+/// The work of a node.
+fn work(state: &State, node: u64) -> Outcome<&Work> {
+    let found = state.graphs.iter().find_map(|(handle, graph)| {
+        let at = usize::try_from(node.checked_sub(handle + 1)?).ok()?;
+        graph.nodes.get(at).map(|node| &node.work)
+    });
+    found.ok_or_else(|| Fault::invalid("there is no such node"))
+}
+
+exported! { DRIVER:
+    fn cuGraphGetNodes(state, graph: u64, nodes: *mut u64, count: *mut usize) {
+        let there = known(&mut state.graphs, graph, "graph")?.nodes.len();
+        if !nodes.is_null() {
+            // SAFETY: the caller promises room for as many nodes as it says.
+            let room = unsafe { count.read_unaligned() };
+            // As the driver of CUDA 13.0 answers on an H200.
+            if room == 0 {
+                return Err(Fault::invalid("a list of nodes has no room"));
+            }
+            for at in 0..room.min(there) {
+                put(nodes.wrapping_add(at), graph + 1 + at as u64)?;
+            }
+        }
+        put(count, there)
+    }
+
+    fn cuGraphNodeGetType(state, node: u64) => u32 {
+        Ok(work(state, node)?.node_type())
+    }
+
+    fn cuGraphMemcpyNodeGetParams(state, node: u64) => Params {
+        let Work::Copy(copy) = work(state, node)? else {
+            return Err(Fault::invalid("the node is no copy"));
+        };
+        let mut params = [0; 25];
+        params[4..7].copy_from_slice(&side(&copy.from));
+        params[15..18].copy_from_slice(&side(&copy.to));
+        Ok(params)
+    }
+
+    fn cuGraphInstantiateWithFlags(state, graph: u64, _flags: u64) -> u64 {
+        let graph = known(&mut state.graphs, graph, "graph")?.clone();
         log!("instantiate {}", graph.name);
-        let handle = self.made();
-        self.executables.insert(handle, Arc::new(graph));
+        let handle = state.made();
+        state.executables.insert(handle, Arc::new(graph));
         Ok(handle)
     }
 
-    pub(crate) fn destroy_graph(&mut self, handle: u64) -> Outcome {
-        let graph = removed(&mut self.graphs, handle, "graph")?;
-        log!("destroy {}", graph.name);
+    fn cuGraphUpload(state, executable: u64, stream: u64) {
+        let stream = state.usable_stream(stream)?;
+        let graph = known(&mut state.executables, executable, "instantiated graph")?;
+        log!("upload {} on {}", graph.name, state.streams[&stream].name);
         Ok(())
     }
 
-    pub(crate) fn destroy_executable(&mut self, handle: u64) -> Outcome {
-        let graph = removed(&mut self.executables, handle, "instantiated graph")?;
+    fn cuGraphLaunch(state, executable: u64, stream: u64) {
+        let stream = state.usable_stream(stream)?;
+        let graph = known(&mut state.executables, executable, "instantiated graph")?.clone();
+        let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());
+        let device = state.streams[&stream].device;
+        state.clock.host += state.devices[device].description.launch_ns;
+        state.enqueue(stream, Work::Graph(graph), |on| format!("{text} on {on}"))
+    }
+
+    fn cuGraphExecDestroy(state, executable: u64) {
+        let graph = removed(&mut state.executables, executable, "instantiated graph")?;
         log!("destroy the instance of {}", graph.name);
         Ok(())
     }
 
-    pub(crate) fn upload_graph(&mut self, handle: u64, stream: u64) -> Outcome {
-        let stream = self.usable_stream(stream)?;
-        let graph = known(&mut self.executables, handle, "instantiated graph")?;
-        let on = &self.streams[&stream].name;
-        log!("upload {} on {on}", graph.name);
+    fn cuGraphDestroy(state, graph: u64) {
+        let graph = removed(&mut state.graphs, graph, "graph")?;
+        log!("destroy {}", graph.name);
         Ok(())
     }
+}
 
-    pub(crate) fn launch_graph(&mut self, handle: u64, stream: u64) -> Outcome {
-        let stream = self.usable_stream(stream)?;
-        let graph = known(&mut self.executables, handle, "instantiated graph")?.clone();
-        let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());
-        let device = self.streams[&stream].device;
-        self.clock.host += self.devices[device].description.launch_ns;
-        self.enqueue(stream, Work::Graph(graph), |on| format!("{text} on {on}"))
-    }
-
+impl State {
     /// Runs the nodes, each once those before it are done.
     pub(crate) fn run_graph(&mut self, on: &Description, graph: &Graph, start: Time) -> Time {
         let mut ends = Vec::with_capacity(graph.nodes.len());

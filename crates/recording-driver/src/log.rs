@@ -2,19 +2,18 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 /// Names the file that lines are appended to. Without it nothing is written.
 pub const LOG: &str = "RECORDING_DRIVER_LOG";
 
 fn file() -> Option<&'static File> {
-    static FILE: OnceLock<Option<File>> = OnceLock::new();
-    FILE.get_or_init(|| {
+    static FILE: LazyLock<Option<File>> = LazyLock::new(|| {
         let path = std::env::var_os(LOG)?;
         let file = OpenOptions::new().create(true).append(true).open(path);
         Some(file.expect("the recording driver can write its log"))
-    })
-    .as_ref()
+    });
+    FILE.as_ref()
 }
 
 /// Whether the log is written; texts that take long are made only then.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::fault::{Fault, code};
 use crate::names::Names;
-use crate::objects::{Set, Used};
+use crate::objects::Used;
 
 /// The first address of device memory: above all that a process of this architecture may map.
 const DEVICE: u64 = 0xd_0000_0000_0000;
@@ -23,20 +23,6 @@ pub(crate) enum Kind {
     Pinned,
 }
 
-impl Kind {
-    fn noun(self) -> &'static str {
-        match self {
-            Self::Device => "d",
-            Self::Pinned => "pinned",
-        }
-    }
-
-    /// Whether the memory counts as the device's.
-    pub(crate) fn on_device(self) -> bool {
-        self == Self::Device
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Allocation {
     pub(crate) base: u64,
@@ -49,12 +35,10 @@ pub(crate) struct Allocation {
     pub(crate) freed: bool,
     /// Address of the content on the host.
     content: usize,
-    /// The set that wrote last, if nothing else has since: it need not be repeated.
-    pub(crate) last_set: Option<Set>,
 }
 
 /// A range that a copy, a set or a kernel may use.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Region {
     /// Address of the content on the host.
     pub(crate) content: usize,
@@ -81,6 +65,7 @@ impl Memory {
     ) -> Result<&Allocation, Fault> {
         let content = map(bytes)?;
         let mut base = content as u64;
+        let noun = if kind == Kind::Device { "d" } else { "pinned" };
         if kind == Kind::Device {
             base = DEVICE + self.next;
             self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
@@ -95,10 +80,9 @@ impl Memory {
             kind,
             device,
             pool,
-            name: names.next(kind.noun()),
+            name: names.next(noun),
             freed: false,
             content,
-            last_set: None,
         };
         self.table.insert(base, allocation);
         Ok(&self.table[&base])
@@ -142,14 +126,6 @@ impl Memory {
 
     pub(crate) fn live(&self) -> impl Iterator<Item = &Allocation> {
         self.table.values().filter(|a| !a.freed)
-    }
-
-    /// Notes what now overwrites an allocation, and returns the set that did so last. The host cannot
-    /// change device memory in between.
-    pub(crate) fn overwrite(&mut self, to: &Region, by: Option<&Set>) -> Option<Set> {
-        let target = to.base.and_then(|base| self.table.get_mut(&base))?;
-        let by = by.filter(|_| target.kind == Kind::Device);
-        std::mem::replace(&mut target.last_set, by.cloned())
     }
 
     /// The allocation that ends after `address` and starts at or before it, or the last before it.
@@ -217,7 +193,7 @@ impl Memory {
         })
     }
 
-    /// The same for all memory that a library's kernel uses.
+    /// The same for all memory that a kernel uses.
     pub(crate) fn check_used(&self, used: &[Used]) -> Result<(), Fault> {
         used.iter().try_for_each(|used| {
             let checked = self.check(used.address, used.bytes);

@@ -14,9 +14,4 @@ impl Names {
         *number += 1;
         format!("{noun}{number}")
     }
-
-    /// Begins at 1 again.
-    pub(crate) fn restart(&mut self) {
-        self.0.clear();
-    }
 }

@@ -3,20 +3,18 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::call::{Library, Statuses, exported, get, put};
+use crate::call::{Library, exported, get, put};
+use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::objects::Used;
 use crate::state::{Outcome, State, known, removed};
 
 /// Numbers of ncclResult_t.
 const NCCL: Library = Library {
-    statuses: Some(Statuses {
-        all: &[1, 2, 3, 4, 5],
-        invalid: 4,
-        no_memory: 1,
-        failed: 1,
-    }),
-    logged: true,
+    all: &[1, 2, 3, 4, 5],
+    invalid: 4,
+    no_memory: 1,
+    failed: 1,
 };
 
 /// `NCCL_VERSION_CODE` of 2.28.9.
@@ -46,9 +44,11 @@ unsafe extern "C" fn ncclGetErrorString(_status: c_int) -> *const c_char {
 }
 
 exported! { NCCL:
-    fn ncclGetVersion(to: *mut c_int) = |_state| put(to, VERSION);
+    fn ncclGetVersion(_state) -> c_int {
+        Ok(VERSION)
+    }
 
-    fn ncclCommInitAll(to: *mut u64, count: c_int, devices: *const c_int) = |state| {
+    fn ncclCommInitAll(state, to: *mut u64, count: c_int, devices: *const c_int) {
         for at in 0..count as usize {
             let device = get(devices.wrapping_add(at))?;
             state.device(device)?;
@@ -59,46 +59,45 @@ exported! { NCCL:
             put(to.wrapping_add(at), handle)?;
         }
         Ok(())
-    };
+    }
 
-    fn ncclCommDestroy(communicator: u64) = |state| {
+    fn ncclCommDestroy(state, communicator: u64) {
         let communicator = removed(&mut state.communicators, communicator, "communicator")?;
         log!("destroy {}", communicator.name);
         Ok(())
-    };
+    }
 
-    fn ncclGroupStart() = |state| {
+    fn ncclGroupStart(state) {
         state.sums = Some(Vec::new());
         Ok(())
-    };
+    }
 
-    fn ncclAllReduce(from: u64, to: u64, values: usize, of: c_int, by: c_int, communicator: u64, stream: u64) = |state| {
+    fn ncclAllReduce(
+        state, from: u64, to: u64, values: usize, of: c_int, by: c_int,
+        communicator: u64, stream: u64,
+    ) {
         if (of, by) != SUM_OF_FLOATS {
             return Err(Fault::unknown("an operation but the sum of f32, such as", by));
         }
         known(&mut state.communicators, communicator, "communicator")?;
         let sum = Sum { communicator, places: [from, to], values: values as u64, stream };
-        let sums = state.sums.as_mut().ok_or_else(|| Fault::corrupts("a device waits for the others, whose calls come later: make them in a group"))?;
-        sums.push(sum);
+        let group = state.sums.as_mut().ok_or_else(|| Fault::corrupts(
+            "a device waits for the others, whose calls come later: make them in a group"
+        ))?;
+        group.push(sum);
         Ok(())
-    };
+    }
 
-    fn ncclGroupEnd() = |state| {
+    fn ncclGroupEnd(state) {
         let sums = state.sums.take().unwrap_or_default();
-        let values = sums.first().map_or(0, |sum| sum.values);
-        let devices = known_devices(state, &sums)?;
+        let Some(&Sum { communicator, values, .. }) = sums.first() else {
+            return Ok(());
+        };
+        let devices = known(&mut state.communicators, communicator, "communicator")?.of;
         if sums.len() != devices || sums.iter().any(|sum| sum.values != values) {
             return Err(Fault::corrupts("the devices would wait for ever: their calls differ"));
         }
         sums.iter().try_for_each(|sum| enqueue(state, sum))
-    };
-}
-
-/// How many devices must take part.
-fn known_devices(state: &mut State, sums: &[Sum]) -> Outcome<usize> {
-    match sums.first() {
-        None => Ok(0),
-        Some(sum) => Ok(known(&mut state.communicators, sum.communicator, "communicator")?.of),
     }
 }
 
@@ -122,5 +121,8 @@ fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
         "ncclAllReduce by {name}, {} f32: {from} -> {to}",
         sum.values
     );
-    state.launch_library(sum.stream, &text, sum.values as f64, used.to_vec())
+    let effect = Effect::Operations(sum.values as f64);
+    state.launch(sum.stream, effect, used.to_vec(), |on| {
+        format!("{text} on {on}")
+    })
 }

@@ -6,7 +6,7 @@
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 
-use crate::call::{Library, Statuses, exported, get, put, text};
+use crate::call::{Library, exported, get, put, text};
 use crate::device::descriptions;
 use crate::fault::Fault;
 
@@ -15,13 +15,10 @@ const NOT_FOUND: i32 = 6;
 
 /// Numbers of nvmlReturn_t.
 const NVML: Library = Library {
-    statuses: Some(Statuses {
-        all: &[1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 17, 18, 20, 25, 999],
-        invalid: 2,
-        no_memory: 20,
-        failed: 999,
-    }),
-    logged: false,
+    all: &[1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 17, 18, 20, 25, 999],
+    invalid: 2,
+    no_memory: 20,
+    failed: 999,
 };
 
 /// Milliwatts of a device.
@@ -49,47 +46,53 @@ pub(crate) struct Memory {
 }
 
 exported! { NVML:
-    fn nvmlInit_v2() = |_state| Ok(());
+    fn nvmlInit_v2(_state) {
+        Ok(())
+    }
 
-    fn nvmlShutdown() = |_state| Ok(());
+    fn nvmlShutdown(_state) {
+        Ok(())
+    }
 
     // Such as 00000000:1B:00.0; the buses of the devices follow on that of the first.
-    fn nvmlDeviceGetHandleByPciBusId_v2(bus_id: *const c_char, to: *mut u64) = |_state| {
+    fn nvmlDeviceGetHandleByPciBusId_v2(_state, bus_id: *const c_char) => u64 {
         let bus_id = text(bus_id)?;
         let bus = bus_id.split(':').nth(1).and_then(|bus| i32::from_str_radix(bus, 16).ok());
         let mut devices = descriptions().iter().zip(0..);
         let found = devices.find(|(device, at)| bus == Some(device.pci_bus + at));
         let (_, at) = found.ok_or_else(|| Fault::new(NOT_FOUND, "NVML"))?;
-        put(to, DEVICES + at as u64)
-    };
+        Ok(DEVICES + at as u64)
+    }
 
     // Millijoules, by the virtual clock.
-    fn nvmlDeviceGetTotalEnergyConsumption(_device: u64, to: *mut c_ulonglong) = |state| {
-        put(to, state.clock.host / 1_000 * c_ulonglong::from(POWER) / 1_000_000)
-    };
+    fn nvmlDeviceGetTotalEnergyConsumption(state, _device: u64) => c_ulonglong {
+        Ok(state.clock.host / 1_000 * c_ulonglong::from(POWER) / 1_000_000)
+    }
 
-    fn nvmlDeviceGetPowerUsage(_device: u64, to: *mut c_uint) = |_state| put(to, POWER);
+    fn nvmlDeviceGetPowerUsage(_state, _device: u64) => c_uint {
+        Ok(POWER)
+    }
 
-    fn nvmlDeviceGetTemperature(_device: u64, _sensor: c_uint, to: *mut c_uint) = |_state| {
-        put(to, TEMPERATURE)
-    };
+    fn nvmlDeviceGetTemperature(_state, _device: u64, _sensor: c_uint) => c_uint {
+        Ok(TEMPERATURE)
+    }
 
-    fn nvmlDeviceGetCurrentClocksThrottleReasons(_device: u64, to: *mut c_ulonglong) = |_state| {
-        put(to, 0)
-    };
+    fn nvmlDeviceGetCurrentClocksThrottleReasons(_state, _device: u64) => c_ulonglong {
+        Ok(0)
+    }
 
-    fn nvmlDeviceGetClockInfo(device: u64, which: c_uint, to: *mut c_uint) = |_state| {
+    fn nvmlDeviceGetClockInfo(_state, device: u64, which: c_uint) => c_uint {
         let device = &descriptions()[index(device)];
-        match which {
-            MEMORY_CLOCK => put(to, device.memory_clock_mhz),
-            _ => put(to, device.sm_clock_mhz),
-        }
-    };
+        Ok(match which {
+            MEMORY_CLOCK => device.memory_clock_mhz,
+            _ => device.sm_clock_mhz,
+        })
+    }
 
-    fn nvmlDeviceGetMemoryInfo_v2(device: u64, to: *mut Memory) = |state| {
+    fn nvmlDeviceGetMemoryInfo_v2(state, device: u64, to: *mut Memory) {
         let version = get(to)?.version;
         let total = descriptions()[index(device)].memory_bytes;
         let used = state.taken(index(device));
         put(to, Memory { version, total, reserved: 0, free: total - used, used })
-    };
+    }
 }

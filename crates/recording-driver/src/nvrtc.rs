@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::call::{Library, Statuses, exported, get, put, put_bytes, text};
+use crate::call::{Library, exported, get, put, put_bytes, text};
 use crate::fault::Fault;
 use crate::kernels::{COMPILED, of_source};
 use crate::state::{Outcome, State, known, removed};
@@ -14,13 +14,10 @@ const COMPILATION: i32 = 6;
 
 /// Numbers of nvrtcResult.
 const NVRTC: Library = Library {
-    statuses: Some(Statuses {
-        all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-        invalid: 3,
-        no_memory: 1,
-        failed: 11,
-    }),
-    logged: true,
+    all: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+    invalid: 3,
+    no_memory: 1,
+    failed: 11,
 };
 
 #[derive(Default)]
@@ -31,52 +28,65 @@ pub(crate) struct Program {
     log: String,
 }
 
-/// A part of a program, as a string of C.
-type Part = fn(&Program) -> Outcome<&str>;
+impl State {
+    fn compiled(&mut self, program: u64) -> Outcome<&str> {
+        let program = known(&mut self.programs, program, "program")?;
+        let missing = || Fault::new(INVALID_PROGRAM, "the program is not compiled");
+        program.compiled.as_deref().ok_or_else(missing)
+    }
 
-fn code(program: &Program) -> Outcome<&str> {
-    let missing = || Fault::new(INVALID_PROGRAM, "the program is not compiled");
-    program.compiled.as_deref().ok_or_else(missing)
+    fn messages(&mut self, program: u64) -> Outcome<&str> {
+        Ok(&known(&mut self.programs, program, "program")?.log)
+    }
 }
 
-fn messages(program: &Program) -> Outcome<&str> {
-    Ok(&program.log)
+/// Exports a part of a program as a string of C, and its size.
+macro_rules! parts {
+    ($($size:ident, $bytes:ident = $part:ident;)*) => {
+        exported! { NVRTC: $(
+            fn $size(state, program: u64) => usize {
+                Ok(state.$part(program)?.len() + 1)
+            }
+
+            fn $bytes(state, program: u64, to: *mut u8) {
+                put_bytes(to, state.$part(program)?.bytes().chain([0]))
+            }
+        )* }
+    };
 }
 
-fn size(state: &mut State, program: u64, to: *mut usize, part: Part) -> Outcome {
-    let program = known(&mut state.programs, program, "program")?;
-    put(to, part(program)?.len() + 1)
-}
-
-fn bytes(state: &mut State, program: u64, to: *mut u8, part: Part) -> Outcome {
-    let program = known(&mut state.programs, program, "program")?;
-    put_bytes(to, part(program)?.bytes().chain([0]))
+parts! {
+    nvrtcGetPTXSize, nvrtcGetPTX = compiled;
+    nvrtcGetCUBINSize, nvrtcGetCUBIN = compiled;
+    nvrtcGetProgramLogSize, nvrtcGetProgramLog = messages;
 }
 
 exported! { NVRTC:
-    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) = |_state| {
+    fn nvrtcVersion(_state, major: *mut c_int, minor: *mut c_int) {
         put(major, 13)?;
         put(minor, 0)
-    };
+    }
 
     fn nvrtcCreateProgram(
-        to: *mut u64, _source: *const c_char, name: *const c_char,
+        state, _source: *const c_char, name: *const c_char,
         headers: c_int, _texts: *const *const c_char, _names: *const *const c_char,
-    ) = |state| {
+    ) -> u64 {
         if headers != 0 {
             return Err(Fault::unknown("headers, and is given", headers));
         }
         let name = text(name)?;
         let handle = state.made();
         state.programs.insert(handle, Program { name, ..Program::default() });
-        put(to, handle)
-    };
+        Ok(handle)
+    }
 
-    fn nvrtcDestroyProgram(program: *mut u64) = |state| {
+    fn nvrtcDestroyProgram(state, program: *mut u64) {
         removed(&mut state.programs, get(program)?, "program").map(drop)
-    };
+    }
 
-    fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = |state| {
+    fn nvrtcCompileProgram(
+        state, program: u64, count: c_int, options: *const *const c_char,
+    ) {
         let options = (0..count as usize).map(|i| text(get(options.wrapping_add(i))?));
         let options: Vec<String> = options.collect::<Outcome<_>>()?;
         let program = known(&mut state.programs, program, "program")?;
@@ -87,12 +97,5 @@ exported! { NVRTC:
         }
         program.compiled = Some(format!("{COMPILED}{}", program.name));
         Ok(())
-    };
-
-    fn nvrtcGetPTXSize(program: u64, to: *mut usize) = |state| size(state, program, to, code);
-    fn nvrtcGetPTX(program: u64, to: *mut u8) = |state| bytes(state, program, to, code);
-    fn nvrtcGetCUBINSize(program: u64, to: *mut usize) = |state| size(state, program, to, code);
-    fn nvrtcGetCUBIN(program: u64, to: *mut u8) = |state| bytes(state, program, to, code);
-    fn nvrtcGetProgramLogSize(program: u64, to: *mut usize) = |state| size(state, program, to, messages);
-    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = |state| bytes(state, program, to, messages);
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::Time;
+use crate::effects::Effect;
 use crate::kernels::Kernel;
 use crate::memory::Region;
 
@@ -27,17 +28,11 @@ pub(crate) struct Pool {
     pub(crate) device: usize,
     /// Other devices that may use its memory.
     pub(crate) peers: BTreeSet<usize>,
-    /// Whether it belongs to a device, and is never destroyed.
-    pub(crate) is_default: bool,
 }
 
 pub(crate) struct Stream {
     pub(crate) name: String,
     pub(crate) device: usize,
-    /// Whether it does not synchronise with the legacy default stream.
-    pub(crate) non_blocking: bool,
-    /// Whether it is the legacy default stream.
-    pub(crate) is_legacy: bool,
     /// Each piece of work with the time at which it was enqueued.
     pub(crate) queue: VecDeque<(Time, Work)>,
     /// When the last finished work ended.
@@ -101,10 +96,10 @@ pub(crate) struct Node {
     pub(crate) after: Vec<usize>,
 }
 
-/// Memory that a library's kernel reads or writes.
+/// Memory that a kernel reads or writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
-    /// Its role for the kernel, such as `workspace`.
+    /// The kernel, or the memory's role for that of a library, such as `workspace`.
     pub(crate) name: &'static str,
     /// Where it begins.
     pub(crate) address: u64,
@@ -114,16 +109,7 @@ pub(crate) struct Used {
 /// A piece of work.
 #[derive(Clone)]
 pub(crate) enum Work {
-    Kernel {
-        name: &'static str,
-        effect: KernelEffect,
-        /// Addresses among its arguments.
-        used: Vec<u64>,
-    },
-    Library {
-        flop: f64,
-        used: Vec<Used>,
-    },
+    Kernel { effect: Effect, used: Vec<Used> },
     Copy(Copy),
     Set(Set),
     Record(Record),
@@ -144,7 +130,7 @@ pub(crate) struct Copy {
 }
 
 /// Repeats a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Set {
     pub(crate) to: Region,
     pub(crate) value: u32,
@@ -166,7 +152,7 @@ impl Work {
     /// The driver's number of the kind of node that this is in a graph (`CUgraphNodeType`).
     pub(crate) fn node_type(&self) -> u32 {
         match self {
-            Work::Kernel { .. } | Work::Library { .. } => 0,
+            Work::Kernel { .. } => 0,
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
             Work::Graph(_) => 4,
@@ -174,28 +160,4 @@ impl Work {
             _ => 5,
         }
     }
-}
-
-/// The effect of a kernel, by its name.
-#[derive(Clone, Debug)]
-pub(crate) enum KernelEffect {
-    /// None: any other kernel.
-    Nothing,
-    /// `empty` and `crossover_empty`: the time of a kernel without work, with which the suite compares
-    /// every other one.
-    Empty,
-    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has written
-    /// a word; if the host itself waits, the timeout passes.
-    Gate {
-        words: usize,
-        timeout: u64,
-        /// Whether the word was written before the gate was enqueued.
-        open: bool,
-    },
-    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, with
-    /// which the suite checks its clocks. The last one writes its duration.
-    Spin {
-        nanoseconds: u64,
-        spun: Option<Region>,
-    },
 }

@@ -3,91 +3,129 @@
 
 use std::collections::BTreeSet;
 
-use crate::fault::code;
+use crate::call::{DRIVER, exported, get};
+use crate::fault::Fault;
 use crate::memory::Kind;
 use crate::objects::{Pool, Work};
 use crate::state::{Outcome, State, known, removed};
 
-impl State {
-    /// The default pool of a device.
-    pub(crate) fn default_pool(&mut self, device: usize) -> u64 {
-        let mut pools = self.pools.iter();
-        let found = pools.find(|(_, pool)| pool.is_default && pool.device == device);
-        found.map(|(&handle, _)| handle).unwrap_or_else(|| {
-            let name = "the default pool".to_owned();
-            self.insert_pool(name, device, true)
-        })
-    }
+/// The beginning of `CUmemPoolProps`. A location is a type and the number of a device.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct PoolProperties {
+    types: [i32; 2],
+    location: [i32; 2],
+}
 
-    pub(crate) fn create_pool(&mut self, device: usize) -> u64 {
-        let name = self.names.next("pool");
-        log!("create {name}");
-        self.insert_pool(name, device, false)
-    }
+/// `CUmemAccessDesc`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    location: [i32; 2],
+    flags: i32,
+}
 
-    fn insert_pool(&mut self, name: String, device: usize, is_default: bool) -> u64 {
-        let handle = self.made();
-        let pool = Pool {
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+const RELEASE_THRESHOLD: u32 = 4;
+
+impl Pool {
+    pub(crate) fn new(name: String, device: usize) -> Self {
+        Self {
             name,
             device,
             peers: BTreeSet::new(),
-            is_default,
-        };
-        self.pools.insert(handle, pool);
-        handle
+        }
+    }
+}
+
+/// The handle of a device's default pool, which is never destroyed.
+pub(crate) fn default_pool(device: usize) -> u64 {
+    1 + device as u64
+}
+
+exported! { DRIVER:
+    fn cuDeviceGetDefaultMemPool(state, device: i32) -> u64 {
+        state.device(device)?;
+        Ok(default_pool(device as usize))
     }
 
-    pub(crate) fn destroy_pool(&mut self, handle: u64) -> Outcome {
-        let pool = removed(&mut self.pools, handle, "memory pool")?;
+    fn cuMemPoolCreate(state, properties: *const PoolProperties) -> u64 {
+        let [_, device] = get(properties)?.location;
+        state.device(device)?;
+        let (name, handle) = (state.names.next("pool"), state.made());
+        log!("create {name}");
+        state.pools.insert(handle, Pool::new(name, device as usize));
+        Ok(handle)
+    }
+
+    fn cuMemPoolSetAccess(state, pool: u64, accesses: *const Access, count: usize) {
+        for at in 0..count {
+            let Access { location: [_, device], flags } = get(accesses.wrapping_add(at))?;
+            state.device(device)?;
+            let peers = &mut known(&mut state.pools, pool, "memory pool")?.peers;
+            match flags {
+                0 => peers.remove(&(device as usize)),
+                _ => peers.insert(device as usize),
+            };
+        }
+        Ok(())
+    }
+
+    fn cuMemPoolDestroy(state, pool: u64) {
+        let pool = removed(&mut state.pools, pool, "memory pool")?;
         log!("destroy {}", pool.name);
         Ok(())
     }
 
-    /// Enqueues an allocation of `bytes` bytes; without a pool, from the default one of the stream's
-    /// device.
-    pub(crate) fn allocate_async(
-        &mut self,
-        pool: Option<u64>,
-        bytes: u64,
-        stream: u64,
-    ) -> Outcome<u64> {
+    fn cuMemPoolSetAttribute(state, pool: u64, attribute: u32, _from: *const u64) {
+        known(&mut state.pools, pool, "memory pool")?;
+        match attribute {
+            RELEASE_THRESHOLD => Ok(()),
+            other => Err(Fault::unknown("a memory pool's attribute", other)),
+        }
+    }
+
+    fn cuMemAllocAsync(state, bytes: usize, stream: u64) -> u64 {
+        let stream = state.usable_stream(stream)?;
+        let pool = default_pool(state.streams[&stream].device);
+        state.allocate_from(pool, "", bytes, stream)
+    }
+
+    fn cuMemAllocFromPoolAsync(state, bytes: usize, pool: u64, stream: u64) -> u64 {
+        let from = format!(" from {}", known(&mut state.pools, pool, "memory pool")?.name);
+        state.allocate_from(pool, &from, bytes, stream)
+    }
+
+    // Enqueues a free of memory to its pool. No later call may use it.
+    fn cuMemFreeAsync(state, address: u64, stream: u64) {
+        let stream = state.usable_stream(stream)?;
+        let allocation = state.memory.starting_at(address)?;
+        let name = allocation.name.clone();
+        if allocation.kind != Kind::Device || state.streams[&stream].capture.is_some() {
+            return Err(state.spoiled(fault!(
+                INVALID_VALUE,
+                "{name} was not allocated by cuMemAllocAsync, outside of a capture"
+            )));
+        }
+        state.memory.free(address);
+        state.enqueue(stream, Work::Free(address), |on| format!("free {name} on {on}"))
+    }
+}
+
+impl State {
+    /// Enqueues an allocation of `bytes` bytes.
+    fn allocate_from(&mut self, pool: u64, from: &str, bytes: usize, stream: u64) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
-        let handle = match pool {
-            Some(pool) => pool,
-            None => self.default_pool(self.streams[&stream].device),
-        };
         if self.streams[&stream].capture.is_some() {
             return Err(fault!(
                 NOT_SUPPORTED,
                 "an allocation in a capture makes a graph node that is not modelled here"
             ));
         }
-        let pool = known(&mut self.pools, handle, "memory pool")?;
-        let device = pool.device;
-        let from = match pool.is_default {
-            true => String::new(),
-            false => format!(" from {}", pool.name),
-        };
-        self.check_room(device, bytes)?;
-        let of = (device, Some(handle));
-        let allocation = (self.memory).allocate(Kind::Device, bytes, of, &mut self.names)?;
-        let (name, on) = (&allocation.name, &self.streams[&stream].name);
+        let of = (self.pools[&pool].device, Some(pool));
+        let on = self.streams[&stream].name.clone();
+        let (address, name) = self.allocate(Kind::Device, bytes, of)?;
         log!("allocate {name} {bytes} B{from} on {on}");
-        Ok(allocation.base)
-    }
-
-    /// Enqueues a free of memory to its pool. No later call may use it.
-    pub(crate) fn free_async(&mut self, address: u64, stream: u64) -> Outcome {
-        let stream = self.usable_stream(stream)?;
-        let allocation = self.memory.starting_at(address)?;
-        let name = allocation.name.clone();
-        if allocation.kind != Kind::Device || self.streams[&stream].capture.is_some() {
-            let why = format!("{name} was not allocated by cuMemAllocAsync, outside of a capture");
-            return Err(self.spoil_capture(code::INVALID_VALUE, why));
-        }
-        self.memory.free(address);
-        self.enqueue(stream, Work::Free(address), |on| {
-            format!("free {name} on {on}")
-        })
+        Ok(address)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::call::{Library, Statuses, get};
+use crate::call::{Library, get};
+use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::log;
 use crate::memory::Memory;
@@ -11,13 +12,10 @@ use crate::state::{Outcome, State};
 
 /// cuBLAS and cuBLASLt, with numbers of cublasStatus_t.
 pub(crate) const CUBLAS: Library = Library {
-    statuses: Some(Statuses {
-        all: &[1, 3, 7, 8, 11, 13, 14, 15, 16],
-        invalid: 7,
-        no_memory: 3,
-        failed: 13,
-    }),
-    logged: true,
+    all: &[1, 3, 7, 8, 11, 13, 14, 15, 16],
+    invalid: 7,
+    no_memory: 3,
+    failed: 13,
 };
 
 /// Name and bytes of a type of elements; cudaDataType.
@@ -196,7 +194,7 @@ impl Product {
                 text += &format!(", {} {} B at {place}", used.name, used.bytes);
             }
         }
-        let flop = 2.0 * (m * n * k * batch) as f64;
-        state.launch_library(stream, &text, flop, used)
+        let effect = Effect::Operations(2.0 * (m * n * k * batch) as f64);
+        state.launch(stream, effect, used, |on| format!("{text} on {on}"))
     }
 }

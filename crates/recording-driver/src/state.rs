@@ -1,8 +1,7 @@
 //! The state of all stand-ins, behind one lock, and access to it.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::context::Device;
@@ -10,15 +9,19 @@ use crate::cublas::Blas;
 use crate::cublaslt::Described;
 use crate::cufft::Plan;
 use crate::device::{Description, descriptions};
-use crate::fault::{Fault, code};
+use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::names::Names;
 use crate::nccl::{Communicator, Sum};
 use crate::nvrtc::Program;
 use crate::objects::{Capture, Event, Function, Graph, Module, Pool, Stream};
+use crate::pool::default_pool;
 
 /// The result of a call.
 pub(crate) type Outcome<T = ()> = Result<T, Fault>;
+
+/// The first handle of an object that was made. Those below are the devices' own.
+const FIRST: u64 = 0x1000;
 
 /// The objects of every kind, by their handles.
 #[derive(Default)]
@@ -52,8 +55,12 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(devices: &'static [Description]) -> Self {
+        let pool = |at| Pool::new("the default pool".to_owned(), at);
         Self {
             devices: devices.iter().map(Device::new).collect(),
+            pools: (0..devices.len())
+                .map(|at| (default_pool(at), pool(at)))
+                .collect(),
             ..Self::default()
         }
     }
@@ -62,7 +69,7 @@ impl State {
     /// noticed.
     pub(crate) fn made(&mut self) -> u64 {
         // The numbers between are those of a graph's nodes.
-        self.handles += 0x1000;
+        self.handles += FIRST;
         self.handles
     }
 
@@ -70,19 +77,16 @@ impl State {
     /// of no device.
     pub(crate) fn leaks(&self, device: usize) -> Vec<String> {
         let memory = self.memory.live().filter(|a| a.device == device);
-        let streams = self
-            .streams
-            .values()
-            .filter(|s| s.device == device && !s.is_legacy);
+        let streams = self.streams.range(FIRST..).map(|(_, stream)| stream);
+        let streams = streams.filter(|stream| stream.device == device);
         let events = self.events.values().filter(|event| event.device == device);
         let of_device = (memory.map(|a| format!("{}, {} B", a.name, a.bytes)))
             .chain(streams.map(|stream| stream.name.clone()))
             .chain(events.map(|event| event.name.clone()));
         let executables = self.executables.values();
-        let pools = self.pools.values().filter(|pool| !pool.is_default);
         let others = (self.graphs.values().map(|graph| graph.name.clone()))
             .chain(executables.map(|graph| format!("{}, instantiated", graph.name)))
-            .chain(pools.map(|pool| pool.name.clone()))
+            .chain(self.pools.range(FIRST..).map(|(_, pool)| pool.name.clone()))
             .chain(self.blas.values().map(|blas| blas.name.clone()))
             .chain(self.plans.values().map(|plan| plan.name.clone()))
             .chain(self.described.values().map(|of| of.what.to_owned()));
@@ -92,29 +96,27 @@ impl State {
 
 /// The state of this process.
 pub(crate) fn lock() -> MutexGuard<'static, State> {
-    static STATE: OnceLock<Mutex<State>> = OnceLock::new();
-    let state = STATE.get_or_init(|| Mutex::new(State::new(descriptions())));
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new(descriptions())));
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The entry of a table, or the driver's error for a handle that is none.
-pub(crate) fn known<T>(
-    table: &mut BTreeMap<u64, T>,
+pub(crate) fn known<'t, T>(
+    table: &'t mut BTreeMap<u64, T>,
     handle: u64,
-    what: impl Display,
-) -> Outcome<&mut T> {
-    table.get_mut(&handle).ok_or_else(|| {
-        let why = format!("there is no such {what}, or it was destroyed");
-        Fault::new(code::INVALID_HANDLE, why)
+    what: &str,
+) -> Outcome<&'t mut T> {
+    let there = table.get_mut(&handle);
+    there.ok_or_else(|| {
+        fault!(
+            INVALID_HANDLE,
+            "there is no such {what}, or it was destroyed"
+        )
     })
 }
 
 /// Takes the entry of a table away.
-pub(crate) fn removed<T>(
-    table: &mut BTreeMap<u64, T>,
-    handle: u64,
-    what: impl Display,
-) -> Outcome<T> {
+pub(crate) fn removed<T>(table: &mut BTreeMap<u64, T>, handle: u64, what: &str) -> Outcome<T> {
     known(table, handle, what)?;
     Ok(table.remove(&handle).expect("it is known"))
 }

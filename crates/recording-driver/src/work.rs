@@ -1,10 +1,14 @@
 //! The work of a stream, and its execution.
 
-use crate::call::refused;
+use crate::call::DRIVER;
 use crate::clock::{Time, moved};
 use crate::device::Description;
+use crate::memory::Kind::Device;
 use crate::objects::{Copy, Set, Work};
 use crate::state::State;
+
+/// Larger sets, which are flushes, write nothing.
+const LARGEST_SET: u64 = 16 << 20;
 
 impl State {
     /// Runs a piece of work that may start at `start`, and returns when it ends; `None` for a gate
@@ -17,31 +21,21 @@ impl State {
         forced: bool,
     ) -> Option<Time> {
         let took = match work {
-            Work::Kernel { name, effect, used } => {
-                for &address in used {
-                    if let Err(fault) = self.memory.check_there(address) {
-                        refused(&format!("{name} as it runs"), &fault);
+            Work::Kernel { effect, used } => {
+                for used in used {
+                    if let Err(fault) = self.memory.check_there(used.address) {
+                        DRIVER.refused(&format!("{} as it runs", used.name), &fault);
                     }
                 }
                 return self.run_kernel(on, effect, start, forced);
             }
-            Work::Library { flop, used } => {
-                for used in used {
-                    if let Err(fault) = self.memory.check_there(used.address) {
-                        let what = format!("the {} of a library's kernel that runs", used.name);
-                        refused(&what, &fault);
-                    }
-                }
-                on.kernel_ns + (flop / on.flop_per_s as f64 * 1e9) as u64
-            }
             Work::Copy(copy) => {
-                self.copy_now(copy);
+                copy_now(copy);
                 copy_time(on, copy)
             }
             Work::Set(set) => {
-                self.set_now(set);
-                let bytes = set.unit * set.count;
-                moved(on, bytes, on.memory_bytes_per_s)
+                set_now(set);
+                moved(on, set.unit * set.count, on.memory_bytes_per_s)
             }
             Work::Record(record) => {
                 record.reach(start);
@@ -56,47 +50,43 @@ impl State {
         };
         Some(start + self.clock.vary(on, took))
     }
+}
 
-    fn copy_now(&mut self, copy: &Copy) {
-        self.memory.overwrite(&copy.to, None);
-        for row in 0..copy.rows {
-            let from = copy.from.content + (row * copy.from_pitch) as usize;
-            let to = copy.to.content + (row * copy.to_pitch) as usize;
-            // SAFETY: both sides were checked when the copy was enqueued, and what is freed while
-            // work is in flight keeps its content until that has run; ordinary memory is the
-            // caller's promise. A copy within one allocation may overlap.
-            unsafe {
-                std::ptr::copy(from as *const u8, to as *mut u8, copy.width as usize);
-            }
+fn copy_now(copy: &Copy) {
+    for row in 0..copy.rows {
+        let from = copy.from.content + (row * copy.from_pitch) as usize;
+        let to = copy.to.content + (row * copy.to_pitch) as usize;
+        // SAFETY: both sides were checked when the copy was enqueued, and what is freed while
+        // work is in flight keeps its content until that has run; ordinary memory is the
+        // caller's promise. A copy within one allocation may overlap.
+        unsafe {
+            std::ptr::copy(from as *const u8, to as *mut u8, copy.width as usize);
         }
     }
+}
 
-    /// A set that repeats the last one is skipped, because flushes repeat large sets.
-    fn set_now(&mut self, set: &Set) {
-        if self.memory.overwrite(&set.to, Some(set)).as_ref() == Some(set) {
-            return;
-        }
-        let to = set.to.content;
-        match set.unit {
-            // SAFETY: the range was checked when the set was enqueued.
-            1 => unsafe {
-                std::ptr::write_bytes(to as *mut u8, set.value as u8, set.count as usize);
-            },
-            // SAFETY: the range was checked then as whole words.
-            _ => unsafe {
-                let words = std::slice::from_raw_parts_mut(to as *mut u32, set.count as usize);
-                words.fill(set.value);
-            },
-        }
+fn set_now(set: &Set) {
+    if set.unit * set.count > LARGEST_SET {
+        return;
+    }
+    let to = set.to.content;
+    match set.unit {
+        // SAFETY: the range was checked when the set was enqueued.
+        1 => unsafe {
+            std::ptr::write_bytes(to as *mut u8, set.value as u8, set.count as usize);
+        },
+        // SAFETY: the range was checked then as whole words.
+        _ => unsafe {
+            let words = std::slice::from_raw_parts_mut(to as *mut u32, set.count as usize);
+            words.fill(set.value);
+        },
     }
 }
 
 fn copy_time(on: &Description, copy: &Copy) -> u64 {
     let bytes = copy.width * copy.rows;
     match (copy.from.kind, copy.to.kind) {
-        (Some(from), Some(to)) if from.on_device() && to.on_device() => {
-            moved(on, 2 * bytes, on.memory_bytes_per_s)
-        }
+        (Some(Device), Some(Device)) => moved(on, 2 * bytes, on.memory_bytes_per_s),
         (Some(_), Some(_)) => moved(on, bytes, on.pcie_bytes_per_s),
         _ => moved(on, bytes, on.pageable_bytes_per_s),
     }

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::sync::OnceLock;
+use std::process::Command;
+use std::sync::LazyLock;
 
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::source::BaselineSource;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::str::ParallelString;
 
-use crate::golden::{PART, of_rows};
-use crate::stand_in::{StandIn, expect, mark, plan, said};
-use crate::{part, rows, text};
+use crate::golden::{PART, open};
+use crate::stand_in::{FAULTS, SMALL_H200, StandIn, expect, mark, plan, said};
+use crate::{part, suite, text};
 
 /// Out of memory, a device that is unavailable, not ready, unknown, and a launch that failed, after which
 /// the context is lost.
@@ -25,56 +25,45 @@ const ERRORS: [i32; 5] = [2, 46, 600, 999, 719];
 /// Calls without which a row can do, by phase and function: NVRTC's version, that of NCCL (asked once in a process),
 /// the log of a source that compiled, an algorithm's name, and what is given back when nothing follows, for
 /// which each device's context is made current.
-const DISPENSABLE: [[&str; 2]; 13] = [
-    ["set-up", "nvrtcVersion"],
-    ["set-up", "ncclGetVersion"],
-    ["set-up", "nvrtcGetProgramLog"],
-    ["set-up", "nvrtcDestroyProgram"],
-    ["set-up", "cublasLtMatmulAlgoConfigGetAttribute"],
-    ["set-up", "cublasLtMatmulDescDestroy"],
-    ["set-up", "cublasLtMatrixLayoutDestroy"],
-    ["set-up", "cublasLtMatmulPreferenceDestroy"],
-    ["drop", "cublasLt"],
-    ["drop", "cufftDestroy"],
-    ["drop", "cuCtxGetCurrent"],
-    ["drop", "cuCtxSetCurrent"],
-    ["drop", "cuStreamSynchronize"],
+const DISPENSABLE: [(&str, &str); 2] = [
+    (
+        "set-up",
+        "nvrtcVersion ncclGetVersion nvrtcGetProgramLog nvrtcGetProgramLogSize nvrtcDestroyProgram \
+         cublasLtMatmulAlgoConfigGetAttribute cublasLtMatmulDescDestroy cublasLtMatrixLayoutDestroy \
+         cublasLtMatmulPreferenceDestroy",
+    ),
+    (
+        "drop",
+        "cublasLtMatmulDescDestroy cublasLtMatrixLayoutDestroy cublasLtMatmulPreferenceDestroy cufftDestroy \
+         cuCtxGetCurrent cuCtxSetCurrent cuStreamSynchronize",
+    ),
 ];
 
 /// What counts the launches of a library's call; where it fails, there are as many as can be.
-const COUNTING: [&str; 4] = [
-    "cuStreamBeginCapture_v2",
-    "cuStreamEndCapture",
-    "cuGraphGetNodes",
-    "cuGraphNodeGetType",
-];
+const COUNTING: &str =
+    "cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphGetNodes cuGraphNodeGetType";
 
-/// The task of the process that was started again: lets the first call of each function fail in each phase of
-/// each row, and prints where nobody notices.
-pub(crate) fn ignored() -> ExitCode {
+/// No row ignores an error: the first call of each function fails in each phase of each row.
+pub(crate) fn of_group(at: usize) {
+    let group = &suite::groups()[at];
     std::panic::set_hook(Box::new(|_| {}));
-    let (group, rows) = rows::named();
-    let (mut count, mut seen) = (0, BTreeSet::new());
-    for (row, choices) in rows {
-        let (function, size) = row.rsplit_once('/').expect("a size");
-        let size = size.parse().expect("a number");
+    let (mut count, mut seen, mut ignored) = (0, BTreeSet::new(), Vec::new());
+    for section in text::sections(&part::read(group.name(), PART)) {
+        let (row, (function, size)) = (&section.row, section.function_and_size());
         let run = |faults: &str| {
             plan("");
-            let gpu = rows::open();
+            let gpu = open();
             plan(faults);
             let run = || {
-                group.in_phases(function, size, &gpu, choices.clone(), &mut |phase| {
-                    mark(phase)
-                })
+                let chosen = section.chosen.clone();
+                group.in_phases(function, size, &gpu, chosen, &mut |phase| mark(phase))
             };
             let ended = catch_unwind(AssertUnwindSafe(run));
             (ended.map(|made| made.map(drop)), plan(""))
         };
         let (ended, calls) = run("");
         assert!(matches!(ended, Ok(Ok(()))), "{row}: {ended:?}");
-        let counts = ["\tcublas", "\tcufft"]
-            .iter()
-            .any(|library| calls.contains(library));
+        let counts = calls.contains("\tcublas") || calls.contains("\tcufft");
         for line in calls.lines() {
             let [phase, called, calls] = line.split('\t').collect::<Vec<_>>()[..] else {
                 panic!("not phase, function and number: {line}");
@@ -89,27 +78,19 @@ pub(crate) fn ignored() -> ExitCode {
             count += 1;
             let error = ERRORS[count % (ERRORS.len() - 1)];
             let (ended, _) = run(&format!("{called}:1:{error}:{phase}"));
+            let is_one = |calls: &str| calls.split(' ').any(|call| call == called);
             let mut dispensable = DISPENSABLE.iter();
-            let may_fail = dispensable.any(|[of, name]| phase == *of && called.starts_with(name))
-                || phase == "set-up" && counts && COUNTING.contains(&called);
+            let may_fail = dispensable.any(|(of, calls)| phase == *of && is_one(calls))
+                || phase == "set-up" && counts && is_one(COUNTING);
             let is_noticed = matches!(ended, Ok(Err(_)));
             if !is_noticed && (!may_fail || ended.is_err()) {
-                println!("{row}: {called} fails in {phase}: {ended:?}");
+                ignored.push(format!("{row}: {called} fails in {phase}: {ended:?}\n"));
             }
         }
     }
-    println!("{count} faults");
-    ExitCode::SUCCESS
-}
-
-/// No row ignores an error.
-pub(crate) fn of_group(name: &str) {
-    let sections = text::sections(&part::read(name, PART));
-    let stand_in = StandIn::new();
-    let mut command = of_rows(stand_in.command("ignored", "h200,h200"), name, &sections);
-    let said = expect(&mut command, 0);
-    assert!(!said.contains(" fails in "), "{said}");
-    println!("{said}");
+    println!("{count} faults\n{}", ignored.concat());
+    drop(std::panic::take_hook());
+    assert!(ignored.is_empty());
 }
 
 // ---- whole runs ----
@@ -119,6 +100,7 @@ const ROWS: &str = "^(nested_sine/(cpu/std|gpu/(fused-gated|graph|transfer-pinne
                     precision/gpu/fp8/256|memory/gpu/(malloc|reuse)/4096|transfer/gpu/h2d-(pinned|pageable)/1024)$";
 
 /// The driver, and the results of a run without a fault.
+#[derive(Default)]
 struct Bench {
     stand_in: StandIn,
     /// The ids of its results.
@@ -127,22 +109,9 @@ struct Bench {
     calls: BTreeMap<String, u64>,
 }
 
-struct Ended {
-    code: Option<i32>,
-    said: String,
-    /// An earlier result that is gone, or whose samples are not those that its sidecar is of.
-    torn: Option<String>,
-}
-
 impl Bench {
     fn new() -> Self {
-        let stand_in = StandIn::new();
-        stand_in.small_h200();
-        let mut bench = Self {
-            stand_in,
-            ids: BTreeSet::new(),
-            calls: BTreeMap::new(),
-        };
+        let mut bench = Self::default();
         let said = expect(&mut bench.command("counted", bench.stand_in.folder()), 0);
         let calls = said
             .lines()
@@ -156,32 +125,29 @@ impl Bench {
 
     /// A run with its results in a folder.
     fn command(&self, task: &str, folder: &Path) -> Command {
-        let device = self.stand_in.folder().join("device.txt");
-        let mut command = self
-            .stand_in
-            .command(task, device.to_str().expect("a path"));
+        let mut command = self.stand_in.command(task, SMALL_H200);
         command.args(["--bench", "--quick", "--noplot", ROWS]);
         command.args(["--warm-up-time", "0.01", "--measurement-time", "0.01"]);
         command.env("CRITERION_HOME", folder.join("criterion"));
         command
     }
 
-    /// A run over the results of the sound one.
-    fn with(&self, fault: &str) -> Ended {
+    /// How a run over the results of the sound one ends, and what it says. No earlier result is gone, and
+    /// each has the samples that its sidecar is of.
+    fn with(&self, fault: &str) -> (Option<i32>, String) {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let results = self.stand_in.folder().join("criterion");
         let mut copy = Command::new("cp");
         let copied = copy.arg("-r").args([&results, folder.path()]).status();
         assert!(copied.is_ok_and(|status| status.success()));
         let mut command = self.command("bench", folder.path());
-        let output = command.env("RECORDING_DRIVER_FAULTS", fault).output();
-        let output = output.expect("this executable runs");
+        let output = command.env(FAULTS, fault).output().expect("it runs");
+        let said = said(&output);
+        assert!(!said.contains("panicked"), "{fault}: {said}");
         let now = sound(folder.path());
-        Ended {
-            code: output.status.code(),
-            said: said(&output),
-            torn: self.ids.difference(&now).next().cloned(),
-        }
+        let torn: Vec<_> = self.ids.difference(&now).collect();
+        assert!(torn.is_empty(), "{fault} harms {torn:?}: {said}");
+        (output.status.code(), said)
     }
 }
 
@@ -197,10 +163,7 @@ fn sound(folder: &Path) -> BTreeSet<String> {
     sound.map(|(id, _)| id).collect()
 }
 
-fn bench() -> &'static Bench {
-    static BENCH: OnceLock<Bench> = OnceLock::new();
-    BENCH.get_or_init(Bench::new)
-}
+static BENCH: LazyLock<Bench> = LazyLock::new(Bench::new);
 
 /// A few faults: how a run ends with each, and what it says. The last four are a device that is lost,
 /// before anything and later, one that was never there, and a call that nothing follows.
@@ -224,79 +187,44 @@ pub(crate) fn selected() {
     SELECTED.par_lines().for_each(|line| {
         let mut parts = line.split(" | ");
         let (fault, code) = (parts.next().unwrap(), parts.next().unwrap());
-        let Ended {
-            code: ended,
-            said,
-            torn,
-        } = bench().with(fault);
+        let (ended, said) = BENCH.with(fault);
         assert_eq!(ended, code.parse().ok(), "{fault}: {said}");
         for sentence in parts {
             let sentence = sentence.replace("LOST", "the CUDA context was lost in ");
             assert!(said.contains(&sentence), "{fault}: {sentence:?}\n{said}");
         }
-        assert!(!said.contains("panicked"), "{fault}: {said}");
-        assert_eq!(torn, None, "{fault}");
     });
-}
-
-/// How a run does not end as it should with a fault.
-fn failing(fault: &str) -> Option<String> {
-    let Ended { code, said, torn } = bench().with(fault);
-    let explained = |line: &str| {
-        let fails = line.starts_with("FAILED ") || line.starts_with("skipped ");
-        fails && (line.contains(" failed: CU") || line.contains("NVRTC"))
-    };
-    let wrong = match code {
-        None | Some(137) => "it hangs".to_owned(),
-        Some(1) if !said.lines().any(explained) => "it does not say why it fails".to_owned(),
-        Some(0 | 1) if !said.contains("panicked") => format!("{} is not whole any more", torn?),
-        code => format!("it ends with {code:?}"),
-    };
-    Some(format!("{fault}: {wrong}\n{said}"))
 }
 
 /// Calls of every function of the driver and of the libraries in a run, and a device that is lost from some
 /// call on. With `FAULTS_EVERY=48` every 48th of these.
 pub(crate) fn all() {
-    let mut faults = Vec::new();
-    for (at, (function, count)) in bench().calls.iter().enumerate() {
+    let of_function = |(at, (function, &count)): (usize, (&String, &u64))| {
         // NVML is asked beside the benchmarks, as often as time passes.
         if function.starts_with("nvml") {
-            faults.push(format!("{function}:*:999"));
-            continue;
+            return vec![format!("{function}:*:999")];
         }
-        let calls = [
-            1,
-            2,
-            3,
-            5,
-            8,
-            13,
-            34,
-            count / 8,
-            count / 4,
-            count / 2,
-            *count,
-        ];
-        let calls = BTreeSet::from(calls)
-            .into_iter()
-            .filter(|call| (1..=*count).contains(call));
-        let error = |more| ERRORS[(at + more) % ERRORS.len()];
-        faults.extend(
-            calls
-                .enumerate()
-                .map(|(more, call)| format!("{function}:{call}:{}", error(more))),
-        );
-    }
+        let parts = [8, 4, 2, 1].map(|part| count / part);
+        let calls = [1, 2, 3, 5, 8, 13, 34].into_iter().chain(parts);
+        let calls: BTreeSet<u64> = calls.map(|call| call.clamp(1, count)).collect();
+        let calls = calls.into_iter().zip(ERRORS.iter().cycle().skip(at));
+        let faults = calls.map(|(call, error)| format!("{function}:{call}:{error}"));
+        faults.collect()
+    };
+    let mut faults: Vec<String> = (BENCH.calls.iter().enumerate().flat_map(of_function)).collect();
     for call in [1, 2, 11, 41, 101, 301, 1_001, 5_001, 30_001] {
         faults.extend([999, 46, 214, 719].map(|error| format!("*:{call}+:{error}")));
     }
     let every = std::env::var("FAULTS_EVERY").map_or(1, |every| every.parse().expect("a number"));
     let faults: Vec<String> = faults.into_iter().step_by(every).collect();
     println!("{} faults", faults.len());
-    let wrong: Vec<String> = faults
-        .par_iter()
-        .filter_map(|fault| failing(fault))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    faults.par_iter().for_each(|fault| {
+        let (code, said) = BENCH.with(fault);
+        let explained = |line: &str| {
+            let fails = line.starts_with("FAILED ") || line.starts_with("skipped ");
+            fails && (line.contains(" failed: CU") || line.contains("NVRTC"))
+        };
+        let is_explained = code == Some(0) || code == Some(1) && said.lines().any(explained);
+        assert!(is_explained, "{fault} ends with {code:?}: {said}");
+    });
 }

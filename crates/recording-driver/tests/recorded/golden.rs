@@ -1,18 +1,19 @@
 //! What each GPU row asks of the driver, as a text: a part of `tests/golden/<group>.txt`.
 //!
 //! A section is a row at a size, with the choices that are handed over to it in place of a
-//! calibration, and then its phases. Other sizes and choices are recorded where their headings are
-//! added to a file; a row without a section gets one at its smallest size.
+//! calibration, and then its phases. What is recorded are the rows whose headings are in a file.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::rc::Rc;
 
+use crossover::device::Gpu;
 use crossover::model::Devices::{Divided, Gathered};
-use crossover::suite::{Planned, Profile};
+use crossover::model::{FurtherGpu, GpuLink};
+use crossover::suite::{AnyGroup, Planned, Profile};
 
-use crate::stand_in::{StandIn, expect};
+use crate::stand_in::{leave_out_children, mark, phases, plan};
 use crate::text::{asked, copied, kernels, sections, text};
 use crate::{part, suite};
 
@@ -30,78 +31,54 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    pub(crate) fn new(name: String, chosen: BTreeMap<String, String>) -> Self {
-        Self {
-            row: name.split(' ').next().unwrap_or(&name).to_owned(),
-            name,
-            chosen,
-            phases: Vec::new(),
-        }
+    /// Such as `gpu/cublas` and 64.
+    pub(crate) fn function_and_size(&self) -> (&str, u64) {
+        let (function, size) = self.row.rsplit_once('/').expect("a size");
+        (function, size.parse().expect("a number"))
     }
 }
 
-/// A process for the rows of a group's sections.
-pub(crate) fn of_rows(mut command: Command, group: &str, sections: &[Section]) -> Command {
-    // One thread copies through pinned buffers, wherever this runs.
-    command.env("RAYON_NUM_THREADS", "2").arg(group);
-    for section in sections {
-        command.arg(&section.row);
-        let chosen = section.chosen.iter();
-        command.args(chosen.map(|(choice, candidate)| format!("{choice} = {candidate}")));
-    }
-    command
+/// The first device, and the second one for rows that use several.
+pub(crate) fn open() -> Rc<Gpu> {
+    let second = FurtherGpu {
+        ordinal: 1,
+        name: String::new(),
+        link: GpuLink::Nvlink,
+    };
+    let gpu = Gpu::open(0).expect("the recording driver opens");
+    Rc::new(gpu.with_further(vec![second]))
 }
 
-fn recorded(group: &str, sections: &[Section]) -> Vec<Section> {
-    let stand_in = StandIn::new();
-    let mut command = of_rows(stand_in.logged("rows", "h200,h200"), group, sections);
-    expect(&mut command, 0);
+/// Runs the rows of sections. As in a run, a row takes what those before it chose.
+fn recorded(group: &AnyGroup, sections: &[Section]) -> Vec<Section> {
+    let mut known = BTreeMap::new();
     let mut recorded: Vec<Section> = Vec::new();
-    for (mark, lines) in stand_in.phases() {
-        let Some((row, phase)) = mark.split_once(": ") else {
-            continue;
-        };
-        if phase == "before" {
-            let name = match recorded.iter().filter(|other| other.row == row).count() {
-                0 => row.to_owned(),
-                before => format!("{row} ({})", before + 1),
-            };
-            recorded.push(Section::new(name, BTreeMap::new()));
+    for section in sections {
+        known.extend(section.chosen.clone());
+        // Tells which row ends the process, if one does.
+        println!("{}", section.row);
+        let (function, size) = section.function_and_size();
+        if function == "gpu/first-transformer" {
+            // These calibrate, and calibrations have no place in the texts.
+            leave_out_children();
         }
-        let section = recorded.last_mut().expect("a row begins with this phase");
-        let chosen = phase.strip_prefix("chosen ");
-        match chosen.and_then(|chosen| chosen.split_once(" = ")) {
-            Some((choice, candidate)) => {
-                (section.chosen).insert(choice.to_owned(), candidate.to_owned());
-            }
-            None => section.phases.push((phase.to_owned(), lines)),
-        }
+        // Names of its own, and a device: no row depends on what the one before has left.
+        plan("");
+        mark("before");
+        let gpu = open();
+        let mut begin = |phase: &'static str| mark(phase);
+        let made = group.in_phases(function, size, &gpu, known.clone(), &mut begin);
+        mark("after");
+        drop(gpu);
+        let made = made.unwrap_or_else(|error| panic!("{}: {error}", section.row));
+        known.extend(made.clone());
+        recorded.push(Section {
+            chosen: made,
+            phases: phases().split_off(1),
+            ..section.clone()
+        });
     }
     recorded
-}
-
-/// The sections that a group should have: those of its file, less rows that are gone, and a section
-/// of each other row.
-fn wanted(functions: Vec<String>, planned: &[Planned], known: &[Section]) -> Vec<Section> {
-    let mut wanted = Vec::new();
-    for function in functions
-        .iter()
-        .filter(|function| function.starts_with("gpu/"))
-    {
-        let row = format!("{function}/");
-        let is_size = |size: &str| size.parse::<u64>().is_ok();
-        let of_row = |section: &&Section| section.row.strip_prefix(&row).is_some_and(is_size);
-        let before = wanted.len();
-        wanted.extend(known.iter().filter(of_row).cloned());
-        if wanted.len() == before {
-            let sizes = planned.iter().filter(|p| p.id.contains(&format!("/{row}")));
-            // At size 1 a wrong index cannot show.
-            let smallest = sizes.map(|p| p.size).min_by_key(|&size| (size == 1, size));
-            let smallest = smallest.expect("a row has a size");
-            wanted.push(Section::new(format!("{row}{smallest}"), BTreeMap::new()));
-        }
-    }
-    wanted
 }
 
 pub(crate) const PART: &str = "recorded calls";
@@ -111,14 +88,20 @@ pub(crate) const PART: &str = "recorded calls";
 pub(crate) fn group(at: usize) {
     let group = &suite::groups()[at];
     let (name, planned) = (group.name(), group.planned(Profile::Full));
-    let known = sections(&part::read(name, PART));
-    let mut now = recorded(name, &wanted(group.functions(), &planned, &known));
-    let wrong: Vec<String> =
-        (now.iter().filter_map(|row| miscounted(name, &planned, row))).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let wanted = sections(&part::read(name, PART));
+    for function in group.functions() {
+        let is_wanted = |section: &Section| section.function_and_size().0 == function;
+        assert!(
+            !function.starts_with("gpu/") || wanted.iter().any(is_wanted),
+            "write `## {function}/<size>` into [{PART}] of {}, in the order of the rows",
+            part::path(name).display()
+        );
+    }
+    let mut now = recorded(group, &wanted);
+    now.iter().for_each(|row| check_cost(name, &planned, row));
     if part::writes() {
         // What was calibrated is handed over, so that the text has no calibration in it.
-        now = recorded(name, &now);
+        now = recorded(group, &now);
     }
     let now_text = text(&now);
     let is_same = part::read(name, PART).trim_end() == now_text.trim_end();
@@ -128,34 +111,29 @@ pub(crate) fn group(at: usize) {
     let file = format!("{name}{}.txt", if is_same { "" } else { ".now" });
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
     fs::write(&file, lines.collect::<String>()).expect("cargo has made the folder");
-    part::hold(
-        name,
-        PART,
-        &now_text,
-        &format!("; every line is in {}", file.display()),
-    );
+    let hint = format!("; every line is in {}", file.display());
+    part::hold(name, PART, &now_text, &hint);
 }
 
-/// How what a row declares differs from what an iteration asks: bytes over the link, and kernels. Kernels
-/// on the host's memory copy nothing, a choice may cut the work into more kernels, and each of several devices
-/// launches as many.
-fn miscounted(group: &str, planned: &[Planned], section: &Section) -> Option<String> {
-    let mut phases = section.phases.iter();
-    if let Some((failed, _)) = phases.find(|(name, _)| name.starts_with("fails with")) {
-        return Some(format!("{}: {failed}", section.name));
-    }
+/// A row declares what an iteration asks: bytes over the link, and kernels. Kernels on the host's memory copy
+/// nothing, a choice may cut the work into more kernels, and each of several devices launches as many.
+fn check_cost(group: &str, planned: &[Planned], section: &Section) {
     let id = format!("{group}/{}", section.row);
-    let planned = planned.iter().find(|planned| planned.id == id)?;
+    let Some(planned) = planned.iter().find(|planned| planned.id == id) else {
+        return;
+    };
     let (cost, on_both) = (planned.cost, [Some(Divided), Some(Gathered)]);
     let devices = 1 + u32::from(on_both.contains(&planned.role.devices));
     let calls = asked(&section.phases);
-    let (copied, made) = (copied(&calls), kernels(&calls) / devices);
+    let copied = ["copy H2D ", "copy D2H "].map(|direction| copied(&calls, direction));
+    let made = kernels(&calls) / devices;
     let is_copied = cost
         .link_bytes
         .is_none_or(|bytes| copied == [bytes.to_device, bytes.to_host]);
     let is_made = |n| n == made || n < made && !section.chosen.is_empty();
     let is_right = (is_copied || copied == [0.0; 2]) && cost.launches.is_none_or(is_made);
-    (!is_right).then(|| {
-        format!("{id} copies {copied:?} B, launches {made} kernels, and declares {cost:?}")
-    })
+    assert!(
+        is_right,
+        "{id} copies {copied:?} B, launches {made} kernels, and declares {cost:?}"
+    );
 }

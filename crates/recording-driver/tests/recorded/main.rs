@@ -1,11 +1,9 @@
 //! The suite with the recording driver in place of NVIDIA's: this executable starts itself again with
 //! the driver's library on `LD_LIBRARY_PATH`.
 
-mod devices;
 mod faults;
 mod golden;
-mod prepared;
-mod rows;
+mod routines;
 mod stand_in;
 mod text;
 mod timing;
@@ -14,7 +12,7 @@ mod whole;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use stand_in::TASK;
+use stand_in::{StandIn, TASK, TWO, expect};
 
 /// A group's file of what must not change.
 #[path = "../../../../tests/groups/golden/part.rs"]
@@ -25,75 +23,71 @@ mod part;
 #[path = "../../../../benches/crossover/main.rs"]
 mod suite;
 
-type Test = Box<dyn Fn() + Send>;
-
-fn trial(name: String, test: Test) -> Trial {
+/// A test in a process of its own, in which the recording driver is loaded. The process says each of
+/// `sentences` once.
+pub(crate) fn inside(
+    name: &str,
+    devices: &'static str,
+    sentences: &'static [&'static str],
+    body: impl Fn() + Send + 'static,
+) -> Trial {
+    let task = name.to_owned();
     Trial::test(name, move || {
-        test();
+        if std::env::var_os(TASK).is_some() {
+            body();
+            return Ok(());
+        }
+        let stand_in = StandIn::default();
+        let mut command = stand_in.command(&task, devices);
+        command.args(["--exact", &task, "--include-ignored", "--test-threads=1"]);
+        let said = expect(&mut command, 0);
+        for sentence in sentences {
+            assert_eq!(said.matches(sentence).count(), 1, "{sentence}: {said}");
+        }
         Ok(())
     })
-}
-
-/// Tests by the names of their functions.
-macro_rules! named {
-    ($($test:path,)*) => { vec![$(trial(stringify!($test).to_owned(), Box::new($test))),*] };
 }
 
 fn main() -> ExitCode {
     if let Some(code) = crossover::workload::run_child() {
         return code;
     }
-    match std::env::var(TASK).as_deref() {
-        // The processes that the suite starts inherit the task.
-        Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
-        Ok("devices") => return devices::run(),
-        Ok("counted") => {
-            let code = crossover::suite::bench(crossover::package!(), suite::groups);
+    // The processes that the suite starts inherit the task.
+    if let Ok(task @ ("bench" | "counted")) = std::env::var(TASK).as_deref() {
+        let code = crossover::suite::bench(crossover::package!(), suite::groups);
+        if task == "counted" {
             eprintln!("{}", stand_in::plan(""));
-            return code;
         }
-        Ok("ignored") => return faults::ignored(),
-        Ok("timing") => return timing::run(),
-        Ok("rows") => return rows::run(),
-        Ok("prepared") => return prepared::run(),
-        Ok(other) => panic!("no task is called {other}"),
-        Err(_) => {}
+        return code;
     }
-    // What takes longest comes first, so that no core waits for it at the end.
-    let mut trials: Vec<Trial> = named![
-        faults::selected,
-        whole::page,
-        whole::streams,
-        devices::answers,
-        devices::absences,
-        devices::waits,
-        timing::known,
-        timing::counted,
-        timing::stored,
-        timing::tracked,
-        prepared::refused,
-        whole::incomplete,
-        whole::confirmed,
-        whole::profiled,
-    ];
-    // The second stage of CI runs these.
-    let at_length =
-        |name: &str, test| trial(format!("every_call::{name}"), test).with_ignored_flag(true);
-    trials.push(at_length("of_a_run", Box::new(faults::all)));
-    let ends = |task: &'static timing::Task| {
-        trial(
-            format!("timing::{}", task.0),
-            Box::new(|| timing::ends(task)),
-        )
+    let outside = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
     };
-    trials.extend(timing::TASKS.iter().map(ends));
+    // What takes longest comes first, so that no core waits for it at the end.
+    let mut trials = vec![
+        outside("faults::selected", faults::selected),
+        outside("whole::page", whole::page),
+        outside("whole::streams", whole::streams),
+        outside("whole::absences", whole::absences),
+        outside("whole::incomplete", whole::incomplete),
+        inside("routines::waits", TWO, &[], routines::waits),
+        inside("routines::refused", TWO, &[], routines::refused),
+    ];
+    trials.extend(timing::tests());
+    // The second stage of CI runs these.
+    trials.push(outside("every_call::of_a_run", faults::all).with_ignored_flag(true));
     for (at, group) in suite::groups().iter().enumerate() {
         let name = group.name();
-        let golden = Box::new(move || golden::group(at));
-        trials.push(trial(format!("golden::{name}"), golden));
+        let golden = move || golden::group(at);
+        trials.push(inside(&format!("golden::{name}"), TWO, &[], golden));
         // Its calls are those of other processes.
         if name != "cold_start" {
-            trials.push(at_length(name, Box::new(move || faults::of_group(name))));
+            let faults = move || faults::of_group(at);
+            let trial = inside(&format!("every_call::{name}"), TWO, &[], faults);
+            trials.push(trial.with_ignored_flag(true));
         }
     }
     let mut arguments = Arguments::from_args();

@@ -2,9 +2,11 @@
 //! talking to it there.
 
 use std::ffi::{CStr, CString, c_char};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use crossover::timing::cudarc::driver::sys;
 use serde_json::Value;
@@ -28,17 +30,22 @@ pub(crate) const TASK: &str = "RECORDED_TASK";
 /// Seconds after which a process that was started again hangs, and is killed.
 const HANGS: &str = "300";
 
-/// How much the virtual clock varies, in millionths.
-pub(crate) const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
+/// Names the file that each call is written to.
+pub(crate) const LOG: &str = "RECORDING_DRIVER_LOG";
 
-/// A folder in which every library of CUDA is the recording driver, and the log of the processes
-/// that use it.
-pub(crate) struct StandIn {
-    folder: TempDir,
-}
+/// A fault that is planned from the beginning on.
+pub(crate) const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
-impl StandIn {
-    pub(crate) fn new() -> Self {
+pub(crate) const TWO: &str = "h200,h200";
+
+/// An H200 with so little memory that its bandwidth is soon measured.
+pub(crate) const SMALL_H200: &str = "h200:memory_bytes=805306368";
+
+/// A folder in which every library of CUDA is the recording driver, for results too.
+pub(crate) struct StandIn(TempDir);
+
+impl Default for StandIn {
+    fn default() -> Self {
         let folder = tempfile::tempdir().expect("a folder of its own");
         // It lies beside the tests of its own package.
         let here = std::env::current_exe().expect("this executable has a path");
@@ -46,80 +53,74 @@ impl StandIn {
         for name in LIBRARIES {
             symlink(&library, folder.path().join(name)).expect("a link in a new folder");
         }
-        Self { folder }
+        Self(folder)
+    }
+}
+
+impl StandIn {
+    pub(crate) fn without(library: &str) -> Self {
+        let stand_in = Self::default();
+        fs::remove_file(stand_in.folder().join(library)).expect("a link");
+        stand_in
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        self.0.path()
     }
 
-    /// An H200 with so little memory that its bandwidth is soon measured: the file that describes it.
-    pub(crate) fn small_h200(&self) -> PathBuf {
-        self.h200_with("memory_bytes", 768 << 20)
-    }
-
-    /// An H200 with another value of a property: the file that describes it.
-    pub(crate) fn h200_with(&self, property: &str, value: u64) -> PathBuf {
-        let lines = include_str!("../../devices/h200.txt").lines();
-        let lines = lines.map(|line| match line.split_once(" = ") {
-            Some((name, _)) if name == property => format!("{name} = {value}\n"),
-            _ => format!("{line}\n"),
-        });
-        let file = self.folder().join("device.txt");
-        std::fs::write(&file, lines.collect::<String>()).expect("a file in a new folder");
-        file
-    }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("log")
-    }
-
-    /// This executable again, with `task` to do on `device`, or on several with commas between.
-    pub(crate) fn command(&self, task: &str, device: &str) -> Command {
+    /// This executable again, with `task` to do on `devices`.
+    pub(crate) fn command(&self, task: &str, devices: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--signal=KILL", HANGS]);
-        command.arg(std::env::current_exe().expect("as above"));
+        command.arg(std::env::current_exe().expect("this executable has a path"));
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-        let path = format!("{}:{others}", self.folder.path().display());
+        let path = format!("{}:{others}", self.folder().display());
         command
             .env(TASK, task)
             .env("LD_LIBRARY_PATH", path)
-            .env("RECORDING_DRIVER_DEVICES", device)
-            .env("CRITERION_HOME", self.folder.path().join("criterion"))
-            .env("CROSSOVER_PROFILE", "quick");
-        command
-    }
-
-    /// The same, and every call is written down.
-    pub(crate) fn logged(&self, task: &str, device: &str) -> Command {
-        let mut command = self.command(task, device);
-        command.env("RECORDING_DRIVER_LOG", self.log());
-        command
-    }
-
-    /// What was written down, with the marks that it stands after.
-    pub(crate) fn phases(&self) -> Vec<(String, Vec<String>)> {
-        let text = std::fs::read_to_string(self.log()).expect("the process has written it");
-        let mut phases = vec![(String::new(), Vec::new())];
-        for line in text.lines() {
-            match line.strip_prefix("== ") {
-                Some(mark) => phases.push((mark.to_owned(), Vec::new())),
-                None => phases.last_mut().unwrap().1.push(line.to_owned()),
-            }
+            .env("RECORDING_DRIVER_DEVICES", devices)
+            .env("CRITERION_HOME", self.folder().join("criterion"))
+            .env("CROSSOVER_PROFILE", "quick")
+            // One thread copies through pinned buffers, wherever this runs.
+            .env("RAYON_NUM_THREADS", "2");
+        // The runs and rows with a fault make too many calls for that.
+        let is_short = ["golden::", "timing::"]
+            .iter()
+            .any(|of| task.starts_with(of));
+        if is_short {
+            // Work beside the clock shows in the time of a wait.
+            command
+                .env(LOG, self.log())
+                .env("RECORDING_DRIVER_WAITS", "1");
         }
-        phases
+        command
     }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder().join("log")
+    }
+}
+
+pub(crate) fn read_json(file: &Path) -> Value {
+    let text = fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    serde_json::from_slice(&text).expect("JSON")
 }
 
 /// The samples of a result: how many iterations each has, and how long they take, ns.
 pub(crate) fn samples(result: &Path) -> Vec<(f64, f64)> {
-    let text = std::fs::read(result.join("sample.json")).unwrap();
-    let samples: Value = serde_json::from_slice(&text).unwrap();
-    let numbers = |of: &str| samples[of].as_array().unwrap().clone().into_iter();
-    let pairs = numbers("iters").zip(numbers("times"));
-    pairs
-        .map(|(n, time)| (n.as_f64().unwrap(), time.as_f64().unwrap()))
-        .collect()
+    let samples = read_json(&result.join("sample.json"));
+    let numbers = |of: &str| {
+        let numbers = samples[of].as_array().expect("a list").iter();
+        numbers.map(|n| n.as_f64().expect("a number"))
+    };
+    numbers("iters").zip(numbers("times")).collect()
+}
+
+/// The folder of this process's results.
+pub(crate) fn results() -> PathBuf {
+    std::env::var_os("CRITERION_HOME")
+        .expect("set for tests")
+        .into()
 }
 
 /// Runs a command that is to end with `code`, and returns what it said.
@@ -135,41 +136,56 @@ pub(crate) fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// A function of the recording driver. Call it in a process that was started again.
-///
-/// # Safety
-/// `F` is the type of the function.
-unsafe fn exported<F: Copy>(name: &[u8]) -> F {
-    // SAFETY: the caller's promise.
-    let function = unsafe { sys::culib().get::<F>(name) };
-    *function.expect("the recording driver is loaded")
+// ---- in a process that was started again ----
+
+static WRITTEN: LazyLock<PathBuf> = LazyLock::new(|| {
+    std::env::var_os(LOG)
+        .expect("the calls are written down")
+        .into()
+});
+
+/// From now on, processes that this one starts write nothing down.
+pub(crate) fn leave_out_children() {
+    LazyLock::force(&WRITTEN);
+    // SAFETY: no other thread of this process reads or writes the environment.
+    unsafe { std::env::remove_var(LOG) };
+}
+
+/// What the driver has written down since this was asked last, by the marks that it stands after.
+pub(crate) fn phases() -> Vec<(String, Vec<String>)> {
+    let text = fs::read_to_string(&*WRITTEN).expect("the driver has written it");
+    fs::write(&*WRITTEN, "").expect("the driver appends to it");
+    let mut phases = vec![(String::new(), Vec::new())];
+    for line in text.lines() {
+        match line.strip_prefix("== ") {
+            Some(mark) => phases.push((mark.to_owned(), Vec::new())),
+            None => phases.last_mut().unwrap().1.push(line.to_owned()),
+        }
+    }
+    phases
+}
+
+type Tell = unsafe extern "C" fn(*const c_char) -> *const c_char;
+
+/// Tells the recording driver a text. Call it in a process that was started again.
+fn tell(text: &str) -> *const c_char {
+    let text = CString::new(text).expect("a text without zeros");
+    // SAFETY: the recording driver exports the function so; the text lives through the call.
+    unsafe {
+        let driver = sys::culib().get::<Tell>(b"crossover_recording_driver\0");
+        driver.expect("the recording driver is loaded")(text.as_ptr())
+    }
 }
 
 /// Begins a part of the log, and a phase for faults.
 pub(crate) fn mark(text: &str) {
-    let text = CString::new(text).expect("a mark without zeros");
-    let name = b"crossover_recording_driver_mark\0";
-    // SAFETY: the recording driver exports the function so; the text lives through the call.
-    unsafe { exported::<unsafe extern "C" fn(*const c_char)>(name)(text.as_ptr()) }
+    tell(&format!("== {text}"));
 }
 
-/// Lets names begin at 1 again, so that those of a row do not depend on what came before it.
-pub(crate) fn restart_names() {
-    let name = b"crossover_recording_driver_restart_names\0";
-    // SAFETY: the recording driver exports the function so.
-    unsafe { exported::<unsafe extern "C" fn()>(name)() }
-}
-
-/// Plans faults in place of those before, and returns the calls so far: phase, function and number, with
-/// tabs between.
+/// Plans faults in place of those before, lets names begin at 1 again, so that those of a row do not depend
+/// on what came before it, and returns the calls so far: phase, function and number, with tabs between.
 pub(crate) fn plan(faults: &str) -> String {
-    let text = CString::new(faults).expect("faults without zeros");
-    let name = b"crossover_recording_driver_plan\0";
-    // SAFETY: the recording driver exports the function so, and the text that it returns stays.
-    unsafe {
-        let plan = exported::<unsafe extern "C" fn(*const c_char) -> *const c_char>(name);
-        CStr::from_ptr(plan(text.as_ptr()))
-            .to_string_lossy()
-            .into_owned()
-    }
+    // SAFETY: the text that the driver returns stays.
+    let calls = unsafe { CStr::from_ptr(tell(faults)) };
+    calls.to_string_lossy().into_owned()
 }

@@ -18,8 +18,9 @@ use crossover_words::sidecar::digest;
 
 use crate::golden::Section;
 
-/// The phase that is timed.
+/// The phase that is timed, and the nodes of the graphs that it launches.
 const ITERATION: &str = "iteration";
+const NODES: &str = "nodes";
 const CHOSEN: &str = "chosen ";
 const AS: &str = " as ";
 
@@ -30,15 +31,15 @@ pub(crate) fn text(sections: &[Section]) -> String {
     let mut before: BTreeMap<Vec<String>, &str> = BTreeMap::new();
     for section in sections {
         let mut phases = section.phases.clone();
-        phases.push(("nodes".to_owned(), nodes(&phases)));
+        phases.push((NODES.to_owned(), nodes(&phases)));
         phases.retain(|(_, lines)| !lines.is_empty());
         let calls = phases.iter().map(|(name, lines)| {
             let digest = digest(lines.join("\n").as_bytes());
             format!("{name}: {} calls #{}", lines.len(), &digest[..8])
         });
         let calls: Vec<String> = calls.collect();
-        let same = before.get(&calls).map(|other| format!("{AS}{other}"));
-        let same = same.unwrap_or_default();
+        let same = before.get(&calls);
+        let same = same.map_or(String::new(), |other| format!("{AS}{other}"));
         text.push(format!("## {}{same}", section.name));
         for (choice, candidate) in &section.chosen {
             if handed_over.insert(choice, candidate) != Some(candidate) {
@@ -46,15 +47,11 @@ pub(crate) fn text(sections: &[Section]) -> String {
             }
         }
         if same.is_empty() {
-            let (function, _) = section.row.rsplit_once('/').expect("a size");
-            let is_first = rows.insert(function);
+            let is_first = rows.insert(section.function_and_size().0);
             text.push(calls.join(", "));
-            let shown = phases
-                .iter()
-                .filter(|(name, _)| [ITERATION, "nodes"].contains(&&**name));
-            for (_, lines) in shown.filter(|_| is_first) {
-                text.extend(folded(lines).iter().map(|line| format!("  {line}")));
-            }
+            let lines = [ITERATION, NODES].map(|name| folded(phase(&phases, name)));
+            let shown = lines.iter().flatten().filter(|_| is_first);
+            text.extend(shown.map(|line| format!("  {line}")));
             before.insert(calls, &section.name);
         }
         text.push(String::new());
@@ -68,8 +65,8 @@ pub(crate) fn text(sections: &[Section]) -> String {
 
 type Phases = [(String, Vec<String>)];
 
-fn iteration(phases: &Phases) -> &[String] {
-    let phase = phases.iter().find(|(name, _)| name == ITERATION);
+fn phase<'p>(phases: &'p Phases, name: &str) -> &'p [String] {
+    let phase = phases.iter().find(|(of, _)| of == name);
     phase.map_or(&[], |(_, lines)| lines)
 }
 
@@ -83,7 +80,7 @@ fn nodes(phases: &Phases) -> Vec<String> {
             captured.push(line.clone());
         } else if let Some(graph) = line.strip_prefix("end of capture: ") {
             let launch = format!("launch {graph} ");
-            let mut calls = iteration(phases).iter();
+            let mut calls = phase(phases, ITERATION).iter();
             if calls.any(|line| line.starts_with(&launch)) {
                 nodes.append(&mut captured);
             }
@@ -94,23 +91,17 @@ fn nodes(phases: &Phases) -> Vec<String> {
 
 /// The calls of an iteration and of its graph.
 pub(crate) fn asked(phases: &Phases) -> Vec<String> {
-    [iteration(phases), &nodes(phases)].concat()
+    [phase(phases, ITERATION), &nodes(phases)].concat()
 }
 
-/// The bytes that calls copy to the device and back.
-pub(crate) fn copied(calls: &[String]) -> [f64; 2] {
-    ["copy H2D ", "copy D2H "].map(|direction| {
-        let copies = calls.iter().filter_map(|line| line.split_once(direction));
-        // `4096 B d1 -> host` or `8 rows of 512 B`.
-        let bytes = copies.map(|(_, copy)| {
-            let (size, _) = copy.split_once(" B ").expect("a size");
-            let factors = size
-                .split(" rows of ")
-                .map(|n| n.parse::<f64>().expect("a number"));
-            factors.product::<f64>()
-        });
-        bytes.sum()
-    })
+/// The bytes that calls copy in a direction: `4096 B d1 -> host`, or `8 rows of 512 B`.
+pub(crate) fn copied(calls: &[String], direction: &str) -> f64 {
+    let sizes = calls
+        .iter()
+        .filter_map(|line| line.split_once(direction)?.1.split_once(" B "));
+    let number = |n: &str| n.parse::<f64>().expect("a number");
+    let bytes = sizes.map(|(size, _)| size.split(" rows of ").map(number).product::<f64>());
+    bytes.sum()
 }
 
 /// The kernels that calls launch, a library's call as one.
@@ -188,7 +179,12 @@ pub(crate) fn sections(text: &str) -> Vec<Section> {
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
             let name = heading.split(AS).next().unwrap_or(heading);
-            sections.push(Section::new(name.to_owned(), chosen.clone()));
+            sections.push(Section {
+                name: name.to_owned(),
+                row: name.split(' ').next().unwrap_or(name).to_owned(),
+                chosen: chosen.clone(),
+                ..Section::default()
+            });
         }
         let choice = line.strip_prefix(CHOSEN);
         if let Some((choice, candidate)) = choice.and_then(|line| line.split_once(" = ")) {

@@ -9,41 +9,39 @@ use crossover_results::export::{ExportError, export};
 use crossover_words::sidecar::EMPTY_KERNEL;
 use serde_json::Value;
 
-use crate::stand_in::{StandIn, expect, samples};
+use crate::stand_in::{FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, samples};
 
-/// The rows of a run, and what is in their files.
+/// A run on two devices: what is in the files of its rows, the answers of processes of their own, the page,
+/// and what is refused because nothing was measured.
 pub(crate) fn page() {
-    let stand_in = StandIn::new();
-    let rows = "nested_sine/gpu/(fused(-gated)?|graph(-gated)?|per-kernel-gated)/1024$";
-    let device = stand_in.small_h200();
-    let mut bench = stand_in.command("bench", device.to_str().expect("a path"));
-    let said = expect(bench.args(["--bench", "--quick", "--noplot", rows]), 0);
+    let stand_in = StandIn::default();
+    let rows = "^(nested_sine/(cpu/std|gpu/(fused|graph-gated|per-kernel-gated))/1024|\
+                matmul_devices/.*/(512|2048))$";
+    let small = "h200:memory_bytes=2147483648";
+    let mut bench = stand_in.command("bench", &format!("{small},{small}"));
+    bench.args(["--bench", "--quick", "--noplot", rows]);
+    bench.env("CROSSOVER_DEVICE", "all");
+    bench.env("CROSSOVER_PROCESSES", "3");
+    let said = expect(&mut bench, 0);
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
     // Of the H200's description, with its variation: a kernel, and a launch before the first. Launches are
     // counted on gated clocks, and the empty kernel is timed beside them.
-    for (row, kernels, launch, launches) in [
-        ("gpu_fused", 1.0, 2_500.0, None),
-        ("gpu_fused-gated", 1.0, 0.0, Some(1.0)),
-        ("gpu_graph", 4.0, 2_500.0, None),
-        ("gpu_graph-gated", 4.0, 0.0, Some(1.0)),
-        ("gpu_per-kernel-gated", 4.0, 0.0, Some(4.0)),
+    for (row, kernels, launch, launches, graphs) in [
+        ("gpu_fused", 1.0, 2_500.0, None, None),
+        ("gpu_graph-gated", 4.0, 0.0, Some(1.0), Some(1.0)),
+        ("gpu_per-kernel-gated", 4.0, 0.0, Some(4.0), None),
     ] {
         let folder = root.join("nested_sine").join(row).join("1024/new");
-        let file = fs::read(folder.join("crossover.json"));
-        let file = file.unwrap_or_else(|e| panic!("{row}: {e}\n{said}"));
-        let sidecar: Value = serde_json::from_slice(&file).expect("JSON");
+        let sidecar = read_json(&folder.join("crossover.json"));
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
         let extra = |key: &str| sidecar["extra"][key].as_f64();
         assert_eq!(extra("launches"), launches, "{row}");
-        let graphs = Some(1.0).filter(|_| row == "gpu_graph-gated");
         assert_eq!(extra("graphs"), graphs, "{row}");
-        for key in EMPTY_KERNEL {
-            let ns = extra(key);
-            assert_eq!(ns.is_some(), launches.is_some(), "{row}");
-            let is_near = ns.is_none_or(|ns| (1_380.0..=1_420.0).contains(&ns));
-            assert!(is_near, "{row}: {ns:?}");
+        for ns in EMPTY_KERNEL.map(extra) {
+            let is_near = ns.map(|ns| (1_380.0..=1_420.0).contains(&ns));
+            assert_eq!(is_near, launches.map(|_| true), "{row}: {ns:?}");
         }
         // NVML's, which the description has.
         assert_eq!(sidecar["device_state"]["sm_clock_mhz"], 1980, "{row}");
@@ -53,8 +51,44 @@ pub(crate) fn page() {
             assert!(is_near, "{row}: {iterations} in {time} ns");
         }
     }
-    let page = fs::read_to_string(stand_in.folder().join("index.html")).expect("a page");
-    assert!(page.contains("recorded, not measured"));
+    let runs = fs::read_dir(root.join("runs")).expect("a folder");
+    let run = runs.map(|run| run.expect("it can be read").path()).next();
+    let run = read_json(&run.expect("a run"));
+    let further = &run["environment"]["further_gpus"][0];
+    assert_eq!(further["ordinal"], 1);
+    assert_eq!(further["link"], "nvlink");
+    // Against the CPU in turns with it, a kernel and its share of a launch. Two devices against one.
+    for (row, other, times) in [
+        ("fused", "std", 3_960.0..6_600.0),
+        ("gathered", "one", 1.5..2.1),
+        ("in-place", "one", 1.5..2.1),
+    ] {
+        let mut asked = run["confirmations"].as_array().expect("a list").iter();
+        let asked = asked.find(|asked| asked["gpu"] == row).expect(row);
+        let processes = asked["processes"].as_array().expect("a list");
+        assert!(processes.len() >= 3, "{said}");
+        for process in processes {
+            let pairs = process.as_array().expect("a list");
+            let largest = pairs.last().expect("a size");
+            assert_eq!(largest["cpu"], other, "{largest}");
+            let ns = |side: &str| largest[side].as_f64().expect("a time");
+            let against = match other {
+                "one" => ns("cpu_ns") / ns("gpu_ns"),
+                _ => ns("gpu_ns"),
+            };
+            assert!(times.contains(&against), "{largest}");
+        }
+    }
+    let read = |page: &str| fs::read_to_string(stand_in.folder().join(page)).expect(page);
+    assert!(read("index.html").contains("recorded, not measured"));
+    let page = read("groups/matmul_devices.html");
+    for words in [
+        "2 GPUs against one, all data on the first: ",
+        "2 GPUs against one, each with its part of the data: ",
+        "communication that is not hidden takes",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
     let to = stand_in.folder().join("exported");
     let refused = export(stand_in.folder(), &to).expect_err("nothing was measured");
     assert!(matches!(refused, ExportError::Recorded(_)), "{refused}");
@@ -64,22 +98,27 @@ pub(crate) fn page() {
     fs::write(&readme, text).expect("a file in a new folder");
     let refused = refresh(&readme, &root, stand_in.folder(), &Options::default());
     assert!(matches!(refused, Err(ReadmeError::Recorded { .. })));
-    assert_eq!(fs::read_to_string(&readme).expect("it is there"), text);
+    assert_eq!(read("README.md"), text);
+}
+
+/// What a run says; no kernel ran, so none is a success. Without CUPTI a profile is absent.
+fn says(stand_in: &StandIn, [devices, fault]: [&str; 2], arguments: &[&str], sentences: &[&str]) {
+    let mut command = stand_in.command("bench", devices);
+    command.env("CROSSOVER_DEVICE", "all").env(FAULTS, fault);
+    let said = expect(command.args(arguments).env("CUDA_HOME", "/none"), 0);
+    for sentence in sentences {
+        assert!(said.contains(sentence), "{sentence}: {said}");
+    }
+    assert!(
+        !said.contains("Success") && !said.contains("FAILED"),
+        "{said}"
+    );
 }
 
 /// A card or a library that cannot do everything has the rest of the rows, and a reason for each that
 /// is left out.
 pub(crate) fn incomplete() {
-    let run = |stand_in: StandIn, device, profile, filter, sentences: &[&str]| {
-        let mut command = stand_in.command("bench", device);
-        command.env("CROSSOVER_PROFILE", profile);
-        let said = expect(command.args(["--test", filter]), 0);
-        for sentence in sentences {
-            assert!(said.contains(sentence), "{sentence}: {said}");
-        }
-        // No kernel ran, so none is a success.
-        assert!(!said.contains("Success"), "{said}");
-    };
+    let stand_in = StandIn::default();
     let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine)/gpu/.*/1024)$";
     let sentences = [
         "skipped precision/gpu/bf16/256: Tesla T4 (compute capability 7.5) has no BF16 tensor cores",
@@ -87,59 +126,62 @@ pub(crate) fn incomplete() {
         "more: the recording driver runs no kernel",
         "[16/",
     ];
-    run(StandIn::new(), "t4", "quick", filter, &sentences);
-    let filter = "nested_sine/gpu/fused/(1024|268435456)$";
+    says(&stand_in, ["t4", ""], &["--test", filter], &sentences);
+    let filter = "nested_sine/gpu/fused/(1024|4194304)$";
     let sentences = [
-        "skipped nested_sine/gpu/fused/268435456: needs 2.0 GiB of device memory",
+        "skipped nested_sine/gpu/fused/4194304: needs ",
         "skipped nested_sine/gpu/fused/1024: the recording driver runs no kernel",
     ];
-    run(
-        StandIn::new(),
-        "little_memory",
-        "default",
-        filter,
-        &sentences,
-    );
-    let stand_in = StandIn::new();
-    fs::remove_file(stand_in.folder().join("libcufft.so")).expect("a link");
+    let little = "t4:context_bytes=0:memory_bytes=24000000";
+    says(&stand_in, [little, ""], &["--test", filter], &sentences);
+    let row = "nested_sine/gpu/fused/1024$";
+    let arguments = ["--bench", "--profile-time=1", row];
+    let absent = "note: no profile of nested_sine/gpu/fused/1024: ";
+    says(&stand_in, [SMALL_H200, ""], &arguments, &[absent]);
+    let arguments = ["--test", "fft/gpu/cufft/64$"];
     let absent = "skipped fft/gpu/cufft/64: cuFFT was not found; install the CUDA toolkit's cuFFT";
-    run(stand_in, "h200", "quick", "fft/gpu/cufft/64$", &[absent]);
+    let stand_in = StandIn::without("libcufft.so");
+    says(&stand_in, ["h200", ""], &arguments, &[absent]);
 }
 
-/// An answer is put to processes of its own, which take turns between CPU and GPU.
-pub(crate) fn confirmed() {
-    let stand_in = StandIn::new();
-    let mut command = stand_in.command("bench", "little_memory");
-    let rows = "nested_sine/(cpu/std|gpu/fused)/1024$";
-    command.args(["--bench", "--quick", "--noplot", rows]);
-    expect(command.env("CROSSOVER_PROCESSES", "2"), 0);
-    let runs = stand_in.folder().join("criterion/runs");
-    let run = fs::read_dir(runs).expect("a folder").next().expect("a run");
-    let run = fs::read(run.expect("it can be read").path()).expect("it is there");
-    let run: Value = serde_json::from_slice(&run).expect("JSON");
-    let processes = run["confirmations"][0]["processes"]
-        .as_array()
-        .expect("a list");
-    assert!(processes.len() >= 2, "{run:#}");
-    // By the clock of events: a kernel of the T4's description, and its share of a launch.
-    for process in processes {
-        let ns = process[0]["gpu_ns"].as_f64().expect("a time");
-        assert!((7_920.0..=8_250.0).contains(&ns), "{ns} ns");
-    }
+/// Each of what the groups on several devices need is absent in turn: one sentence, and the rest runs.
+pub(crate) fn absences() {
+    let ran = "the recording driver runs no kernel";
+    let filter = "^(peer_copy/gpu/.*/4096|all_reduce/.*/1024|matmul_devices/.*/512)$";
+    let on = |stand_in, devices, sentences: &[&str]| {
+        says(stand_in, devices, &["--test", filter], sentences);
+    };
+    let stand_in = StandIn::default();
+    on(&stand_in, [TWO, ""], &[ran, "[11/11]"]);
+    on(&stand_in, ["h200,h200,h200,h200", ""], &[ran]);
+    let remedy = "it needs two GPUs: name them with CROSSOVER_DEVICE=0,1";
+    let groups = ["peer_copy", "all_reduce", "matmul_devices", remedy];
+    on(&stand_in, ["h200", ""], &groups);
+    let host = "peer_copy/gpu/host/4096";
+    let absent = "device 0 and device 1 have no link for it (no peer access";
+    on(&stand_in, ["t4,t4", ""], &[absent, host, ran]);
+    let absent = "(peer access is reported and does not work";
+    on(
+        &stand_in,
+        [TWO, "cuMemcpyPeerAsync:2:999"],
+        &[absent, host, ran],
+    );
+    let absent = "ncclCommInitAll failed: an error of NCCL";
+    on(&stand_in, [TWO, "ncclCommInitAll:*:1"], &[absent]);
+    let absent = "NCCL was not found; install NCCL";
+    on(&StandIn::without("libnccl.so.2"), [TWO, ""], &[absent, ran]);
 }
 
 /// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
 /// longer. Cold starts, which are processes of their own, are left out.
 pub(crate) fn streams() {
-    let stand_in = StandIn::new();
-    let device = stand_in.small_h200();
-    let mut command = stand_in.logged("bench", device.to_str().expect("a path"));
-    command.env("CROSSOVER_PROFILE", "quick");
+    let stand_in = StandIn::default();
+    let mut command = stand_in.command("bench", SMALL_H200);
+    command.env(LOG, stand_in.log());
     let said = expect(command.args(["--test", "^([^c]|c[^o]).*/gpu/"]), 0);
-    let log = stand_in.phases();
-    let lines = log.iter().flat_map(|(_, lines)| lines);
-    let is_stream = |line: &&String| line.strip_prefix("create s").is_some();
-    let names: BTreeSet<_> = lines.filter(is_stream).collect();
+    let log = fs::read_to_string(stand_in.log()).expect("it was written");
+    let streams = log.lines().filter(|line| line.starts_with("create s"));
+    let names: BTreeSet<_> = streams.collect();
     assert!(names.len() <= 6, "{names:?}");
     for row in [
         "transfer/gpu/d2h-staged/",
@@ -148,17 +190,4 @@ pub(crate) fn streams() {
     ] {
         assert!(said.contains(row), "{row} did not run: {said}");
     }
-}
-
-/// Without CUPTI a profile is absent, and the run says why.
-pub(crate) fn profiled() {
-    let stand_in = StandIn::new();
-    let mut command = stand_in.command("bench", "little_memory");
-    let row = "nested_sine/gpu/fused/1024";
-    command.args(["--bench", "--profile-time", "1", &format!("{row}$")]);
-    let said = expect(command.env("CUDA_HOME", "/none"), 0);
-    assert!(
-        said.contains(&format!("note: no profile of {row}: ")),
-        "{said}"
-    );
 }

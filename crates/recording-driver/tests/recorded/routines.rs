@@ -1,0 +1,92 @@
+//! Routines by themselves: memory of one that is dropped, in the hands of another, and waits between
+//! devices that are missing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use crossover::model::Exchange;
+use crossover::workload::devices::{Path, peer_copy};
+use crossover::workload::transfer::Transfer;
+use crossover::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
+
+use crate::golden::open;
+use crate::stand_in::{mark, plan};
+
+/// More values than the other routine has, so that nobody else gets their memory.
+const FREED: usize = 1 << 20;
+
+type Use = fn(&mut Prepared, own: Device<f32>, freed: Device<f32>) -> Result<(), RoutineError>;
+
+/// Every way to hand memory to a routine, with the name that is printed.
+const USES: &[(&str, Use)] = &[
+    ("poison", |work, _, freed| {
+        work.poison_by(freed, 0);
+        Routine::poison(work)
+    }),
+    ("restore to", |work, own, freed| {
+        work.restore(freed, own);
+        Routine::restore(work)
+    }),
+    ("restore from", |work, own, freed| {
+        work.restore(own, freed);
+        Routine::restore(work)
+    }),
+    ("read", |work, _, freed| {
+        work.check_values(None, freed, 0.0, |_| unreachable!("it is refused before"))?;
+        work.check().map(drop)
+    }),
+    ("copy", |work, _, freed| {
+        let to = Some(HostMemory::Pageable);
+        Ok(work.check_values(to, freed, 0.0, |_| unreachable!("it is refused before"))?)
+    }),
+];
+
+/// Each use ends with a panic that names the cause, before the driver is called.
+pub(crate) fn refused() {
+    let gpu = open();
+    for (name, each) in USES {
+        let freed = Prepared::new(&gpu).unwrap().output(FREED).unwrap();
+        let mut work = Prepared::new(&gpu).unwrap();
+        let own = work.output(1).unwrap();
+        let ended = catch_unwind(AssertUnwindSafe(|| each(&mut work, own, freed)));
+        let panic = ended.expect_err(name).downcast::<String>().expect(name);
+        assert!(panic.contains("are another routine's"), "{name}: {panic}");
+    }
+}
+
+/// Copies that this driver carries out, and the last wait of an iteration. Through the host a wait comes
+/// before the pieces, and one with each of the eight.
+const COPIES: [(Exchange, Path, Option<u32>); 3] = [
+    (Exchange::OneWay, Path::Engine, None),
+    (Exchange::BothWays, Path::Engine, Some(2)),
+    (Exchange::OneWay, Path::Host, Some(10)),
+];
+
+/// The host waits for the timed stream alone. Without the wait of that stream for another device, the bytes
+/// arrive too late.
+pub(crate) fn waits() {
+    let gpu = open();
+    let bytes = Rc::new(Transfer::new(1 << 20));
+    let arrives = |way, path, left_out: Option<u32>| {
+        let mut copy = peer_copy(&gpu, &bytes, way, path).unwrap();
+        copy.poison().unwrap();
+        gpu.synchronize().unwrap();
+        assert!(!copy.check().unwrap().passed(), "nothing was copied");
+        // An error 0 leaves a call out.
+        plan(&left_out.map_or(String::new(), |nth| {
+            format!("cuStreamWaitEvent:{nth}:0:iteration")
+        }));
+        mark("iteration");
+        copy.run().unwrap();
+        gpu.synchronize().unwrap();
+        mark("check");
+        copy.check().unwrap().passed()
+    };
+    for (way, path, last) in COPIES {
+        assert!(arrives(way, path, None));
+        if let Some(last) = last {
+            assert!(!arrives(way, path, Some(last)));
+            assert!(arrives(way, path, Some(last + 1)));
+        }
+    }
+}

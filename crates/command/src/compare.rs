@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                         source.label
                     );
                 }
-                let baseline = Baseline::read(&source);
+                let mut baseline = Baseline::read(&source.root, &source.baseline);
+                baseline.label.clone_from(&source.label);
                 named.push(source);
                 Ok(baseline)
             })

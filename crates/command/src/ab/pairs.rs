@@ -13,8 +13,6 @@ use crossover_compare::comparison::{Comparison, compare};
 use crossover_compare::median::Location;
 use crossover_compare::verdict::Options;
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::layout::NEW;
-use crossover_results::store::source::BaselineSource;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::{visible, with_causes};
 use crossover_words::units;
@@ -317,15 +315,6 @@ impl Pairs<'_> {
         };
         compare(&self.outcome.sides[0], &self.outcome.sides[1], &options)
     }
-}
-
-/// The results that a process left in its folder.
-pub(super) fn left_in(home: &Path) -> Baseline {
-    Baseline::read(&BaselineSource {
-        root: home.to_owned(),
-        baseline: NEW.to_owned(),
-        label: String::new(),
-    })
 }
 
 /// # Errors

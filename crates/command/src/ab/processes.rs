@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output};
 use crate::ab::executable::Executable;
-use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary, left_in};
+use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary};
 use crate::ab::worktree::Copies;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_results::store::baseline::Baseline;
@@ -393,7 +393,7 @@ fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Resul
         return Err(output.failure());
     }
     forget_copies(home);
-    let mut left = left_in(home);
+    let mut left = Baseline::read(home, NEW);
     side.runs.extend(left.runs);
     match (left.results.remove(own), left.problems.first()) {
         (Some(sampled), _) => {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use crate::ab::Args;
 use crate::ab::driven::{Driven, Pause};
 use crate::ab::executable::Executable;
-use crate::ab::pairs::{Outcome, Pair, Sampling, left_in};
+use crate::ab::pairs::{Outcome, Pair, Sampling};
 use crate::ab::worktree::Copies;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_protocol::child::ChildError;
 use crossover_protocol::turns::Instructions;
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::layout::NEW;
 use crossover_system::usable_cores;
 
 /// The executables of both sides, which take turns.
@@ -98,7 +100,7 @@ impl Sampling for Turns<'_> {
         };
         let b_first = pair.number.is_multiple_of(2);
         let ran = take([commands(0), commands(1)], told, b_first, pair.limit)?;
-        let left = pair.homes.each_ref().map(|home| left_in(home));
+        let left = pair.homes.each_ref().map(|home| Baseline::read(home, NEW));
         let mut took = BTreeMap::<String, f64>::new();
         for (side, ran) in ran.iter().enumerate() {
             for (choice, chosen) in &ran.choices {

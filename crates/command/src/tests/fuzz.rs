@@ -27,7 +27,6 @@ use crossover_results::store::layout::NEW;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::planted::{plant, recorded};
 use crossover_results::store::runs;
-use crossover_results::store::source::BaselineSource;
 use crossover_words::text::is_plain;
 
 /// Without `PROPTEST_CASES`. Every fourth case makes a page, a comparison and a record.
@@ -335,11 +334,7 @@ impl Results {
     }
 
     fn compare(&self) -> Result<(), String> {
-        let side = Baseline::read(&BaselineSource {
-            root: self.root(),
-            baseline: NEW.to_owned(),
-            label: NEW.to_owned(),
-        });
+        let side = Baseline::read(&self.root(), NEW);
         let sides = std::slice::from_ref(&side);
         let compared = compare(sides, sides, &Judging::default());
         text("the comparison", &compared.markdown())?;

@@ -8,7 +8,6 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::source::BaselineSource;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::str::ParallelString;
 
@@ -153,11 +152,7 @@ impl Bench {
 
 /// The ids of the results that have a sidecar of the same samples.
 fn sound(folder: &Path) -> BTreeSet<String> {
-    let results = Baseline::read(&BaselineSource {
-        root: folder.join("criterion"),
-        baseline: "new".to_owned(),
-        label: String::new(),
-    });
+    let results = Baseline::read(&folder.join("criterion"), "new");
     let results = results.results.into_iter();
     let sound = results.filter(|(_, sampled)| sampled.sidecar.is_some());
     sound.map(|(id, _)| id).collect()

@@ -9,7 +9,6 @@ use crate::model::record::RunRecord;
 use crate::store::layout::{earlier, keeps};
 use crate::store::runs;
 use crate::store::sampled::{Sampled, id_of};
-use crate::store::source::BaselineSource;
 use crate::store::unreadable::Unreadable;
 use crate::store::walk::{is_result, walk};
 
@@ -34,13 +33,12 @@ pub struct Baseline {
 type WithProblems<T> = (Result<T, Unreadable>, Vec<Unreadable>);
 
 impl Baseline {
-    /// Reads all benchmarks of a baseline, and the records of the runs that they come from.
-    pub fn read(source: &BaselineSource) -> Self {
-        let mut this = Self::without_runs(&source.root, &source.baseline);
-        this.label.clone_from(&source.label);
+    /// Reads all benchmarks of a baseline under `root`, and the records of the runs that they come from.
+    pub fn read(root: &Path, baseline: &str) -> Self {
+        let mut this = Self::without_runs(root, baseline);
         let sidecars = this.results.values().filter_map(|r| r.sidecar.as_ref());
         let mut names: BTreeSet<String> = sidecars.map(|sidecar| sidecar.run.clone()).collect();
-        let (runs, problems) = runs::read_all(&source.root);
+        let (runs, problems) = runs::read_all(root);
         this.problems.extend(problems);
         let named = runs.into_iter().filter(|run| names.remove(&run.run));
         this.runs = named.map(|run| (run.run.clone(), run)).collect();

@@ -4,3 +4,4 @@
 pub mod ink;
 pub mod page;
 pub mod plot;
+mod svg;

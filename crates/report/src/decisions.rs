@@ -157,19 +157,16 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> DecidedPla
     }
 }
 
-/// The middle of the measured sizes at which the GPU wins, or if there are none, the CPU.
+/// The middle of the measured sizes at which the GPU wins, or of all.
 fn default_size(advice: &Advice, operation: &Operation, place: &Place) -> u64 {
     let sizes: Vec<u64> = place.points.iter().map(|point| point.size as u64).collect();
-    let chosen = |choice: Choice| {
-        let is_chosen = |size: &&u64| {
-            let question = Question::new(&operation.name, **size).data(place.data);
-            advice.decide(&question).choice == choice
-        };
-        let chosen: Vec<&u64> = sizes.iter().filter(is_chosen).collect();
-        chosen.get(chosen.len() / 2).copied()
-    };
-    let size = chosen(Choice::Gpu).or_else(|| chosen(Choice::Cpu));
-    size.or(sizes.first()).copied().unwrap_or(1)
+    let mut wins = sizes.clone();
+    wins.retain(|size| {
+        let question = Question::new(&operation.name, *size).data(place.data);
+        advice.decide(&question).choice == Choice::Gpu
+    });
+    let of = if wins.is_empty() { sizes } else { wins };
+    of.get(of.len() / 2).copied().unwrap_or(1)
 }
 
 fn one_thread(group: &GroupView) -> Vec<OneThread> {

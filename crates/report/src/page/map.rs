@@ -124,7 +124,8 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
                     Some(reference) => { "the GPU of another machine, " (reference.hardware()) "," }
                     None => "the GPU",
                 }
-                " wins, and its speedup at the largest size."
+                " wins, and its speedup at the largest size, for data in ordinary or pinned host memory, or on \
+                 the device where each call is awaited or calls are queued."
                 @for marked in &marks { (note(marked)) }
             }
             div style={ "--places:" (places.len()) } { (scroll("Where the GPU wins", "map", &columns, html! {

@@ -2,7 +2,6 @@
 //! template, and the pages of limits and claims. None of them fetches anything.
 
 mod claims;
-mod costs;
 mod data;
 mod evidence;
 mod findings;
@@ -55,14 +54,14 @@ impl Parts<'_> {
         let offered: Vec<&GroupView> = self.groups.iter().filter(is_offered).collect();
         let map = map::section(report, self.groups);
         let changes = findings::techniques(report);
-        let costs = costs::section(report, self.decisions);
         let nav = html! {
             @if !map.0.is_empty() { a href="#map" { "Map" } a.scripted href="#chart" { "Chart" } }
             @if !offered.is_empty() && !changes.0.is_empty() { a href="#findings" { "What to change" } }
-            @if !costs.0.is_empty() { a href="#costs" { "Costs" } }
             a href="#groups" { "Operations" }
         };
         let content = html! {
+            @if let Some(result) = map::main_result(report, self.groups) { p #result { (result) } }
+            @if let Some(result) = map::several_gpus(report) { p { (result) } }
             @if machine.other {
                 p.notice {
                     "Nothing was measured here yet. These are the committed figures of another \
@@ -70,8 +69,7 @@ impl Parts<'_> {
                     " for the figures of this machine."
                 }
             }
-            @if let Some(result) = map::main_result(report, self.groups) { p #result { (result) } }
-            @if let Some(result) = map::several_gpus(report) { p { (result) } }
+            (notices(report))
             @if !offered.is_empty() {
                 (verdict::section(&offered, self.decisions))
                 (map)
@@ -79,7 +77,6 @@ impl Parts<'_> {
                 (changes)
                 @if self.decisions.is_some() { (processes()) }
             }
-            (costs)
             (further(self.groups, root, out, machine.other))
             (reading(report))
             (left_out(machine))
@@ -108,6 +105,7 @@ impl Parts<'_> {
                 (topic.question)
                 @if let Some(link) = criterion { " " a href=(link) { "Criterion's report of this group" } }
             }
+            (notices(self.report))
             @if !drawn.is_empty() {
                 (verdict::section(drawn, self.decisions))
                 noscript { div.plots {
@@ -150,10 +148,7 @@ impl Parts<'_> {
             noscript { style { (PreEscaped(NO_SCRIPTS)) } }
             (masthead(report))
             nav { div.wrap { (nav) } }
-            main #main {
-                @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
-                (content)
-            }
+            main #main { (content) }
             footer {
                 "Made by " code { "crossover report" } ". The figures as data: "
                 a href={ (base) "results.csv" } { "results.csv" } " (every benchmark)"
@@ -281,6 +276,16 @@ fn processes() -> Markup {
     }
 }
 
+/// Whose GPU it is, and what disturbed the run.
+fn notices(report: &Report) -> Markup {
+    html! {
+        @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
+        @for disturbance in report.machine.environment.iter().flat_map(|e| &e.disturbances) {
+            p.notice { (disturbance) }
+        }
+    }
+}
+
 fn masthead(report: &Report) -> Markup {
     let machine = &report.machine;
     let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
@@ -301,9 +306,6 @@ fn masthead(report: &Report) -> Markup {
                 details.environment {
                     summary { "The machine and the run" }
                     (environment(machine))
-                }
-                @for disturbance in machine.environment.iter().flat_map(|e| &e.disturbances) {
-                    p.notice { (disturbance) }
                 }
             }
         }

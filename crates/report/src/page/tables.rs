@@ -24,6 +24,7 @@ pub(super) fn section(report: &Report, group: &GroupView, out: &Path) -> Markup 
     let name = group.name;
     html! {
         section.group id={ "group-" (safe(name)) } {
+            h2 { "Evidence and figures" }
             (evidence::section(report, group))
             @if let Some(why) = &group.unmeasured { p.note { (why) } }
             (findings::beside(report, name))

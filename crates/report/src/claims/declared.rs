@@ -14,8 +14,6 @@ use crossover_results::model::role::Residency;
 pub(crate) struct Texts {
     /// Rows by their names in claims.
     pub(crate) rows: BTreeMap<String, Row>,
-    /// Labels and names of the rows that show the pitfall.
-    pub(super) pitfall: Vec<(String, String)>,
     pub(super) questions: Vec<Question>,
 }
 

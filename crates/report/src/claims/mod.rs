@@ -5,7 +5,6 @@
 
 mod declared;
 mod figure;
-pub(crate) mod pitfall;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,11 +1,8 @@
-//! The page of texts' claims: a line per claim with its result, and the plot of the most common
-//! pitfall.
+//! The page of texts' claims: a line per claim with its result.
 
-use std::collections::BTreeMap;
+use maud::{Markup, html};
 
-use maud::{Markup, PreEscaped, html};
-
-use crate::claims::{self, Claim, Outcome, pitfall};
+use crate::claims::{self, Claim, Outcome};
 use crate::page::table::{breakable, permalink};
 use crate::report::Report;
 
@@ -14,35 +11,10 @@ pub(super) fn claims(report: &Report) -> Markup {
     let machines = claims::machines(report);
     let all = claims::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
-    // In alphabetical order, each with its claims.
-    let mut words: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
-    for (topic, (_, claims)) in all.iter().enumerate() {
-        for (at, (claim, _)) in claims.iter().enumerate() {
-            for word in &claim.words {
-                let key = word.trim_start_matches('.').to_lowercase();
-                words
-                    .entry((key, word.as_str()))
-                    .or_default()
-                    .push(anchor(topic, at));
-            }
-        }
-    }
     html! {
         section #texts {
             p { (claims::counted(&all)) }
             p.note { (claims::RULES) }
-            (pitfall_figure(report))
-            p.note {
-                "By the words of other libraries: "
-                @for (i, ((_, word), anchors)) in words.iter().enumerate() {
-                    @if i > 0 { ", " }
-                    @for (at, anchor) in anchors.iter().enumerate() {
-                        @if at == 0 { a href={ "#" (anchor) } { code { (word) } } }
-                        @else { " " a href={ "#" (anchor) } { (at + 1) } }
-                    }
-                }
-                "."
-            }
             @for (topic, (question, claims)) in all.iter().enumerate() {
                 h2 { (question.question) }
                 div.findings {
@@ -60,6 +32,8 @@ fn one(report: &Report, anchor: &str, claim: &Claim, outcome: &Outcome) -> Marku
     html! {
         article.finding id=(anchor) {
             p { (claim.text) (permalink(anchor, &claim.text)) }
+            // In the words of other libraries, for a reader who searches for them.
+            @if !claim.words.is_empty() { p.ids { @for word in &claim.words { code { (word) } " " } } }
             @match outcome {
                 Ok(measured) => {
                     p {
@@ -82,21 +56,6 @@ fn with_code(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {
             @if at % 2 == 0 { (part) } @else { code { (breakable(part)) } }
-        }
-    }
-}
-
-fn pitfall_figure(report: &Report) -> Markup {
-    let drawn = pitfall::pitfall(report).and_then(|(machine, plot)| Some((machine, plot.svg()?)));
-    html! {
-        @if let Some((machine, svg)) = drawn {
-            figure {
-                (PreEscaped(svg))
-                figcaption.note {
-                    "The same product on " (machine.hardware()) ". A call that is not awaited returns \
-                     after some microseconds at every size: what its clock shows is the time to queue it."
-                }
-            }
         }
     }
 }

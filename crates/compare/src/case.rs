@@ -50,6 +50,17 @@ pub(crate) enum Launching {
     Constant,
 }
 
+/// How uncertain the slope of a correction is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SlopeError {
+    /// Standard error, as a share of the slope.
+    pub share: f64,
+    /// Degrees of freedom of the error.
+    pub freedom: f64,
+    /// The degrees of freedom that its fit takes from what is left of the shifts of the pairs.
+    pub fitted: f64,
+}
+
 /// One benchmark, measured on both sides on the same clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
@@ -58,9 +69,10 @@ pub(crate) struct Case {
     /// At least one pair.
     pub pairs: Vec<RunPair>,
     pub launching: Launching,
-    /// Of a corrected benchmark: the standard error of the slope as a share of it, and its degrees of
-    /// freedom.
-    pub slope_error: Option<(f64, f64)>,
+    /// Of a corrected benchmark.
+    pub slope_error: Option<SlopeError>,
+    /// The factor that makes its changes as large as those of the typical benchmark of its class.
+    pub scale: f64,
 }
 
 impl Case {
@@ -70,11 +82,17 @@ impl Case {
             pairs,
             launching: Launching::Hidden,
             slope_error: None,
+            scale: 1.0,
         }
     }
 
     pub(super) fn mean_change(&self) -> f64 {
         mean(self.pairs.iter().map(RunPair::change))
+    }
+
+    /// A change of one pair, in the scale of the class.
+    pub(super) fn scaled(&self, pair: &RunPair) -> f64 {
+        self.scale * pair.change()
     }
 
     /// Mean variance of one pair's change from the noise of its two medians.

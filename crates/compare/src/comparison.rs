@@ -135,7 +135,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
     warnings.extend(
         drifts
             .iter()
-            .filter_map(|d| Some(format!("{}: {}{remedy}", d.class, d.doubt.as_ref()?))),
+            .filter_map(|d| Some(format!("{}: {}{remedy}", d.name(), d.doubt.as_ref()?))),
     );
     Comparison {
         failures: Vec::new(),
@@ -191,17 +191,23 @@ impl Comparison {
     }
 
     /// Ids that more pairs could decide, and how many pairs that would take. A launch constant is measured
-    /// beside its shortest benchmark.
+    /// beside its shortest benchmark, of which the number of the sooner decision counts.
     pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
         let open = self.rows.iter().filter(|row| !row.is_decided());
-        open.filter_map(|row| {
+        let open = open.filter_map(|row| {
             let pairs = row.judgement?.more_pairs;
             match &row.constant {
                 Some(constant) => Some((constant.shortest.as_str(), pairs)),
                 None if row.reason.is_some() => None,
                 None => Some((row.id.as_str(), pairs)),
             }
-        })
+        });
+        let mut fewest = BTreeMap::new();
+        for (id, pairs) in open {
+            let known = fewest.entry(id).or_insert(pairs);
+            *known = pairs.min(*known);
+        }
+        fewest.into_iter()
     }
 
     /// How many benchmarks have that verdict.

@@ -59,24 +59,34 @@ impl Estimate {
         if changes.is_empty() {
             return None;
         }
-        let slope = case.slope_error.map(|(error, freedom)| {
+        let slope = case.slope_error.map(|slope| {
             let correction = mean(pairs().map(|pair| pair.correction));
-            (correction, (correction * error).powi(2), freedom)
+            (
+                correction,
+                (correction * slope.share).powi(2),
+                slope.freedom,
+            )
         });
         let noise = case.pair_noise();
+        // The class has the scale of its typical benchmark.
+        let squared = case.scale.powi(-2);
         let own = model.own[member].map_or(Spread::default(), |own| {
-            Spread::known(own.square, own.freedom)
+            Spread::known(squared * own.square, own.freedom)
         });
-        let common = model.common.variance();
+        let fitted = case.slope_error.map_or(0.0, |slope| slope.fitted);
+        let common = Spread {
+            freedom: (model.common.freedom - fitted).max(0.0),
+            ..model.common
+        };
         let shown = shown_by_some(&changes, case.pairs.len());
         let parts = model.hypotheses.iter().map(|hypothesis| {
             let class = Spread::known(
-                hypothesis.variance + noise,
+                squared * hypothesis.variance + noise,
                 hypothesis.freedom * model.others,
             );
             let all = own.and(class);
             let square = all.variance().unwrap_or(f64::INFINITY).max(shown);
-            let common = common.map(|common| (common, model.common.freedom));
+            let common = (common.variance()).map(|variance| (squared * variance, common.freedom));
             let slope = slope.map(|(_, variance, freedom)| (k * variance, freedom));
             let mut variances = vec![(square, all.freedom)];
             variances.extend(common.into_iter().chain(slope));
@@ -98,7 +108,7 @@ impl Estimate {
             correction: slope.map(|(correction, ..)| correction),
             modelled: Distribution {
                 centre: mean(changes.iter().copied()),
-                common: model.centre,
+                common: model.centre / case.scale,
                 parts,
                 per_pair: 1.0,
             },
@@ -331,6 +341,8 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::SlopeError;
+    use crate::drift::Hypothesis;
     use crate::median::Median;
     use crossover_results::model::id::Device;
     use crossover_results::statistics::between_processes::Class;
@@ -359,6 +371,42 @@ mod tests {
             half_width(&[1e6]) < half_width(&[4.0, 1e6])
                 && half_width(&[4.0, 1e6]) < half_width(&[4.0])
         );
+    }
+
+    /// The shifts that the slope was fitted to vary less around it.
+    #[test]
+    fn the_fit_of_the_slope_leaves_the_common_part_less_freedom() {
+        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let class = Class::of(Some(Device::Gpu), None, 1e3, None);
+        let pairs = (0..4).map(|round| RunPair::of(round, median(100.0), median(110.0)));
+        let slope = SlopeError {
+            share: 0.05,
+            freedom: 3.0,
+            fitted: 0.75,
+        };
+        let case = Case {
+            slope_error: Some(slope),
+            ..Case::of(class, pairs.collect())
+        };
+        let certain = Hypothesis {
+            variance: 1e-12,
+            freedom: 1e6,
+            weight: 1.0,
+        };
+        let model = DriftModel {
+            hypotheses: vec![certain],
+            common: Spread {
+                squares: 9e-4,
+                freedom: 3.0,
+            },
+            centre: 0.0,
+            own: vec![None],
+            others: 1.0,
+        };
+        let estimate = Estimate::of(&case, &model, 0, |_| true).unwrap();
+        let Scaled { error, freedom, .. } = estimate.modelled.parts[0];
+        assert!((error - 0.01).abs() < 1e-6, "{error}");
+        assert!((freedom - 2.25).abs() < 1e-3, "{freedom}");
     }
 
     #[test]

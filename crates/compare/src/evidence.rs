@@ -116,6 +116,8 @@ impl ChangeEvidence {
 pub struct Drift {
     /// The class.
     pub class: Class,
+    /// Whether its benchmarks are corrected for the launch constant; others of the class are not.
+    pub is_corrected: bool,
     /// Benchmarks it was learnt from.
     pub benchmarks: usize,
     /// Pairs of runs.
@@ -127,6 +129,14 @@ pub struct Drift {
     pub doubt: Option<String>,
 }
 
+impl Drift {
+    /// Its name.
+    pub fn name(&self) -> String {
+        let corrected = if self.is_corrected { ", corrected" } else { "" };
+        format!("{}{corrected}", self.class)
+    }
+}
+
 /// The evidence about each case, whose change counts if it is `tested`, and the drift of each class.
 pub(super) fn evidence(
     cases: &[Case],
@@ -135,14 +145,16 @@ pub(super) fn evidence(
 ) -> (Vec<Option<Seen>>, Vec<Drift>) {
     let edge = options.threshold.ln_1p();
     let is_constant = |case: &Case| case.launching == Launching::Constant;
-    let mut classes: BTreeMap<(&Class, bool), Vec<usize>> = BTreeMap::new();
+    // What a correction takes off, it takes off the spread too.
+    let is_corrected = |case: &Case| case.slope_error.is_some();
+    let mut classes: BTreeMap<(Class, bool, bool), Vec<usize>> = BTreeMap::new();
     for (i, case) in cases.iter().enumerate() {
-        let class = (&case.class, is_constant(case));
+        let class = (case.class, is_corrected(case), is_constant(case));
         classes.entry(class).or_default().push(i);
     }
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut drifts = Vec::new();
-    for ((class, is_constant), members) in &classes {
+    for (&(class, is_corrected, is_constant), members) in &classes {
         let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
         let model = DriftModel::of(&of_class);
         let pairs = of_class.iter().map(|case| case.pairs.len()).max();
@@ -169,7 +181,8 @@ pub(super) fn evidence(
         }
         if !is_constant {
             drifts.push(Drift {
-                class: **class,
+                class,
+                is_corrected,
                 benchmarks: of_class.len(),
                 pairs: (of_class.iter().flat_map(|case| &case.pairs))
                     .map(|pair| pair.round + 1)

@@ -20,11 +20,11 @@ impl Comparison {
         let counts = VERDICTS.map(|verdict| (verdict.name(), self.count(verdict)));
         let classes = self.drifts.iter().map(|drift| {
             json!({
-                "class": drift.class.to_string(),
+                "class": drift.name(),
                 "benchmarks": drift.benchmarks,
                 "pairs": drift.pairs,
                 "deviation": drift.deviation,
-                "resolution": self.resolution(&drift.class),
+                "resolution": self.resolution(drift),
             })
         });
         let constants = self.slopes.iter().map(|(clock, slope)| {

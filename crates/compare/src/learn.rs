@@ -76,7 +76,7 @@ impl DriftModel {
                 let evidence = Evidence {
                     square: squares / freedom,
                     freedom,
-                    noise: case.pair_noise(),
+                    noise: case.scale.powi(2) * case.pair_noise(),
                 };
                 (freedom > 0.0 && evidence.noise.is_finite()).then_some(evidence)
             })
@@ -132,16 +132,19 @@ fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
 /// each benchmark's own part.
 fn split_common_drift(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
     let mut common: Vec<Option<f64>> = vec![None; rounds];
-    let mut means: Vec<f64> = cases.iter().map(|case| case.mean_change()).collect();
-    let own =
-        |pair: &RunPair, common: &[Option<f64>]| pair.change() - common[pair.round].unwrap_or(0.0);
+    let mut means: Vec<f64> = (cases.iter())
+        .map(|case| case.scale * case.mean_change())
+        .collect();
+    let own = |case: &Case, pair: &RunPair, common: &[Option<f64>]| {
+        case.scaled(pair) - common[pair.round].unwrap_or(0.0)
+    };
     for _ in 0..FITS {
         for (round, common) in common.iter_mut().enumerate() {
             let of_round: Vec<f64> = (cases.iter().zip(&means))
                 .filter(|(case, _)| case.pairs.len() > 1)
                 .filter_map(|(case, mean)| {
                     let pair = case.pairs.iter().find(|pair| pair.round == round)?;
-                    Some(pair.change() - mean)
+                    Some(case.scaled(pair) - mean)
                 })
                 .collect();
             *common = (of_round.len() >= ENOUGH_BENCHMARKS)
@@ -149,11 +152,11 @@ fn split_common_drift(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<
                 .flatten();
         }
         for (mean, case) in means.iter_mut().zip(cases) {
-            *mean = average(case.pairs.iter().map(|pair| own(pair, &common)));
+            *mean = average(case.pairs.iter().map(|pair| own(case, pair, &common)));
         }
     }
     let squares = (cases.iter().zip(&means)).map(|(case, mean)| {
-        let squares = (case.pairs.iter()).map(|pair| (own(pair, &common) - mean).powi(2));
+        let squares = (case.pairs.iter()).map(|pair| (own(case, pair, &common) - mean).powi(2));
         squares.sum()
     });
     let squares = squares.collect();

@@ -5,22 +5,21 @@ use std::collections::BTreeMap;
 
 use crate::analyses::next_analysis;
 use crate::comparison::Comparison;
+use crate::evidence::Drift;
 use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
 use crate::verdict::Verdict;
-use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
 
 impl Comparison {
-    /// The classes of the benchmarks that could be compared, each with the number of its benchmarks.
-    pub fn classes(&self) -> impl Iterator<Item = (&Class, usize)> {
-        let drifts = self.drifts.iter();
-        drifts.map(|drift| (&drift.class, drift.benchmarks))
+    /// The classes of the benchmarks that could be compared.
+    pub fn classes(&self) -> impl Iterator<Item = &Drift> {
+        self.drifts.iter()
     }
 
     /// The change that is found in the typical benchmark of a class with 95 % probability, as a
     /// fraction.
-    pub fn resolution(&self, class: &Class) -> Option<f64> {
+    pub fn resolution(&self, class: &Drift) -> Option<f64> {
         // A benchmark that was not run to the end may have changed by more than its resolution.
         let is_complete = |row: &&BenchmarkRow| {
             let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
@@ -37,7 +36,7 @@ impl Comparison {
     pub fn seconds_to_find(
         &self,
         change: f64,
-        class: &Class,
+        class: &Drift,
         seconds: &BTreeMap<String, f64>,
     ) -> Option<f64> {
         let of_row = |row: &BenchmarkRow| {
@@ -47,9 +46,11 @@ impl Comparison {
         median(self.of_class(class).filter_map(of_row))
     }
 
-    fn of_class<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = &'a BenchmarkRow> {
-        let rows = self.rows.iter();
-        rows.filter(move |row| row.class.as_ref() == Some(class))
+    fn of_class<'a>(&'a self, class: &'a Drift) -> impl Iterator<Item = &'a BenchmarkRow> {
+        let is_in = |row: &&BenchmarkRow| {
+            row.class == Some(class.class) && row.correction_ns.is_some() == class.is_corrected
+        };
+        self.rows.iter().filter(is_in)
     }
 }
 

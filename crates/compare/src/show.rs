@@ -112,11 +112,11 @@ impl Comparison {
         let line = |drift: &Drift| {
             format!(
                 "{} ({}, {}): {}, so {}",
-                drift.class,
+                drift.name(),
                 counted(drift.benchmarks, "benchmark"),
                 counted(drift.pairs, "pair"),
                 differ(drift.deviation),
-                can_be_seen(self.resolution(&drift.class)),
+                can_be_seen(self.resolution(drift)),
             )
         };
         self.drifts.iter().map(line).collect()

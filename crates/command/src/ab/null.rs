@@ -76,11 +76,9 @@ fn summary(all: &[Compared]) -> String {
         slower + faster,
         units::counted(slower + faster + same + unsure, "verdict"),
     );
-    for (class, benchmarks) in all
-        .iter()
-        .flat_map(|(of, _)| of.classes())
-        .collect::<BTreeMap<_, _>>()
-    {
+    let classes = all.iter().flat_map(|(of, _)| of.classes());
+    let classes: BTreeMap<_, _> = classes.map(|class| (class.name(), class)).collect();
+    for (name, class) in classes {
         let resolution = median(all.iter().filter_map(|(of, _)| of.resolution(class)));
         let resolution = resolution.map_or("unknown".to_owned(), units::percent_fine);
         let takes = CHANGES.map(|change| {
@@ -92,8 +90,8 @@ fn summary(all: &[Compared]) -> String {
             format!("{seconds} for a change of {}", units::percent_fine(change))
         });
         text += &format!(
-            "{class} ({}): resolution {resolution}; time per benchmark: {}.\n",
-            units::counted(benchmarks, "benchmark"),
+            "{name} ({}): resolution {resolution}; time per benchmark: {}.\n",
+            units::counted(class.benchmarks, "benchmark"),
             takes.join(", "),
         );
     }

@@ -8,6 +8,7 @@ use crate::constant::TOO_FEW_PAIRS;
 use crate::median::Location;
 use crate::tests::simulated::{LAUNCHED, Machine, Planted, Simulated};
 use crate::verdict::{Options, Verdict};
+use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
@@ -352,6 +353,70 @@ fn the_shortest_benchmark_is_run_until_the_constant_is_decided() {
         panic!("{open:?}");
     };
     assert!(pairs > 6.0, "{pairs}");
+}
+
+#[test]
+fn a_benchmark_that_is_open_with_its_constant_is_given_once() {
+    let [mut base, new] = sides(6);
+    for (round, run) in base.iter_mut().enumerate() {
+        let factor = if round % 2 == 0 { 1.03 } else { 0.97 };
+        for ns in &mut run.results.get_mut("a/gpu/b/0").unwrap().ns {
+            *ns *= factor;
+        }
+    }
+    let compared = compare(&base, &new, &Options::default());
+    let rows = compared.rows.iter();
+    let unsure = rows.filter(|row| row.verdict == Verdict::Unsure);
+    let unsure = Vec::from_iter(unsure.map(|row| row.id.as_str()));
+    assert!(unsure.contains(&"a/gpu/b/0") && unsure.contains(&"launch constant (events-gated)"));
+    let open = compared.open().filter(|(id, _)| *id == "a/gpu/b/0");
+    assert_eq!(open.count(), 1);
+}
+
+/// The constant moves benchmarks that cannot be corrected by up to 14 %.
+#[test]
+fn benchmarks_without_a_correction_hide_nothing_of_corrected_ones() {
+    let [base, new] = [0, 1].map(|side| {
+        let empty = EMPTY_NS.iter().map(|pair| pair[side]);
+        let kernels = |i: usize| i.is_multiple_of(3).then_some(1.0);
+        empty.map(|ns| run(ns, kernels, false)).collect::<Vec<_>>()
+    });
+    let compared = compare(&base, &new, &Options::default());
+    for row in compared.rows.iter().filter(|row| row.class.is_some()) {
+        let is_corrected = row.correction_ns.is_some();
+        assert_eq!(row.verdict == Verdict::Same, is_corrected, "{row:?}");
+    }
+    let text = compared.text(true).replace("\n    ", " ");
+    for class in ["launch, corrected (4 benchmarks", "launch (8 benchmarks"] {
+        assert!(text.contains(class), "{class}: {text}");
+    }
+}
+
+/// What the correction leaves is as many nanoseconds of a long kernel as of a short one, and a smaller share.
+#[test]
+fn the_spread_of_short_kernels_does_not_hide_changes_of_longer_ones() {
+    let sides = [0, 1].map(|side| {
+        let runs = EMPTY_NS.iter().enumerate().map(|(round, pair)| {
+            let mut run = run(pair[side], |_| Some(1.0), false);
+            for (i, sampled) in run.results.values_mut().enumerate() {
+                // Up to 60 ns, in an order of its own in each run.
+                let left = 60.0 * ((7 * i + 3 * side + 5 * round) as f64).sin();
+                let longer = if i < 6 { 0.0 } else { 10_000.0 };
+                sampled.ns.iter_mut().for_each(|ns| *ns += longer + left);
+            }
+            run
+        });
+        runs.collect::<Vec<_>>()
+    });
+    let compared = compare(&sides[0], &sides[1], &Options::default());
+    let rows = compared.rows.iter().filter(|row| row.class.is_some());
+    let resolutions = rows.map(|row| (row.base_ns.unwrap(), row.judgement.unwrap().resolution));
+    let of = |is_wanted: &dyn Fn(f64) -> bool| {
+        let wanted = resolutions.clone().filter(|(ns, _)| is_wanted(*ns));
+        median(wanted.map(|(_, resolution)| resolution)).unwrap()
+    };
+    let (short, long) = (of(&|ns| ns < 5_000.0), of(&|ns| ns > 10_000.0));
+    assert!(long < short / 2.0, "{long} and {short}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::surroundings::background_since;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
-use crate::timing::{Clock, Doubt, catch_panic};
+use crate::timing::{Clock, Doubt, TimingError, catch_panic};
 use crossover_machine::load::Load;
 use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
@@ -47,6 +47,8 @@ pub(super) struct Bench<'a> {
     pub(super) spent: Spent,
     /// Reasons from before its samples not to believe its time.
     doubts: Vec<Doubt>,
+    /// Remarks on its samples.
+    notes: Vec<String>,
 }
 
 /// A benchmark's code, verified, and how it is sampled.
@@ -74,6 +76,7 @@ impl<'a> Bench<'a> {
             begun: run.turns.is_none().then(Load::now).flatten(),
             spent: Spent::default(),
             doubts: Vec::new(),
+            notes: Vec::new(),
             run,
         }
     }
@@ -322,7 +325,7 @@ impl<'a> Bench<'a> {
         sample_as_planned(plots, &plan);
         let inputs = self.checksums(&prepared.code)?;
         let clock = prepared.code.clock;
-        let empty_before = self.launch_constant(clock)?;
+        let empty_before = self.launch_constant(clock);
         let sampled_before = self.folder.sampled_at();
         let run = &*self.run;
         let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
@@ -386,7 +389,7 @@ impl<'a> Bench<'a> {
                 panic.lines().next().unwrap_or_default()
             );
         }
-        let empty_after = self.launch_constant(clock)?;
+        let empty_after = self.launch_constant(clock);
         series.empty_ns = empty_before.zip(empty_after).map(<[f64; 2]>::from);
         if self.checksums(&prepared.code)? == inputs {
             Ok(series)
@@ -396,12 +399,24 @@ impl<'a> Bench<'a> {
     }
 
     /// The constant of a launch on the clock of a stored result, ns.
-    fn launch_constant(&mut self, clock: Clock) -> Result<Option<f64>, Missing> {
+    fn launch_constant(&mut self, clock: Clock) -> Option<f64> {
         if !(self.row.is_gpu() && self.run.arguments.saves) {
-            return Ok(None);
+            return None;
         }
         let constant = || self.run.machine.time.launch_constant(clock);
-        Ok((self.spent).on(Activity::Checks, constant)?)
+        let constant = (self.spent).on(Activity::Checks, constant);
+        self.if_known("the launch constant", constant)
+    }
+
+    /// A figure that comparisons correct samples by; an error is no reason to lose the samples.
+    fn if_known<T>(&mut self, what: &str, figure: Result<Option<T>, TimingError>) -> Option<T> {
+        figure.unwrap_or_else(|error| {
+            let note =
+                format!("{what} is unknown, so it is compared without a correction: {error}");
+            eprintln!("note: {}: {note}", self.id);
+            self.notes.push(note);
+            None
+        })
     }
 
     /// Checksums of the memory that a guarded benchmark reads.
@@ -435,7 +450,11 @@ impl<'a> Bench<'a> {
     }
 
     /// What Criterion's files lack.
-    fn sidecar(&self, code: &mut Timed, empty_ns: Option<[f64; 2]>) -> Result<Sidecar, Missing> {
+    fn sidecar(
+        &mut self,
+        code: &mut Timed,
+        empty_ns: Option<[f64; 2]>,
+    ) -> Result<Sidecar, Missing> {
         let mut notes = code.routine.notes();
         if self.row.is_gpu() && recorded() {
             notes.push("recorded, not measured".to_owned());
@@ -445,7 +464,8 @@ impl<'a> Bench<'a> {
         // Not every driver describes copies between devices that it has captured.
         if is_gated && !self.group.on_several {
             let time = &self.run.machine.time;
-            if let Some(counted) = time.count_launches(|| code.routine.run())? {
+            let counted = time.count_launches(|| code.routine.run());
+            if let Some(counted) = self.if_known("the number of launches", counted) {
                 extra.insert(LAUNCHES.to_owned(), counted.launches.into());
                 if counted.graphs > 0 {
                     extra.insert(GRAPHS.to_owned(), counted.graphs.into());
@@ -459,6 +479,7 @@ impl<'a> Bench<'a> {
                 notes.push(note);
             }
         }
+        notes.append(&mut self.notes);
         let others = background_since(self.begun, &self.run.journal.record);
         let machine = &self.run.machine;
         let needed = machine.choices.take_needed();

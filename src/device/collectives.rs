@@ -1,5 +1,7 @@
 //! Collective operations of several devices of one process.
 
+use std::cell::RefCell;
+
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -11,7 +13,8 @@ use crossover_machine::nccl::{Communicator, Nccl};
 /// A communicator for each device of a run.
 pub(crate) struct Collectives {
     nccl: &'static Nccl,
-    communicators: Vec<Communicator>,
+    /// None after an error.
+    communicators: RefCell<Vec<Communicator>>,
 }
 
 impl Collectives {
@@ -38,7 +41,7 @@ impl Collectives {
         };
         Ok(Self {
             nccl,
-            communicators: connected.map_err(failed)?,
+            communicators: RefCell::new(connected.map_err(failed)?),
         })
     }
 
@@ -55,29 +58,43 @@ impl Collectives {
     /// equal or not overlap.
     ///
     /// # Errors
-    /// NCCL's.
+    /// NCCL's. The first one ends the connection: devices whose part was launched wait for the others.
     pub(crate) unsafe fn all_reduce<'a>(
         &self,
         values: usize,
         devices: impl Iterator<Item = ([CUdeviceptr; 2], &'a CudaStream)>,
     ) -> Result<(), CudaError> {
-        self.nccl.together(|| {
-            (devices.zip(&self.communicators)).try_for_each(|((places, stream), communicator)| {
+        let communicators = self.communicators.take();
+        if communicators.is_empty() {
+            let message = "the connection ended with an earlier error".to_owned();
+            return Err(CudaError::with_message("ncclAllReduce", message));
+        }
+        let reduced = self.nccl.together(|| {
+            (devices.zip(&communicators)).try_for_each(|((places, stream), communicator)| {
                 // SAFETY: the caller promises the memory; this has the communicators, in the order of the devices.
                 unsafe {
                     self.nccl
                         .all_reduce(places, values, *communicator, stream.cu_stream())
                 }
             })
-        })
+        });
+        if reduced.is_ok() {
+            self.communicators.replace(communicators);
+        } else {
+            for communicator in communicators {
+                // SAFETY: a communicator of this, which is used no more.
+                unsafe { self.nccl.abort(communicator) };
+            }
+        }
+        reduced
     }
 }
 
 impl Drop for Collectives {
     fn drop(&mut self) {
-        for communicator in &self.communicators {
+        for communicator in self.communicators.take() {
             // SAFETY: a communicator of this, which is used no more.
-            unsafe { self.nccl.destroy(*communicator) };
+            unsafe { self.nccl.destroy(communicator) };
         }
     }
 }

@@ -145,31 +145,35 @@ impl Gpu {
         opened.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Requires that this device and those beside it may use each other's memory.
+    /// Whether this device and one of those beside it may use each other's memory.
+    pub(crate) fn has_access(&self, beside: usize) -> bool {
+        self.further[beside].link.has_access()
+    }
+
+    /// Requires that this device and the first `devices` of those beside it may use each other's memory.
     ///
     /// # Errors
     /// The first device without such a link.
-    pub(crate) fn require_peers(&self) -> Result<(), Absence> {
-        self.require_links(GpuLink::has_access)
+    pub(crate) fn require_peers(&self, devices: usize) -> Result<(), Absence> {
+        let mut further = self.further.iter().take(devices);
+        let lacks = further.find(|further| !further.link.has_access());
+        let own = self.properties.ordinal;
+        lacks.map_or(Ok(()), |further| Err(no_peer(own, further, further.link)))
     }
 
-    /// Requires that the links with those beside it work, or that the driver reports none.
+    /// Requires that the links of all devices work, or that the driver reports none.
     ///
     /// # Errors
     /// A link that is reported does not work.
     pub(super) fn require_no_broken_link(&self) -> Result<(), Absence> {
-        self.require_links(|link| link != GpuLink::Broken)
-    }
-
-    fn require_links(&self, is_right: impl Fn(GpuLink) -> bool) -> Result<(), Absence> {
-        let lacks = (self.further.iter()).find(|further| !is_right(further.link));
-        lacks.map_or(Ok(()), |further| {
-            Err(Absence::NoPeer {
-                first: self.properties.ordinal,
-                other: further.ordinal,
-                link: further.link.in_words(),
-            })
-        })
+        let own = self.properties.ordinal;
+        for further in &self.further {
+            let broken = (further.link == GpuLink::Broken).then_some(own);
+            if let Some(other) = broken.or(further.broken_with.first().copied()) {
+                return Err(no_peer(other, further, GpuLink::Broken));
+            }
+        }
+        Ok(())
     }
 
     /// Collective operations of this device and those beside it, by NCCL, connected at the first call.
@@ -381,6 +385,14 @@ impl Drop for Gpu {
         // After the context is lost, the library cannot destroy its handle, and cudarc would panic.
         let libraries = (self.collectives.take(), self.blas.take());
         let _ = catch_panic(|| drop(libraries));
+    }
+}
+
+fn no_peer(first: usize, other: &FurtherGpu, link: GpuLink) -> Absence {
+    Absence::NoPeer {
+        first,
+        other: other.ordinal,
+        link: link.in_words(),
     }
 }
 

@@ -146,7 +146,8 @@ impl Host {
     /// driver exists but does not work. The absence of any GPU is no failure.
     pub(super) fn device_failed(&self) -> bool {
         use crate::timing::Absence as Timing;
-        if matches!(self.opened.get(), Some(Err(_))) {
+        // Those beside it are all named.
+        if matches!(self.opened.get(), Some(Err(_))) || matches!(self.further.get(), Some(Err(_))) {
             return true;
         }
         match self.device() {

@@ -132,6 +132,7 @@ impl Run {
         let is_selected = ids(group).any(|id| self.arguments.selects(&id));
         if is_selected && (are_named || is_filtered) {
             self.journal.skip(group.name.to_owned(), reason);
+            self.journal.device_failed |= self.machine.device_failed();
         }
         false
     }

@@ -23,7 +23,7 @@ use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;
 
 /// How often tests verify an implementation at each size, each time in another way.
-pub(super) const ROUNDS: usize = 3;
+pub(super) const ROUNDS: usize = 4;
 
 impl AnyGroup {
     /// Tests the whole group: its declaration, that its inputs have other values with another seed, that
@@ -259,23 +259,30 @@ pub(super) fn too_wide(rejects: Option<bool>) -> Option<&'static str> {
 /// and, in further rounds, that several runs in a row pass it, without a wait between them, as a clock
 /// makes them. A routine may read nothing that it has written but the state that it restores, here
 /// before each run. On the GPU, a long kernel holds up the clock's stream meanwhile: work on another
-/// stream that does not wait for this one then comes too early, and works on poison.
+/// stream that does not wait for this one then comes too early, and works on poison. In a further round,
+/// kernels hold up other devices: a result that the clock's stream does not wait for comes too late.
 fn written(
     routine: &mut dyn Routine,
     gpu: Option<&Gpu>,
     rounds: usize,
 ) -> Result<(), RoutineError> {
     let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
-    let held_up = gpu.map(|gpu| (0, Some(gpu)));
-    let all = [(0, None), (2, None)].into_iter().chain(held_up);
-    for (more, hold) in all.take(rounds) {
+    let beside = gpu.map_or(&[][..], Gpu::opened_beside);
+    let beside = beside.iter().map(|gpu| &**gpu).collect::<Vec<_>>();
+    let held_up = [Vec::from_iter(gpu), beside].into_iter();
+    let held_up = held_up.filter(|held| !held.is_empty());
+    let all = [(0, Vec::new()), (2, Vec::new())].into_iter();
+    for (more, held) in all.chain(held_up.map(|held| (0, held))).take(rounds) {
         routine.poison()?;
         wait()?;
         if routine.check()?.passed() {
             return Err("an output that was never written passes the check".into());
         }
-        if let Some(gpu) = hold {
-            occupy(gpu)?;
+        for held in held {
+            occupy(held)?;
+        }
+        if let Some(gpu) = gpu {
+            gpu.bind()?;
         }
         for _ in 0..=more {
             routine.restore()?;
@@ -290,18 +297,13 @@ fn written(
     }
 }
 
-/// Keeps the stream busy for two milliseconds, and those of the devices beside it for four, so that a result
-/// that the stream does not wait for comes too late.
+/// Keeps the stream of a device busy for two milliseconds.
 fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
-    let others = gpu.opened_beside().iter().map(|gpu| (&**gpu, 4_000_000u64));
-    for (gpu, ns) in others.chain([(gpu, 2_000_000)]) {
-        let spin = gpu.function(&SPIN, "spin")?;
-        let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(ns);
-        gpu.bind()?;
-        // SAFETY: the argument is the one that the kernel declares.
-        unsafe { spin.launch(gpu.stream()) }?;
-    }
-    Ok(())
+    let spin = gpu.function(&SPIN, "spin")?;
+    let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(2_000_000u64);
+    gpu.bind()?;
+    // SAFETY: the argument is the one that the kernel declares.
+    Ok(unsafe { spin.launch(gpu.stream()) }?)
 }
 
 /// Compares the output of the CPU or the GPU with float64.

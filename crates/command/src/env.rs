@@ -11,7 +11,7 @@ use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
 use crossover_machine::nccl;
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
-use crossover_results::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
+use crossover_results::model::environment::{Cpu, Environment, GpuInfo, GpuLink, PcieLink};
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -68,6 +68,10 @@ fn listing(environment: &Environment, results: &Path) -> String {
         let (name, ordinal) = (&further.name, further.ordinal);
         rows.section("GPU", format!("{name} (device {ordinal})"));
         rows.add("link", further.link.in_words());
+        for other in &further.broken_with {
+            let link = format!("with device {other}: {}", GpuLink::Broken.in_words());
+            rows.add("", link);
+        }
     }
     let nvrtc = libraries::nvrtc_version().map(version);
     rows.add(
@@ -159,7 +163,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_results::model::environment::{FurtherGpu, GpuLink};
+    use crossover_results::model::environment::FurtherGpu;
 
     #[test]
     fn a_machine_is_listed() {
@@ -187,6 +191,7 @@ mod tests {
                 ordinal: 1,
                 name: "NVIDIA H200".to_owned(),
                 link: GpuLink::Nvlink,
+                broken_with: vec![2],
             }],
             disturbances: vec!["one".to_owned(), "two".to_owned()],
             ..Environment::default()
@@ -203,6 +208,8 @@ mod tests {
             "link          PCIe 5.0 x16",
             "GPU           NVIDIA H200 (device 1)",
             "link          NVLink",
+            "              with device 2: peer access is reported and does not work: disable the IOMMU or PCIe \
+             ACS, or set NCCL_P2P_DISABLE=1",
             "disturbances  one",
             "              two",
         ] {

@@ -53,6 +53,18 @@ pub enum Absence {
         /// The link in words.
         link: &'static str,
     },
+    /// The link between two devices could not be tried.
+    #[error(
+        "the link between device {first} and device {other} could not be tried: {cause}; run again"
+    )]
+    Untried {
+        /// Index of the first device.
+        first: usize,
+        /// Index of the other one.
+        other: usize,
+        /// The cause.
+        cause: String,
+    },
     /// A library does not take this size.
     #[error("{takes}; other sizes run")]
     Size {

@@ -51,6 +51,7 @@ functions! {
     ncclGetErrorString(c_int) -> *const c_char;
     ncclCommInitAll(*mut Communicator, c_int, *const c_int) -> c_int;
     ncclCommDestroy(Communicator) -> c_int;
+    ncclCommAbort(Communicator) -> c_int;
     ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Communicator, CUstream) -> c_int;
     ncclGroupStart() -> c_int;
     ncclGroupEnd() -> c_int;
@@ -129,6 +130,16 @@ impl Nccl {
     pub unsafe fn destroy(&self, communicator: Communicator) {
         // SAFETY: the caller's promise. An error of the end concerns nobody.
         let _ = unsafe { (self.ncclCommDestroy)(communicator) };
+    }
+
+    /// Ends the operations of a communicator, of which some devices may wait for others for ever, and gives
+    /// it back.
+    ///
+    /// # Safety
+    /// It must be one of [`communicators`](Self::communicators), and is not used again.
+    pub unsafe fn abort(&self, communicator: Communicator) {
+        // SAFETY: the caller's promise. The error that led here is the one to report.
+        let _ = unsafe { (self.ncclCommAbort)(communicator) };
     }
 
     fn check(&self, call: &'static str, status: c_int) -> Result<(), CudaError> {

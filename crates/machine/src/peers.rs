@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
 use crossover_results::model::environment::GpuLink;
@@ -57,53 +58,73 @@ pub fn give_access(to: &CudaContext, of: &CudaContext) -> Result<(), CudaError> 
     }
 }
 
-/// Copies a pattern between the devices, either way, and compares it. Where an IOMMU or a switch is set
-/// up wrongly, the copy arrives wrong, or never ends.
-///
-/// # Errors
-/// The driver's.
-pub fn moves_data(first: usize, other: usize) -> Result<bool, CudaError> {
+/// Two devices, and memory of each for a copy from the other and to it. It is freed with the process.
+pub struct TriedLink([Side; 2]);
+
+struct Side {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    source: CUdeviceptr,
+    target: CUdeviceptr,
+}
+
+impl TriedLink {
     const BYTES: usize = 1 << 20;
-    let pattern: Vec<u8> = (0..BYTES).map(|i| ((i * 167) ^ (i >> 8)) as u8).collect();
-    let open = |ordinal| -> Result<(Arc<CudaContext>, Arc<CudaStream>), CudaError> {
-        let context = CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")?;
-        let stream = context.new_stream().called("cuStreamCreate")?;
-        Ok((context, stream))
-    };
-    let (first, other) = (open(first)?, open(other)?);
-    give_access(&first.0, &other.0)?;
-    give_access(&other.0, &first.0)?;
-    for ((from, stream), (to, back)) in [(&first, &other), (&other, &first)] {
-        let alloc = |context: &CudaContext| {
-            bind(context)?;
-            // SAFETY: written before it is read. It is freed with the process.
-            unsafe { result::malloc_sync(BYTES) }.called("cuMemAlloc")
+
+    /// Opens both devices, and lets them use each other's memory.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn open(first: usize, other: usize) -> Result<Self, CudaError> {
+        let open = |ordinal| {
+            let context = CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")?;
+            let stream = context.new_stream().called("cuStreamCreate")?;
+            // SAFETY: written before it is read.
+            let alloc = || unsafe { result::malloc_sync(Self::BYTES) }.called("cuMemAlloc");
+            Ok(Side {
+                source: alloc()?,
+                target: alloc()?,
+                context,
+                stream,
+            })
         };
-        let (source, target) = (alloc(from)?, alloc(to)?);
-        let mut arrived = vec![0; BYTES];
-        // SAFETY: all of them have as many bytes, and each wait comes before the next use.
-        unsafe {
-            bind(from)?;
-            result::memcpy_htod_async(source, &pattern, stream.cu_stream())
-                .called("cuMemcpyHtoDAsync")?;
-            result::memcpy_peer_async(
-                to.cu_ctx(),
-                target,
-                from.cu_ctx(),
-                source,
-                BYTES,
-                stream.cu_stream(),
-            )
-            .called("cuMemcpyPeerAsync")?;
-            stream.synchronize().called("cuStreamSynchronize")?;
-            bind(to)?;
-            result::memcpy_dtoh_async(&mut arrived, target, back.cu_stream())
-                .called("cuMemcpyDtoHAsync")?;
-            back.synchronize().called("cuStreamSynchronize")?;
-        }
-        if arrived != pattern {
-            return Ok(false);
-        }
+        let sides = [open(first)?, open(other)?];
+        give_access(&sides[0].context, &sides[1].context)?;
+        give_access(&sides[1].context, &sides[0].context)?;
+        Ok(Self(sides))
     }
-    Ok(true)
+
+    /// Copies a pattern between the devices, either way, and compares it. Where an IOMMU or a switch is set
+    /// up wrongly, the copy arrives wrong, or never ends.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn moves_data(&self) -> Result<bool, CudaError> {
+        let bytes = Self::BYTES;
+        let pattern: Vec<u8> = (0..bytes).map(|i| ((i * 167) ^ (i >> 8)) as u8).collect();
+        let [first, other] = &self.0;
+        for (from, to) in [(first, other), (other, first)] {
+            let mut arrived = vec![0; bytes];
+            let stream = from.stream.cu_stream();
+            // SAFETY: all of them have as many bytes, and each wait comes before the next use.
+            unsafe {
+                bind(&from.context)?;
+                result::memcpy_htod_async(from.source, &pattern, stream)
+                    .called("cuMemcpyHtoDAsync")?;
+                let contexts = [to, from].map(|side| side.context.cu_ctx());
+                let [there, here] = contexts;
+                result::memcpy_peer_async(there, to.target, here, from.source, bytes, stream)
+                    .called("cuMemcpyPeerAsync")?;
+                from.stream.synchronize().called("cuStreamSynchronize")?;
+                bind(&to.context)?;
+                result::memcpy_dtoh_async(&mut arrived, to.target, to.stream.cu_stream())
+                    .called("cuMemcpyDtoHAsync")?;
+                to.stream.synchronize().called("cuStreamSynchronize")?;
+            }
+            if arrived != pattern {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }

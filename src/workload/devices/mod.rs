@@ -110,9 +110,10 @@ impl OnDevices {
         of: impl Fn(&'a Prepared) -> Vec<DeviceMemory<'a>>,
     ) -> Vec<DeviceMemory<'a>> {
         // The clock reads them on the first device.
-        let has_access = self.gpus[0].require_peers().is_ok();
-        let parts = if has_access { self.parts.len() } else { 1 };
-        self.parts[..parts].iter().flat_map(of).collect()
+        let is_read = |at: usize| at == 0 || self.gpus[0].has_access(at - 1);
+        let parts = self.parts.iter().enumerate();
+        let parts = parts.filter(|(at, _)| is_read(*at));
+        parts.flat_map(|(_, part)| of(part)).collect()
     }
 
     /// The worst verdict of the devices; `None` where none compares anything.
@@ -134,12 +135,14 @@ impl OnDevices {
 
 impl Routine for OnDevices {
     fn poison(&mut self) -> Result<(), RoutineError> {
+        // Steps may use host memory until then.
+        self.gpus[0].synchronize()?;
         self.in_order(Routine::poison)
     }
 
     fn restore(&mut self) -> Result<(), RoutineError> {
         // Finds steps that do not wait for the timed stream.
-        self.in_order(Routine::poison)
+        self.in_order(Prepared::poison_device)
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {

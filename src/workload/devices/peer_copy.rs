@@ -34,7 +34,7 @@ pub enum Path {
 pub fn peer_copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Exchange, path: Path) -> Made {
     if path != Path::Host {
         gpu.beside()?;
-        gpu.require_peers()?;
+        gpu.require_peers(1)?;
     }
     let mut work = OnDevices::new(gpu)?;
     let both = way == Exchange::BothWays;

@@ -34,6 +34,8 @@ pub struct Prepared {
     /// Threads that work on the host between the steps.
     pub(crate) threads: Option<Rc<Threads>>,
     poisons: Vec<Preparation>,
+    /// Those of host memory, which happen at once.
+    host_poisons: Vec<Preparation>,
     restores: Vec<Preparation>,
     /// Memory that no step changes.
     inputs: Vec<DeviceMemory<'static>>,
@@ -66,6 +68,7 @@ impl Prepared {
             figures: BTreeMap::new(),
             threads: None,
             poisons: Vec::new(),
+            host_poisons: Vec::new(),
             restores: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -250,12 +253,17 @@ impl Prepared {
 
     /// As [`poison_by`](Self::poison_by), for host memory, with a value.
     pub(crate) fn poison_host<T: Value>(&mut self, host: Host<T>, value: T) {
-        self.poison(move |memory| {
+        self.host_poisons.push(Box::new(move |memory| {
             if let Some(values) = memory.values_mut(host) {
                 fill(values, value);
             }
             Ok(())
-        });
+        }));
+    }
+
+    /// Poisons device memory in the order of the stream: host memory may be in use.
+    pub(crate) fn poison_device(&mut self) -> Result<(), RoutineError> {
+        (self.poisons.iter()).try_for_each(|poison| poison(&mut self.memory))
     }
 
     /// Adds work before a checked run.
@@ -290,7 +298,8 @@ impl Prepared {
 
 impl Routine for Prepared {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        (self.poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
+        self.poison_device()?;
+        (self.host_poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
         if self.waits {
             // Neither the other streams nor the host are ordered behind the GPU's stream.
             self.memory.gpu().synchronize()?;

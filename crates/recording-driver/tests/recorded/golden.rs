@@ -44,6 +44,7 @@ pub(crate) fn open() -> Rc<Gpu> {
         ordinal: 1,
         name: String::new(),
         link: GpuLink::Nvlink,
+        broken_with: Vec::new(),
     };
     let gpu = Gpu::open(0).expect("the recording driver opens");
     Rc::new(gpu.with_further(vec![second]))

@@ -177,6 +177,9 @@ pub struct FurtherGpu {
     pub name: String,
     /// How it exchanges data with the first GPU.
     pub link: GpuLink,
+    /// GPUs named between the first and this one whose link with it is reported and does not work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken_with: Vec<usize>,
 }
 
 /// How two GPUs exchange data.

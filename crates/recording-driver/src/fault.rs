@@ -5,7 +5,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Names a test's fault: with `cuMemAllocAsync:3:2` the third call of that function returns error 2. `*` as
 /// the number means every call, `5+` the fifth and all later ones, `*` as the function every function. A
-/// fourth part, as in `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
+/// fourth part, as in `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name. The
+/// name of a kernel, as in `crossover_empty:2:719`, means its launches.
 pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
 /// Errors of the driver that this crate returns, with the driver's numbers.
@@ -129,17 +130,28 @@ pub fn injected(function: &str) -> Option<i32> {
     let faults = &mut *faults();
     let call = (faults.phase.clone(), function.to_owned());
     *faults.calls.entry(call).or_default() += 1;
-    let planned = faults.planned.as_mut()?;
-    let is_named = [function, "*"].contains(&&*planned.function);
-    if !is_named || (planned.phase.as_ref()).is_some_and(|phase| *phase != faults.phase) {
-        return None;
-    }
-    planned.seen += 1;
-    let fails = planned.seen == planned.first || planned.goes_on && planned.seen > planned.first;
-    fails.then_some(planned.code)
+    let is_any = (faults.planned.as_ref()).is_some_and(|planned| planned.function == "*");
+    faults.planted(if is_any { "*" } else { function })
+}
+
+/// The error that a test has planted for a launch of `kernel`.
+pub(crate) fn of_launch(kernel: &str) -> Option<i32> {
+    faults().planted(kernel)
 }
 
 impl Faults {
+    fn planted(&mut self, name: &str) -> Option<i32> {
+        let planned = self.planned.as_mut()?;
+        let is_elsewhere = |phase: &String| *phase != self.phase;
+        if planned.function != name || planned.phase.as_ref().is_some_and(is_elsewhere) {
+            return None;
+        }
+        planned.seen += 1;
+        let fails =
+            planned.seen == planned.first || planned.goes_on && planned.seen > planned.first;
+        fails.then_some(planned.code)
+    }
+
     fn of(text: &str) -> Self {
         let planned = planned(text);
         if planned.is_none() && !text.is_empty() {

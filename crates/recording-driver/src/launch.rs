@@ -2,7 +2,7 @@
 
 use crate::call::{DRIVER, exported};
 use crate::effects::Effect;
-use crate::fault::{Fault, code};
+use crate::fault::{self, Fault, code};
 use crate::kernels::{Kernel, bytes};
 use crate::log;
 use crate::memory::Memory;
@@ -35,6 +35,9 @@ exported! { DRIVER:
             ));
         }
         check(kernel, grid, block, (shared, function.dynamic_shared))?;
+        if let Some(code) = fault::of_launch(name) {
+            return Err(Fault::new(code, "a fault that the test asked for"));
+        }
         if arguments.is_null() && !kernel.parameters.is_empty() {
             return Err(fault!(
                 INVALID_VALUE,

@@ -67,6 +67,12 @@ exported! { NCCL:
         Ok(())
     }
 
+    fn ncclCommAbort(state, communicator: u64) {
+        let communicator = removed(&mut state.communicators, communicator, "communicator")?;
+        log!("abort {}", communicator.name);
+        Ok(())
+    }
+
     fn ncclGroupStart(state) {
         state.sums = Some(Vec::new());
         Ok(())

@@ -75,10 +75,21 @@ fn main() -> ExitCode {
         outside("whole::incomplete", whole::incomplete),
         inside("routines::waits", TWO, &[], routines::waits),
         inside("routines::refused", TWO, &[], routines::refused),
+        inside(
+            "routines::host_memory",
+            TWO,
+            &[],
+            routines::host_memory_in_use,
+        ),
+        inside("routines::held_up", TWO, &[], routines::held_up),
+        outside("whole::aborted", whole::aborted),
+        outside("whole::kept", whole::kept),
     ];
     trials.extend(timing::tests());
     // The second stage of CI runs these.
     trials.push(outside("every_call::of_a_run", faults::all).with_ignored_flag(true));
+    let streams = outside("every_call::streams", whole::streams_at_length);
+    trials.push(streams.with_ignored_flag(true));
     for (at, group) in suite::groups().iter().enumerate() {
         let name = group.name();
         let golden = move || golden::group(at);

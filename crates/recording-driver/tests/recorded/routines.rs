@@ -10,7 +10,8 @@ use crossover::workload::transfer::Transfer;
 use crossover::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
 
 use crate::golden::open;
-use crate::stand_in::{mark, plan};
+use crate::stand_in::{mark, phases, plan};
+use crate::suite;
 
 /// More values than the other routine has, so that nobody else gets their memory.
 const FREED: usize = 1 << 20;
@@ -89,4 +90,45 @@ pub(crate) fn waits() {
             assert!(arrives(way, path, Some(last + 1)));
         }
     }
+}
+
+/// Steps may use host memory when the outputs on devices are poisoned: the bytes of the iteration before are
+/// still in the buffer when no copy to it is made.
+pub(crate) fn host_memory_in_use() {
+    let gpu = open();
+    let bytes = Rc::new(Transfer::new(1 << 20));
+    let mut copy = peer_copy(&gpu, &bytes, Exchange::OneWay, Path::Host).unwrap();
+    copy.poison().unwrap();
+    copy.run().unwrap();
+    gpu.synchronize().unwrap();
+    plan("cuMemcpyDtoHAsync_v2:*:0:iteration");
+    mark("iteration");
+    copy.restore().unwrap();
+    copy.run().unwrap();
+    gpu.synchronize().unwrap();
+    mark("check");
+    assert!(copy.check().unwrap().passed());
+}
+
+/// The clock's device is held up while the other is free, and the other way round: held up for longer, the
+/// other would hide that it does not wait.
+pub(crate) fn held_up() {
+    let mut groups = suite::groups().into_iter();
+    let group = groups.find(|group| group.name() == "peer_copy").unwrap();
+    mark("verified");
+    group.verify("gpu/engine-both", Some(&open())).unwrap();
+    let (mut held, mut are_awaited) = (Vec::new(), true);
+    for line in phases().pop().expect("a mark").1 {
+        if line.starts_with("launch spin") {
+            assert!(are_awaited, "both are held up: {line}");
+            are_awaited = false;
+            let stream = line
+                .split(" on ")
+                .nth(1)
+                .and_then(|on| on.split(' ').next());
+            held.push(stream.expect("a stream").to_owned());
+        }
+        are_awaited |= line.starts_with("wait for");
+    }
+    assert!(held.len() >= 2 && held[0] != held[1], "{held:?}");
 }

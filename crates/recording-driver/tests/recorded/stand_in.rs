@@ -84,7 +84,7 @@ impl StandIn {
             // One thread copies through pinned buffers, wherever this runs.
             .env("RAYON_NUM_THREADS", "2");
         // The runs and rows with a fault make too many calls for that.
-        let is_short = ["golden::", "timing::"]
+        let is_short = ["golden::", "timing::", "routines::held"]
             .iter()
             .any(|of| task.starts_with(of));
         if is_short {

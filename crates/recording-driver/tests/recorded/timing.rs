@@ -159,6 +159,10 @@ fn known(on: On) -> Result<(), BoxError> {
     // An elapsed time is a float of milliseconds.
     let is = |read: f64, ns: f64| assert!((read / ns - 1.0).abs() < 1e-6, "{read} and not {ns}");
     let (gated, events) = (Clock::EventsGated, Clock::Events);
+    mark("constant");
+    assert!(on.time.launch_constant(gated)?.is_some());
+    let woken = phases().pop().expect("a mark").1;
+    assert!(woken[0].starts_with("launch crossover_spin "), "{woken:?}");
     on.launches(&on.time, gated, 1)?;
     is(on.launches(&on.time, events, 10)?, 10.0 * LAUNCH + KERNEL);
     is(on.launches(&on.time, gated, 1_000)?, 1_000.0 * KERNEL);

@@ -102,7 +102,12 @@ pub(crate) fn page() {
 }
 
 /// What a run says; no kernel ran, so none is a success. Without CUPTI a profile is absent.
-fn says(stand_in: &StandIn, [devices, fault]: [&str; 2], arguments: &[&str], sentences: &[&str]) {
+fn says(
+    stand_in: &StandIn,
+    [devices, fault]: [&str; 2],
+    arguments: &[&str],
+    sentences: &[&str],
+) -> String {
     let mut command = stand_in.command("bench", devices);
     command.env("CROSSOVER_DEVICE", "all").env(FAULTS, fault);
     let said = expect(command.args(arguments).env("CUDA_HOME", "/none"), 0);
@@ -113,6 +118,7 @@ fn says(stand_in: &StandIn, [devices, fault]: [&str; 2], arguments: &[&str], sen
         !said.contains("Success") && !said.contains("FAILED"),
         "{said}"
     );
+    said
 }
 
 /// A card or a library that cannot do everything has the rest of the rows, and a reason for each that
@@ -148,8 +154,8 @@ pub(crate) fn incomplete() {
 pub(crate) fn absences() {
     let ran = "the recording driver runs no kernel";
     let filter = "^(peer_copy/gpu/.*/4096|all_reduce/.*/1024|matmul_devices/.*/512)$";
-    let on = |stand_in, devices, sentences: &[&str]| {
-        says(stand_in, devices, &["--test", filter], sentences);
+    let on = |stand_in: &StandIn, devices: [&str; 2], sentences: &[&str]| {
+        says(stand_in, devices, &["--test", filter], sentences)
     };
     let stand_in = StandIn::default();
     on(&stand_in, [TWO, ""], &[ran, "[11/11]"]);
@@ -170,14 +176,47 @@ pub(crate) fn absences() {
     on(&stand_in, [TWO, "ncclCommInitAll:*:1"], &[absent]);
     let absent = "NCCL was not found; install NCCL";
     on(&StandIn::without("libnccl.so.2"), [TWO, ""], &[absent, ran]);
+    // Device 2 has no link, which a copy between the first two does not need.
+    let said = on(&stand_in, ["h200,h200,t4", ""], &[ran]);
+    assert!(
+        !said.contains("peer_copy/gpu/engine/4096: device"),
+        "{said}"
+    );
+    // The links are tried in the order 0-1, 0-2, 1-2, with two copies each.
+    let three = ["h200,h200,h200", "cuMemcpyPeerAsync:5:999"];
+    let absent = "device 1 and device 2 have no link for it (peer access is reported and does";
+    let arguments = ["--test", "^all_reduce/.*/1024$"];
+    says(&stand_in, three, &arguments, &[absent]);
+    let cannot = "the link between device 0 and device 1 could not be tried: cuMemAlloc failed";
+    for (which, fault, sentence) in [
+        ("0,7", "", "there is no GPU 7"),
+        ("0,1", "cuMemAlloc_v2:*:2", cannot),
+    ] {
+        let mut command = stand_in.command("bench", TWO);
+        command.env("CROSSOVER_DEVICE", which).env(FAULTS, fault);
+        let rows = "^(peer_copy/gpu/engine/4096|nested_sine/gpu/fused/1024)$";
+        let said = expect(command.args(["--test", rows]), 1);
+        let skipped = format!("skipped peer_copy: {sentence}");
+        assert!(said.contains(&skipped) && said.contains(ran), "{said}");
+    }
 }
 
 /// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
 /// longer. Cold starts, which are processes of their own, are left out.
 pub(crate) fn streams() {
+    streams_of("quick", SMALL_H200);
+}
+
+/// Of the profile `default`, whose larger sizes take a minute.
+pub(crate) fn streams_at_length() {
+    streams_of("default", "h200:memory_bytes=2147483648");
+}
+
+fn streams_of(profile: &str, device: &str) {
     let stand_in = StandIn::default();
-    let mut command = stand_in.command("bench", SMALL_H200);
+    let mut command = stand_in.command("bench", device);
     command.env(LOG, stand_in.log());
+    command.env("CROSSOVER_PROFILE", profile);
     let said = expect(command.args(["--test", "^([^c]|c[^o]).*/gpu/"]), 0);
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let streams = log.lines().filter(|line| line.starts_with("create s"));
@@ -189,5 +228,56 @@ pub(crate) fn streams() {
         "streams/gpu/chunks-2/",
     ] {
         assert!(said.contains(row), "{row} did not run: {said}");
+    }
+}
+
+/// A device whose part of an all-reduce was launched would wait for the others.
+pub(crate) fn aborted() {
+    let stand_in = StandIn::default();
+    let mut command = stand_in.command("bench", TWO);
+    command.env("CROSSOVER_DEVICE", "0,1");
+    command.env(FAULTS, "ncclGroupEnd:2:1");
+    command.env(LOG, stand_in.log());
+    let said = expect(command.args(["--test", "all_reduce/gpu/in-place/1024$"]), 1);
+    assert!(said.contains("ncclGroupEnd failed"), "{said}");
+    let log = fs::read_to_string(stand_in.log()).expect("it was written");
+    let ends = ["abort comm", "destroy comm"].map(|of| log.matches(of).count());
+    assert_eq!(ends, [2, 0], "{said}");
+}
+
+/// The empty kernel and the count of launches correct comparisons of a result, which is kept without them.
+pub(crate) fn kept() {
+    let run = |fault: &str| {
+        let stand_in = StandIn::default();
+        let mut command = stand_in.command("bench", SMALL_H200);
+        command.env(LOG, stand_in.log()).env(FAULTS, fault);
+        let row = "nested_sine/gpu/fused-gated/1024$";
+        command.args(["--bench", "--quick", "--noplot", row]);
+        let said = expect(&mut command, 0);
+        let result = "criterion/nested_sine/gpu_fused-gated/1024/new/crossover.json";
+        let sidecar = read_json(&stand_in.folder().join(result));
+        let [before, after] = EMPTY_KERNEL.map(|key| sidecar["extra"][key].is_number());
+        let has = [before, after, sidecar["extra"]["launches"].is_number()];
+        let log = fs::read_to_string(stand_in.log()).expect("it was written");
+        let empty = log.matches("launch crossover_empty ").count();
+        (said, sidecar["notes"].to_string(), has, empty)
+    };
+    let (said, _, has, empty) = run("");
+    assert_eq!(has, [true; 3], "{said}");
+    // The last thousand come after the samples.
+    let fault = format!("crossover_empty:{}:2", empty - 500);
+    let constant = "the launch constant is unknown";
+    let count = "the number of launches is unknown";
+    for (fault, wanted, word) in [
+        (&*fault, [false, false, true], constant),
+        (
+            "cuGraphInstantiateWithFlags:1:2",
+            [true, true, false],
+            count,
+        ),
+    ] {
+        let (said, notes, has, _) = run(fault);
+        assert_eq!(has, wanted, "{said}");
+        assert!(notes.contains(word) && said.contains(word), "{notes}");
     }
 }

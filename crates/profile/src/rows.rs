@@ -121,22 +121,25 @@ pub(super) fn median(sorted: &[u64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use rand::RngExt;
 
     use super::super::recording::Raw;
     use super::*;
     use crate::recording::planted::{kernel, window, work};
+    use crate::tests::{random_cases, several};
 
-    proptest! {
-        #[test]
-        fn no_record_is_lost_and_shares_make_one(
-            times in prop::collection::vec((0u8..4, 1u64..1000), 1..60),
-        ) {
+    #[test]
+    fn no_record_is_lost_and_shares_make_one() {
+        for mut random in random_cases() {
+            let times = several(&mut random, 1..60, |random| {
+                (random.random_range(0..4), random.random_range(1..1000))
+            });
             let recording = Recording {
                 steady: window(&[(0, 10, Some(1_000_000))]),
                 raw: Raw {
                     work: (times.iter().enumerate())
                         .map(|(i, &(name, t))| {
+                            let name: u8 = name;
                             work(kernel(&name.to_string()), i as u64, i as u64 + t, 0)
                         })
                         .collect(),
@@ -147,10 +150,13 @@ mod tests {
             let rows = device(&recording.part(&recording.steady));
             let count: f64 = rows.iter().map(|r| r.per_iteration).sum();
             let time: f64 = rows.iter().map(|r| r.ns_per_iteration).sum();
-            prop_assert_eq!(count, times.len() as f64);
-            prop_assert_eq!(time, times.iter().map(|t| t.1).sum::<u64>() as f64);
-            prop_assert!((rows.iter().map(|r| r.share).sum::<f64>() - 1.0).abs() < 1e-9);
-            prop_assert!(rows.windows(2).all(|w| w[0].ns_per_iteration >= w[1].ns_per_iteration));
+            assert_eq!(count, times.len() as f64);
+            assert_eq!(time, times.iter().map(|t| t.1).sum::<u64>() as f64);
+            assert!((rows.iter().map(|r| r.share).sum::<f64>() - 1.0).abs() < 1e-9);
+            assert!(
+                rows.windows(2)
+                    .all(|w| w[0].ns_per_iteration >= w[1].ns_per_iteration)
+            );
         }
     }
 }

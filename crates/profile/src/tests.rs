@@ -1,8 +1,33 @@
 //! A profile from its recording to the text that a terminal shows.
 
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
 use crate::recording::planted::{call, kernel, range, upload, window, work};
 use crate::recording::{Raw, Recording};
 use crate::{Profile, Work, analyse};
+
+pub(crate) type Random = Xoshiro256PlusPlus;
+
+/// Sources of random cases. A test that fails shows the number of its last case.
+pub(crate) fn random_cases() -> impl Iterator<Item = Random> {
+    (0..if cfg!(miri) { 4 } else { 256 }).map(|case| {
+        println!("case {case}");
+        Random::seed_from_u64(case)
+    })
+}
+
+/// A random number of random things.
+pub(crate) fn several<T>(
+    random: &mut Random,
+    count: Range<usize>,
+    thing: impl Fn(&mut Random) -> T,
+) -> Vec<T> {
+    let count = random.random_range(count);
+    (0..count).map(|_| thing(random)).collect()
+}
 
 /// Two iterations back to back, the second copy behind the first kernel; and three single ones, of which
 /// the median has two threads, two streams and a range that never ends.

@@ -1,5 +1,5 @@
 //! Every kind of file that is read, damaged at random: nothing panics, is written elsewhere, or acts on the
-//! terminal or page that shows it. `PROPTEST_CASES=10000 cargo test --lib damaged` tries more.
+//! terminal or page that shows it. `FUZZ_CASES=10000 cargo test --lib damaged` tries more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use proptest::prelude::*;
-use proptest::sample::Index;
-use proptest::test_runner::{TestCaseError, TestRunner};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
@@ -29,8 +28,8 @@ use crossover_results::store::profiles::planted::{plant, recorded};
 use crossover_results::store::runs;
 use crossover_words::text::is_plain;
 
-/// Without `PROPTEST_CASES`. Every fourth case makes a page, a comparison and a record.
-const CASES: u32 = 96;
+/// Without `FUZZ_CASES`. Every fourth case makes a page, a comparison and a record.
+const CASES: u64 = 96;
 
 /// Digits in a row that no number written for people needs; a size of 2⁶⁴ has 20.
 const DIGITS: usize = 40;
@@ -52,21 +51,35 @@ enum Edit {
     Cut(Index),
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
-    let at = any::<Index>;
-    prop_oneof![
-        4 => (at(), at()).prop_map(|(at, text)| Edit::Put(at, text)),
-        2 => (at(), -330i32..330).prop_map(|(at, by)| Edit::Scale(at, by)),
-        1 => at().prop_map(Edit::Remove),
-        1 => (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
-        1 => at().prop_map(Edit::Cut),
-    ]
+/// A place in any list: a share of its length.
+#[derive(Clone, Copy, Debug)]
+struct Index(f64);
+
+impl Index {
+    fn of(self, length: usize) -> usize {
+        (self.0 * length as f64) as usize
+    }
+
+    fn get<T>(self, list: &[T]) -> &T {
+        &list[self.of(list.len())]
+    }
+}
+
+fn edit(random: &mut Xoshiro256PlusPlus) -> Edit {
+    let at = Index(random.random());
+    match random.random_range(0..9) {
+        0..4 => Edit::Put(at, Index(random.random())),
+        4..6 => Edit::Scale(at, random.random_range(-330..330)),
+        6 => Edit::Remove(at),
+        7 => Edit::Flip(at, random.random()),
+        _ => Edit::Cut(at),
+    }
 }
 
 fn damaged(sound: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut json: Value = serde_json::from_slice(sound).unwrap();
     let unexpected: Vec<&str> = UNEXPECTED.lines().collect();
-    let placeholder = |text: &Index| format!("@{}@", text.index(unexpected.len()));
+    let placeholder = |text: &Index| format!("@{}@", text.of(unexpected.len()));
     for edit in edits {
         let all = pointers(&json);
         let at = |index: &Index| index.get(&all).as_str();
@@ -104,8 +117,11 @@ fn damaged(sound: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut bytes = text.into_bytes();
     for edit in edits {
         match edit {
-            Edit::Flip(index, byte) if !bytes.is_empty() => *index.get_mut(&mut bytes) = *byte,
-            Edit::Cut(index) => bytes.truncate(index.index(bytes.len() + 1)),
+            Edit::Flip(index, byte) if !bytes.is_empty() => {
+                let at = index.of(bytes.len());
+                bytes[at] = *byte;
+            }
+            Edit::Cut(index) => bytes.truncate(index.of(bytes.len() + 1)),
             _ => {}
         }
     }
@@ -137,33 +153,29 @@ fn damaged_files_harm_nothing() {
         .filter(|file| file.extension().is_some_and(|it| it == "json"))
         .cloned()
         .collect();
-    let config = match std::env::var_os("PROPTEST_CASES") {
-        Some(_) => ProptestConfig::default(),
-        None => ProptestConfig::with_cases(CASES),
-    };
-    let mut runner = TestRunner::new(ProptestConfig {
-        failure_persistence: None,
-        ..config
-    });
     // Each kind of file, a profile or a record of a run as often as samples, of which there are many.
     let kinds: BTreeSet<_> = files.iter().map(|file| file.file_name().unwrap()).collect();
     let kinds: Vec<_> = kinds.into_iter().collect();
-    let edits = proptest::collection::vec(edit(), 1..4);
-    let damage = (any::<Index>(), any::<Index>(), edits, 0..4u32);
-    let outcome = runner.run(&damage, |(kind, file, edits, makes_all)| {
-        let kind = *kind.get(&kinds);
+    let cases = std::env::var("FUZZ_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    for case in 0..cases {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(case);
+        let kind = Index(random.random()).get(&kinds);
         let of_kind: Vec<_> = files.iter().filter(|file| file.ends_with(kind)).collect();
-        let file = file.get(&of_kind);
+        let file = Index(random.random()).get(&of_kind);
+        let count = random.random_range(1..4);
+        let edits: Vec<Edit> = (0..count).map(|_| edit(&mut random)).collect();
         let sound = fs::read(file).unwrap();
         fs::write(file, damaged(&sound, &edits)).unwrap();
         let checked = results
             .loses_nothing_unsaid(file)
-            .and_then(|()| results.check(makes_all == 0));
+            .and_then(|()| results.check(case % 4 == 0));
         fs::write(file, &sound).unwrap();
-        checked.map_err(TestCaseError::fail)
-    });
-    if let Err(error) = outcome {
-        panic!("{error}");
+        assert_eq!(
+            checked,
+            Ok(()),
+            "case {case}, {}: {edits:?}",
+            file.display()
+        );
     }
 }
 

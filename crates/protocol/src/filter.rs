@@ -28,8 +28,11 @@ pub fn meant<'a>(before: &str, written: &str, known: impl IntoIterator<Item = &'
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Insertions, deletions, changes and swaps that count as a slip.
     const EDITS: usize = 3;
+    let length = written.chars().count();
     known
         .into_iter()
+        // Each character more or fewer is an edit.
+        .filter(|known| known.chars().count().abs_diff(length) <= EDITS)
         .map(|known| (strsim::damerau_levenshtein(written, known), known))
         // Three edits turn any short word into any other one.
         .filter(|(edits, known)| *edits <= EDITS.min(known.len() / 2))

@@ -11,12 +11,11 @@ use cudarc::driver::CudaStream;
 
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
-use crate::device::ClockedDevice;
+use crate::device::{ClockedDevice, devices_beside};
 use crate::error::TimingError;
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
-use crate::other_streams::devices_beside;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open_alone};
 #[cfg(feature = "profiler")]

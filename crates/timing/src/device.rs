@@ -72,6 +72,16 @@ impl ClockedDevice {
     }
 }
 
+/// The other devices that this process can use.
+pub(super) fn devices_beside(context: &CudaContext) -> Result<Vec<sys::CUdevice>, CudaError> {
+    let count = result::device::get_count().called("cuDeviceGetCount")?;
+    let mut devices = (0..count)
+        .map(|ordinal| result::device::get(ordinal).called("cuDeviceGet"))
+        .collect::<Result<Vec<_>, _>>()?;
+    devices.retain(|device| *device != context.cu_device());
+    Ok(devices)
+}
+
 /// A sample: how many iterations on which clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {

@@ -3,7 +3,7 @@
 use cudarc::driver::DriverError;
 
 use crate::cuda_error::CudaError;
-use crate::gate::TIMEOUT;
+use crate::prepared_launch::GATE_TIMEOUT;
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -34,7 +34,7 @@ pub enum TimingError {
     /// The gate opened by itself before the batch was queued: the routine synchronised inside, the
     /// stream's queue was full, or a profiler began to record after the gate had been tried.
     #[error(
-        "the gate opened by itself after {TIMEOUT:?}, before the batch was queued: the routine synchronises \
+        "the gate opened by itself after {GATE_TIMEOUT:?}, before the batch was queued: the routine synchronises \
          inside (use the wall clock, iter_wall), enqueues more than a stream's queue holds (pass `launches` if \
          they were not counted, or set CUDA_SCALE_LAUNCH_QUEUES=4x), or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
     )]

@@ -23,11 +23,8 @@ use cudarc::nvrtc::Ptx;
 
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
-use crate::prepared_launch::{LAUNCHES_PER_GATE, Launch};
+use crate::prepared_launch::{GATE_TIMEOUT, LAUNCHES_PER_GATE, Launch};
 use crossover_words::Clock;
-
-/// How long the gate waits for the host. Queueing a batch takes a few milliseconds.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the trial at the start waits.
 const TRIAL: Duration = Duration::from_millis(200);
@@ -91,7 +88,7 @@ impl Gate {
             stream: stream.clone(),
             words,
             trial: launch(TRIAL),
-            gate: launch(TIMEOUT),
+            gate: launch(GATE_TIMEOUT),
             spin,
             empty: function("crossover_empty")?,
             required: mode == GateMode::Required,

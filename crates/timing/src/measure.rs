@@ -116,7 +116,8 @@ impl CudaTime {
         self.criterion().measures_on(sample.clock);
         #[cfg(feature = "profiler")]
         if self.session().is_taken() {
-            return self.session().measure(self, sample, routine);
+            let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
+            return (self.session()).measure(self.device(), sample, routine, plainly);
         }
         self.measure_plainly(sample, routine)
     }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaContext, result, sys};
+use cudarc::driver::{result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
@@ -111,16 +111,6 @@ impl CudaTime {
             }),
         )
     }
-}
-
-/// The other devices that this process can use.
-pub(super) fn devices_beside(context: &CudaContext) -> Result<Vec<sys::CUdevice>, CudaError> {
-    let count = result::device::get_count().called("cuDeviceGetCount")?;
-    let mut devices = (0..count)
-        .map(|ordinal| result::device::get(ordinal).called("cuDeviceGet"))
-        .collect::<Result<Vec<_>, _>>()?;
-    devices.retain(|device| *device != context.cu_device());
-    Ok(devices)
 }
 
 /// Waits for a device if its primary context is active. The context is then current.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::rc::Rc;
+use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
 
@@ -13,6 +14,9 @@ use crate::cuda_error::{Called, CudaError};
 /// (samples spread by 0.015 %). Less than half of what fits leaves room for library calls that
 /// launch a second kernel.
 pub const LAUNCHES_PER_GATE: u32 = 448;
+
+/// How long a gate waits for the host. Queueing a batch takes a few milliseconds.
+pub(crate) const GATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A kernel with its grid and arguments fixed, so that launching it is one driver call that
 /// allocates nothing, takes no lock and looks nothing up.

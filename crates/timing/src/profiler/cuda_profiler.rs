@@ -8,11 +8,9 @@ use criterion::profiler::Profiler;
 
 use super::absence::NoProfile;
 use super::session::{Recorded, Session};
-use super::version;
 use crate::cuda_time::CudaTime;
 use crate::on_criterion::write;
 use crossover_profile::{Profile, analyse, trace};
-use crossover_words::Clock;
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
 ///
@@ -81,31 +79,6 @@ impl CudaProfiler {
     }
 }
 
-/// A profile that names the clock and the machine, with a note if it differs from what the clock
-/// measures.
-pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
-    let note = match clock {
-        Clock::EventsGated => Some(
-            "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
-        ),
-        Clock::EventsCold => Some(
-            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
-             while profiling, so it includes the time until its first launch arrives",
-        ),
-        Clock::Submit => Some(
-            "the submit clock measures queueing alone; this profile has the work on the device too",
-        ),
-        _ => None,
-    };
-    Profile {
-        clock: clock.name().to_owned(),
-        gpu,
-        cupti: version::name(cupti),
-        notes: note.into_iter().map(str::to_owned).collect(),
-        ..Profile::default()
-    }
-}
-
 impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
         // A benchmark that failed may have left its session behind.
@@ -148,7 +121,9 @@ fn say(benchmark: &str, reason: &NoProfile) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profiler::session::described;
     use crossover_profile::recording::Recording;
+    use crossover_words::Clock;
 
     #[test]
     fn a_recording_becomes_a_profile_and_two_files() {

@@ -5,11 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use super::absence::NoProfile;
-use super::cuda_profiler::described;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{RecordingPlan, Stop, WINDOW, record};
-use crate::cuda_time::CudaTime;
+use super::version;
 use crate::device::{ClockedDevice, Routine, Sample};
 use crate::error::TimingError;
 use crossover_profile::Profile;
@@ -52,22 +51,23 @@ impl Slot {
         }
     }
 
-    /// Measures within a session, and records once, when the benchmark has warmed up.
+    /// Measures by `plainly` within a session, and records once, when the benchmark has warmed up.
     pub(crate) fn measure(
         &self,
-        time: &CudaTime,
+        device: Option<&ClockedDevice>,
         sample: Sample,
         routine: Routine<'_>,
+        plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
     ) -> Result<f64, TimingError> {
         let before = Instant::now();
-        let measured = time.measure_plainly(sample, routine);
+        let measured = plainly(&mut *routine);
         let elapsed = before.elapsed();
         // Taken out of its cell while the routine runs, since the routine may measure too.
         let Some(mut session) = self.session.borrow_mut().take() else {
             return measured;
         };
         let measured =
-            measured.and_then(|ns| session.take_in(ns, time.device(), sample, elapsed, routine));
+            measured.and_then(|ns| session.take_in(ns, device, sample, elapsed, routine));
         if let Err(error) = &measured {
             let message = error.to_string();
             let failed = NoProfile::BenchmarkFailed { message };
@@ -148,6 +148,31 @@ fn recorded(
     }
     let described = described(sample.clock, gpu_name(device), cupti.version);
     Ok((recording, described))
+}
+
+/// A profile that names the clock and the machine, with a note if it differs from what the clock
+/// measures.
+pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
+    let note = match clock {
+        Clock::EventsGated => Some(
+            "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
+        ),
+        Clock::EventsCold => Some(
+            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
+             while profiling, so it includes the time until its first launch arrives",
+        ),
+        Clock::Submit => Some(
+            "the submit clock measures queueing alone; this profile has the work on the device too",
+        ),
+        _ => None,
+    };
+    Profile {
+        clock: clock.name().to_owned(),
+        gpu,
+        cupti: version::name(cupti),
+        notes: note.into_iter().map(str::to_owned).collect(),
+        ..Profile::default()
+    }
 }
 
 #[cfg(test)]

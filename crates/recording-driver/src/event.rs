@@ -21,8 +21,7 @@ exported! { DRIVER:
             name,
             device,
             times,
-            last: None,
-            captured: None,
+            ..Event::default()
         };
         let handle = state.made();
         state.events.insert(handle, event);

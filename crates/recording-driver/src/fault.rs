@@ -130,20 +130,20 @@ pub fn injected(function: &str) -> Option<i32> {
     let faults = &mut *faults();
     let call = (faults.phase.clone(), function.to_owned());
     *faults.calls.entry(call).or_default() += 1;
-    let is_any = (faults.planned.as_ref()).is_some_and(|planned| planned.function == "*");
-    faults.planted(if is_any { "*" } else { function })
+    faults.planted(&[function, "*"])
 }
 
 /// The error that a test has planted for a launch of `kernel`.
 pub(crate) fn of_launch(kernel: &str) -> Option<i32> {
-    faults().planted(kernel)
+    faults().planted(&[kernel])
 }
 
 impl Faults {
-    fn planted(&mut self, name: &str) -> Option<i32> {
+    fn planted(&mut self, names: &[&str]) -> Option<i32> {
         let planned = self.planned.as_mut()?;
         let is_elsewhere = |phase: &String| *phase != self.phase;
-        if planned.function != name || planned.phase.as_ref().is_some_and(is_elsewhere) {
+        let is_named = names.contains(&&*planned.function);
+        if !is_named || planned.phase.as_ref().is_some_and(is_elsewhere) {
             return None;
         }
         planned.seen += 1;

@@ -23,6 +23,7 @@ pub(crate) struct Function {
     pub(crate) dynamic_shared: i32,
 }
 
+#[derive(Default)]
 pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) device: usize,
@@ -30,6 +31,7 @@ pub(crate) struct Pool {
     pub(crate) peers: BTreeSet<usize>,
 }
 
+#[derive(Default)]
 pub(crate) struct Stream {
     pub(crate) name: String,
     pub(crate) device: usize,
@@ -44,6 +46,7 @@ pub(crate) struct Stream {
 /// The time of a record that was not reached yet.
 pub(crate) const PENDING: Time = Time::MAX;
 
+#[derive(Default)]
 pub(crate) struct Event {
     pub(crate) name: String,
     pub(crate) device: usize,

@@ -1,8 +1,6 @@
 //! Memory pools, from which `cuMemAllocAsync` allocates in stream order. Memory that a pool keeps is
 //! not modelled.
 
-use std::collections::BTreeSet;
-
 use crate::call::{DRIVER, exported, get};
 use crate::fault::Fault;
 use crate::memory::Kind;
@@ -28,16 +26,6 @@ pub(crate) struct Access {
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
 
-impl Pool {
-    pub(crate) fn new(name: String, device: usize) -> Self {
-        Self {
-            name,
-            device,
-            peers: BTreeSet::new(),
-        }
-    }
-}
-
 /// The handle of a device's default pool, which is never destroyed.
 pub(crate) fn default_pool(device: usize) -> u64 {
     1 + device as u64
@@ -54,7 +42,8 @@ exported! { DRIVER:
         state.device(device)?;
         let (name, handle) = (state.names.next("pool"), state.made());
         log!("create {name}");
-        state.pools.insert(handle, Pool::new(name, device as usize));
+        let device = device as usize;
+        state.pools.insert(handle, Pool { name, device, ..Pool::default() });
         Ok(handle)
     }
 

@@ -55,7 +55,11 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(devices: &'static [Description]) -> Self {
-        let pool = |at| Pool::new("the default pool".to_owned(), at);
+        let pool = |device| Pool {
+            name: "the default pool".to_owned(),
+            device,
+            ..Pool::default()
+        };
         Self {
             devices: devices.iter().map(Device::new).collect(),
             pools: (0..devices.len())

@@ -1,8 +1,6 @@
 //! Streams: queues of work that runs in order, as late as possible: when the host waits for it or
 //! queries it. So a missing wait shows: a host that reads too early reads old content.
 
-use std::collections::VecDeque;
-
 use crate::call::{DRIVER, exported};
 use crate::effects::Effect;
 use crate::fault::Fault;
@@ -63,9 +61,7 @@ impl State {
         let stream = Stream {
             name,
             device,
-            queue: VecDeque::new(),
-            time: 0,
-            capture: None,
+            ..Stream::default()
         };
         self.streams.insert(handle, stream);
     }

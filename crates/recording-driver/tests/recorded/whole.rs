@@ -202,22 +202,25 @@ pub(crate) fn absences() {
 }
 
 /// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
-/// longer. Cold starts, which are processes of their own, are left out.
+/// longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
+/// take longest.
 pub(crate) fn streams() {
-    streams_of("quick", SMALL_H200);
+    let rows = "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/";
+    streams_of("quick", SMALL_H200, rows);
 }
 
-/// Of the profile `default`, whose larger sizes take a minute.
+/// Of all rows in the profile `default`, whose larger sizes take a minute.
 pub(crate) fn streams_at_length() {
-    streams_of("default", "h200:memory_bytes=2147483648");
+    let device = "h200:memory_bytes=2147483648";
+    streams_of("default", device, "^([^c]|c[^o]).*/gpu/");
 }
 
-fn streams_of(profile: &str, device: &str) {
+fn streams_of(profile: &str, device: &str, rows: &str) {
     let stand_in = StandIn::default();
     let mut command = stand_in.command("bench", device);
     command.env(LOG, stand_in.log());
     command.env("CROSSOVER_PROFILE", profile);
-    let said = expect(command.args(["--test", "^([^c]|c[^o]).*/gpu/"]), 0);
+    let said = expect(command.args(["--test", rows]), 0);
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let streams = log.lines().filter(|line| line.starts_with("create s"));
     let names: BTreeSet<_> = streams.collect();

@@ -22,7 +22,7 @@ impl Isa {
 
     /// Reads every word. There must be a multiple of [`BLOCK_BYTES`] / 8 of them.
     pub fn read(self, words: &[u64]) {
-        debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
+        assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
         self.run(Read(words));
     }
 

@@ -28,6 +28,16 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
     fn dot(row: &[Self], x: &[Self::Wide]) -> Self::Wide;
 }
 
+/// So many equal values.
+pub fn equal(count: usize, value: f32) -> Vec<f32> {
+    vec![value; count]
+}
+
+/// How many values differ from this one.
+pub fn different(values: &[f32], value: f32) -> usize {
+    values.iter().filter(|&&other| other != value).count()
+}
+
 /// Arithmetic with more precision than `T`.
 pub trait Wide<T>: Copy + Send + Sync + From<T> + 'static {
     /// `self + a * b`.

@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crossover_arithmetic::number::{different, equal};
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{DriverError, result, sys};
 use cudarc::nvrtc::result as nvrtc;
@@ -298,7 +299,7 @@ fn product(
     let matrix = |value: f32| -> Result<sys::CUdeviceptr, RoutineError> {
         let address = allocated(order * order * size_of::<f32>())?;
         // SAFETY: both sides have as many values, and the copy is synchronous.
-        unsafe { result::memcpy_htod_sync(address, &vec![value; order * order]) }
+        unsafe { result::memcpy_htod_sync(address, &equal(order * order, value)) }
             .map_err(cuda("cuMemcpyHtoD"))?;
         Ok(address)
     };
@@ -322,7 +323,7 @@ fn product(
     let mut values = vec![0f32; order * order];
     // SAFETY: both sides have as many values, and the copy is synchronous.
     unsafe { result::memcpy_dtoh_sync(&mut values, c) }.map_err(cuda("cuMemcpyDtoH"))?;
-    report.wrong += values.iter().filter(|v| **v != order as f32).count() as u64;
+    report.wrong += different(&values, order as f32) as u64;
     Ok(move || multiply(handle))
 }
 

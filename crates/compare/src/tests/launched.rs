@@ -396,7 +396,7 @@ fn benchmarks_without_a_correction_hide_nothing_of_corrected_ones() {
 #[test]
 fn the_spread_of_short_kernels_does_not_hide_changes_of_longer_ones() {
     let sides = [0, 1].map(|side| {
-        let runs = EMPTY_NS.iter().enumerate().map(|(round, pair)| {
+        let runs = EMPTY_NS[..3].iter().enumerate().map(|(round, pair)| {
             let mut run = run(pair[side], |_| Some(1.0), false);
             for (i, sampled) in run.results.values_mut().enumerate() {
                 // Up to 60 ns, in an order of its own in each run.

@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     trials.extend(timing::tests());
     // The second stage of CI runs these.
     trials.push(outside("every_call::of_a_run", faults::all).with_ignored_flag(true));
-    let streams = outside("every_call::streams", whole::streams_at_length);
+    let streams = outside("every_stream::of_default", whole::streams_at_length);
     trials.push(streams.with_ignored_flag(true));
     for (at, group) in suite::groups().iter().enumerate() {
         let name = group.name();

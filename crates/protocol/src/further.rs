@@ -85,39 +85,40 @@ type Link = (usize, usize);
 /// A process was not started, or could not open the devices.
 fn broken(mut links: &[Link]) -> Result<Vec<Link>, Absence> {
     let mut broken = Vec::new();
-    while let [(first, other), ..] = *links {
-        let tried = try_links(links).map_err(|cause| Absence::Untried {
-            first,
-            other,
+    while !links.is_empty() {
+        let mut working = 0;
+        try_links(links, &mut working).map_err(|cause| Absence::Untried {
+            first: links[working].0,
+            other: links[working].1,
             cause: match cause.source() {
                 Some(source) => format!("{cause}: {source}"),
                 None => cause.to_string(),
             },
         })?;
         // The devices of a link that does not work may be lost in that process.
-        broken.extend(links.get(tried));
-        links = links.get(tried + 1..).unwrap_or_default();
+        broken.extend(links.get(working));
+        links = links.get(working + 1..).unwrap_or_default();
     }
     Ok(broken)
 }
 
-/// The number of links that work before the first that does not.
-fn try_links(links: &[Link]) -> Result<usize, Box<dyn Error>> {
+/// Counts the links that work before the first that does not.
+fn try_links(links: &[Link], working: &mut usize) -> Result<(), Box<dyn Error>> {
     let ended = "the process that tries it ended early";
     let mut command = Command::new(own_executable()?);
     let mut child = Child::start_asked(command.stdout(Stdio::null()), VARIABLE)?;
     child.receive::<()>(START)?.ok_or(ended)?;
     child.reply(&links)?;
-    for at in 0..links.len() {
+    while *working < links.len() {
         child.receive::<Result<(), String>>(START)?.ok_or(ended)??;
         match child.receive(LIMIT) {
-            Ok(Some(true)) => {}
+            Ok(Some(true)) => *working += 1,
             // The copy arrives wrong, ends the process or never ends.
-            Ok(_) | Err(ChildError::Silent(_)) => return Ok(at),
+            Ok(_) | Err(ChildError::Silent(_)) => break,
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(links.len())
+    Ok(())
 }
 
 /// In a process that is to try links, does so and returns the exit code; `None` in any other. Called

@@ -215,6 +215,9 @@ impl Version {
                 self.label
             );
         }
+        // Where git has no lock file, cargo has made one.
+        let made = || above(&source.folder, &copies.tree(), DECIDING[0]);
+        source.deciding[0] = source.deciding[0].take().or_else(made);
         Ok(())
     }
 }

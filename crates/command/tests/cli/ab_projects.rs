@@ -214,6 +214,8 @@ pub(crate) fn packages_targets_and_features_are_those_that_a_side_has() {
     let one = "-p one -p three --features one/f --bench x --bench z";
     let one = compared(&ab(top, &format!("{pairs} {one}")), 1);
     assert_eq!(verdict(&one, "one/x/sort/100"), "slower", "{one:#}");
+    // The lock files that cargo made.
+    holds(&one["warnings"].to_string(), "Cargo.lock differs between");
     // Two targets with benchmarks of one name, and one that cargo skips.
     let manifest = top.join("one/Cargo.toml");
     let target = "[[bench]]\nname = \"w\"\nharness = false\nrequired-features = [\"f\"]\n";

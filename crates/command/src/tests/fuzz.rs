@@ -1,5 +1,6 @@
 //! Every kind of file that is read, damaged at random: nothing panics, is written elsewhere, or acts on the
-//! terminal or page that shows it. `FUZZ_CASES=10000 cargo test --lib damaged` tries more.
+//! terminal or page that shows it. `FUZZ_CASES=10000 FUZZ_FIRST=96 cargo test --lib damaged` tries 10,000
+//! others, from case 96 on.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -156,8 +157,9 @@ fn damaged_files_harm_nothing() {
     // Each kind of file, a profile or a record of a run as often as samples, of which there are many.
     let kinds: BTreeSet<_> = files.iter().map(|file| file.file_name().unwrap()).collect();
     let kinds: Vec<_> = kinds.into_iter().collect();
-    let cases = std::env::var("FUZZ_CASES").map_or(CASES, |cases| cases.parse().unwrap());
-    for case in 0..cases {
+    let set = |name, default| std::env::var(name).map_or(default, |it| it.parse().unwrap());
+    let first: u64 = set("FUZZ_FIRST", 0);
+    for case in first..first + set("FUZZ_CASES", CASES) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(case);
         let kind = Index(random.random()).get(&kinds);
         let of_kind: Vec<_> = files.iter().filter(|file| file.ends_with(kind)).collect();

@@ -66,7 +66,8 @@ impl Collectives {
     ) -> Result<(), CudaError> {
         let communicators = self.communicators.take();
         if communicators.is_empty() {
-            let message = "the connection ended with an earlier error".to_owned();
+            let message =
+                "the connection ended with an earlier error; run this benchmark again".to_owned();
             return Err(CudaError::with_message("ncclAllReduce", message));
         }
         let reduced = self.nccl.together(|| {

@@ -144,7 +144,7 @@ impl Parts<'_> {
             script::scripts(&data::of_page(groups, words))
         });
         let body = html! {
-            a.skip href="#main" { "To the answer" }
+            a.skip href="#main" { "To the content" }
             noscript { style { (PreEscaped(NO_SCRIPTS)) } }
             (masthead(report))
             nav { div.wrap { (nav) } }

@@ -76,14 +76,14 @@ pub fn further_gpus(settings: &Settings) -> Result<Vec<FurtherGpu>, Absence> {
     Ok(further)
 }
 
-/// A link between two devices.
-type Link = (usize, usize);
+/// Two devices, the ends of a link.
+type DevicePair = (usize, usize);
 
 /// The links over which child processes move no data within the time limit.
 ///
 /// # Errors
 /// A process was not started, or could not open the devices.
-fn broken(mut links: &[Link]) -> Result<Vec<Link>, Absence> {
+fn broken(mut links: &[DevicePair]) -> Result<Vec<DevicePair>, Absence> {
     let mut broken = Vec::new();
     while !links.is_empty() {
         let mut working = 0;
@@ -103,7 +103,7 @@ fn broken(mut links: &[Link]) -> Result<Vec<Link>, Absence> {
 }
 
 /// Counts the links that work before the first that does not.
-fn try_links(links: &[Link], working: &mut usize) -> Result<(), Box<dyn Error>> {
+fn try_links(links: &[DevicePair], working: &mut usize) -> Result<(), Box<dyn Error>> {
     let ended = "the process that tries it ended early";
     let mut command = Command::new(own_executable()?);
     let mut child = Child::start_asked(command.stdout(Stdio::null()), VARIABLE)?;
@@ -127,7 +127,7 @@ pub fn answer() -> Option<ExitCode> {
     let channel = env::var_os(VARIABLE)?;
     let answered = || -> io::Result<()> {
         let mut parent = Parent::connect(Path::new(&channel))?;
-        let links: Vec<Link> = parent.ask(&())?;
+        let links: Vec<DevicePair> = parent.ask(&())?;
         // Contexts live on for the next link.
         let mut tried = Vec::new();
         for (first, other) in links {

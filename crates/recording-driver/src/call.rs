@@ -64,18 +64,17 @@ impl Library {
         let needs_context = self.all.is_empty() && !WITHOUT_CONTEXT.contains(&function);
         let planted = fault::injected(function);
         let mut state = lock();
-        let answer = match planted {
-            Some(code) => {
-                if needs_context && fault::is_sticky(code) {
-                    state.lost = Some(code);
-                }
-                Err(Fault::new(code, "a fault that the test asked for"))
-            }
-            None => match state.lost.filter(|_| needs_context) {
-                Some(code) => return code,
-                None => body(&mut state),
-            },
+        let answer = match (planted, state.lost.filter(|_| needs_context)) {
+            (Some(fault), _) => Err(fault),
+            (None, Some(code)) => return code,
+            (None, None) => body(&mut state),
         };
+        if let Err(fault) = &answer
+            && needs_context
+            && fault::is_sticky(fault.code)
+        {
+            state.lost = Some(fault.code);
+        }
         drop(state);
         answer.map_or_else(|fault| self.refused(function, &fault), |()| 0)
     }

@@ -23,7 +23,7 @@ macro_rules! description {
             /// A sentence about the key that is missing, unknown or not understood.
             pub fn parse(text: &str) -> Result<Self, String> {
                 let lines = text.lines().filter(|line| !line.starts_with('#'));
-                let pairs = lines.filter_map(|line| line.split_once(" = "));
+                let pairs = lines.map(|line| line.split_once(" = ").unwrap_or((line, "")));
                 let mut values: BTreeMap<&str, &str> = pairs.collect();
                 let described = Self {
                     $($field: (values.remove(stringify!($field)))

@@ -126,7 +126,7 @@ pub(crate) fn enter(phase: &str) {
 }
 
 /// Counts a call of `function`, and returns the error that a test has planted for it.
-pub fn injected(function: &str) -> Option<i32> {
+pub(crate) fn injected(function: &str) -> Option<Fault> {
     let faults = &mut *faults();
     let call = (faults.phase.clone(), function.to_owned());
     *faults.calls.entry(call).or_default() += 1;
@@ -134,12 +134,12 @@ pub fn injected(function: &str) -> Option<i32> {
 }
 
 /// The error that a test has planted for a launch of `kernel`.
-pub(crate) fn of_launch(kernel: &str) -> Option<i32> {
+pub(crate) fn of_launch(kernel: &str) -> Option<Fault> {
     faults().planted(&[kernel])
 }
 
 impl Faults {
-    fn planted(&mut self, names: &[&str]) -> Option<i32> {
+    fn planted(&mut self, names: &[&str]) -> Option<Fault> {
         let planned = self.planned.as_mut()?;
         let is_elsewhere = |phase: &String| *phase != self.phase;
         let is_named = names.contains(&&*planned.function);
@@ -149,7 +149,7 @@ impl Faults {
         planned.seen += 1;
         let fails =
             planned.seen == planned.first || planned.goes_on && planned.seen > planned.first;
-        fails.then_some(planned.code)
+        fails.then(|| Fault::new(planned.code, "a fault that the test asked for"))
     }
 
     fn of(text: &str) -> Self {

@@ -35,9 +35,7 @@ exported! { DRIVER:
             ));
         }
         check(kernel, grid, block, (shared, function.dynamic_shared))?;
-        if let Some(code) = fault::of_launch(name) {
-            return Err(Fault::new(code, "a fault that the test asked for"));
-        }
+        fault::of_launch(name).map_or(Ok(()), Err)?;
         if arguments.is_null() && !kernel.parameters.is_empty() {
             return Err(fault!(
                 INVALID_VALUE,
@@ -58,6 +56,9 @@ exported! { DRIVER:
             let is_gate = name == "crossover_gate" && at == 0;
             if is_gate || *parameter == "ptr" && value != 0 {
                 let bytes = if is_gate { 8 } else { 1 };
+                let of = |why| format!("argument {} of {name}: {why}", at + 1);
+                let checked = state.memory.check(value, bytes);
+                checked.map_err(|fault| Fault::corrupts(of(fault.why)))?;
                 used.push(Used { name, address: value, bytes });
             }
             if log::enabled() {
@@ -65,7 +66,6 @@ exported! { DRIVER:
             }
             values.push(value);
         }
-        state.memory.check_used(&used)?;
         let effect = Effect::of(name, &values, &state.memory)?;
         state.launch(stream, effect, used, |on| {
             let ([gx, gy, gz], [bx, by, bz]) = (grid, block);

@@ -14,7 +14,8 @@
 //! | that a clock reads the time of the work | gives each piece of work a known time on a virtual clock |
 //! | all of this on several devices | takes a list of descriptions ([`device`]). Each device has a primary context, memory, streams and events of its own; it uses another device's memory only if it was given access |
 //!
-//! Functions that serve none of these are left out. Kernels write nothing, nor do sets as large as a flush.
+//! Functions that serve none of these are left out. Kernels write nothing, nor do sets of twice the L2 cache
+//! or more, as a flush is.
 //! The parameters of kernels come from `kernels.txt`, which NVRTC is asked for; the heuristic of cuBLASLt
 //! always gives the same answer. cudarc names a function that is missing here (`Missing symbol cuX`): write it
 //! into an `exported!` block in the file of its object, as a function of the state with Rust types.

@@ -26,9 +26,9 @@ pub(crate) struct Access {
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
 
-/// The handle of a device's default pool, which is never destroyed.
+/// The handle of a device's default pool.
 pub(crate) fn default_pool(device: usize) -> u64 {
-    1 + device as u64
+    0x100 + device as u64
 }
 
 exported! { DRIVER:

@@ -119,8 +119,11 @@ pub(crate) fn known<'t, T>(
     })
 }
 
-/// Takes the entry of a table away.
+/// Takes the entry of a table away, unless it is a device's own.
 pub(crate) fn removed<T>(table: &mut BTreeMap<u64, T>, handle: u64, what: &str) -> Outcome<T> {
     known(table, handle, what)?;
+    if handle < FIRST {
+        return Err(Fault::invalid(format!("no call destroys a default {what}")));
+    }
     Ok(table.remove(&handle).expect("it is known"))
 }

@@ -5,14 +5,14 @@ use crate::call::{DRIVER, exported};
 use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::objects::{Progress, Stream, Used, Work};
-use crate::state::{Outcome, State, known};
+use crate::state::{Outcome, State, known, removed};
 
 /// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// The handle of a device's default stream.
+/// The handle of a device's default stream. Small numbers are the driver's own names of streams.
 pub(crate) fn default_stream(device: usize) -> u64 {
-    2 + device as u64
+    0x100 + device as u64
 }
 
 exported! { DRIVER:
@@ -29,9 +29,9 @@ exported! { DRIVER:
     }
 
     fn cuStreamDestroy_v2(state, handle: u64) {
-        known(&mut state.streams, handle, "stream")?;
-        state.finish(handle);
-        let stream = state.streams.remove(&handle).expect("known");
+        // The host does not wait for its work.
+        state.finish_until(handle, || false);
+        let stream = removed(&mut state.streams, handle, "stream")?;
         log!("destroy {}", stream.name);
         state.capture.take_if(|capture| capture.origin == handle);
         Ok(())

@@ -3,17 +3,26 @@
 use std::ffi::c_void;
 
 use crate::capture::{cuStreamBeginCapture_v2, cuStreamEndCapture};
-use crate::context::{cuCtxEnablePeerAccess, cuCtxSetCurrent, cuDevicePrimaryCtxRetain};
-use crate::copies::{cuMemAlloc_v2, cuMemFree_v2, cuMemcpyPeerAsync, cuMemsetD8Async};
+use crate::context::{
+    cuCtxEnablePeerAccess, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxRelease_v2,
+    cuDevicePrimaryCtxRetain,
+};
+use crate::copies::{
+    cuMemAlloc_v2, cuMemFree_v2, cuMemGetInfo_v2, cuMemHostAlloc, cuMemcpyDtoHAsync_v2,
+    cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
+};
 use crate::cublas::{cublasCreate_v2, cublasSetStream_v2, cublasSgemmStridedBatched};
 use crate::device::described;
-use crate::event::{cuEventCreate, cuEventRecord, cuStreamWaitEvent};
+use crate::event::{
+    cuEventCreate, cuEventElapsedTime_v2, cuEventRecord, cuEventSynchronize, cuStreamWaitEvent,
+};
+use crate::fault::code;
 use crate::kernels::COMPILED;
 use crate::launch::cuLaunchKernel;
 use crate::module::{cuModuleGetFunction, cuModuleLoadData};
-use crate::pool::cuMemAllocAsync;
+use crate::pool::{cuDeviceGetDefaultMemPool, cuMemAllocAsync, cuMemPoolDestroy};
 use crate::state::{Outcome, State};
-use crate::stream::{cuStreamCreate, cuStreamSynchronize};
+use crate::stream::{cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, default_stream};
 
 /// A device's context, a stream of it, and eight bytes.
 #[derive(Clone, Copy)]
@@ -51,100 +60,316 @@ fn read(state: &mut State, address: u64, threads: u32, stream: u64) -> Outcome {
     cuLaunchKernel(state, read, 1, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
 }
 
-/// Multiplies a matrix of 2 x 2 elements in f32 with itself. The results lie behind each other, from `at` on
-/// in the same allocation of so many bytes.
-fn product(state: &mut State, stream: u64, [bytes, at]: [u64; 2], batch: i32) -> Outcome {
+/// Multiplies a matrix of 2 x 2 elements in f32, with so many from one column to the next, with itself. The
+/// results lie behind each other, from `at` on in the same allocation of so many bytes.
+fn product(
+    state: &mut State,
+    stream: u64,
+    [bytes, at]: [u64; 2],
+    pitch: i32,
+    batch: i32,
+) -> Outcome {
     let a = cuMemAlloc_v2(state, bytes as usize)?;
     let handle = cublasCreate_v2(state)?;
     cublasSetStream_v2(state, handle, stream)?;
     let scalar = (&raw const ONE).cast::<c_void>();
     let c = a + at;
     cublasSgemmStridedBatched(
-        state, handle, 0, 0, 2, 2, 2, scalar, a, 2, 0, a, 2, 0, scalar, c, 2, 4, batch,
+        state, handle, 0, 0, 2, 2, 2, scalar, a, pitch, 0, a, pitch, 0, scalar, c, 2, 4, batch,
     )
+}
+
+/// Captures s1, with s3 and its work joined to it by an event.
+fn forked(state: &mut State, one: Of) -> Outcome<(u64, u64)> {
+    let (event, s3) = (cuEventCreate(state, 0)?, cuStreamCreate(state, 1)?);
+    cuStreamBeginCapture_v2(state, one.stream, 0)?;
+    cuEventRecord(state, event, one.stream)?;
+    cuStreamWaitEvent(state, s3, event, 0)?;
+    cuMemsetD8Async(state, one.memory, 0, 8, s3)?;
+    Ok((event, s3))
 }
 
 static ONE: f32 = 1.0;
 
 type Mistake = fn(&mut State, Of, Of) -> Outcome;
 
-const MISTAKES: &[(&str, Mistake)] = &[
-    ("9 B at d1 end 1 B past d1 of 8 B", |state, one, _| {
-        cuMemsetD8Async(state, one.memory, 0, 9, one.stream)
-    }),
-    ("no allocation starts at d1 (freed)", |state, one, _| {
-        cuMemFree_v2(state, one.memory)?;
-        cuMemFree_v2(state, one.memory)
-    }),
-    ("d1 (freed) is used after it was freed", |state, one, _| {
-        cuMemFree_v2(state, one.memory)?;
-        read(state, one.memory, 1, one.stream)
-    }),
-    ("ordinary memory of the host is used", |state, one, _| {
-        read(state, &raw const one as u64, 1, one.stream)
-    }),
+/// Each with a part of its sentence and the error; without one, memory would be corrupted.
+const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
+    (
+        "9 B at d1 end 1 B past d1 of 8 B",
+        Some(code::INVALID_VALUE),
+        |state, one, _| cuMemsetD8Async(state, one.memory, 0, 9, one.stream),
+    ),
+    (
+        "no allocation starts at d1 (freed)",
+        Some(code::INVALID_VALUE),
+        |state, one, _| {
+            cuMemFree_v2(state, one.memory)?;
+            cuMemFree_v2(state, one.memory)
+        },
+    ),
+    (
+        "argument 1 of read_again: d1 (freed) is used after it was freed",
+        None,
+        |state, one, _| {
+            cuMemFree_v2(state, one.memory)?;
+            read(state, one.memory, 1, one.stream)
+        },
+    ),
+    (
+        "ordinary memory of the host is used",
+        None,
+        |state, one, _| read(state, &raw const one as u64, 1, one.stream),
+    ),
     (
         "a block of 257 threads, compiled for 256",
+        Some(code::LAUNCH_OUT_OF_RESOURCES),
         |state, one, _| read(state, one.memory, 257, one.stream),
     ),
-    ("no block [1025, 1, 1] threads", |state, one, _| {
-        read(state, one.memory, 1025, one.stream)
-    }),
-    ("read_again was loaded on device 0", |state, _, two| {
-        read(state, two.memory, 1, two.stream)
-    }),
-    ("device 0 uses d2 of device 1", |state, one, two| {
+    (
+        "no block [1025, 1, 1] threads",
+        Some(code::INVALID_VALUE),
+        |state, one, _| read(state, one.memory, 1025, one.stream),
+    ),
+    (
+        "read_again was loaded on device 0",
+        Some(code::INVALID_HANDLE),
+        |state, _, two| read(state, two.memory, 1, two.stream),
+    ),
+    ("device 0 uses d2 of device 1", None, |state, one, two| {
         read(state, two.memory, 1, one.stream)
     }),
     // Memory of a pool follows the pool.
-    ("device 0 uses d3 of device 1", |state, one, two| {
+    ("device 0 uses d3 of device 1", None, |state, one, two| {
         cuCtxEnablePeerAccess(state, two.context, 0)?;
         read(state, two.memory, 1, one.stream)?;
         let of_pool = cuMemAllocAsync(state, 8, two.stream)?;
         read(state, of_pool, 1, one.stream)
     }),
-    ("d2 is of device 1, and the context", |state, one, two| {
-        let first = one.context;
-        cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
-    }),
-    ("e1 of device 0 is used", |state, _, two| {
-        let event = cuEventCreate(state, 0)?;
-        cuEventRecord(state, event, two.stream)
-    }),
-    ("an allocation that waits", |state, one, _| {
-        cuStreamBeginCapture_v2(state, one.stream, 0)?;
-        cuMemAlloc_v2(state, 8).map(drop)
-    }),
-    ("the capture of s1 was spoiled", |state, one, _| {
-        cuStreamBeginCapture_v2(state, one.stream, 0)?;
-        cuStreamSynchronize(state, one.stream).unwrap_err();
-        cuStreamEndCapture(state, one.stream).map(drop)
-    }),
-    ("s3 joined the capture of s1", |state, one, _| {
-        let (event, s3) = (cuEventCreate(state, 0)?, cuStreamCreate(state, 1)?);
-        cuStreamBeginCapture_v2(state, one.stream, 0)?;
-        cuEventRecord(state, event, one.stream)?;
-        cuStreamWaitEvent(state, s3, event, 0)?;
-        cuMemsetD8Async(state, one.memory, 0, 8, s3)?;
-        cuStreamEndCapture(state, one.stream).map(drop)
-    }),
     (
-        "d: 32 B at d4+0x10 end 1 B past d4 of 47 B",
-        |state, one, _| {
-            product(state, one.stream, [48, 16], 2)?;
-            product(state, one.stream, [47, 16], 2)
+        "device 0 may already use the memory of device 1",
+        Some(code::PEER_ACCESS_ALREADY_ENABLED),
+        |state, _, two| {
+            cuCtxEnablePeerAccess(state, two.context, 0)?;
+            cuCtxEnablePeerAccess(state, two.context, 0)
         },
     ),
-    ("the result at d3+0xc lies in a", |state, one, _| {
-        product(state, one.stream, [48, 12], 1)
+    (
+        "no peer of its own",
+        Some(code::INVALID_DEVICE),
+        |state, one, _| cuCtxEnablePeerAccess(state, one.context, 0),
+    ),
+    (
+        "d2 is of device 1, and the context",
+        Some(code::INVALID_VALUE),
+        |state, one, two| {
+            let first = one.context;
+            cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
+        },
+    ),
+    (
+        "e1 of device 0 is used",
+        Some(code::INVALID_HANDLE),
+        |state, _, two| {
+            let event = cuEventCreate(state, 0)?;
+            cuEventRecord(state, event, two.stream)
+        },
+    ),
+    (
+        "e1 of device 0 is used with what is of device 1",
+        Some(code::INVALID_HANDLE),
+        |state, one, two| {
+            let start = cuEventCreate(state, 0)?;
+            cuEventRecord(state, start, one.stream)?;
+            cuEventSynchronize(state, start)?;
+            cuCtxSetCurrent(state, two.context)?;
+            let end = cuEventCreate(state, 0)?;
+            cuEventRecord(state, end, two.stream)?;
+            cuEventSynchronize(state, end)?;
+            cuEventElapsedTime_v2(state, start, end).map(drop)
+        },
+    ),
+    (
+        "no context is current",
+        Some(code::INVALID_CONTEXT),
+        |state, one, _| {
+            cuDevicePrimaryCtxRelease_v2(state, 0)?;
+            cuStreamSynchronize(state, one.stream)
+        },
+    ),
+    (
+        "no such stream",
+        Some(code::INVALID_HANDLE),
+        |state, one, two| {
+            cuDevicePrimaryCtxRelease_v2(state, 1)?;
+            cuStreamSynchronize(state, one.stream)?;
+            cuStreamSynchronize(state, two.stream)
+        },
+    ),
+    // The default stream of a thread, which is not modelled.
+    (
+        "no such stream",
+        Some(code::INVALID_HANDLE),
+        |state, _, _| cuStreamSynchronize(state, 2),
+    ),
+    (
+        "no call destroys a default stream",
+        Some(code::INVALID_VALUE),
+        |state, _, _| cuStreamDestroy_v2(state, default_stream(0)),
+    ),
+    (
+        "no call destroys a default memory pool",
+        Some(code::INVALID_VALUE),
+        |state, _, _| {
+            let pool = cuDeviceGetDefaultMemPool(state, 0)?;
+            cuMemPoolDestroy(state, pool)
+        },
+    ),
+    (
+        "an allocation that waits",
+        Some(code::CAPTURE_UNSUPPORTED),
+        |state, one, _| {
+            cuStreamBeginCapture_v2(state, one.stream, 0)?;
+            cuMemAlloc_v2(state, 8).map(drop)
+        },
+    ),
+    (
+        "the capture of s1 was spoiled",
+        Some(code::CAPTURE_INVALIDATED),
+        |state, one, _| {
+            cuStreamBeginCapture_v2(state, one.stream, 0)?;
+            cuStreamSynchronize(state, one.stream).unwrap_err();
+            cuStreamEndCapture(state, one.stream).map(drop)
+        },
+    ),
+    (
+        "no capture was begun on s3",
+        Some(code::CAPTURE_UNMATCHED),
+        |state, one, _| {
+            let (_, s3) = forked(state, one)?;
+            cuStreamEndCapture(state, s3).map(drop)
+        },
+    ),
+    (
+        "e1 was recorded in a capture",
+        Some(code::CAPTURED_EVENT),
+        |state, one, _| {
+            let (event, _) = forked(state, one)?;
+            cuEventSynchronize(state, event)
+        },
+    ),
+    (
+        "s3 joined the capture of s1",
+        Some(code::CAPTURE_UNJOINED),
+        |state, one, _| {
+            forked(state, one)?;
+            cuStreamEndCapture(state, one.stream).map(drop)
+        },
+    ),
+    (
+        "d: 32 B at d4+0x10 end 1 B past d4 of 47 B",
+        None,
+        |state, one, _| {
+            product(state, one.stream, [48, 16], 2, 2)?;
+            product(state, one.stream, [47, 16], 2, 2)
+        },
+    ),
+    // Two columns of two elements, the second of which begins three behind the first.
+    (
+        "a: 20 B at d4 end 1 B past d4 of 19 B",
+        None,
+        |state, one, _| {
+            product(state, one.stream, [36, 20], 3, 1)?;
+            product(state, one.stream, [19, 0], 3, 1)
+        },
+    ),
+    ("the result at d3+0xc lies in a", None, |state, one, _| {
+        product(state, one.stream, [48, 12], 2, 1)
     }),
 ];
 
 #[test]
 fn each_mistake_is_refused() {
-    for (sentence, mistake) in MISTAKES {
+    for (sentence, error, mistake) in MISTAKES {
         let (mut state, [one, two]) = devices();
-        let why = mistake(&mut state, one, two).expect_err(sentence).why;
-        assert!(why.contains(sentence), "{why}");
+        let fault = mistake(&mut state, one, two).expect_err(sentence);
+        assert!(fault.why.contains(sentence), "{}", fault.why);
+        let code = (!fault.corrupts).then_some(fault.code);
+        assert_eq!(code, *error, "{sentence}");
+    }
+}
+
+/// Free bytes of the current device.
+fn free(state: &mut State) -> usize {
+    let (mut free, mut total) = (0, 0);
+    cuMemGetInfo_v2(state, &raw mut free, &raw mut total).unwrap();
+    free
+}
+
+#[test]
+fn each_device_has_memory_and_work_of_its_own() {
+    let (mut state, [one, two]) = devices();
+    let state = &mut state;
+    let before = free(state);
+    cuCtxSetCurrent(state, two.context).unwrap();
+    assert_eq!(free(state), before);
+    cuMemAlloc_v2(state, 1 << 30).unwrap();
+    assert_eq!(free(state), before - (1 << 30));
+    cuCtxSetCurrent(state, one.context).unwrap();
+    assert_eq!(free(state), before);
+    // A wait for the first device leaves the work of the second one.
+    cuMemsetD8Async(state, two.memory, 1, 8, two.stream).unwrap();
+    for (context, left) in [(one.context, 1), (two.context, 0)] {
+        cuCtxSetCurrent(state, context).unwrap();
+        cuCtxSynchronize(state).unwrap();
+        assert_eq!(state.streams[&two.stream].queue.len(), left);
+    }
+    // The host waits for a copy, and not for what a stream does that is destroyed.
+    let host = state.clock.host;
+    cuMemsetD8Async(state, two.memory, 1, 8, two.stream).unwrap();
+    cuStreamDestroy_v2(state, two.stream).unwrap();
+    assert_eq!(state.clock.host, host);
+}
+
+#[test]
+fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
+    let (mut state, [one, _]) = devices();
+    let state = &mut state;
+    let pinned = cuMemHostAlloc(state, 8, 0).unwrap();
+    let mut ordinary = [1u8; 8];
+    for (from, arrives) in [(ordinary.as_mut_ptr(), 1), (pinned as *mut u8, 2)] {
+        // SAFETY: both have eight bytes, which nobody else uses.
+        unsafe { from.write_bytes(1, 8) };
+        cuMemcpyHtoDAsync_v2(state, one.memory, from as u64, 8, one.stream).unwrap();
+        // SAFETY: as before.
+        unsafe { from.write_bytes(2, 8) };
+        let mut back = [0u8; 8];
+        let to = back.as_mut_ptr() as u64;
+        cuMemcpyDtoHAsync_v2(state, to, one.memory, 8, one.stream).unwrap();
+        assert_eq!(back, [arrives; 8]);
+    }
+}
+
+#[test]
+fn only_sets_of_twice_the_l2_cache_write_nothing() {
+    let (mut state, [one, _]) = devices();
+    let flush = 2 * state.devices[0].description.l2_bytes as usize;
+    for (bytes, last) in [(flush - 1, 1), (flush, 0)] {
+        let d = cuMemAlloc_v2(&mut state, bytes).unwrap();
+        cuMemsetD8Async(&mut state, d, 1, bytes, one.stream).unwrap();
+        let (mut back, at) = (9u8, d + bytes as u64 - 1);
+        let to = &raw mut back as u64;
+        cuMemcpyDtoHAsync_v2(&mut state, to, at, 1, one.stream).unwrap();
+        assert_eq!(back, last);
+    }
+}
+
+#[test]
+fn a_property_without_a_value_is_refused() {
+    for (name, error) in [
+        ("h200:memory_bytes", "a device needs a good `memory_bytes`"),
+        ("h200:memory", "a device has no `memory`"),
+    ] {
+        assert_eq!(described(name).unwrap_err(), error);
     }
 }

@@ -7,9 +7,6 @@ use crate::memory::Kind::Device;
 use crate::objects::{Copy, Set, Work};
 use crate::state::State;
 
-/// Larger sets, which are flushes, write nothing.
-const LARGEST_SET: u64 = 16 << 20;
-
 impl State {
     /// Runs a piece of work that may start at `start`, and returns when it ends; `None` for a gate
     /// that is closed and not `forced`.
@@ -24,7 +21,7 @@ impl State {
             Work::Kernel { effect, used } => {
                 for used in used {
                     if let Err(fault) = self.memory.check_there(used.address) {
-                        DRIVER.refused(&format!("{} as it runs", used.name), &fault);
+                        DRIVER.refused(&format!("a kernel that runs ({})", used.name), &fault);
                     }
                 }
                 return self.run_kernel(on, effect, start, forced);
@@ -34,8 +31,12 @@ impl State {
                 copy_time(on, copy)
             }
             Work::Set(set) => {
-                set_now(set);
-                moved(on, set.unit * set.count, on.memory_bytes_per_s)
+                let bytes = set.unit * set.count;
+                // A set of twice the L2 cache is a flush, which nobody reads.
+                if bytes < 2 * on.l2_bytes as u64 {
+                    set_now(set);
+                }
+                moved(on, bytes, on.memory_bytes_per_s)
             }
             Work::Record(record) => {
                 record.reach(start);
@@ -66,9 +67,6 @@ fn copy_now(copy: &Copy) {
 }
 
 fn set_now(set: &Set) {
-    if set.unit * set.count > LARGEST_SET {
-        return;
-    }
     let to = set.to.content;
     match set.unit {
         // SAFETY: the range was checked when the set was enqueued.

@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 
 use crossover_results::store::baseline::Baseline;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use rayon::str::ParallelString;
 
 use crate::golden::{PART, open};
 use crate::stand_in::{FAULTS, SMALL_H200, StandIn, expect, mark, plan, said};
@@ -45,7 +44,6 @@ const COUNTING: &str =
 /// No row ignores an error: the first call of each function fails in each phase of each row.
 pub(crate) fn of_group(at: usize) {
     let group = &suite::groups()[at];
-    std::panic::set_hook(Box::new(|_| {}));
     let (mut count, mut seen, mut ignored) = (0, BTreeSet::new(), Vec::new());
     for section in text::sections(&part::read(group.name(), PART)) {
         let (row, (function, size)) = (&section.row, section.function_and_size());
@@ -57,7 +55,9 @@ pub(crate) fn of_group(at: usize) {
                 let chosen = section.chosen.clone();
                 group.in_phases(function, size, &gpu, chosen, &mut |phase| mark(phase))
             };
+            std::panic::set_hook(Box::new(|_| {}));
             let ended = catch_unwind(AssertUnwindSafe(run));
+            drop(std::panic::take_hook());
             (ended.map(|made| made.map(drop)), plan(""))
         };
         let (ended, calls) = run("");
@@ -87,9 +87,8 @@ pub(crate) fn of_group(at: usize) {
             }
         }
     }
-    println!("{count} faults\n{}", ignored.concat());
-    drop(std::panic::take_hook());
-    assert!(ignored.is_empty());
+    println!("{count} faults");
+    assert!(ignored.is_empty(), "{}", ignored.concat());
 }
 
 // ---- whole runs ----
@@ -178,8 +177,16 @@ cublasCreate_v2:*:3 | 0 | skipped matmul_skinny/gpu/cublas-cold/64: cublasCreate
 *:1+:100 | 0 | skipped matmul_skinny/gpu/cublas-cold: the NVIDIA driver sees no GPU
 cublasDestroy_v2:1:719 | 0";
 
+/// Checks each fault, and names all that are bad after their own sentences.
+fn each_ends_well(faults: &[&str], check: impl Fn(&str) + Sync) {
+    let is_bad = |fault: &&&str| catch_unwind(AssertUnwindSafe(|| check(fault))).is_err();
+    let bad: Vec<_> = faults.par_iter().filter(is_bad).collect();
+    println!("{} faults", faults.len());
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
 pub(crate) fn selected() {
-    SELECTED.par_lines().for_each(|line| {
+    each_ends_well(&SELECTED.lines().collect::<Vec<_>>(), |line| {
         let mut parts = line.split(" | ");
         let (fault, code) = (parts.next().unwrap(), parts.next().unwrap());
         let (ended, said) = BENCH.with(fault);
@@ -211,9 +218,8 @@ pub(crate) fn all() {
         faults.extend([999, 46, 214, 719].map(|error| format!("*:{call}+:{error}")));
     }
     let every = std::env::var("FAULTS_EVERY").map_or(1, |every| every.parse().expect("a number"));
-    let faults: Vec<String> = faults.into_iter().step_by(every).collect();
-    println!("{} faults", faults.len());
-    faults.par_iter().for_each(|fault| {
+    let faults: Vec<&str> = (faults.iter().map(String::as_str).step_by(every)).collect();
+    each_ends_well(&faults, |fault| {
         let (code, said) = BENCH.with(fault);
         let explained = |line: &str| {
             let fails = line.starts_with("FAILED ") || line.starts_with("skipped ");

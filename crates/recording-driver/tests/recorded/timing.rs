@@ -14,7 +14,7 @@ use crossover_words::sidecar::stored_clock;
 use libtest_mimic::Trial;
 
 use crate::inside;
-use crate::stand_in::{TWO, mark, phases, results, samples};
+use crate::stand_in::{TWO, mark, phases, plan, results, samples};
 
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
@@ -121,10 +121,19 @@ fn clock(benchmark: &str) -> Option<Clock> {
 type Body = fn(On) -> Result<(), BoxError>;
 
 fn test(name: &str, devices: &'static str, body: Body) -> Trial {
-    let ordinal = usize::from(name.ends_with("second device"));
-    let sentences: &[&str] = if name == "noted" { &NOTES } else { &[] };
+    test_with(name, devices, 0, &[], body)
+}
+
+/// The stream beside is on the device of this number, and the process says each of `sentences` once.
+fn test_with(
+    name: &str,
+    devices: &'static str,
+    beside: usize,
+    sentences: &'static [&'static str],
+    body: Body,
+) -> Trial {
     inside(&format!("timing::{name}"), devices, sentences, move || {
-        body(On::new(ordinal).unwrap()).unwrap_or_else(|error| panic!("{error}"));
+        body(On::new(beside).unwrap()).unwrap_or_else(|error| panic!("{error}"));
     })
 }
 
@@ -138,10 +147,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("counted in a short queue", short, |on| counted(&on, 9, 3)),
         test("counted", exact, |on| counted(&on, 3, 700)),
         test("counted in a long queue", long, |on| counted(&on, 3, 1_000)),
-        test("noted", TWO, noted),
+        test_with("noted", TWO, 0, &NOTES, noted),
         test("panics", TWO, panics),
         test("hidden", TWO, hidden),
-        test("hidden on a second device", TWO, hidden),
+        test_with("hidden on a second device", TWO, 1, &[], hidden),
         test("joined", TWO, joined),
         test("tracked", TWO, tracked),
         test("graphs", TWO, graphs),
@@ -154,23 +163,66 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// The clocks read the driver's virtual time, and leave nothing behind.
+/// The calls since the last mark.
+fn marked() -> Vec<String> {
+    phases().pop().expect("a mark").1
+}
+
+/// Each line begins with its words.
+fn begin(lines: &[String], words: &[&str]) {
+    let are_so = lines
+        .iter()
+        .zip(words)
+        .all(|(line, words)| line.starts_with(words));
+    assert!(
+        are_so && lines.len() == words.len(),
+        "{words:?}: {lines:#?}"
+    );
+}
+
+/// The clocks read the driver's virtual time, with the flushes, the gate, the records and the waits in order,
+/// and leave nothing behind.
 fn known(on: On) -> Result<(), BoxError> {
     // An elapsed time is a float of milliseconds.
     let is = |read: f64, ns: f64| assert!((read / ns - 1.0).abs() < 1e-6, "{read} and not {ns}");
     let (gated, events) = (Clock::EventsGated, Clock::Events);
     mark("constant");
     assert!(on.time.launch_constant(gated)?.is_some());
-    let woken = phases().pop().expect("a mark").1;
+    let woken = marked();
     assert!(woken[0].starts_with("launch crossover_spin "), "{woken:?}");
     on.launches(&on.time, gated, 1)?;
     is(on.launches(&on.time, events, 10)?, 10.0 * LAUNCH + KERNEL);
     is(on.launches(&on.time, gated, 1_000)?, 1_000.0 * KERNEL);
+    let empty = "launch crossover_empty ";
+    let [gate, record, wait] = ["launch crossover_gate ", "record e", "wait for e"];
+    mark("cold");
     is(on.launches(&on.time, Clock::EventsCold, 10)?, 10.0 * KERNEL);
+    let lines = marked();
+    let [reset, flush] = ["reset the persisting lines", "set 125829120 B of d"];
+    let flushes = lines.iter().filter(|line| line.starts_with(flush));
+    assert_eq!(flushes.count(), 10);
+    let window = [reset, flush, gate, record, empty, record, wait];
+    begin(&lines[lines.len() - window.len()..], &window);
     // Other streams are looked at outside of the window.
     on.time.ignore_other_streams(false);
+    mark("alone");
     is(on.launches(&on.time, gated, 2)?, 2.0 * KERNEL);
+    let context = "wait for the context";
+    let window = [gate, record, empty, empty, record, wait, context];
+    begin(&marked()[..window.len()], &window);
     on.time.ignore_other_streams(true);
+    mark("wall");
+    on.launches(&on.time, Clock::Wall, 2)?;
+    begin(
+        &marked(),
+        &["wait for s", empty, "wait for s", empty, "wait for s"],
+    );
+    // The queue is emptied before each of two even batches and after the last, and not in between.
+    mark("submit");
+    on.launches(&on.time, Clock::Submit, 300)?;
+    let lines = marked();
+    let waits = (0..lines.len()).filter(|&at| lines[at].starts_with("wait for s"));
+    assert_eq!(waits.collect::<Vec<_>>(), [0, 151, 302]);
     let error = on.time.measure_launches(gated, 2, 1, || on.waits());
     assert!(matches!(error, Err(TimingError::GateTimeout)));
     is(on.launches(&on.time, gated, 10)?, 10.0 * KERNEL);
@@ -191,13 +243,7 @@ fn counted(on: &On, gates_of_three: usize, longest: u32) -> Result<(), BoxError>
         let routine = || (0..launches).try_for_each(|_| on.launch());
         let time = on.time.measure(Clock::EventsGated, iterations, routine);
         let is_gate = |line: &&String| line.starts_with("launch crossover_gate");
-        let made = phases()
-            .pop()
-            .expect("a mark")
-            .1
-            .iter()
-            .filter(is_gate)
-            .count();
+        let made = marked().iter().filter(is_gate).count();
         if launches <= longest {
             let each = time? / (iterations * u64::from(launches)) as f64;
             assert!((each / KERNEL - 1.0).abs() < 1e-4, "{each}");
@@ -210,8 +256,9 @@ fn counted(on: &On, gates_of_three: usize, longest: u32) -> Result<(), BoxError>
     Ok(())
 }
 
-/// What `noted` says once.
-const NOTES: [&str; 6] = [
+/// The sentences of `noted`.
+const NOTES: [&str; 7] = [
+    " on events-cold, whose iterations have an event pair each, and 1.",
     "is timed on events, launches included",
     "k: this result was timed on the clock events, the previous one on events-gated",
     "note: a benchmark on events-gated declares 1 launch per iteration and makes 2",
@@ -247,7 +294,8 @@ fn noted(on: On) -> Result<(), BoxError> {
     group.bench_function("submit", |b| b.iter_submit(time, || on.launch()));
     group.bench_function("cpu", |b| b.iter_cpu(|| std::hint::black_box(1)));
     group.finish();
-    CudaTime::on_stream(&on.stream, GateMode::Required)?;
+    let required = CudaTime::on_stream(&on.stream, GateMode::Required)?;
+    on.launches(&required, gated, 1)?;
     // SAFETY: no other thread of this process reads or writes the environment.
     unsafe { std::env::set_var("CUDA_LAUNCH_BLOCKING", "1") };
     let blocking = CudaTime::on_stream(&on.stream, GateMode::Required)?;
@@ -336,6 +384,8 @@ fn joined(on: On) -> Result<(), BoxError> {
 
 /// cudarc orders the streams of a clock's context as soon as there are two, and adds nothing to one.
 fn tracked(_: On) -> Result<(), BoxError> {
+    // Names begin at 1 again.
+    plan("");
     let time = CudaTime::new(0)?;
     let stream = time.stream().expect("opened on a device");
     let mut alone = stream.alloc_zeros::<u8>(64)?;
@@ -355,8 +405,8 @@ fn tracked(_: On) -> Result<(), BoxError> {
     let is_wait = |line: &String| line.contains(" waits for e");
     assert!(!one.iter().any(is_wait), "{one:?}");
     let mut lines = two.iter();
-    let order = [" waits for e", "copy D2D", " waits for e", "free"];
-    let is_next = |call: &&str| lines.any(|line| line.contains(*call));
+    let order = ["s2 waits for e", "copy D2D", "s1 waits for e", "free"];
+    let is_next = |call: &&str| lines.any(|line| line.starts_with(*call));
     assert!(order.iter().all(is_next), "{two:?}");
     Ok(())
 }

@@ -101,7 +101,8 @@ pub(crate) fn page() {
     assert_eq!(read("README.md"), text);
 }
 
-/// What a run says; no kernel ran, so none is a success. Without CUPTI a profile is absent.
+/// The output of a run, with these sentences. No kernel ran, so none is a success. Without CUPTI a profile is
+/// absent.
 fn says(
     stand_in: &StandIn,
     [devices, fault]: [&str; 2],

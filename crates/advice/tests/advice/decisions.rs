@@ -1,7 +1,5 @@
 //! Decisions and their reasons.
 
-mod planted;
-
 use crossover_advice::Choice::{Cpu, Gpu, Unsure};
 use crossover_advice::Reason::{
     Above, Below, Between, Close, Measured, NoAmounts, NoFirstCall, NoLimits, NoOperation, NoPlace,
@@ -10,7 +8,8 @@ use crossover_advice::Reason::{
 use crossover_advice::{
     Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds, Work,
 };
-use planted::{point, thresholds};
+
+use crate::planted::{point, thresholds};
 
 fn advice() -> Advice {
     Advice::new(thresholds()).unwrap()

@@ -1,14 +1,14 @@
 //! The programs of THRESHOLDS.md decide as the crate does, and decide nothing on another machine.
 
-mod planted;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crossover_advice::{Advice, HostInfo, Question};
 
-const PAGE: &str = include_str!("../THRESHOLDS.md");
+use crate::planted;
+
+const PAGE: &str = include_str!("../../THRESHOLDS.md");
 const MAIN: &str = r#"
 int main(int argc, char **argv) {
     static char json[1 << 20];
@@ -46,7 +46,7 @@ fn c_program(folder: &Path) -> PathBuf {
 
 /// The example that the page shows.
 fn rust_program() -> PathBuf {
-    let source = include_str!("../examples/look_up.rs");
+    let source = include_str!("../../examples/look_up.rs");
     assert!(source.ends_with(blocks("rust")[0]), "examples/look_up.rs");
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples/look_up");

@@ -1,5 +1,4 @@
 //! Calibrations with closures whose times differ by known factors, and what may happen to their files.
-#![cfg(feature = "calibration")]
 
 use std::cell::Cell;
 use std::path::Path;
@@ -208,7 +207,8 @@ fn a_folder_that_cannot_be_written_keeps_nothing() {
 /// Starts this test in a process of its own that calibrates into a folder.
 fn child(folder: &Path, test: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    command.args(["--exact", &format!("calibration::{test}")]);
+    command.args(["--ignored", "--nocapture"]);
     command.env("CALIBRATION_FOLDER", folder).spawn().unwrap()
 }
 

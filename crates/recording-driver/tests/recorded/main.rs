@@ -49,7 +49,7 @@ pub(crate) fn inside(
         let said = said(&output);
         // How many there were is of interest in a good run too.
         let faults = said.lines().filter(|line| line.ends_with(" faults"));
-        faults.for_each(|line| println!("{task}: {line}"));
+        faults.for_each(|line| println!("{line}"));
         let is_once = |sentence: &&str| said.matches(sentence).count() == 1;
         let mut missing = [sentences, &[DONE]].concat();
         missing.retain(|sentence| !is_once(sentence));

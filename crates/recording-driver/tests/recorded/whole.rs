@@ -58,10 +58,10 @@ pub(crate) fn page() {
     assert_eq!(further["ordinal"], 1);
     assert_eq!(further["link"], "nvlink");
     // Against the CPU in turns with it, a kernel and its share of a launch. Two devices against one.
-    for (row, other, times) in [
-        ("fused", "std", 3_960.0..6_600.0),
-        ("gathered", "one", 1.5..2.1),
-        ("in-place", "one", 1.5..2.1),
+    for (row, other, size, times) in [
+        ("fused", "std", 1024, 3_960.0..4_080.0),
+        ("gathered", "one", 2048, 1.5..2.1),
+        ("in-place", "one", 2048, 1.5..2.1),
     ] {
         let mut asked = run["confirmations"].as_array().expect("a list").iter();
         let asked = asked.find(|asked| asked["gpu"] == row).expect(row);
@@ -71,6 +71,7 @@ pub(crate) fn page() {
             let pairs = process.as_array().expect("a list");
             let largest = pairs.last().expect("a size");
             assert_eq!(largest["cpu"], other, "{largest}");
+            assert_eq!(largest["size"], size, "{largest}");
             let ns = |side: &str| largest[side].as_f64().expect("a time");
             let against = match other {
                 "one" => ns("cpu_ns") / ns("gpu_ns"),
@@ -254,13 +255,17 @@ pub(crate) fn aborted() {
 
 /// The empty kernel and the count of launches correct comparisons of a result, which is kept without them.
 pub(crate) fn kept() {
-    let run = |fault: &str| {
+    let ended = |fault: &str, code: i32| {
         let stand_in = StandIn::default();
         let mut command = stand_in.command("bench", SMALL_H200);
         command.env(LOG, stand_in.log()).env(FAULTS, fault);
         let row = "nested_sine/gpu/fused-gated/1024$";
         command.args(["--bench", "--quick", "--noplot", row]);
-        let said = expect(&mut command, 0);
+        let said = expect(&mut command, code);
+        (said, stand_in)
+    };
+    let run = |fault: &str| {
+        let (said, stand_in) = ended(fault, 0);
         let result = "criterion/nested_sine/gpu_fused-gated/1024/new/crossover.json";
         let sidecar = read_json(&stand_in.folder().join(result));
         let [before, after] = EMPTY_KERNEL.map(|key| sidecar["extra"][key].is_number());
@@ -287,4 +292,8 @@ pub(crate) fn kept() {
         assert_eq!(has, wanted, "{said}");
         assert!(notes.contains(word) && said.contains(word), "{notes}");
     }
+    // Without the context, no later call succeeds.
+    let (said, _) = ended(&format!("crossover_empty:{}:719", empty - 500), 1);
+    let lost = "FAILED nested_sine/gpu/fused-gated/1024: cuCtxSetCurrent failed: ";
+    assert!(said.contains(lost), "{said}");
 }

@@ -189,12 +189,14 @@ pub(crate) fn absences() {
     let absent = "device 1 and device 2 have no link for it (peer access is reported and does";
     let arguments = ["--test", "^all_reduce/.*/1024$"];
     says(&stand_in, three, &arguments, &[absent]);
-    let cannot = "the link between device 0 and device 1 could not be tried: cuMemAlloc failed";
+    // Each device of a link gets two pieces of memory.
+    let cannot = |link| format!("the link between {link} could not be tried: cuMemAlloc failed");
     for (which, fault, sentence) in [
-        ("0,7", "", "there is no GPU 7"),
-        ("0,1", "cuMemAlloc_v2:*:2", cannot),
+        ("0,7", "", "there is no GPU 7".to_owned()),
+        ("0,1", "cuMemAlloc_v2:*:2", cannot("device 0 and device 1")),
+        ("all", "cuMemAlloc_v2:5:2", cannot("device 0 and device 2")),
     ] {
-        let mut command = stand_in.command("bench", TWO);
+        let mut command = stand_in.command("bench", three[0]);
         command.env("CROSSOVER_DEVICE", which).env(FAULTS, fault);
         let rows = "^(peer_copy/gpu/engine/4096|nested_sine/gpu/fused/1024)$";
         let said = expect(command.args(["--test", rows]), 1);

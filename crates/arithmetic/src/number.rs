@@ -28,12 +28,12 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
     fn dot(row: &[Self], x: &[Self::Wide]) -> Self::Wide;
 }
 
-/// So many equal values.
+/// So many equal values. In this crate because the profile `dev` optimises it.
 pub fn equal(count: usize, value: f32) -> Vec<f32> {
     vec![value; count]
 }
 
-/// How many values differ from this one.
+/// How many values differ from this one. In this crate as [`equal`] is.
 pub fn different(values: &[f32], value: f32) -> usize {
     values.iter().filter(|&&other| other != value).count()
 }

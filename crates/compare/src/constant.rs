@@ -139,9 +139,9 @@ fn empty_shift(pair: &RunPair) -> f64 {
     pair.empty_ns.map_or(0.0, |[base, new]| new - base)
 }
 
-/// The benchmarks with their corrections; `None` if no benchmark has one. What the correction leaves is as
-/// many nanoseconds per launch in kernels of 2 and of 20 µs (44 to 70 between two processes on an H200), so
-/// changes of short kernels have the scale of their time per launch.
+/// The benchmarks with their corrections; `None` if no benchmark has one. After the correction,
+/// the spread of a launch between two processes is the same for kernels of 2 and of 20 µs (44 to 70 ns on an
+/// H200), so changes of short kernels have the scale of their time per launch.
 pub(super) fn corrected(cases: &[Case]) -> Option<Vec<Case>> {
     let slopes = slopes(cases);
     let mut logarithms: BTreeMap<Class, Vec<f64>> = BTreeMap::new();

@@ -145,7 +145,7 @@ pub(super) fn evidence(
 ) -> (Vec<Option<Seen>>, Vec<Drift>) {
     let edge = options.threshold.ln_1p();
     let is_constant = |case: &Case| case.launching == Launching::Constant;
-    // What a correction takes off, it takes off the spread too.
+    // Corrected benchmarks spread less than others, so they are a class of their own.
     let is_corrected = |case: &Case| case.slope_error.is_some();
     let mut classes: BTreeMap<(Class, bool, bool), Vec<usize>> = BTreeMap::new();
     for (i, case) in cases.iter().enumerate() {

@@ -44,7 +44,7 @@ macro_rules! named {
 }
 
 fn main() -> ExitCode {
-    // Those that wait longest come first.
+    // The tests that wait longest come first.
     #[cfg(unix)]
     let mut trials = named![
         ab_projects::a_benchmark_that_takes_the_time_of_the_others_is_left_out,

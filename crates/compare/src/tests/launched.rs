@@ -392,7 +392,7 @@ fn benchmarks_without_a_correction_hide_nothing_of_corrected_ones() {
     }
 }
 
-/// What the correction leaves is as many nanoseconds of a long kernel as of a short one, and a smaller share.
+/// After the correction, long and short kernels have the same spread in nanoseconds, a smaller share of long ones.
 #[test]
 fn the_spread_of_short_kernels_does_not_hide_changes_of_longer_ones() {
     let sides = [0, 1].map(|side| {

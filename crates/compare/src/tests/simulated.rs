@@ -87,7 +87,8 @@ const WITHIN_LEVEL_NS: f64 = 15.0;
 const SLOPE: f64 = 1.2;
 const REMAINDER_NS: f64 = 30.0;
 
-/// What is left in a process of each kernel by itself, ns: of kernels of 2 to 20 µs the same (H200).
+/// The standard deviation of a kernel between processes after the correction, ns: the same for kernels of 2 to
+/// 20 µs (H200).
 const OWN_NS: f64 = 40.0;
 
 /// The times of the shortest and the longest short kernel per launch, ns.

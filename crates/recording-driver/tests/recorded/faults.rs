@@ -37,7 +37,7 @@ const DISPENSABLE: [(&str, &str); 2] = [
     ),
 ];
 
-/// What counts the launches of a library's call; where it fails, there are as many as can be.
+/// The calls that count the launches of a library's call. Where one fails, the largest count is assumed.
 const COUNTING: &str =
     "cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphGetNodes cuGraphNodeGetType";
 

@@ -24,7 +24,7 @@ mod part;
 #[path = "../../../../benches/crossover/main.rs"]
 mod suite;
 
-/// What a process says that has done its task.
+/// The last line of a process that did its task.
 const DONE: &str = "the task is done";
 
 /// A test in a process of its own, in which the recording driver is loaded. The process says each of

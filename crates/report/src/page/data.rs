@@ -41,15 +41,18 @@ pub(super) fn of_page(groups: &[impl Serialize], words: Value) -> String {
 pub(super) fn summary(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
     let speedup = charts::of_places(group, Shown::Speedup).and_then(chart);
     let charts = object! {places: object! {speedup: speedup}};
-    of_group(group, decision, charts, [(); 0])
+    of_group(group, decision, charts, Vec::<()>::new())
 }
 
 /// The data of a group on its own page.
 pub(super) fn details(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
     let rows = group.implementations.iter();
-    let of = |shown, all| match all {
-        true => charts::of_implementations(group, shown, rows.clone()),
-        false => charts::of_places(group, shown),
+    let of = |shown, all| {
+        if all {
+            charts::of_implementations(group, shown, rows.clone())
+        } else {
+            charts::of_places(group, shown)
+        }
     };
     let charts = |all| {
         let each = Shown::ALL.map(|shown| (shown.name(), of(shown, all).and_then(chart)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::case::{Case, Launching};
-use crate::constant::{self, LaunchSlope};
+use crate::constant::{self, LaunchSlope, LaunchesOfProcess};
 use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;
@@ -33,6 +33,8 @@ pub struct Comparison {
     pub drifts: Vec<Drift>,
     /// How the corrected benchmarks of each clock follow its launch constant.
     pub slopes: BTreeMap<Clock, LaunchSlope>,
+    /// The processes of both sides that it was learnt from.
+    pub(crate) processes: BTreeMap<Clock, [Vec<LaunchesOfProcess>; 2]>,
     /// Differences between the two sides that can cause a change by themselves, and doubts.
     pub warnings: Vec<String>,
     /// The commits.
@@ -85,6 +87,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         .unzip();
     let mut tested: Vec<bool> = judged_rows.iter().map(|row| is_shown(&row.id)).collect();
     let slopes = constant::slopes(&cases);
+    let processes = constant::processes(&cases);
     for constant in constant::constants(&cases) {
         let is_corrected = |case: &Case| {
             let of_clock = case.class.clock == Some(constant.clock);
@@ -147,6 +150,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         rows,
         drifts,
         slopes,
+        processes,
         warnings,
         notes: remarks.notes,
         problems: base

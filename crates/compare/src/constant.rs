@@ -91,26 +91,10 @@ pub(super) fn slopes(cases: &[Case]) -> BTreeMap<Clock, LaunchSlope> {
 }
 
 fn learn(cases: &[(&Case, f64)]) -> LaunchSlope {
-    // Of each round: the sum of weights, and the weighted shifts of benchmarks and of empty kernels.
-    let mut rounds: BTreeMap<usize, [f64; 3]> = BTreeMap::new();
-    for (case, kernels) in cases {
-        let shifts = || case.pairs.iter().map(|pair| shifts(pair, *kernels));
-        let [row, empty] = [0, 1].map(|of| mean(shifts().map(|shifts| shifts[of])));
-        // Long benchmarks vary by more nanoseconds.
-        let weight = (kernels / case.pairs[0].base.ns).powi(2);
-        for (pair, shift) in case.pairs.iter().zip(shifts()) {
-            let sums = rounds.entry(pair.round).or_default();
-            let more = [1.0, shift[0] - row, shift[1] - empty];
-            for (sum, more) in sums.iter_mut().zip(more) {
-                *sum += weight * more;
-            }
-        }
-    }
-    let pairs = || {
-        rounds
-            .values()
-            .map(|[weight, row, empty]| (row / weight, empty / weight))
-    };
+    let rounds = deviations(cases, |pair, kernels| {
+        vec![(pair.round, shifts(pair, kernels))]
+    });
+    let pairs = || rounds.values().map(|[row, empty]| (row, empty));
     let (expected, deviation) = PRIOR;
     let freedom = (rounds.len() as f64 - 1.0).max(1.0);
     // Around the expected slope: two pairs would always fit a slope of their own.
@@ -128,6 +112,63 @@ fn learn(cases: &[(&Case, f64)]) -> LaunchSlope {
         fitted: seen / (known + seen),
         benchmarks: cases.len(),
     }
+}
+
+/// Nanoseconds per launch of benchmarks and of empty kernels in a round, or in a process, more than the mean of all
+/// such: weighted means over the benchmarks.
+fn deviations<Of: Ord>(
+    cases: &[(&Case, f64)],
+    values: impl Fn(&RunPair, f64) -> Vec<(Of, [f64; 2])>,
+) -> BTreeMap<Of, [f64; 2]> {
+    // The sum of weights, and the weighted deviations.
+    let mut sums: BTreeMap<Of, [f64; 3]> = BTreeMap::new();
+    for (case, kernels) in cases {
+        let values = || case.pairs.iter().flat_map(|pair| values(pair, *kernels));
+        let [row, empty] = [0, 1].map(|of| mean(values().map(|(_, values)| values[of])));
+        // Long benchmarks vary by more nanoseconds.
+        let weight = (kernels / case.pairs[0].base.ns).powi(2);
+        for (of, values) in values() {
+            let more = [1.0, values[0] - row, values[1] - empty];
+            for (sum, more) in sums.entry(of).or_default().iter_mut().zip(more) {
+                *sum += weight * more;
+            }
+        }
+    }
+    let means = sums.into_iter();
+    means
+        .map(|(of, [weight, row, empty])| (of, [row / weight, empty / weight]))
+        .collect()
+}
+
+/// A process of either side: its empty kernel, and how much longer than in the mean process a launch of its
+/// benchmarks took, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LaunchesOfProcess {
+    pub(crate) empty_ns: f64,
+    pub(crate) longer_ns: f64,
+}
+
+/// The processes of the base and of the new side, for each clock that has benchmarks to be corrected.
+pub(super) fn processes(cases: &[Case]) -> BTreeMap<Clock, [Vec<LaunchesOfProcess>; 2]> {
+    let sides = |pair: &RunPair, kernels: f64| {
+        let empty = pair.empty_ns.unwrap_or_default();
+        let side = |side: usize, ns: f64| ((side, pair.round), [ns / kernels, empty[side]]);
+        vec![side(0, pair.base.ns), side(1, pair.new.ns)]
+    };
+    let of_clock = |(clock, of): (Clock, Vec<(&Case, f64)>)| {
+        let pairs = of.iter().flat_map(|(case, _)| &case.pairs);
+        let typical = mean(pairs.filter_map(|pair| pair.empty_ns).flatten());
+        let mut processes = [Vec::new(), Vec::new()];
+        for ((side, _), [longer_ns, empty]) in deviations(&of, sides) {
+            let empty_ns = typical + empty;
+            processes[side].push(LaunchesOfProcess {
+                empty_ns,
+                longer_ns,
+            });
+        }
+        (clock, processes)
+    };
+    by_clock(cases).into_iter().map(of_clock).collect()
 }
 
 /// Nanoseconds per launch by which a pair's benchmark and its empty kernel changed.

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::comparison::Comparison;
+use crate::constant::{FEWEST_PAIRS, LaunchSlope, LaunchesOfProcess};
 use crate::rows::BenchmarkRow;
 use crate::sheet::{Sheet, is_number};
 use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
-use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity};
+use crossover_draw::plot::{Curve, Dot, Limit, Plot, Quantity, Stroke};
 use crossover_results::model::group_info::Unit;
+use crossover_results::statistics::mean;
+use crossover_words::Clock;
 use crossover_words::text::visible;
 
 /// The sizes of one implementation.
@@ -43,6 +46,12 @@ impl Comparison {
                     h2 { "Benchmarks" }
                     div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
                 }
+                @let constants = self.constants();
+                @if !constants.is_empty() { section id="launches" {
+                    h2 { "How benchmarks follow the launch constant" }
+                    div.plots { @for plot in &constants { figure { (drawn(plot)) } } }
+                    p.note { (LAUNCHES) }
+                } }
                 @for (name, sizes) in self.curves() {
                     section id=(visible(name)) {
                         h2 { (visible(name)) }
@@ -76,6 +85,17 @@ impl Comparison {
         }
     }
 
+    /// A plot for each clock whose launch constant is judged.
+    fn constants(&self) -> Vec<Plot> {
+        let constants = self.rows.iter().filter(|row| row.constant.is_some());
+        let plots = constants.filter_map(|row| {
+            let clock = row.clock?;
+            let (slope, sides) = (self.slopes.get(&clock)?, self.processes.get(&clock)?);
+            (sides[0].len() >= FEWEST_PAIRS).then(|| launches(clock, slope, sides))
+        });
+        plots.collect()
+    }
+
     /// Implementations with at least two sizes on either side.
     fn curves(&self) -> BTreeMap<&str, CurveRows<'_>> {
         let mut curves: BTreeMap<&str, CurveRows<'_>> = BTreeMap::new();
@@ -104,22 +124,55 @@ fn drawn(plot: &Plot) -> Markup {
     }
 }
 
+const LAUNCHES: &str = "Each point is a process: its empty kernel, and how much longer than in the mean process a \
+ launch of its corrected benchmarks took (a mean in which short benchmarks count most). The correction \
+ subtracts the line; the band is the standard error of its slope. If the points of one side lie above the line \
+ and those of the other below it, many benchmarks changed, or the empty kernel alone.";
+
+fn launches(clock: Clock, slope: &LaunchSlope, sides: &[Vec<LaunchesOfProcess>; 2]) -> Plot {
+    let of_side = |label, paint, side: &[LaunchesOfProcess]| {
+        let dots = side.iter().map(|of| Dot::exact(of.empty_ns, of.longer_ns));
+        let mut dots = Vec::from_iter(dots);
+        dots.sort_by(|a, b| a.size.total_cmp(&b.size));
+        Curve {
+            stroke: Stroke::Dots,
+            ..Curve::joined(label, paint, dots)
+        }
+    };
+    let all = || sides.iter().flatten();
+    let empty = || all().map(|of| of.empty_ns);
+    let [middle, longer] = [mean(empty()), mean(all().map(|of| of.longer_ns))];
+    let ends = [f64::min, f64::max].map(|end| empty().fold(middle, end));
+    let line = [ends[0], middle, ends[1]].map(|empty| {
+        let [value, error] = [slope.value, slope.error].map(|of| of * (empty - middle));
+        let value = longer + value;
+        Dot::new(empty, value, value - error, value + error)
+    });
+    let slope = format!("slope {:.2} ± {:.2}", slope.value, slope.error);
+    let line = Curve {
+        stroke: Stroke::Line,
+        ..Curve::joined(slope, Paint::Muted, line.into())
+    };
+    Plot {
+        title: format!("{clock}: time of a launch, difference from the mean process"),
+        size_label: "empty kernel of the process".to_owned(),
+        size_unit: Unit::Time,
+        quantity: Quantity::Difference,
+        curves: vec![
+            line,
+            of_side("base", Paint::Gpu, &sides[0]),
+            of_side("new", Paint::Cpu, &sides[1]),
+        ],
+        limits: Vec::new(),
+    }
+}
+
 fn times(sizes: &CurveRows<'_>) -> Plot {
     let curve = |label: &str, paint, of: fn(&BenchmarkRow) -> Option<f64>| {
-        let dots = sizes.iter().filter_map(|&(size, row)| {
-            let value = of(row)?;
-            Some(Dot {
-                size,
-                value,
-                low: value,
-                high: value,
-            })
-        });
-        Curve {
-            label: label.to_owned(),
-            paint,
-            dots: dots.collect(),
-        }
+        let dots = sizes
+            .iter()
+            .filter_map(|&(size, row)| Some(Dot::exact(size, of(row)?)));
+        Curve::joined(label, paint, dots.collect())
     };
     let curves = vec![
         curve("base", Paint::Gpu, |row| row.base_ns),
@@ -134,19 +187,10 @@ fn times(sizes: &CurveRows<'_>) -> Plot {
 
 fn changes(sizes: &CurveRows<'_>, threshold: f64) -> Plot {
     let dots = sizes.iter().filter_map(|&(size, row)| {
-        let judgement = row.judgement?;
-        Some(Dot {
-            size,
-            value: judgement.ratio,
-            low: judgement.low,
-            high: judgement.high,
-        })
+        let of = row.judgement?;
+        Some(Dot::new(size, of.ratio, of.low, of.high))
     });
-    let change = Curve {
-        label: "change, with its interval".to_owned(),
-        paint: Paint::Cpu,
-        dots: dots.collect(),
-    };
+    let change = Curve::joined("change, with its interval", Paint::Cpu, dots.collect());
     let limit = |value: f64| Limit {
         label: "threshold".into(),
         value,

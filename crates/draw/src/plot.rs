@@ -1,4 +1,5 @@
-//! A plot: curves over sizes with both axes logarithmic, their ranges, lines and words.
+//! A plot: curves over sizes with both axes logarithmic, or differences with both axes linear; their ranges,
+//! lines and words.
 
 use crate::ink::Paint;
 use crossover_results::model::group_info::Unit;
@@ -28,6 +29,11 @@ impl Dot {
         }
     }
 
+    /// A value at a size, without an interval.
+    pub fn exact(size: f64, value: f64) -> Self {
+        Self::new(size, value, value, value)
+    }
+
     /// Whether it can be drawn on logarithmic axes.
     pub fn is_sound(&self) -> bool {
         self.size > 0.0
@@ -46,6 +52,32 @@ pub struct Curve {
     pub paint: Paint,
     /// Sizes ascending.
     pub dots: Vec<Dot>,
+    /// How they are drawn.
+    pub stroke: Stroke,
+}
+
+/// The marks of a curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// Dots, joined by a line, and their intervals.
+    #[default]
+    Joined,
+    /// Dots alone.
+    Dots,
+    /// A line through them, and their intervals.
+    Line,
+}
+
+impl Curve {
+    /// A curve of joined dots.
+    pub fn joined(label: impl Into<String>, paint: Paint, dots: Vec<Dot>) -> Self {
+        Self {
+            label: label.into(),
+            paint,
+            dots,
+            stroke: Stroke::Joined,
+        }
+    }
 }
 
 /// A horizontal line: a limit.
@@ -70,6 +102,8 @@ pub enum Quantity {
     Ratio,
     /// How many times as fast.
     Speedup,
+    /// Nanoseconds more or less, over nanoseconds; the axes are linear.
+    Difference,
 }
 
 /// One plot.
@@ -92,13 +126,13 @@ pub struct Plot {
 /// Both axes of a plot.
 #[derive(Debug)]
 pub struct Frame {
-    /// Positions are logarithms to base 2.
+    /// Positions are logarithms to base 2, of differences nanoseconds.
     pub sizes: Axis,
-    /// Positions are logarithms to base 10.
+    /// Positions are logarithms to base 10, of differences nanoseconds.
     pub values: Axis,
 }
 
-/// An axis of logarithms with its lines.
+/// An axis with its lines.
 #[derive(Debug)]
 pub struct Axis {
     /// The first and the last position.
@@ -107,24 +141,52 @@ pub struct Axis {
     pub ticks: Vec<f64>,
 }
 
+/// Differences of more nanoseconds are not drawn.
+const MOST_NS: f64 = 1e15;
+
 impl Plot {
+    fn is_linear(&self) -> bool {
+        self.quantity == Quantity::Difference
+    }
+
+    /// Whether a point has a place on the axes.
+    pub(crate) fn has(&self, dot: &Dot) -> bool {
+        let all = [dot.size, dot.low, dot.value, dot.high];
+        match self.is_linear() {
+            true => all.iter().all(|v| v.abs() < MOST_NS),
+            false => dot.is_sound(),
+        }
+    }
+
+    /// The position of a size and a value on the axes.
+    pub(crate) fn position(&self, size: f64, value: f64) -> (f64, f64) {
+        match self.is_linear() {
+            true => (size, value),
+            false => (size.log2(), value.log10()),
+        }
+    }
+
     /// The range and the lines of both axes; `None` where no curve has a point.
     pub fn frame(&self) -> Option<Frame> {
         let curves = self.curves.iter().flat_map(|curve| &curve.dots);
-        let dots: Vec<&Dot> = curves.filter(|dot| dot.is_sound()).collect();
-        let sizes = bounds(dots.iter().map(|dot| dot.size.log2()), 0.03, 1.0)?;
+        let dots: Vec<&Dot> = curves.filter(|dot| self.has(dot)).collect();
+        let sizes = dots.iter().map(|dot| self.position(dot.size, 1.0).0);
+        let sizes = bounds(sizes, 0.03, 1.0)?;
         let ends = dots.iter().flat_map(|dot| [dot.low, dot.value, dot.high]);
         let values = ends.chain(self.limits.iter().map(|limit| limit.value));
-        let least = if self.quantity == Quantity::Ratio {
-            1e-3
-        } else {
-            0.1
+        let least = match self.quantity {
+            Quantity::Ratio => 1e-3,
+            Quantity::Difference => 1.0,
+            _ => 0.1,
         };
-        let values = bounds(values.map(f64::log10), 0.05, least)?;
+        let values = bounds(values.map(|value| self.position(1.0, value).1), 0.05, least)?;
         Some(Frame {
             sizes: Axis {
                 ends: sizes,
-                ticks: size_ticks(sizes, self.size_unit),
+                ticks: match self.is_linear() {
+                    true => round_ticks(sizes),
+                    false => size_ticks(sizes, self.size_unit),
+                },
             },
             values: Axis {
                 ends: values,
@@ -137,6 +199,7 @@ impl Plot {
     pub fn size_label(&self, log2: f64, largest: f64) -> String {
         let size = log2.exp2();
         match self.size_unit {
+            _ if self.is_linear() => units::time_fine(log2),
             Unit::Time => short(&units::time(size)),
             Unit::Bytes => self.size_unit.write(size.round() as u64),
             _ if size < 0.9 => String::new(),
@@ -158,6 +221,10 @@ impl Plot {
             Quantity::Time => short(&units::time(value)),
             Quantity::Rate(unit) => short(&units::rate(value, unit)),
             Quantity::Ratio => units::change(10f64.powf(log10)),
+            Quantity::Difference => {
+                let sign = if log10 > 0.0 { "+" } else { "" };
+                format!("{sign}{}", short(&units::time(log10)))
+            }
             Quantity::Speedup if (1e-12..0.95).contains(&value) => {
                 format!("1/{}", units::count(1.0 / value))
             }
@@ -170,12 +237,11 @@ impl Plot {
         if self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5 {
             // Round percentages around a ratio of 1.
             let percent = |log10: f64| 100.0 * (10f64.powf(log10) - 1.0);
-            let step = round_step((percent(high) - percent(low)) / 8.0);
-            let (first, last) = ((percent(low) / step).ceil(), (percent(high) / step).floor());
-            let steps = (first as i64)..=(last as i64);
-            return steps
-                .map(|i| (1.0 + i as f64 * step / 100.0).log10())
-                .collect();
+            let ticks = round_ticks((percent(low), percent(high))).into_iter();
+            return ticks.map(|tick| (1.0 + tick / 100.0).log10()).collect();
+        }
+        if self.is_linear() {
+            return round_ticks((low, high));
         }
         if high - low > 2.5 {
             return steps(low, high, 9);
@@ -207,6 +273,13 @@ pub fn round_step(least: f64) -> f64 {
         .into_iter()
         .find(|step| *step >= least)
         .unwrap_or(decade)
+}
+
+/// Round numbers in a range, about eight.
+fn round_ticks((low, high): (f64, f64)) -> Vec<f64> {
+    let step = round_step((high - low) / 8.0);
+    let steps = (low / step).ceil() as i64..=(high / step).floor() as i64;
+    steps.map(|i| i as f64 * step).collect()
 }
 
 /// Whole numbers in a range, every first, second, third … so that there are at most `most`.

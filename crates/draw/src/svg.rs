@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::ink::{Paint, css};
-use crate::plot::{Axis, Dot, Frame, Plot};
+use crate::plot::{Axis, Frame, Plot, Stroke};
 use crossover_words::text::{shortened, visible};
 
 const WIDTH: u32 = 800;
@@ -55,7 +55,7 @@ impl Plot {
         let frame = self.frame()?;
         let mut plot = self.clone();
         for curve in &mut plot.curves {
-            curve.dots.retain(Dot::is_sound);
+            curve.dots.retain(|dot| self.has(dot));
         }
         plot.curves.retain(|curve| !curve.dots.is_empty());
         let mut svg = String::new();
@@ -91,35 +91,28 @@ impl Plot {
             .y_label_formatter(&|v| self.value_label(*v))
             .draw()?;
         for limit in &self.limits {
-            let y = limit.value.log10();
+            let (_, y) = self.position(1.0, limit.value);
             let line = [(sizes.0, y), (sizes.1, y)];
             chart.draw_series(LineSeries::new(line, colour(limit.paint)))?;
         }
         for curve in &self.curves {
             let ink = colour(curve.paint);
-            let upper = curve
-                .dots
-                .iter()
-                .map(|dot| (dot.size.log2(), dot.high.log10()));
-            let lower = curve
-                .dots
-                .iter()
-                .rev()
-                .map(|dot| (dot.size.log2(), dot.low.log10()));
-            let band: Vec<(f64, f64)> = upper.chain(lower).collect();
-            chart.draw_series([Polygon::new(band, ink.mix(0.2))])?;
-            let line = || {
-                curve
-                    .dots
-                    .iter()
-                    .map(|dot| (dot.size.log2(), dot.value.log10()))
-            };
-            chart.draw_series(LineSeries::new(line(), ink.stroke_width(2)))?;
-            let points = line().map(|point| Circle::new(point, 3, ink.filled()));
-            chart.draw_series(points)?;
+            let dots = || curve.dots.iter();
+            let line = || dots().map(|dot| self.position(dot.size, dot.value));
+            if curve.stroke != Stroke::Dots {
+                let upper = dots().map(|dot| self.position(dot.size, dot.high));
+                let lower = dots().rev().map(|dot| self.position(dot.size, dot.low));
+                let band: Vec<(f64, f64)> = upper.chain(lower).collect();
+                chart.draw_series([Polygon::new(band, ink.mix(0.2))])?;
+                chart.draw_series(LineSeries::new(line(), ink.stroke_width(2)))?;
+            }
+            if curve.stroke != Stroke::Line {
+                let points = line().map(|point| Circle::new(point, 3, ink.filled()));
+                chart.draw_series(points)?;
+            }
         }
         self.labels(&area, |size, value| {
-            chart.backend_coord(&(size.log2(), value.log10()))
+            chart.backend_coord(&self.position(size, value))
         })?;
         area.present()?;
         Ok(())
@@ -176,7 +169,7 @@ fn apart(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Curve, Quantity};
+    use crate::plot::{Curve, Dot, Quantity};
     use crossover_results::model::group_info::Unit;
 
     #[test]
@@ -199,25 +192,20 @@ mod tests {
             Quantity::Rate("FLOP/s"),
             Quantity::Ratio,
             Quantity::Speedup,
+            Quantity::Difference,
         ];
         for (i, quantity) in quantities.into_iter().enumerate() {
             for (low, high) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
-                let dot = |size, value| Dot {
-                    size,
-                    value,
-                    low: value,
-                    high: value,
-                };
                 let plot = Plot {
                     title: "a <b>".into(),
                     size_label: "size".into(),
-                    size_unit: [Unit::Count, Unit::Bytes, Unit::Time, Unit::Powers][i],
+                    size_unit: [Unit::Count, Unit::Bytes, Unit::Time, Unit::Powers][i % 4],
                     quantity,
-                    curves: vec![Curve {
-                        label: "one".into(),
-                        paint: Paint::Cpu,
-                        dots: vec![dot(1.0, low), dot(sizes[i], high)],
-                    }],
+                    curves: vec![Curve::joined(
+                        "one",
+                        Paint::Cpu,
+                        vec![Dot::exact(1.0, low), Dot::exact(sizes[i % 4], high)],
+                    )],
                     limits: Vec::new(),
                 };
                 let place = format!("{quantity:?} from {low:e} to {high:e}");
@@ -227,7 +215,15 @@ mod tests {
                         let lines = svg.matches("<text").count();
                         assert!(lines < 30, "{place}: {lines} texts");
                     }
-                    None => assert!(!low.is_normal() && !high.is_normal(), "{place}"),
+                    None => {
+                        let most = if quantity == Quantity::Difference {
+                            1e15
+                        } else {
+                            f64::MAX
+                        };
+                        let is_drawn = |v: f64| v.is_normal() && v <= most;
+                        assert!(!is_drawn(low) && !is_drawn(high), "{place}");
+                    }
                 }
             }
         }

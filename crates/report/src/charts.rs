@@ -71,7 +71,10 @@ pub(crate) fn of_places<'a>(group: &'a GroupView, shown: Shown) -> Option<Chart<
             single,
             ..More::default()
         };
-        curves.push((curve(place.words(), Paint::Place(place), dots), more));
+        curves.push((
+            Curve::joined(place.words(), Paint::Place(place), dots),
+            more,
+        ));
     }
     if shown != Shown::Speedup && !curves.is_empty() {
         let best = group.best_names.iter().filter_map(|(size, name)| {
@@ -80,7 +83,7 @@ pub(crate) fn of_places<'a>(group: &'a GroupView, shown: Shown) -> Option<Chart<
             let mut dots = dots(group, code, shown).into_iter();
             dots.find(|dot| dot.size == *size)
         });
-        let best = curve("best CPU code", Paint::Cpu, best.collect());
+        let best = Curve::joined("best CPU code", Paint::Cpu, best.collect());
         curves.push((best, More::default()));
     }
     chart(group, shown, curves)
@@ -98,7 +101,7 @@ pub(crate) fn of_implementations<'a>(
             ..More::default()
         };
         let dots = dots(group, code.series, shown);
-        (curve(&code.name, Paint::Hue(code.hue), dots), more)
+        (Curve::joined(&code.name, Paint::Hue(code.hue), dots), more)
     };
     chart(group, shown, all.map(one).collect())
 }
@@ -158,11 +161,6 @@ fn chart<'a>(
         limits,
     };
     Some(Chart { plot, more })
-}
-
-fn curve(label: &str, paint: Paint, dots: Vec<Dot>) -> Curve {
-    let label = label.to_owned();
-    Curve { label, paint, dots }
 }
 
 /// The points of an implementation.

@@ -8,6 +8,7 @@ use crate::constant::TOO_FEW_PAIRS;
 use crate::median::Location;
 use crate::tests::simulated::{LAUNCHED, Machine, Planted, Simulated};
 use crate::verdict::{Options, Verdict};
+use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
@@ -256,6 +257,38 @@ fn times_stay_measured_beside_the_correction_and_the_ratio() {
     let benchmarks = json["benchmarks"].as_array().unwrap().iter();
     let corrections = benchmarks.filter_map(|it| it["correction_ns"].as_f64());
     assert_eq!(corrections.filter(|ns| *ns < -40.0).count(), 12);
+}
+
+/// The new code takes 100 ns more in each launch.
+#[test]
+fn the_page_shows_how_each_process_follows_the_slope() {
+    let [base, mut new] = sides(6);
+    let benchmarks = new.iter_mut().flat_map(|run| run.results.values_mut());
+    benchmarks
+        .flat_map(|of| &mut of.ns)
+        .for_each(|ns| *ns += 100.0);
+    let compared = compare(&base, &new, &Options::default());
+    let sides = &compared.processes[&Clock::EventsGated];
+    let empty = |side: usize| EMPTY_NS.map(|pair| pair[side]);
+    let middle = mean([0, 1].into_iter().flat_map(empty));
+    for (side, change) in [(0, -50.0), (1, 50.0)] {
+        for (of, empty_ns) in sides[side].iter().zip(empty(side)) {
+            assert!((of.empty_ns - empty_ns).abs() < 1e-6, "{of:?}");
+            let left = of.longer_ns - 1.2 * (empty_ns - middle);
+            assert!((left - change).abs() < 4.0, "{of:?}: {left}");
+        }
+    }
+    let figure = |page: &str| {
+        let (_, section) = page.split_once("id=\"launches\"")?;
+        let (section, _) = section.split_once("</section>")?;
+        assert!(section.contains("slope 1.20 ± 0.0"), "{section}");
+        Some(section.matches("<circle").count())
+    };
+    assert_eq!(figure(&compared.page()), Some(12));
+    let page = |base: &[Baseline], new: &[Baseline]| compare(base, new, &Options::default()).page();
+    assert_eq!(figure(&page(&base[..3], &new[..3])), None);
+    let [graphs, more] = [0, 1].map(|side| empty(side).map(|ns| run(ns, |_| None, true)));
+    assert_eq!(figure(&page(&graphs, &more)), None);
 }
 
 #[test]

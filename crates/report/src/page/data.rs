@@ -169,7 +169,7 @@ fn short(value: f64) -> f64 {
 
 fn curve(drawn: &Curve, more: More, quantity: Quantity) -> impl Serialize + use<> {
     let words = |value: f64| match quantity {
-        Quantity::Time => units::time(value),
+        Quantity::Time | Quantity::Difference => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
         Quantity::Ratio | Quantity::Speedup => units::factor(value),
     };

@@ -65,19 +65,12 @@ fn bandwidth(limits: &Limits) -> Markup {
 
 fn plot(limits: &Limits) -> Plot {
     let curves = CURVES.iter().map(|(name, words, paint)| {
-        let dot = |point: &BandwidthPoint| {
-            let rate = point.rate;
-            Dot::new(point.bytes as f64, rate, rate, rate)
-        };
+        let dot = |point: &BandwidthPoint| Dot::exact(point.bytes as f64, point.rate);
         let points = limits.curves.get(*name).map(|curve| &curve.points);
         let mut dots: Vec<Dot> = points.into_iter().flatten().map(dot).collect();
         // A damaged record may have unsorted points.
         dots.sort_by(|a, b| a.size.total_cmp(&b.size));
-        Curve {
-            label: (*words).to_owned(),
-            paint: *paint,
-            dots,
-        }
+        Curve::joined(*words, *paint, dots)
     });
     Plot {
         title: "Bandwidth over the working set".to_owned(),

@@ -49,7 +49,7 @@ impl Comparison {
                 @let constants = self.constants();
                 @if !constants.is_empty() { section id="launches" {
                     h2 { "How benchmarks follow the launch constant" }
-                    div.plots { @for plot in &constants { figure { (drawn(plot)) } } }
+                    div.plots { @for (id, plot) in &constants { figure id=(id) { (drawn(plot)) } } }
                     p.note { (LAUNCHES) }
                 } }
                 @for (name, sizes) in self.curves() {
@@ -86,12 +86,13 @@ impl Comparison {
     }
 
     /// A plot for each clock whose launch constant is judged.
-    fn constants(&self) -> Vec<Plot> {
+    fn constants(&self) -> Vec<(String, Plot)> {
         let constants = self.rows.iter().filter(|row| row.constant.is_some());
         let plots = constants.filter_map(|row| {
             let clock = row.clock?;
             let (slope, sides) = (self.slopes.get(&clock)?, self.processes.get(&clock)?);
-            (sides[0].len() >= FEWEST_PAIRS).then(|| launches(clock, slope, sides))
+            let id = format!("launches-{clock}");
+            (sides[0].len() >= FEWEST_PAIRS).then(|| (id, launches(clock, slope, sides)))
         });
         plots.collect()
     }
@@ -132,12 +133,10 @@ const LAUNCHES: &str = "Each point is a process: its empty kernel, and how much 
 fn launches(clock: Clock, slope: &LaunchSlope, sides: &[Vec<LaunchesOfProcess>; 2]) -> Plot {
     let of_side = |label, paint, side: &[LaunchesOfProcess]| {
         let dots = side.iter().map(|of| Dot::exact(of.empty_ns, of.longer_ns));
-        let mut dots = Vec::from_iter(dots);
-        dots.sort_by(|a, b| a.size.total_cmp(&b.size));
-        Curve {
-            stroke: Stroke::Dots,
-            ..Curve::joined(label, paint, dots)
-        }
+        let mut curve = Curve::joined(label, paint, dots.collect());
+        curve.dots.sort_by(|a, b| a.size.total_cmp(&b.size));
+        curve.stroke = Stroke::Dots;
+        curve
     };
     let all = || sides.iter().flatten();
     let empty = || all().map(|of| of.empty_ns);
@@ -149,21 +148,15 @@ fn launches(clock: Clock, slope: &LaunchSlope, sides: &[Vec<LaunchesOfProcess>; 
         Dot::new(empty, value, value - error, value + error)
     });
     let slope = format!("slope {:.2} ± {:.2}", slope.value, slope.error);
-    let line = Curve {
-        stroke: Stroke::Line,
-        ..Curve::joined(slope, Paint::Muted, line.into())
-    };
+    let mut line = Curve::joined(slope, Paint::Muted, line.into());
+    line.stroke = Stroke::Line;
+    let base = of_side("base", Paint::Gpu, &sides[0]);
+    let new = of_side("new", Paint::Cpu, &sides[1]);
+    let title = format!("{clock}: time of a launch, difference from the mean process");
+    let curves = vec![line, base, new];
     Plot {
-        title: format!("{clock}: time of a launch, difference from the mean process"),
         size_label: "empty kernel of the process".to_owned(),
-        size_unit: Unit::Time,
-        quantity: Quantity::Difference,
-        curves: vec![
-            line,
-            of_side("base", Paint::Gpu, &sides[0]),
-            of_side("new", Paint::Cpu, &sides[1]),
-        ],
-        limits: Vec::new(),
+        ..plot(&title, Quantity::Difference, curves, Vec::new())
     }
 }
 

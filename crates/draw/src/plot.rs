@@ -57,10 +57,9 @@ pub struct Curve {
 }
 
 /// The marks of a curve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
     /// Dots, joined by a line, and their intervals.
-    #[default]
     Joined,
     /// Dots alone.
     Dots,
@@ -141,9 +140,6 @@ pub struct Axis {
     pub ticks: Vec<f64>,
 }
 
-/// Differences of more nanoseconds are not drawn.
-const MOST_NS: f64 = 1e15;
-
 impl Plot {
     fn is_linear(&self) -> bool {
         self.quantity == Quantity::Difference
@@ -151,11 +147,8 @@ impl Plot {
 
     /// Whether a point has a place on the axes.
     pub(crate) fn has(&self, dot: &Dot) -> bool {
-        let all = [dot.size, dot.low, dot.value, dot.high];
-        match self.is_linear() {
-            true => all.iter().all(|v| v.abs() < MOST_NS),
-            false => dot.is_sound(),
-        }
+        let all = || [dot.size, dot.low, dot.value, dot.high];
+        dot.is_sound() || self.is_linear() && all().iter().all(|v| v.is_finite())
     }
 
     /// The position of a size and a value on the axes.
@@ -221,10 +214,8 @@ impl Plot {
             Quantity::Time => short(&units::time(value)),
             Quantity::Rate(unit) => short(&units::rate(value, unit)),
             Quantity::Ratio => units::change(10f64.powf(log10)),
-            Quantity::Difference => {
-                let sign = if log10 > 0.0 { "+" } else { "" };
-                format!("{sign}{}", short(&units::time(log10)))
-            }
+            Quantity::Difference if log10 > 0.0 => format!("+{}", short(&units::time(log10))),
+            Quantity::Difference => short(&units::time(log10)),
             Quantity::Speedup if (1e-12..0.95).contains(&value) => {
                 format!("1/{}", units::count(1.0 / value))
             }

@@ -225,6 +225,9 @@ impl<'a> Bench<'a> {
                 code.clock == Clock::EventsGated && 2 * iteration > self.run.sampling.warm_up;
             let seen = if is_doubled { 2 * iteration } else { iteration };
             plan = self.run.sampling.for_iteration(seen);
+            if self.run.turns.is_some() {
+                plan = plan.enough_in_turns(code.clock);
+            }
             measured = Some(iteration);
         }
         plan = plan.as_given(&self.run.arguments);

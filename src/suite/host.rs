@@ -33,6 +33,14 @@ pub(super) struct Timed {
     pub(super) ran: u64,
 }
 
+/// An iteration of warm code, by the last of several measurements.
+pub(super) struct WarmIteration {
+    /// On the clock of the benchmark, ns.
+    pub(super) ns: f64,
+    /// With all that the clock leaves out, such as a wait for the device, ns.
+    pub(super) wall_ns: f64,
+}
+
 /// The machine of a run, with what the run has chosen for it.
 pub(super) struct Host {
     /// The clocks, attached to the device once it is opened.
@@ -247,11 +255,20 @@ impl Host {
 
     /// Times `iterations` from restored state, in nanoseconds.
     pub(super) fn measure(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
+        self.restore(code)?;
+        self.measure_restored(code, iterations)
+    }
+
+    fn restore(&self, code: &mut Timed) -> Result<(), TimingError> {
         code.routine.restore()?;
         if code.launches > 0 {
             // Otherwise the sample would contain it.
             self.wait()?;
         }
+        Ok(())
+    }
+
+    fn measure_restored(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
         let (clock, launches) = (code.clock, code.launches);
         let mut run = || {
             code.ran += 1;
@@ -275,19 +292,25 @@ impl Host {
     }
 
     /// Runs twice as many iterations each time until so much time has passed, and the last time took at least
-    /// `last` on its clock. Returns the nanoseconds of an iteration of the last time.
+    /// `last` on its clock. Returns an iteration of the last time.
     pub(super) fn warm_up(
         &self,
         code: &mut Timed,
         time: Duration,
         last: Duration,
-    ) -> Result<f64, TimingError> {
+    ) -> Result<WarmIteration, TimingError> {
         let start = Instant::now();
         let mut iterations = 1;
         loop {
-            let ns = self.measure(code, iterations)?;
+            self.restore(code)?;
+            let begun = Instant::now();
+            let ns = self.measure_restored(code, iterations)?;
+            let wall = begun.elapsed();
             if start.elapsed() >= time && ns >= last.as_nanos() as f64 {
-                return Ok(ns / iterations as f64);
+                return Ok(WarmIteration {
+                    ns: ns / iterations as f64,
+                    wall_ns: wall.as_nanos() as f64 / iterations as f64,
+                });
             }
             iterations *= 2;
         }

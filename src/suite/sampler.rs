@@ -9,7 +9,7 @@ use crate::suite::guarded::run_again;
 use crate::suite::host::Timed;
 use crate::suite::missing::Missing;
 use crate::suite::run::Run;
-use crate::suite::sampling_plan::Sampling;
+use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::suite::turns::Turns;
 use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
@@ -60,8 +60,8 @@ pub(super) struct Sampler<'a> {
     series: Option<SampleSeries>,
     /// The samples that Criterion was given.
     given: Vec<(u64, f64)>,
-    /// In turns: the iterations of a sample, which the warm-up chooses.
-    iterations: Option<u64>,
+    /// In turns: the iterations before a sample and of a sample, which the warm-up chooses.
+    iterations: Option<[u64; 2]>,
 }
 
 impl<'a> Sampler<'a> {
@@ -197,18 +197,19 @@ impl<'a> Sampler<'a> {
         let ns = match self.iterations {
             None => {
                 let warm_up = self.run.sampling.warm_up;
-                let ns = self
+                let iteration = self
                     .run
                     .machine
                     .warm_up(self.code, warm_up, Duration::ZERO)?;
-                self.iterations = Some(self.run.sampling.iterations(ns));
-                ns
+                let iterations = self.run.sampling.iterations(iteration.wall_ns);
+                let before = warm_up_in_turns(iterations, iteration.wall_ns);
+                self.iterations = Some([before, iterations]);
+                iteration.ns
             }
-            Some(iterations) => {
-                // The other side emptied the caches.
-                self.run
-                    .machine
-                    .measure(self.code, iterations.div_ceil(8))?;
+            Some([before, iterations]) => {
+                if before > 0 {
+                    self.run.machine.measure(self.code, before)?;
+                }
                 self.run.machine.measure(self.code, iterations)? / iterations as f64
             }
         };

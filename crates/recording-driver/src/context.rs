@@ -11,8 +11,9 @@ use crate::memory::{Allocation, Kind};
 use crate::state::{Outcome, State};
 use crate::stream::default_stream;
 
-/// If it is set, a wait for the context takes as long as on the virtual clock.
-const WAITS: &str = "RECORDING_DRIVER_WAITS";
+/// If it is set, a wait for the context takes as long as on the virtual clock; if it is `streams`, a wait for a
+/// stream does too.
+pub(crate) const WAITS: &str = "RECORDING_DRIVER_WAITS";
 
 thread_local! {
     /// The context that is current on this thread; 0 without one.

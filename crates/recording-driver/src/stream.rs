@@ -1,7 +1,10 @@
 //! Streams: queues of work that runs in order, as late as possible: when the host waits for it or
 //! queries it. So a missing wait shows: a host that reads too early reads old content.
 
+use std::time::Duration;
+
 use crate::call::{DRIVER, exported};
+use crate::context::WAITS;
 use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::objects::{Progress, Stream, Used, Work};
@@ -46,7 +49,11 @@ exported! { DRIVER:
                 "the host waits for a stream that is being captured"
             )));
         }
+        let begun = state.clock.host;
         state.finish(handle);
+        if std::env::var_os(WAITS).is_some_and(|of| of == "streams") {
+            std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
+        }
         Ok(())
     }
 

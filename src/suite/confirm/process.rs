@@ -9,6 +9,7 @@ use crate::device::kernel::SharedKernels;
 use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::host::{Host, Timed};
+use crate::suite::sampling_plan::warm_up_in_turns;
 use crate::suite::verify::passes;
 use crate::timing::catch_panic;
 use crate::workload::routine::RoutineError;
@@ -27,9 +28,6 @@ const SAMPLES: usize = 5;
 const FEWEST_SAMPLES: usize = 3;
 /// An implementation whose samples together take longer than this gets fewer.
 const LONGEST: Duration = Duration::from_millis(150);
-/// An iteration of this length soon replaces the other sides' data in the caches, so it needs no
-/// warm-up.
-const WARMS_ITSELF: Duration = Duration::from_millis(10);
 
 /// Carries out the order of this process; `None` in a process without one.
 pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode> {
@@ -132,23 +130,19 @@ impl<'a> Contender<'a> {
         }
         machine.wake(&code)?;
         // Half a sample is long enough to be trusted.
-        let iteration = machine.warm_up(&mut code, SAMPLE, SAMPLE / 2)?;
+        let iteration = machine.warm_up(&mut code, SAMPLE, SAMPLE / 2)?.ns;
         code.routine.park();
         let iterations = (SAMPLE.as_nanos() as f64 / iteration).ceil().max(1.0) as u64;
         let sample = iterations as f64 * iteration;
         let fit = LONGEST.as_nanos() as f64 / sample;
-        let warms_itself = sample >= WARMS_ITSELF.as_nanos() as f64;
+        let warm_up = warm_up_in_turns(iterations, iteration);
         Ok(Self {
             code,
             machine,
             iterations,
             left: (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES),
-            warm_up: if warms_itself {
-                0
-            } else {
-                iterations.div_ceil(8)
-            },
-            first: warms_itself.then_some(1e-9 * iteration),
+            warm_up,
+            first: (warm_up == 0).then_some(1e-9 * iteration),
         })
     }
 }
@@ -165,7 +159,6 @@ impl Side for Contender<'_> {
             return Ok(self.first.take());
         }
         self.machine.wake(&self.code)?;
-        // The other sides emptied the caches.
         if self.warm_up > 0 {
             self.machine.measure(&mut self.code, self.warm_up)?;
         }
@@ -259,7 +252,7 @@ mod tests {
         // The restoring takes as long as a sample, and is no part of one.
         let inputs = (group.operation.inputs)(1);
         let mut code = host.set_up(&group.rows[0], &inputs).unwrap();
-        let iteration = host.warm_up(&mut code, SAMPLE, SAMPLE / 2).unwrap();
+        let iteration = host.warm_up(&mut code, SAMPLE, SAMPLE / 2).unwrap().ns;
         let last = code.ran.div_ceil(2) as f64;
         assert!(iteration * last >= 0.4 * SAMPLE.as_nanos() as f64);
     }

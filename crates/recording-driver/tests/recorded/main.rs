@@ -97,6 +97,7 @@ fn main() -> ExitCode {
         inside("routines::held_up", TWO, &[], routines::held_up),
         outside("whole::aborted", whole::aborted),
         outside("whole::kept", whole::kept),
+        outside("whole::submitted", whole::submitted),
     ];
     trials.extend(timing::tests());
     // The second stage of CI runs these.

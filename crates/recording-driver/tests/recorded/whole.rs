@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::thread;
 
 use crossover_report::readme::{ReadmeError, refresh};
 use crossover_report::report::Options;
@@ -294,8 +297,46 @@ pub(crate) fn kept() {
         assert_eq!(has, wanted, "{said}");
         assert!(notes.contains(word) && said.contains(word), "{notes}");
     }
-    // Without the context, no later call succeeds.
-    let (said, _) = ended(&format!("crossover_empty:{}:719", empty - 500), 1);
-    let lost = "FAILED nested_sine/gpu/fused-gated/1024: cuCtxSetCurrent failed: ";
+    // Without the context, no later call succeeds; the samples were taken and verified before.
+    let (said, notes, has, _) = run(&format!("crossover_empty:{}:719", empty - 500), 1);
+    assert_eq!(has, [false, false, true], "{said}");
+    assert!(notes.contains(constant), "{notes}");
+    let lost = "FAILED nested_sine/gpu/fused-gated/1024: an earlier CUDA call failed: ";
     assert!(said.contains(lost), "{said}");
+}
+
+/// In turns a sample of a clock that counts the submission alone takes no longer than others: each iteration keeps
+/// the device busy for a millisecond.
+pub(crate) fn submitted() {
+    let stand_in = StandIn::default();
+    let socket = stand_in.folder().join("socket");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let mut command = stand_in.command("bench", SMALL_H200);
+    command
+        .env(LOG, stand_in.log())
+        .env("CROSSOVER_TURNS", socket);
+    command.env("RECORDING_DRIVER_WAITS", "streams");
+    let row = "timing_methods/gpu/spin-submit/1000000$";
+    command.args(["--bench", "--noplot", row]);
+    let turns = thread::spawn(move || {
+        let (link, _) = listener.accept().expect("the run connects");
+        let told = r#"{"run":{"core":null,"only":null,"verify":true,"choices":{}}}"#;
+        let (mut reader, mut writer) = (BufReader::new(&link), &link);
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+            let reply = if line.contains("plan") {
+                told
+            } else {
+                "\"go\""
+            };
+            writeln!(writer, "{reply}").expect("the run listens");
+            line.clear();
+        }
+    });
+    let said = expect(&mut command, 0);
+    turns.join().expect("the run takes turns");
+    let log = fs::read_to_string(stand_in.log()).expect("it was written");
+    let launches = log.matches("launch spin_timed ").count();
+    // A warm-up, and up to twenty samples of one or two iterations with one before each.
+    assert!((30..100).contains(&launches), "{launches}: {said}");
 }

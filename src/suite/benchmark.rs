@@ -303,15 +303,13 @@ impl<'a> Bench<'a> {
             verified,
             monitor: series.telemetry,
             unsteady: series.unsteady,
-            ..self.sidecar(&mut prepared.code, series.empty_ns)?
+            ..self.sidecar(&mut prepared.code, series.empty_before_ns)?
         };
-        self.run.check_device()?;
         let baseline = self.run.arguments.baseline.as_deref();
         let result = self.folder.finish(sidecar, baseline)?;
         if self.run.turns.is_none() {
             self.run.journal.check_limits(&result)?;
         }
-        self.run.check_device()?;
         Ok(result)
     }
 
@@ -327,8 +325,7 @@ impl<'a> Bench<'a> {
         let plan = prepared.sampling;
         sample_as_planned(plots, &plan);
         let inputs = self.checksums(&prepared.code)?;
-        let clock = prepared.code.clock;
-        let empty_before = self.launch_constant(clock);
+        let empty_before_ns = self.launch_constant(prepared.code.clock);
         let sampled_before = self.folder.sampled_at();
         let run = &*self.run;
         let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
@@ -392,8 +389,7 @@ impl<'a> Bench<'a> {
                 panic.lines().next().unwrap_or_default()
             );
         }
-        let empty_after = self.launch_constant(clock);
-        series.empty_ns = empty_before.zip(empty_after).map(<[f64; 2]>::from);
+        series.empty_before_ns = empty_before_ns;
         if self.checksums(&prepared.code)? == inputs {
             Ok(series)
         } else {
@@ -456,13 +452,15 @@ impl<'a> Bench<'a> {
     fn sidecar(
         &mut self,
         code: &mut Timed,
-        empty_ns: Option<[f64; 2]>,
+        empty_before_ns: Option<f64>,
     ) -> Result<Sidecar, Missing> {
         let mut notes = code.routine.notes();
         if self.row.is_gpu() && recorded() {
             notes.push("recorded, not measured".to_owned());
         }
         let mut extra = code.routine.extra()?;
+        self.run.check_device()?;
+        // From here on a lost device is no reason to lose the samples.
         let is_gated = matches!(code.clock, Clock::EventsGated | Clock::EventsCold);
         // Not every driver describes copies between devices that it has captured.
         if is_gated && !self.group.on_several {
@@ -475,7 +473,8 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        if let Some(empty_ns) = empty_ns {
+        let empty_after_ns = self.launch_constant(code.clock);
+        if let Some(empty_ns) = empty_before_ns.zip(empty_after_ns).map(<[f64; 2]>::from) {
             extra.extend(EMPTY_KERNEL.map(str::to_owned).into_iter().zip(empty_ns));
             if let Some(note) = LaunchConstant::moved(empty_ns) {
                 eprintln!("note: {}: {note}", self.id);

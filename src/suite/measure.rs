@@ -108,9 +108,7 @@ fn benchmark(
     bench.spent.set_up_since(begun);
     let Bench { folder, spent, .. } = bench;
     run.journal.spent.include(spent);
-    // Errors of this benchmark's destructors must not be attributed to the next one.
-    let measured = measured.and_then(|result| run.check_device().map(|()| result));
-    match measured {
+    let missing = match measured {
         Ok(result) => {
             if let Some(result) = result {
                 run.progress.measured(&id, &result);
@@ -120,10 +118,14 @@ fn benchmark(
                 run.profiles
                     .add(&id, row.is_gpu(), &folder, profiled_before);
             }
+            // An error after its samples, or of its destructors, must not be attributed to the next benchmark.
+            run.check_device().err()
         }
-        // After a signal any failure is due to it, such as that of a child process that got it too.
-        Err(_) if interrupt::signal().is_some() => {}
-        Err(missing) => run.note(id, row.is_gpu(), missing),
+        Err(missing) => Some(missing),
+    };
+    // After a signal any failure is due to it, such as that of a child process that got it too.
+    if let Some(missing) = missing.filter(|_| interrupt::signal().is_none()) {
+        run.note(id, row.is_gpu(), missing);
     }
 }
 

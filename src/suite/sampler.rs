@@ -28,8 +28,8 @@ pub(super) struct SampleSeries {
     pub(super) unsteady: Option<String>,
     /// Whether the code has run once more, into a poisoned output.
     pub(super) is_run_again: bool,
-    /// The constant of a launch before and after them, ns.
-    pub(super) empty_ns: Option<[f64; 2]>,
+    /// The constant of a launch before them, ns.
+    pub(super) empty_before_ns: Option<f64>,
 }
 
 impl SampleSeries {

@@ -260,17 +260,13 @@ pub(crate) fn aborted() {
 
 /// The empty kernel and the count of launches correct comparisons of a result, which is kept without them.
 pub(crate) fn kept() {
-    let ended = |fault: &str, code: i32| {
+    let run = |fault: &str, code: i32| {
         let stand_in = StandIn::default();
         let mut command = stand_in.command("bench", SMALL_H200);
         command.env(LOG, stand_in.log()).env(FAULTS, fault);
         let row = "nested_sine/gpu/fused-gated/1024$";
         command.args(["--bench", "--quick", "--noplot", row]);
         let said = expect(&mut command, code);
-        (said, stand_in)
-    };
-    let run = |fault: &str| {
-        let (said, stand_in) = ended(fault, 0);
         let result = "criterion/nested_sine/gpu_fused-gated/1024/new/crossover.json";
         let sidecar = read_json(&stand_in.folder().join(result));
         let [before, after] = EMPTY_KERNEL.map(|key| sidecar["extra"][key].is_number());
@@ -279,7 +275,7 @@ pub(crate) fn kept() {
         let empty = log.matches("launch crossover_empty ").count();
         (said, sidecar["notes"].to_string(), has, empty)
     };
-    let (said, _, has, empty) = run("");
+    let (said, _, has, empty) = run("", 0);
     assert_eq!(has, [true; 3], "{said}");
     // The last thousand come after the samples.
     let fault = format!("crossover_empty:{}:2", empty - 500);
@@ -293,7 +289,7 @@ pub(crate) fn kept() {
             count,
         ),
     ] {
-        let (said, notes, has, _) = run(fault);
+        let (said, notes, has, _) = run(fault, 0);
         assert_eq!(has, wanted, "{said}");
         assert!(notes.contains(word) && said.contains(word), "{notes}");
     }

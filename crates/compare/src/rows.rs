@@ -302,7 +302,7 @@ fn case(
             ));
         };
         let empty_ns = (before.launches.zip(after.launches))
-            .map(|sides| <[_; 2]>::from(sides).map(|side| side.mean_ns()));
+            .map(|sides| <[_; 2]>::from(sides).map(|side| side.empty_kernel_ns()));
         judged.push(RunPair {
             empty_ns,
             ..RunPair::of(round, base, new)

@@ -5,8 +5,8 @@ use crate::model::cost::{Cost, LinkBytes};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::sizes::Sizes;
 use crate::timing::Clock;
+use crate::workload::Workload;
 use crate::workload::simple::{compare, on_cpu};
-use crate::workload::{Workload, uniform, visit_f32};
 
 struct Ones(usize);
 
@@ -62,39 +62,18 @@ fn a_wrong_result_is_named_with_its_size() {
     assert!(again.is_err());
 }
 
-struct Values(Vec<f32>);
-
-impl Workload for Values {
-    fn new(size: u64) -> Self {
-        Self(uniform(1, size, 1.0..2.0))
-    }
-    fn host_bytes(size: u64) -> u64 {
-        4 * size
-    }
-    fn device_bytes(size: u64) -> u64 {
-        4 * size
-    }
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit_f32(&self.0, visit);
-    }
-}
-
 #[test]
 fn a_bound_that_is_too_wide_is_named() {
     let with = |bound| {
         let sizes = Sizes::new([4], [8], [16]);
-        let copy = Implementation::cpu("copy", move |values: &Rc<Values>| {
-            let (from, judge) = (values.clone(), values.clone());
-            let reference = move || judge.0.clone().into_iter().map(f64::from);
-            let check = move |y: &[f32]| compare(y, reference(), 1.0, bound);
-            Ok(on_cpu(
-                from.0.len(),
-                move |y| y.copy_from_slice(&from.0),
-                check,
-            ))
+        let roots = Implementation::cpu("roots", move |ones: &Rc<Ones>| {
+            let roots: Vec<f32> = (2..).map(|i| (i as f32).sqrt()).take(ones.0).collect();
+            let reference: Vec<f64> = roots.iter().map(|&root| root.into()).collect();
+            let check = move |y: &[f32]| compare(y, reference.iter().copied(), 1.0, bound);
+            Ok(on_cpu(ones.0, move |y| y.copy_from_slice(&roots), check))
         });
-        let group = Group::new("values", sizes, None, |_| Cost::default()).with(copy);
-        AnyGroup::from(group)
+        let group = Group::new("values", sizes, None, |_| Cost::default()).with(roots);
+        AnyGroup::from(group.no_inputs())
             .test()
             .map_err(|error| error.to_string())
     };
@@ -102,7 +81,7 @@ fn a_bound_that_is_too_wide_is_named() {
     // 1e-2 rejects the shifted output and zeros.
     for wide in [1e-2, 1.0, 1e3] {
         let error = with(wide).unwrap_err();
-        let named = "values/cpu/copy: the bound is too wide";
+        let named = "values/cpu/roots: the bound is too wide";
         assert!(error.starts_with(named), "{error}");
     }
 }

@@ -160,14 +160,11 @@ impl<'a> Sampler<'a> {
             self.code,
             self.is_guarded.then_some(&ns[..]),
         )?;
-        if let Some(doubt) = &doubt {
-            eprintln!("note: {}: {doubt}", self.id);
-        }
         series.is_run_again = true;
-        // A doubt makes a steady result unsteady.
-        series.unsteady = unsteady(ns, self.code.clock)
-            .or_else(|| self.doubt.clone())
-            .or_else(|| Some(doubt?.to_string()));
+        // A doubt makes a steady result unsteady, and is the graver reason.
+        series.unsteady = (doubt.map(|doubt| doubt.to_string()))
+            .or_else(|| unsteady(ns, self.code.clock))
+            .or_else(|| self.doubt.clone());
         Ok(series)
     }
 

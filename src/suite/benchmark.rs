@@ -221,13 +221,10 @@ impl<'a> Bench<'a> {
             (self.cache.pace).note(self.row.function(), self.size, iteration);
             // Behind a gate the warm-up's first call runs its one iteration twice, which Criterion
             // counts as one if it makes no second call.
-            let is_doubled =
-                code.clock == Clock::EventsGated && 2 * iteration > self.run.sampling.warm_up;
+            let sampling = self.run.sampling_of(code);
+            let is_doubled = code.clock == Clock::EventsGated && 2 * iteration > sampling.warm_up;
             let seen = if is_doubled { 2 * iteration } else { iteration };
-            plan = self.run.sampling.for_iteration(seen);
-            if self.run.turns.is_some() {
-                plan = plan.enough_in_turns(code.clock);
-            }
+            plan = sampling.for_iteration(seen);
             measured = Some(iteration);
         }
         plan = plan.as_given(&self.run.arguments);

@@ -15,7 +15,7 @@ use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_instance::instance;
 use crate::suite::criterion_lines::Hidden;
 use crate::suite::group::{AnyGroup, AnyRow};
-use crate::suite::host::Host;
+use crate::suite::host::{Host, Timed};
 use crate::suite::journal::Journal;
 use crate::suite::missing::Missing;
 use crate::suite::preflight;
@@ -174,6 +174,15 @@ impl Run {
         let sources: HashSet<&Source> = sources.copied().collect();
         let sources: Vec<&Source> = sources.into_iter().collect();
         (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
+    }
+
+    /// How long and how often this code is sampled.
+    pub(super) fn sampling_of(&self, code: &Timed) -> SamplingPlan {
+        if self.turns.is_some() && code.launches > 0 {
+            SamplingPlan::on_gpu_in_turns()
+        } else {
+            self.sampling
+        }
     }
 
     /// Whether the filter, and the process that drives this one, select this benchmark.

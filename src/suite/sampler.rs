@@ -193,12 +193,10 @@ impl<'a> Sampler<'a> {
     fn turn(&mut self, turns: &Turns) -> Result<f64, Missing> {
         let ns = match self.iterations {
             None => {
-                let warm_up = self.run.sampling.warm_up;
-                let iteration = self
-                    .run
-                    .machine
-                    .warm_up(self.code, warm_up, Duration::ZERO)?;
-                let iterations = self.run.sampling.iterations(iteration.wall_ns);
+                let sampling = self.run.sampling_of(self.code);
+                let (machine, least) = (&self.run.machine, Duration::ZERO);
+                let iteration = machine.warm_up(self.code, sampling.warm_up, least)?;
+                let iterations = sampling.iterations(iteration.wall_ns);
                 let before = warm_up_in_turns(iterations, iteration.wall_ns);
                 self.iterations = Some([before, iterations]);
                 iteration.ns

@@ -333,6 +333,6 @@ pub(crate) fn submitted() {
     turns.join().expect("the run takes turns");
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let launches = log.matches("launch spin_timed ").count();
-    // A warm-up, and up to twenty samples of one or two iterations with one before each.
-    assert!((30..100).contains(&launches), "{launches}: {said}");
+    // A warm-up, and ten samples of one or two iterations with one before each.
+    assert!((20..60).contains(&launches), "{launches}: {said}");
 }

@@ -11,21 +11,6 @@
 // Terms of the sum in shared memory per stage: eight fours, 128 bytes per row.
 constexpr unsigned DEPTH = 32, FOURS = DEPTH / 4, ROW_BYTES = 4 * DEPTH;
 
-// Copies 16 bytes to an address of shared memory, or zeros where they are not `inside`, without
-// passing through registers and without waiting.
-__device__ __forceinline__ void copy_async(unsigned to, const float *from, bool inside) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(inside ? 16 : 0)
-                 : "memory");
-}
-// Makes one group of the copies since the last call.
-__device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most LEFT groups are in flight.
-template <unsigned LEFT>
-__device__ __forceinline__ void wait_for_groups() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-
 // Four values at an address of shared memory.
 __device__ __forceinline__ float4 shared_four(unsigned address) {
     float4 v;

@@ -1,5 +1,5 @@
 // Common code of the kernels of neural networks: values in memory as f32 or as BF16, the upper half of
-// an f32, four at a time (16 bytes and 8), and reductions over a warp.
+// an f32, four at a time (16 bytes and 8), copies to shared memory, and reductions over a warp.
 
 typedef float f32;
 typedef unsigned short bf16;
@@ -62,4 +62,19 @@ __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
     for (unsigned lanes = 16; lanes > 0; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
     return v;
+}
+
+// Copies 16 bytes to an address of shared memory, or zeros where they are not `inside`, without
+// passing through registers and without waiting. From compute capability 8.0 on.
+__device__ __forceinline__ void copy_async(unsigned to, const float *from, bool inside) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(inside ? 16 : 0)
+                 : "memory");
+}
+// Makes one group of the copies since the last call.
+__device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most LEFT groups are in flight.
+template <unsigned LEFT>
+__device__ __forceinline__ void wait_for_groups() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }

@@ -95,7 +95,7 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         let product = Product::whole(shape, T::FORMAT, addresses);
         let plan = if T::FORMAT == Format::F32 && shape == Shape::square(shape.n) {
             let tile = fitting(shape.n, gpu.properties().multiprocessors);
-            GpuPlan::Own(tile, tile.square(gpu, &product)?)
+            GpuPlan::Own(tile.to_string(), tile.square(gpu, &product)?)
         } else {
             GpuPlan::cublas(gpu, &product)?
         };

@@ -16,7 +16,7 @@ use crate::workload::network::model::{Kept, Model};
 use crate::workload::network::reference::{InFloat64, wide};
 use crate::workload::network::{kernels::NETWORK, rms};
 use crate::workload::prepare::{kernels, seed};
-use crate::workload::product::{CUBLAS_WORKSPACE, LINEAR};
+use crate::workload::product::{CUBLAS_WORKSPACE, FEW_ROWS, LINEAR};
 use crate::workload::routine::{Workload, visit_f32};
 use crossover_arithmetic::adamw::{Counter, State};
 
@@ -285,7 +285,7 @@ impl Workload for Training {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        const { &[&NETWORK, &LINEAR, &MLP_TRAINING] }
+        const { &[&NETWORK, &LINEAR, &FEW_ROWS, &MLP_TRAINING] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

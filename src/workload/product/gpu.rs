@@ -10,15 +10,17 @@ use crate::timing::{CudaError, Launch};
 use crate::workload::prepare::{choose, launches};
 use crate::workload::product::cublas::CublasCall;
 use crate::workload::product::cublaslt::{Algorithm, LtProduct, Workspace};
+use crate::workload::product::few_rows;
 use crate::workload::product::shape::{Product, Shape};
-use crate::workload::product::tile::{self, Tile};
+use crate::workload::product::tile;
 use crate::workload::routine::RoutineError;
 
 /// A way to compute a product, with everything fixed.
 pub(crate) enum GpuPlan {
     Cublas(CublasCall),
     CublasLt(Rc<LtProduct>, Algorithm),
-    Own(&'static Tile, Launch),
+    /// Named by how it divides the work.
+    Own(String, Launch),
 }
 
 impl GpuPlan {
@@ -71,7 +73,7 @@ impl fmt::Display for GpuPlan {
         match self {
             GpuPlan::Cublas(_) => write!(f, "cuBLAS"),
             GpuPlan::CublasLt(_, algorithm) => write!(f, "cuBLASLt {algorithm}"),
-            GpuPlan::Own(tile, _) => write!(f, "our own kernel, {tile}"),
+            GpuPlan::Own(name, _) => write!(f, "our own kernel, {name}"),
         }
     }
 }
@@ -94,7 +96,8 @@ unsafe fn candidates(
     let mut plans = unsafe { GpuPlan::cublaslt(workspace, product) }?;
     if product.own {
         let own = tile::of_layer(gpu, &product, shape)?.into_iter();
-        plans.extend(own.map(|(tile, launch)| GpuPlan::Own(tile, launch)));
+        let own = own.chain(few_rows::candidates(gpu, &product, shape)?);
+        plans.extend(own.map(|(name, launch)| GpuPlan::Own(name, launch)));
     }
     Ok(plans)
 }

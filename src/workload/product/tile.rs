@@ -29,7 +29,7 @@ pub(crate) static LINEAR: Source = Source {
 /// Terms of the sum per stage: `DEPTH` in `linear.cu`.
 const DEPTH: usize = 32;
 /// Values per access: a "four" in the sources.
-const FOUR: usize = 4;
+pub(super) const FOUR: usize = 4;
 
 /// How a kernel divides a product: the numbers of a line `TILED(...)` or `LINEAR(...)` of the source.
 #[derive(Debug, PartialEq)]
@@ -148,11 +148,7 @@ impl Tile {
     ) -> Result<Launch, RoutineError> {
         let kernel = gpu.function(&LINEAR, &self.of_layer())?;
         let bytes = self.shared_bytes();
-        // More than 48 KB of shared memory must be requested.
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        kernel
-            .set_attribute(attribute, i32::try_from(bytes)?)
-            .map_err(|e| CudaError::new("cuFuncSetAttribute", e))?;
+        request_shared_memory(&kernel, bytes)?;
         let launch = self.launch(kernel, m, n)?.shared_bytes(bytes);
         let launch = launch.arg(product.a.address).arg(product.b.address);
         let launch = launch
@@ -202,7 +198,7 @@ pub(crate) fn of_layer(
     gpu: &Gpu,
     product: &Product,
     shape: Shape,
-) -> Result<Vec<(&'static Tile, Launch)>, RoutineError> {
+) -> Result<Vec<(String, Launch)>, RoutineError> {
     let Product { a, b, c, .. } = product;
     let (bias, added) = (product.bias.unwrap_or(0), product.added.unwrap_or(0));
     let plain = [a, b, c].iter().all(|of| of.format == Format::F32) && shape.batch == 1;
@@ -213,15 +209,27 @@ pub(crate) fn of_layer(
     if !(plain && rows && aligned && whole) {
         return Ok(Vec::new());
     }
-    let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-    let most =
-        (gpu.context().attribute(most)).map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
-    let most = u32::try_from(most)?;
+    let most = most_shared_memory(gpu)?;
     let found = gpu.properties().compute_capability;
     let fits = |tile: &&Tile| tile.oldest() <= found && tile.shared_bytes() <= most;
     let tiles = LAYER_TILES.iter().filter(fits);
-    let launch = |tile: &'static Tile| Ok((tile, tile.layer(gpu, product, shape)?));
+    let launch = |tile: &Tile| Ok((tile.to_string(), tile.layer(gpu, product, shape)?));
     tiles.map(launch).collect()
+}
+
+/// The most shared memory that a block may request, in bytes.
+pub(super) fn most_shared_memory(gpu: &Gpu) -> Result<u32, RoutineError> {
+    let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    let most = gpu.context().attribute(most);
+    let most = most.map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+    Ok(u32::try_from(most)?)
+}
+
+/// Requests dynamic shared memory for a kernel, as more than 48 KB requires.
+pub(super) fn request_shared_memory(kernel: &CudaFunction, bytes: u32) -> Result<(), RoutineError> {
+    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let set = kernel.set_attribute(attribute, i32::try_from(bytes)?);
+    Ok(set.map_err(|e| CudaError::new("cuFuncSetAttribute", e))?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Our own ways to compute a linear layer, on a device, against float64.
+//! Our own ways to compute a linear layer, or a product of a few rows, on a device, against float64.
 
 use super::*;
 use crate::device::Gpu;
@@ -14,6 +14,8 @@ struct LayerShape {
     m: usize,
     n: usize,
     k: usize,
+    /// Whether the weights are n x k, else k x n.
+    transposed: bool,
     bias: bool,
     relu: bool,
     added: bool,
@@ -65,7 +67,12 @@ impl Layer {
     fn ways(&self) -> Vec<GpuPlan> {
         let LayerShape { m, n, k, .. } = self.shape;
         let [a, w, bias, added] = &self.tensors;
-        let matrices = [a.matrix(m, k), w.matrix(n, k).t(), self.c.matrix(m, n)];
+        let w = if self.shape.transposed {
+            w.matrix(n, k).t()
+        } else {
+            w.matrix(k, n)
+        };
+        let matrices = [a.matrix(m, k), w, self.c.matrix(m, n)];
         let product = Product {
             bias: self.shape.bias.then(|| bias.address()),
             relu: self.shape.relu,
@@ -92,8 +99,14 @@ impl Layer {
         let [a, w, bias, added] = &self.values;
         let roundings = (k + 3) as f64 * UNIT_ROUNDOFF;
         let value = |i: usize, j: usize| {
-            let terms = a[i * k..][..k].iter().zip(&w[j * k..][..k]);
-            let terms = terms.map(|(a, w)| f64::from(*a) * f64::from(*w));
+            let w = |term| {
+                if self.shape.transposed {
+                    w[j * k + term]
+                } else {
+                    w[term * n + j]
+                }
+            };
+            let terms = (0..k).map(|term| f64::from(a[i * k + term]) * f64::from(w(term)));
             let extra = [
                 (self.shape.bias, bias[j]),
                 (self.shape.added, added[i * n + j]),
@@ -115,37 +128,59 @@ impl Layer {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn our_own_kernels_are_right_at_small_shapes_and_write_nothing_else() {
-    check_own_kernels(&[(1, 4, 32), (67, 100, 96)]);
+    check_own_kernels(&[(1, 4, 32), (67, 100, 96)], true);
+    check_own_kernels(&[(1, 4, 4), (5, 36, 20)], false);
 }
 
 // Edges, and a sum that the pieces cannot share out evenly.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn our_own_kernels_are_right_at_large_shapes_and_write_nothing_else() {
-    check_own_kernels(&[
-        (17, 36, 64),
-        (67, 1000, 96),
-        (128, 256, 1024),
-        (131, 100, 352),
-        (200, 196, 2080),
-    ]);
+    check_own_kernels(
+        &[
+            (17, 36, 64),
+            (67, 1000, 96),
+            (128, 256, 1024),
+            (131, 100, 352),
+            (200, 196, 2080),
+        ],
+        true,
+    );
+    // With and without further stages, and edges on all sides.
+    check_own_kernels(
+        &[
+            (4, 128, 512),
+            (7, 1000, 132),
+            (16, 64, 2052),
+            (31, 100, 1100),
+            (32, 4096, 256),
+        ],
+        false,
+    );
 }
 
 /// Each tile with each ending, twice, against float64; what lies behind the result stays NaN.
-fn check_own_kernels(shapes: &[(usize, usize, usize)]) {
+fn check_own_kernels(shapes: &[(usize, usize, usize)], transposed: bool) {
     let gpu = Rc::new(Gpu::open(0).unwrap());
     gpu.bind().unwrap();
     for &(m, n, k) in shapes {
-        for (bias, relu, added) in [
+        let endings = [
             (false, false, false),
             (true, false, true),
             (true, true, false),
-        ] {
+        ];
+        let endings = if transposed {
+            &endings[..]
+        } else {
+            &endings[..1]
+        };
+        for &(bias, relu, added) in endings {
             let shape = LayerShape {
                 name: "odd",
                 m,
                 n,
                 k,
+                transposed,
                 bias,
                 relu,
                 added,

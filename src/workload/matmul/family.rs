@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::device::kernel::Source;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::product::{CUBLAS_WORKSPACE, MATMUL, Shape};
+use crate::workload::product::{CUBLAS_WORKSPACE, FEW_ROWS, MATMUL, Shape};
 use crate::workload::routine::Workload;
 
 /// The meaning of a size in a group of products.
@@ -63,6 +63,10 @@ impl Family for Skinny {
             m: m as usize,
             ..Shape::square(Self::ORDER)
         }
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&MATMUL, &FEW_ROWS] }
     }
 }
 

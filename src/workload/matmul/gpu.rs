@@ -9,7 +9,9 @@ use crate::model::Verified;
 use crate::timing::CudaError;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::prepare::{Device, Prepared, choose};
-use crate::workload::product::{Element, GpuPlan, Product, TILES, Tile, fitting};
+use crate::workload::product::{
+    Element, GpuPlan, Product, TILES, Tile, Workspace, fastest, fitting,
+};
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::matmul::end_to_end::{from_host, from_pinned_ways};
@@ -49,6 +51,29 @@ pub(crate) fn cublas_uncalled(
     problem: &Rc<Matmul>,
 ) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, false, |product| GpuPlan::cublas(gpu, product))
+}
+
+/// The fastest of cuBLASLt's algorithms and of our own kernels, by a calibration on the device. The notes
+/// say which.
+///
+/// # Errors
+/// Errors of CUDA and cuBLASLt, out of memory included.
+pub fn calibrated(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    let workspace = Workspace::new(gpu)?;
+    let mut note = String::new();
+    let mut work = resident(gpu, problem, true, |product| {
+        let product = Product {
+            own: true,
+            ..*product
+        };
+        // SAFETY: these are the routine's three matrices, and its inputs are numbers.
+        let chosen = unsafe { fastest(gpu, &workspace, product) }?;
+        let (plan, _) = chosen.ok_or("cuBLASLt has no algorithm for this product")?;
+        note = format!("fastest: {plan}");
+        Ok(plan)
+    })?;
+    work.notes.push(note);
+    Ok(Box::new(work))
 }
 
 /// How the calls of a routine follow one another.
@@ -160,7 +185,7 @@ fn by_tiles(
 ) -> Result<Prepared, RoutineError> {
     let n = problem.order();
     let tile = tile.unwrap_or_else(|| fitting(n, gpu.properties().multiprocessors));
-    let plan = |product: &Product| Ok(GpuPlan::Own(tile, tile.square(gpu, product)?));
+    let plan = |product: &Product| Ok(GpuPlan::Own(tile.to_string(), tile.square(gpu, product)?));
     let mut work = resident(gpu, problem, false, plan)?;
     work.notes = vec![format!("kernel {}", tile.of_square(n))];
     Ok(work)

@@ -45,15 +45,31 @@ impl CudaTime {
     /// The driver's.
     #[doc(hidden)]
     pub fn settle(&self) -> Result<Duration, CudaError> {
-        let begun = Instant::now();
-        if let Some(device) = self.device() {
-            (device.context.synchronize()).called("cuCtxSynchronize")?;
-            if !device.others.is_empty() {
-                let waited = device.others.iter().try_for_each(|other| wait_for(*other));
-                waited.and(bind(&device.context))?;
-            }
+        Ok(self.waits()?.iter().sum())
+    }
+
+    /// As [`settle`](Self::settle), for each device.
+    fn waits(&self) -> Result<Vec<Duration>, CudaError> {
+        let Some(device) = self.device() else {
+            return Ok(Vec::new());
+        };
+        let mut begun = Instant::now();
+        let mut waits = Vec::with_capacity(1 + device.others.len());
+        let mut waited = || {
+            let ended = Instant::now();
+            waits.push(ended - begun);
+            begun = ended;
+        };
+        (device.context.synchronize()).called("cuCtxSynchronize")?;
+        waited();
+        if !device.others.is_empty() {
+            let each = device
+                .others
+                .iter()
+                .try_for_each(|other| wait_for(*other).map(|()| waited()));
+            each.and(bind(&device.context))?;
         }
-        Ok(begun.elapsed())
+        Ok(waits)
     }
 
     /// Takes a sample, and repeats it while the device stays busy after it.
@@ -95,14 +111,13 @@ impl CudaTime {
     /// The error if the device stays busy for long after the timed stream is done.
     fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
         let allowed_ns = LEAST_NS.max(SHARE * window_ns);
-        let wait = || self.settle().map(|time| time.as_nanos() as f64);
         if self.others_ignored().get() {
             return Ok(None);
         }
-        let mut after_ns = wait()?;
+        let waits = self.waits()?;
+        let mut after_ns = waits.iter().sum::<Duration>().as_nanos() as f64;
         if after_ns > allowed_ns {
-            // Subtracts the time of the call itself.
-            after_ns -= wait()?;
+            after_ns = longest_beyond(&waits, &self.waits()?);
         }
         Ok(
             (after_ns > allowed_ns).then_some(TimingError::WorkElsewhere {
@@ -111,6 +126,13 @@ impl CudaTime {
             }),
         )
     }
+}
+
+/// By how many nanoseconds the longest of these waits exceeds the wait for the same device once it is idle.
+/// Not their sum: after a sample, the call takes some microseconds longer for each device that took part.
+fn longest_beyond(waits: &[Duration], idle: &[Duration]) -> f64 {
+    let beyond = (waits.iter().zip(idle)).map(|(wait, idle)| wait.saturating_sub(*idle));
+    beyond.max().unwrap_or_default().as_nanos() as f64
 }
 
 /// Waits for a device if its primary context is active. The context is then current.
@@ -131,4 +153,22 @@ fn wait_for(device: sys::CUdevice) -> Result<(), CudaError> {
     // SAFETY: retained above, and released once.
     let released = unsafe { result::primary_ctx::release(device) };
     waited.and(released.called("cuDevicePrimaryCtxRelease"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_wait_counts_and_not_the_calls_for_many_devices() {
+        let micros = |times: [u64; 4]| times.map(Duration::from_micros);
+        let idle = micros([2, 3, 3, 3]);
+        assert_eq!(
+            longest_beyond(&micros([9, 10, 11, 9]), &idle),
+            8_000.0,
+            "together 28 µs"
+        );
+        assert_eq!(longest_beyond(&micros([2, 3, 63, 3]), &idle), 60_000.0);
+        assert_eq!(longest_beyond(&idle, &micros([9, 9, 9, 9])), 0.0);
+    }
 }

@@ -231,10 +231,11 @@ fn a_slow_host_shows_on_events_and_not_behind_the_gate() -> TestResult {
     Ok(())
 }
 
-/// Within 2 % or 5 µs above: a kernel in a stream and an event pair have a constant.
+/// Within 2 % or 7 µs above: each of two kernels has a constant, and so has an event pair (on an H100 with a
+/// launch constant of 1.9 µs together 6 µs on the cold clock).
 fn about(measured: f64, known: u64) {
     let over = measured - known as f64;
-    let most = (0.02 * known as f64).max(5_000.0);
+    let most = (0.02 * known as f64).max(7_000.0);
     assert!((0.0..most).contains(&over), "{measured} ns for {known} ns");
 }
 

@@ -1,4 +1,4 @@
-//! Collective operations of several devices of one process.
+//! Collective operations of several devices, of one process or of a process each.
 
 use std::cell::RefCell;
 
@@ -6,15 +6,19 @@ use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::timing::CudaError;
+use crate::timing::{BoxError, CudaError};
 use crossover_machine::absence::Absence;
-use crossover_machine::nccl::{Communicator, Nccl};
+use crossover_machine::nccl::{Communicator, Nccl, UniqueId};
 
-/// A communicator for each device of a run.
+/// A communicator for each device of this process.
 pub(crate) struct Collectives {
     nccl: &'static Nccl,
     /// None after an error.
     communicators: RefCell<Vec<Communicator>>,
+    /// The number of this process's first device among the devices of all processes.
+    pub(crate) first: usize,
+    /// The number of devices of all processes.
+    pub(crate) devices: usize,
 }
 
 impl Collectives {
@@ -42,6 +46,28 @@ impl Collectives {
         Ok(Self {
             nccl,
             communicators: RefCell::new(connected.map_err(failed)?),
+            first: 0,
+            devices: devices.len(),
+        })
+    }
+
+    /// Connects the device with those of other processes, which call this too.
+    ///
+    /// # Errors
+    /// There is no NCCL, or it fails.
+    pub(super) fn join(
+        gpu: &Gpu,
+        id: UniqueId,
+        rank: usize,
+        size: usize,
+    ) -> Result<Self, BoxError> {
+        let nccl = Nccl::open()?;
+        gpu.bind()?;
+        Ok(Self {
+            nccl,
+            communicators: RefCell::new(vec![nccl.join(id, rank, size)?]),
+            first: rank,
+            devices: size,
         })
     }
 
@@ -93,9 +119,18 @@ impl Collectives {
 
 impl Drop for Collectives {
     fn drop(&mut self) {
-        for communicator in self.communicators.take() {
+        let communicators = self.communicators.take();
+        let is_shared = communicators.len() < self.devices;
+        for communicator in communicators {
             // SAFETY: a communicator of this, which is used no more.
-            unsafe { self.nccl.destroy(communicator) };
+            unsafe {
+                // To destroy it, the other processes would have to make this call too.
+                if is_shared {
+                    self.nccl.abort(communicator);
+                } else {
+                    self.nccl.destroy(communicator);
+                }
+            }
         }
     }
 }

@@ -22,9 +22,11 @@ use crate::timing::{
 };
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
+use crossover_machine::nccl::UniqueId;
 use crossover_machine::numa::Nodes;
 use crossover_machine::peers;
 use crossover_protocol::further::further_gpus;
+use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
 use crossover_system::OnCores;
 
@@ -57,6 +59,8 @@ pub struct Gpu {
     /// The devices beside it, by the settings of the run.
     further: Vec<FurtherGpu>,
     collectives: OnceCell<Result<Rc<Collectives>, Absence>>,
+    /// The other processes of a run of several, if this is rank 0.
+    ranks: Option<Rc<OtherRanks>>,
     /// Those devices, opened when a group first needs them.
     beside: OnceCell<Result<Vec<Rc<Gpu>>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
@@ -86,6 +90,7 @@ impl Gpu {
             blas: OnceCell::new(),
             further: Vec::new(),
             collectives: OnceCell::new(),
+            ranks: None,
             beside: OnceCell::new(),
             modules: RefCell::default(),
             kernels: SharedKernels::default(),
@@ -114,6 +119,17 @@ impl Gpu {
         self
     }
 
+    /// Names the other processes of a run of several, which have the other devices.
+    pub(crate) fn with_ranks(mut self, ranks: Option<Rc<OtherRanks>>) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
+    /// The other processes of a run of several, if this is rank 0.
+    pub(crate) fn ranks(&self) -> Option<&Rc<OtherRanks>> {
+        self.ranks.as_ref()
+    }
+
     /// The devices beside this one, opened at the first call. Where the link allows it, this one may use
     /// their memory and they may use its.
     ///
@@ -129,7 +145,8 @@ impl Gpu {
             Ok(Rc::new(other))
         };
         let opened = self.beside.get_or_init(|| {
-            if self.further.is_empty() {
+            let is_rank = self.ranks.is_some() || self.is_connected();
+            if self.further.is_empty() && !is_rank {
                 return Err(Absence::OneDevice);
             }
             let opened = self.further.iter().map(open).collect();
@@ -183,6 +200,21 @@ impl Gpu {
     pub(crate) fn collectives(&self) -> Result<Rc<Collectives>, Absence> {
         let connect = || Collectives::new(self).map(Rc::new);
         self.collectives.get_or_init(connect).clone()
+    }
+
+    /// Connects this device with those of other processes, whose ranks call this too.
+    ///
+    /// # Errors
+    /// As [`collectives`](Self::collectives).
+    pub(crate) fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<(), BoxError> {
+        let joined = Collectives::join(self, id, rank, size)?;
+        let _ = self.collectives.set(Ok(Rc::new(joined)));
+        Ok(())
+    }
+
+    /// Whether this device is connected with others.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.collectives.get().is_some()
     }
 
     /// The properties that the driver reports.

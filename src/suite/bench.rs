@@ -13,7 +13,9 @@ use crate::suite::measure::measure_all;
 use crate::suite::profiles::Profiles;
 use crate::suite::run::Run;
 use crate::timing::BoxError;
+use crate::workload::devices::follow;
 use crate::workload::run_child;
+use crossover_protocol::ranks::Rank;
 use crossover_protocol::settings::VARIABLES_IN_WORDS;
 use crossover_report::report::{self, Options};
 use crossover_report::{profile, write};
@@ -54,6 +56,16 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
     if let Some(code) = process::answer(&mut groups) {
         return code;
     }
+    let rank = match Rank::from_env() {
+        Ok(rank) => rank,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(other) = rank.as_ref().filter(|rank| rank.rank > 0) {
+        return follow(other);
+    }
     output::end_with_the_reader();
     crossover_system::end_where_output_fails(1);
     if let Err(error) = complete_command_line() {
@@ -63,7 +75,7 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    run(package, groups).unwrap_or_else(|error| {
+    run(package, rank.as_ref(), groups).unwrap_or_else(|error| {
         eprintln!("error: {}", visible_lines(&with_causes(&*error)));
         ExitCode::from(2)
     })
@@ -73,11 +85,15 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
 ///
 /// # Errors
 /// Why the run does not start, in a sentence.
-fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
+fn run(
+    package: Package,
+    rank: Option<&Rank>,
+    groups: impl FnOnce() -> Vec<AnyGroup>,
+) -> Result<ExitCode, BoxError> {
     if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
         println!("{VARIABLES_IN_WORDS}\n");
     }
-    let (mut run, mut criterion) = Run::from_env(package)?;
+    let (mut run, mut criterion) = Run::from_env(package, rank)?;
     let mut groups = groups();
     groups.retain(|group| run.has_devices_for(group));
     let mut names = BTreeSet::new();

@@ -254,6 +254,8 @@ pub struct AnyGroup {
     pub(super) verified_by_tests: bool,
     /// Whether it needs more devices than one.
     pub(super) on_several: bool,
+    /// Whether these may be of a process each.
+    pub(super) in_processes: bool,
 }
 
 /// The parts of a [`Workload`] that a group needs, without its type, so that the suite is compiled once
@@ -320,6 +322,7 @@ impl<W: Workload> Group<W> {
                 has_inputs: true,
                 verified_by_tests: false,
                 on_several: false,
+                in_processes: false,
             },
             operation: PhantomData,
         }
@@ -370,6 +373,12 @@ impl<W: Workload> Group<W> {
     /// Declares that the group is about several devices: it is in no run with one.
     pub fn on_several_devices(mut self) -> Self {
         self.group.on_several = true;
+        self
+    }
+
+    /// Declares that the devices may be of a process each, which `torchrun`, `mpirun` or `srun` has started.
+    pub fn in_several_processes(mut self) -> Self {
+        self.group.in_processes = true;
         self
     }
 

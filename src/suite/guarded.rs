@@ -72,6 +72,7 @@ pub(super) fn guard(
 ) -> Result<Vec<Doubt>, Missing> {
     let claim = Claim::new(code.clock, code.launches, iteration.as_nanos() as f64);
     let mut doubts = Vec::new();
+    let announcer = code.routine.announcer();
     let mut code = Anew {
         first: code,
         second: None,
@@ -79,7 +80,8 @@ pub(super) fn guard(
     };
     // A host that is taken off its core is late once.
     for _ in 0..3 {
-        doubts = machine.time.guard(&claim, &mut code)?;
+        let guard = || machine.time.guard(&claim, &mut code);
+        doubts = machine.time.announcing(announcer.clone(), guard)?;
         if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
             return Err(format!("{proof}; it is not timed").into());
         }
@@ -113,7 +115,9 @@ pub(super) fn run_again(
         code.routine.restore()?;
         code.routine.poison()?;
         machine.time.settle()?;
-        first_ns = first_ns.min((machine.time).once(code.clock, || code.routine.run())?);
+        let announcer = code.routine.announcer();
+        let once = || machine.time.once(code.clock, || code.routine.run());
+        first_ns = first_ns.min(machine.time.announcing(announcer, once)?);
         if first_ns <= factor * again_ns + more {
             return Ok(None);
         }

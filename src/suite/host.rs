@@ -20,6 +20,7 @@ use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
 use crossover_machine::{fingerprint, memory};
 use crossover_protocol::further::further_gpus;
+use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
 
 /// An implementation, set up at a size.
@@ -49,6 +50,8 @@ pub(super) struct Host {
     pub(super) choices: Choices,
     /// The compiled kernels of the run.
     pub(super) kernels: SharedKernels,
+    /// The other processes of a run of several.
+    pub(super) ranks: Option<Rc<OtherRanks>>,
     /// The package whose code is measured; `None` if it is this one.
     pub(super) package: Option<Package>,
     settings: Settings,
@@ -66,6 +69,7 @@ impl Host {
             time: CudaTime::host_only(),
             choices: Choices::default(),
             kernels: SharedKernels::default(),
+            ranks: None,
             package: None,
             settings: settings.clone(),
             probed: OnceCell::new(),
@@ -89,7 +93,7 @@ impl Host {
             .get_or_init(|| {
                 let further = self.further().cloned().unwrap_or_default();
                 let gpu = Gpu::open(properties.ordinal)?.sharing(self.kernels.clone());
-                let gpu = gpu.with_further(further);
+                let gpu = gpu.with_further(further).with_ranks(self.ranks.clone());
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })
@@ -105,7 +109,9 @@ impl Host {
     /// Why no group on several devices can run, in a sentence; `None` where they can.
     pub(super) fn lacks_devices(&self) -> Option<String> {
         match self.device().and_then(|_| self.further()) {
-            Ok(further) if further.is_empty() => Some(Absence::OneDevice.to_string()),
+            Ok(further) if further.is_empty() && self.ranks.is_none() => {
+                Some(Absence::OneDevice.to_string())
+            }
             Ok(_) => None,
             Err(absence) => Some(absence.to_string()),
         }
@@ -270,16 +276,17 @@ impl Host {
 
     fn measure_restored(&self, code: &mut Timed, iterations: u64) -> Result<f64, TimingError> {
         let (clock, launches) = (code.clock, code.launches);
+        let announcer = code.routine.announcer();
         let mut run = || {
             code.ran += 1;
             code.routine.run()
         };
         if launches > 0 {
             // Rows on this clock wait for their work themselves.
-            return match clock {
+            return self.time.announcing(announcer, || match clock {
                 Clock::Wall => self.time.measure_awaited(iterations, run),
                 _ => self.time.measure_launches(clock, iterations, launches, run),
-            };
+            });
         }
         let mut outcome = Ok(());
         let ns = self.time.measure_cpu(iterations, || {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Instant;
 
 use criterion::Criterion;
@@ -27,6 +28,7 @@ use crate::suite::turns::Turns;
 use crate::timing::{BoxError, CudaError, CudaTime};
 use crate::workload::routine::RoutineError;
 use crossover_protocol::filter::nearest_id;
+use crossover_protocol::ranks::{OtherRanks, Rank, START};
 use crossover_protocol::settings::{FurtherDevices, Settings, unknown_variables};
 use crossover_results::store::stored_results::StoredResults;
 use crossover_system::interrupt;
@@ -58,8 +60,18 @@ impl Run {
     /// # Errors
     /// Why the run does not start, in a sentence. An option that Criterion does not know ends the process
     /// with its own message.
-    pub(super) fn from_env(package: Package) -> Result<(Self, Criterion<CudaTime>), BoxError> {
-        let settings = Settings::from_env()?;
+    pub(super) fn from_env(
+        package: Package,
+        rank: Option<&Rank>,
+    ) -> Result<(Self, Criterion<CudaTime>), BoxError> {
+        let mut settings = Settings::from_env()?;
+        // First, because the other processes wait for it.
+        let ranks = rank
+            .map(|rank| OtherRanks::accept(rank, START))
+            .transpose()?;
+        if let Some(rank) = rank {
+            rank.choose_device(&mut settings)?;
+        }
         // The command that drives this process in turns has named them.
         if settings.turns.is_none() {
             for remark in unknown_variables() {
@@ -91,6 +103,7 @@ impl Run {
         let confirming = Confirming::new(&settings, &arguments, machine.choices.clone());
         machine.kernels = confirming.kernels();
         machine.package = package.other();
+        machine.ranks = ranks.map(Rc::new);
         let run = Self {
             machine,
             surroundings: Surroundings::new(&settings, &arguments),
@@ -121,16 +134,24 @@ impl Run {
     /// Whether there are enough devices for a group. A group that lacks some is skipped where the settings name
     /// several or the filter selects it, and otherwise is not in the run.
     pub(super) fn has_devices_for(&mut self, group: &AnyGroup) -> bool {
+        let lists = self.arguments.mode == Mode::List;
+        let is_selected = || ids(group).any(|id| self.arguments.selects(&id));
+        if self.machine.ranks.is_some() && !group.in_processes {
+            if !lists && is_selected() {
+                let reason = "it runs in one process; start it without torchrun, mpirun or srun";
+                self.journal.skip(group.name.to_owned(), reason.to_owned());
+            }
+            return lists;
+        }
         let are_named = self.settings.further != FurtherDevices::Listed(Vec::new());
-        if !group.on_several || self.arguments.mode == Mode::List && are_named {
+        if !group.on_several || lists && are_named {
             return true;
         }
         let Some(reason) = self.machine.lacks_devices() else {
             return true;
         };
         let is_filtered = self.arguments.filter_text().is_some();
-        let is_selected = ids(group).any(|id| self.arguments.selects(&id));
-        if is_selected && (are_named || is_filtered) {
+        if (are_named || is_filtered) && is_selected() {
             self.journal.skip(group.name.to_owned(), reason);
             self.journal.device_failed |= self.machine.device_failed();
         }

@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::Absence;
 use crate::device::kernel::{CompileError, Source};
 use crate::model::Verified;
-use crate::timing::{CudaError, DeviceMemory, TimingError};
+use crate::timing::{Announce, CudaError, DeviceMemory, TimingError};
 use crate::workload::number::Number;
 
 /// The error of an operation's code: a CUDA error, an allocation, a missing library. Its text should
@@ -125,6 +127,12 @@ pub trait Routine {
     /// An output that cannot be read. A wrong one is no error: [`Verified::passed`] says so.
     fn check(&mut self) -> Result<Verified, RoutineError>;
 
+    /// Tells other processes how many runs follow, before a clock times them. The default is for routines of
+    /// this process alone.
+    fn announcer(&self) -> Option<Announce> {
+        None
+    }
+
     /// As [`check`](Routine::check), on a copy of the output that is wrong, so that tests see whether the
     /// bound rejects it. `None`, the default, if there is no such copy.
     ///
@@ -176,7 +184,7 @@ pub trait Routine {
 }
 
 /// A way to make an output wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Alteration {
     /// Each value in the next coarser format: f32 with the 11 bits of f16, f64 with those of f32.
     Coarser,

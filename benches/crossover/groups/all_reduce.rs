@@ -24,6 +24,7 @@ pub(crate) fn group() -> Group<AllReduce> {
         )
         .axis("size", "size of the values of each GPU", Unit::Bytes)
         .on_several_devices()
+        .in_several_processes()
         .no_winner()
         .with(row("in-place", Events, Results::InPlace).method("in place"))
         .with(row("out-of-place", Events, Results::OutOfPlace))

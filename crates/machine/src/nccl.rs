@@ -1,5 +1,5 @@
-//! NCCL, opened at run time: the functions that collective operations of one process need. Its own bindings in
-//! cudarc do not look for `libnccl.so.2`, the only name that packages have.
+//! NCCL, opened at run time: the functions that collective operations need. cudarc's bindings do not look for
+//! `libnccl.so.2`, the only name that packages have.
 //! <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html>
 
 use std::env;
@@ -22,6 +22,11 @@ const SUM: c_int = 0;
 
 /// A communicator: a device's share in collective operations.
 pub type Communicator = *mut c_void;
+
+/// What the processes of a communicator have in common: `ncclUniqueId`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct UniqueId(pub [u8; 128]);
 
 /// Declares the functions, and looks all of them up.
 macro_rules! functions {
@@ -50,6 +55,8 @@ functions! {
     ncclGetVersion(*mut c_int) -> c_int;
     ncclGetErrorString(c_int) -> *const c_char;
     ncclCommInitAll(*mut Communicator, c_int, *const c_int) -> c_int;
+    ncclGetUniqueId(*mut UniqueId) -> c_int;
+    ncclCommInitRank(*mut Communicator, c_int, UniqueId, c_int) -> c_int;
     ncclCommDestroy(Communicator) -> c_int;
     ncclCommAbort(Communicator) -> c_int;
     ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Communicator, CUstream) -> c_int;
@@ -86,6 +93,31 @@ impl Nccl {
             (self.ncclCommInitAll)(all.as_mut_ptr(), devices.len() as c_int, devices.as_ptr())
         };
         self.check("ncclCommInitAll", status).map(|()| all)
+    }
+
+    /// An id for the communicators of several processes, made by one of them.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn unique_id(&self) -> Result<UniqueId, CudaError> {
+        let mut id = UniqueId([0; 128]);
+        // SAFETY: the pointer is valid for the write.
+        let status = unsafe { (self.ncclGetUniqueId)(&mut id) };
+        self.check("ncclGetUniqueId", status).map(|()| id)
+    }
+
+    /// The communicator of the current device in this rank of `size` processes. Waits until all of them have
+    /// called it.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<Communicator, CudaError> {
+        let mut communicator = std::ptr::null_mut();
+        // SAFETY: the pointer is valid for the write.
+        let status =
+            unsafe { (self.ncclCommInitRank)(&mut communicator, size as c_int, id, rank as c_int) };
+        self.check("ncclCommInitRank", status)
+            .map(|()| communicator)
     }
 
     /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.
@@ -126,7 +158,7 @@ impl Nccl {
     /// Gives a communicator back.
     ///
     /// # Safety
-    /// It must be one of [`communicators`](Self::communicators), whose work has run, and is not used again.
+    /// It must be a communicator of this library, whose work has run, and is not used again.
     pub unsafe fn destroy(&self, communicator: Communicator) {
         // SAFETY: the caller's promise. An error of the end concerns nobody.
         let _ = unsafe { (self.ncclCommDestroy)(communicator) };
@@ -136,7 +168,7 @@ impl Nccl {
     /// it back.
     ///
     /// # Safety
-    /// It must be one of [`communicators`](Self::communicators), and is not used again.
+    /// It must be a communicator of this library, and is not used again.
     pub unsafe fn abort(&self, communicator: Communicator) {
         // SAFETY: the caller's promise. The error that led here is the one to report.
         let _ = unsafe { (self.ncclCommAbort)(communicator) };

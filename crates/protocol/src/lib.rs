@@ -4,5 +4,6 @@
 pub mod child;
 pub mod filter;
 pub mod further;
+pub mod ranks;
 pub mod settings;
 pub mod turns;

@@ -83,6 +83,8 @@ impl Library {
     fn status(&self, code: i32) -> i32 {
         match code {
             code::INVALID_VALUE => self.invalid,
+            // A test has a call do nothing.
+            0 => 0,
             code if self.all.is_empty() || self.all.contains(&code) => code,
             code::OUT_OF_MEMORY => self.no_memory,
             _ => self.failed,

@@ -4,6 +4,7 @@
 use crate::clock::Time;
 use crate::device::Description;
 use crate::memory::Memory;
+use crate::nccl::Joint;
 use crate::state::{Outcome, State};
 
 /// The effect of a kernel, by its name. Addresses are those of the content on the host.
@@ -11,6 +12,8 @@ use crate::state::{Outcome, State};
 pub(crate) enum Effect {
     /// Only the time of a kernel, and of so many operations of a library's kernel.
     Operations(f64),
+    /// A collective operation with other processes.
+    Joint(Joint),
     /// `empty` and `crossover_empty`: the time of a kernel without work, with which the suite compares
     /// every other one.
     Empty,
@@ -73,6 +76,11 @@ impl State {
         forced: bool,
     ) -> Option<Time> {
         Some(match *effect {
+            Effect::Joint(ref joint) => {
+                joint.meet();
+                let operations = joint.operations();
+                return self.run_kernel(on, &Effect::Operations(operations), start, forced);
+            }
             Effect::Operations(operations) => {
                 let took = on.kernel_ns + (operations / on.flop_per_s as f64 * 1e9) as u64;
                 start + self.clock.vary(on, took)

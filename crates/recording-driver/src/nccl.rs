@@ -1,7 +1,17 @@
-//! Stands in for NCCL: sums over the devices of one process. A sum takes no time beside its launch.
+//! Stands in for NCCL: sums over the devices of one process, or of a process each. A sum takes no time beside its
+//! launch. A sum of several processes runs once each of them has made its call, which must be the same: a file
+//! for each rank, in a folder that the unique id names, has the calls.
 //! <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html>
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::call::{Library, exported, get, put};
 use crate::effects::Effect;
@@ -22,12 +32,124 @@ const VERSION: c_int = 22809;
 /// `ncclFloat32` and `ncclSum`.
 const SUM_OF_FLOATS: (c_int, c_int) = (7, 0);
 
+/// A process that has not made its call after this time never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A call in a file: the number of values, and whether the sums are written over them.
+type Call = [u64; 2];
+const CALL: usize = size_of::<Call>();
+
+/// `ncclUniqueId`: the path of a folder.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct UniqueId([u8; 128]);
+
 /// The share of a device in sums.
 pub(crate) struct Communicator {
     name: String,
     device: usize,
-    /// Devices of the group.
+    /// Devices of the group in this process.
     of: usize,
+    /// The calls, if the group has other processes.
+    calls: Option<Arc<Calls>>,
+}
+
+/// The calls of all ranks.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    rank: usize,
+    own: File,
+    made: AtomicU64,
+    others: Vec<(usize, PathBuf)>,
+}
+
+impl Calls {
+    /// Joins the ranks, once all are there.
+    pub(crate) fn join(id: &UniqueId, rank: usize, size: usize) -> Outcome<Arc<Self>> {
+        let folder =
+            CStr::from_bytes_until_nul(&id.0).map_or("", |path| path.to_str().unwrap_or(""));
+        let file = |rank: usize| PathBuf::from(folder).join(rank.to_string());
+        let made = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(file(rank));
+        let own =
+            made.map_err(|error| Fault::invalid(format!("rank {rank} cannot join: {error}")))?;
+        let others = (0..size).filter(|other| *other != rank);
+        let others = others.map(|other| (other, file(other))).collect();
+        let joined = Self {
+            rank,
+            own,
+            made: AtomicU64::new(0),
+            others,
+        };
+        let is_there = |(_, file): &(_, PathBuf)| file.exists();
+        let begun = Instant::now();
+        while !joined.others.iter().all(is_there) {
+            if begun.elapsed() > PATIENCE {
+                return Err(Fault::invalid("another rank does not join"));
+            }
+            sleep(Duration::from_millis(1));
+        }
+        Ok(Arc::new(joined))
+    }
+
+    /// Makes this rank's next call, and returns its number.
+    pub(crate) fn make(&self, [values, is_in_place]: Call) -> u64 {
+        let bytes = [values.to_le_bytes(), is_in_place.to_le_bytes()].concat();
+        (&self.own).write_all(&bytes).expect("the folder is there");
+        self.made.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Waits until all others have made call `at`.
+    ///
+    /// # Errors
+    /// One of them has made another call, or none within `patience`.
+    pub(crate) fn meet(&self, at: u64, call: Call, patience: Duration) -> Outcome {
+        let begun = Instant::now();
+        for (other, file) in &self.others {
+            let mut theirs = [0; CALL];
+            let mut read = || File::open(file)?.read_exact_at(&mut theirs, at * CALL as u64);
+            while read().is_err() {
+                if begun.elapsed() > patience {
+                    return Err(Fault::corrupts(format!(
+                        "rank {} would wait for ever: rank {other} has not made call {at}",
+                        self.rank
+                    )));
+                }
+                sleep(Duration::from_micros(50));
+            }
+            let theirs = [0, 8]
+                .map(|from| u64::from_le_bytes(*theirs[from..].first_chunk().expect("eight")));
+            if theirs != call {
+                return Err(Fault::corrupts(format!(
+                    "call {at} of rank {} is {call:?} (values, whether in place), and of rank {other} {theirs:?}",
+                    self.rank
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sum of several processes that was enqueued.
+#[derive(Clone, Debug)]
+pub(crate) struct Joint {
+    calls: Arc<Calls>,
+    at: u64,
+    call: Call,
+}
+
+impl Joint {
+    pub(crate) fn operations(&self) -> f64 {
+        self.call[0] as f64
+    }
+
+    /// Waits for the other ranks.
+    pub(crate) fn meet(&self) {
+        if let Err(fault) = self.calls.meet(self.at, self.call, PATIENCE) {
+            NCCL.refused("ncclAllReduce", &fault);
+        }
+    }
 }
 
 /// A call between the start and the end of a group.
@@ -54,11 +176,32 @@ exported! { NCCL:
             state.device(device)?;
             let (name, handle) = (state.names.next("comm"), state.made());
             log!("connect {name} of device {device}");
-            let communicator = Communicator { name, device: device as usize, of: count as usize };
+            let (device, of) = (device as usize, count as usize);
+            let communicator = Communicator { name, device, of, calls: None };
             state.communicators.insert(handle, communicator);
             put(to.wrapping_add(at), handle)?;
         }
         Ok(())
+    }
+
+    fn ncclGetUniqueId(state) -> UniqueId {
+        let folder = std::env::temp_dir().join(format!("ranks-{}-{}", std::process::id(), state.made()));
+        let path = folder.to_str().map(str::as_bytes).filter(|path| path.len() < 128);
+        let path = path.ok_or_else(|| Fault::invalid("the temporary folder has a long name"))?;
+        fs::create_dir(&folder).map_err(|error| Fault::invalid(error.to_string()))?;
+        let mut id = [0; 128];
+        id[..path.len()].copy_from_slice(path);
+        Ok(UniqueId(id))
+    }
+
+    fn ncclCommInitRank(state, to: *mut u64, size: c_int, id: UniqueId, rank: c_int) {
+        let device = state.current()?;
+        let (name, handle) = (state.names.next("comm"), state.made());
+        log!("connect {name} of device {device}, rank {rank} of {size}");
+        let calls = Calls::join(&id, rank as usize, size as usize)?;
+        let communicator = Communicator { name, device, of: 1, calls: Some(calls) };
+        state.communicators.insert(handle, communicator);
+        put(to, handle)
     }
 
     fn ncclCommDestroy(state, communicator: u64) {
@@ -110,6 +253,7 @@ exported! { NCCL:
 fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
     let communicator = known(&mut state.communicators, sum.communicator, "communicator")?;
     let (name, device) = (communicator.name.clone(), communicator.device);
+    let calls = communicator.calls.clone();
     let on = known(&mut state.streams, sum.stream, "stream")?.device;
     if on != device {
         return Err(Fault::corrupts(format!(
@@ -127,8 +271,50 @@ fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
         "ncclAllReduce by {name}, {} f32: {from} -> {to}",
         sum.values
     );
-    let effect = Effect::Operations(sum.values as f64);
+    let call = [sum.values, u64::from(sum.places[0] == sum.places[1])];
+    let effect = match calls {
+        Some(calls) => Effect::Joint(Joint {
+            at: calls.make(call),
+            calls,
+            call,
+        }),
+        None => Effect::Operations(sum.values as f64),
+    };
     state.launch(sum.stream, effect, used.to_vec(), |on| {
         format!("{text} on {on}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_make_the_same_calls() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap().as_bytes();
+        let mut id = UniqueId([0; 128]);
+        id.0[..path.len()].copy_from_slice(path);
+        let other = std::thread::spawn(move || Calls::join(&id, 1, 2).unwrap());
+        let ranks = [Calls::join(&id, 0, 2).unwrap(), other.join().unwrap()];
+        assert!(Calls::join(&id, 1, 2).is_err(), "it is taken");
+        let meet = |at, call| {
+            let met = ranks[0].meet(at, call, Duration::ZERO);
+            met.map_err(|fault| (fault.corrupts, fault.why))
+        };
+        let (whole, short, in_place) = ([256, 0], [255, 0], [256, 1]);
+        for (at, theirs) in [whole, short, in_place].into_iter().enumerate() {
+            let at = at as u64;
+            assert_eq!([ranks[0].make(whole), ranks[1].make(theirs)], [at; 2]);
+            assert_eq!(meet(at, whole).is_ok(), theirs == whole, "{theirs:?}");
+        }
+        let words =
+            "call 1 of rank 0 is [256, 0] (values, whether in place), and of rank 1 [255, 0]";
+        assert_eq!(meet(1, whole), Err((true, words.to_owned())));
+        let missing = "rank 0 would wait for ever: rank 1 has not made call 3";
+        assert_eq!(
+            meet(ranks[0].make(whole), whole),
+            Err((true, missing.to_owned()))
+        );
+    }
 }

@@ -12,7 +12,7 @@ use cudarc::driver::CudaStream;
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
 use crate::device::{ClockedDevice, devices_beside};
-use crate::error::TimingError;
+use crate::error::{BoxError, TimingError};
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::OnCriterion;
@@ -21,6 +21,9 @@ use crate::probe::{borrow, open_alone};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::Slot;
 use crossover_words::Clock;
+
+/// Gets the number of iterations that a clock is about to time.
+pub type Announce = Rc<dyn Fn(u64) -> Result<(), BoxError>>;
 
 /// The clocks of one device. With the feature `criterion` it is Criterion's `Measurement`, on CUDA
 /// events. Its values are nanoseconds.
@@ -39,6 +42,8 @@ pub struct CudaTime {
 struct Inner {
     device: OnceCell<ClockedDevice>,
     others_ignored: Cell<bool>,
+    /// Called before each sample.
+    announce: RefCell<Option<Announce>>,
     /// See [`copies_in_turn`](CudaTime::copies_in_turn).
     copies_in_turn: Rc<Cell<usize>>,
     #[cfg(feature = "criterion")]
@@ -124,6 +129,20 @@ impl CudaTime {
         Ok(Self::on_stream(&stream, gate)?)
     }
 
+    /// Calls `announce` before each sample, outside of the timed window, until `body` returns.
+    #[doc(hidden)]
+    pub fn announcing<T>(&self, announce: Option<Announce>, body: impl FnOnce() -> T) -> T {
+        let before = self.inner.announce.replace(announce);
+        let returned = body();
+        self.inner.announce.replace(before);
+        returned
+    }
+
+    pub(crate) fn announce(&self, iterations: u64) -> Result<(), TimingError> {
+        let announce = self.inner.announce.borrow().clone();
+        Ok(announce.map_or(Ok(()), |announce| announce(iterations))?)
+    }
+
     /// Gives a host-only clock, and all its clones, a device to time: a suite makes its
     /// measurement before it knows whether any benchmark needs the GPU. Does nothing where
     /// there is a device already.
@@ -160,6 +179,7 @@ impl CudaTime {
             inner: Rc::new(Inner {
                 device: OnceCell::new(),
                 others_ignored: Cell::new(false),
+                announce: RefCell::default(),
                 copies_in_turn: Rc::default(),
                 #[cfg(feature = "criterion")]
                 criterion: OnCriterion::default(),

@@ -41,6 +41,8 @@ pub use crossover_words::Clock;
 #[doc(hidden)]
 pub use cuda_error::Called;
 pub use cuda_error::CudaError;
+#[doc(hidden)]
+pub use cuda_time::Announce;
 pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;

@@ -158,6 +158,7 @@ impl CudaTime {
         let is_counted = sample.iteration == Iteration::Uncounted && !self.is_profiling();
         let is_gated = self.effective_clock(clock) == Clock::EventsGated;
         if sample.iterations == 1 && (is_counted || is_gated) {
+            self.announce(1)?;
             sequence::load(&mut device.window(&mut *routine)?)?;
         }
         sample.iteration = self.counted(sample.iteration, &mut *routine)?;
@@ -196,6 +197,7 @@ impl CudaTime {
             iterations,
             iteration,
         } = sample;
+        self.announce(iterations)?;
         let launches = iteration.launches();
         let batch = || device.gate.borrow_mut().batch(launches);
         match self.effective_clock(clock) {

@@ -2,13 +2,17 @@
 
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::Gpu;
 use crate::device::kernel::Source;
+use crate::model::record::DEVICES;
 use crate::timing::CudaError;
 use crate::workload::devices::OnDevices;
+use crate::workload::devices::ranks::led;
 use crate::workload::matmul::uniform;
-use crate::workload::prepare::Stream;
-use crate::workload::routine::{Made, Workload, visit_f32};
+use crate::workload::prepare::{Stream, version};
+use crate::workload::routine::{Made, RoutineError, Workload, visit_f32};
 use crate::workload::simple::compare;
 
 /// Entries of all streams' queues for the operation on one device: its kernel, and what the library orders it
@@ -20,9 +24,16 @@ const AHEAD: usize = 17;
 /// The inputs of all devices.
 pub struct AllReduce {
     values: Vec<f32>,
+    /// Of the values, for other processes.
+    pub(super) version: u64,
 }
 
 impl AllReduce {
+    /// The size of the values of a device.
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(&*self.values) as u64
+    }
+
     /// Value `at` of a device.
     fn value(&self, device: usize, at: usize) -> f32 {
         self.values[(at + AHEAD * device) % self.values.len()]
@@ -39,7 +50,8 @@ impl AllReduce {
 impl Workload for AllReduce {
     fn new(bytes: u64) -> Self {
         let values = uniform(bytes as usize / size_of::<f32>(), 1);
-        Self { values }
+        let version = version();
+        Self { values, version }
     }
 
     fn host_bytes(bytes: u64) -> u64 {
@@ -61,7 +73,7 @@ impl Workload for AllReduce {
 }
 
 /// Where the sums are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Results {
     /// Over the values. Each further iteration adds the sums of the one before.
     InPlace,
@@ -74,12 +86,27 @@ pub enum Results {
 /// # Errors
 /// There is one device, or no NCCL; errors of NCCL and CUDA.
 pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
+    if let Some(ranks) = gpu.ranks() {
+        return led(gpu, ranks, problem, results);
+    }
+    let work = of_this_process(gpu, problem, results)?;
+    // Connecting waits for the host, which behind a gate would wait for ever.
+    work.parts[0].steps.run()?;
+    Ok(Box::new(work))
+}
+
+/// The part of the sum that the devices of this process have.
+pub(super) fn of_this_process(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<AllReduce>,
+    results: Results,
+) -> Result<OnDevices, RoutineError> {
     let mut work = OnDevices::new(gpu)?;
     let collectives = gpu.collectives()?;
-    let devices = work.gpus.len();
+    let (own, devices) = (work.gpus.len(), collectives.devices);
     let mut places = Vec::new();
     for (at, part) in work.parts.iter_mut().enumerate() {
-        let values = part.upload(&problem.of_device(at))?;
+        let values = part.upload(&problem.of_device(collectives.first + at))?;
         let sums = match results {
             Results::OutOfPlace => part.output::<f32>(values.bytes() / size_of::<f32>())?,
             Results::InPlace => {
@@ -110,7 +137,7 @@ pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> M
         .push(format!("NCCL {}", collectives.version()));
     let gpus = work.gpus.clone();
     let values = problem.values.len();
-    work.fork(1..devices)?;
+    work.fork(1..own)?;
     let reduce = move |_: &_| -> Result<(), CudaError> {
         let devices = places
             .iter()
@@ -121,13 +148,13 @@ pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> M
         let reduced = unsafe { collectives.all_reduce(values, devices) };
         reduced.and(gpus[0].bind())
     };
-    let launches = LAUNCHES * devices as u32;
+    let launches = LAUNCHES * own as u32;
     work.parts[0]
         .steps
         .call_on(Stream::Compute, launches, reduce);
-    work.join(1..devices)?;
-    let work = work.ready()?;
-    // Connecting waits for the host, which behind a gate would wait for ever.
-    work.parts[0].steps.run()?;
-    Ok(Box::new(work))
+    work.join(1..own)?;
+    let mut work = work.ready()?;
+    let figures = &mut work.parts[0].figures;
+    figures.insert(DEVICES.to_owned(), devices as f64);
+    Ok(work)
 }

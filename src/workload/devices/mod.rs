@@ -1,11 +1,13 @@
 //! Work on several devices: copies between two, sums over all, and products whose rows are divided.
 //!
 //! One host thread enqueues the work of all devices. Their streams wait for the first device's timed stream,
-//! and that stream waits for them, by events. So the clock of the first device times the work of all.
+//! and that stream waits for them, by events. So the clock of the first device times the work of all. Sums may
+//! have a process for each device instead: see [`ranks`].
 
 mod all_reduce;
 mod peer_copy;
 mod product;
+mod ranks;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,6 +26,7 @@ use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
 pub use all_reduce::{AllReduce, Results, all_reduce};
 pub use peer_copy::{Path, peer_copy};
 pub use product::{gathered, in_place};
+pub(crate) use ranks::follow;
 
 /// A routine on the devices of a run.
 pub(crate) struct OnDevices {
@@ -120,17 +123,21 @@ impl OnDevices {
     fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
         let verdicts = self.parts.iter().map(|part| part.verdict(altered));
         let verdicts = verdicts.collect::<Result<Vec<_>, _>>()?;
-        let share = |verified: &Verified| {
-            let is_nan = verified.error.is_nan();
-            if is_nan {
-                f64::INFINITY
-            } else {
-                verified.error - verified.bound
-            }
-        };
-        let verdicts = verdicts.into_iter().flatten();
-        Ok(verdicts.max_by(|a, b| share(a).total_cmp(&share(b))))
+        Ok(worst(verdicts.into_iter().flatten()))
     }
+}
+
+/// The verdict with the largest error above its bound.
+fn worst(verdicts: impl Iterator<Item = Verified>) -> Option<Verified> {
+    let share = |verified: &Verified| {
+        let is_nan = verified.error.is_nan();
+        if is_nan {
+            f64::INFINITY
+        } else {
+            verified.error - verified.bound
+        }
+    };
+    verdicts.max_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
 impl Routine for OnDevices {

@@ -30,6 +30,11 @@ pub fn uniform(usual: u64, n: u64, range: Range<f32>) -> Vec<f32> {
     (0..n).map(|_| random.random_range(range.clone())).collect()
 }
 
+/// The version of the inputs that this thread makes, for another process that makes the same.
+pub(crate) fn version() -> u64 {
+    VERSION.get()
+}
+
 /// Inputs of a size in a version, which has other values than the timed ones (version 0) and than other
 /// versions. A workload without random values gets the same values at other addresses.
 pub(crate) fn in_version<W: Workload>(size: u64, version: u64) -> W {

@@ -3,6 +3,7 @@
 
 mod faults;
 mod golden;
+mod ranks;
 mod routines;
 mod stand_in;
 mod text;
@@ -98,6 +99,8 @@ fn main() -> ExitCode {
         outside("whole::aborted", whole::aborted),
         outside("whole::kept", whole::kept),
         outside("whole::submitted", whole::submitted),
+        outside("ranks::results", ranks::results),
+        outside("ranks::ends", ranks::ends),
     ];
     trials.extend(timing::tests());
     // The second stage of CI runs these.

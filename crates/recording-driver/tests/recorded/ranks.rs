@@ -1,0 +1,149 @@
+//! Runs of two processes, which the variables of `torchrun` or `mpirun` make ranks of one run.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use crate::stand_in::{FAULTS, SMALL_H200, StandIn, read_json, said};
+
+const TORCHRUN: [&str; 3] = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
+const MPIRUN: [&str; 3] = [
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+];
+
+/// Two ranks with these arguments, each with the results folder of its number.
+fn ranks(
+    stand_in: &StandIn,
+    launcher: [&str; 3],
+    arguments: &[&str],
+    change: impl Fn(usize, &mut Command),
+) -> [Child; 2] {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
+    let port = port.expect("a free port").port().to_string();
+    [0, 1].map(|rank| {
+        let mut command = stand_in.command("bench", &format!("{SMALL_H200},{SMALL_H200}"));
+        let number = rank.to_string();
+        command.env("CRITERION_HOME", stand_in.folder().join(&number));
+        for (name, value) in launcher.into_iter().zip([&*number, "2", &number]) {
+            command.env(name, value);
+        }
+        // The stand-in's calls are in a folder there.
+        command
+            .env("TMPDIR", stand_in.folder())
+            .env("MASTER_PORT", &port);
+        command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        change(rank, &mut command);
+        command.spawn().expect("this executable runs")
+    })
+}
+
+/// How each ends, and what it says.
+fn ended(ranks: [Child; 2]) -> [(Option<i32>, String); 2] {
+    ranks.map(|rank| {
+        let output = rank.wait_with_output().expect("it ends");
+        (output.status.code(), said(&output))
+    })
+}
+
+/// Rank 0 has the results of both, and rank 1 writes and says nothing. Other groups are skipped.
+pub(crate) fn results() {
+    let rows = "^((all_reduce/gpu/.*|nested_sine/gpu/fused)/1024|peer_copy/gpu/engine/4096)$";
+    for (launcher, arguments) in [
+        (TORCHRUN, &["--bench", "--quick", "--noplot", rows][..]),
+        (
+            MPIRUN,
+            &[
+                "--bench",
+                "--sample-size=10",
+                "--measurement-time=0.1",
+                "--noplot",
+                "all_reduce/gpu/device-time/1024$",
+            ],
+        ),
+    ] {
+        let stand_in = StandIn::default();
+        let [(code, said), other] = ended(ranks(&stand_in, launcher, arguments, |_, _| ()));
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(other, (Some(0), String::new()), "{said}");
+        assert!(!stand_in.folder().join("1").exists());
+        if launcher == TORCHRUN {
+            let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
+            assert!(
+                said.contains(skipped) && said.contains("left out "),
+                "{said}"
+            );
+        }
+        let folder = stand_in
+            .folder()
+            .join("0/all_reduce/gpu_device-time/1024/new");
+        let sidecar = read_json(&folder.join("crossover.json"));
+        assert_eq!(sidecar["extra"]["devices"], 2.0, "{sidecar}");
+        assert!(
+            sidecar["notes"].to_string().contains("2 processes"),
+            "{sidecar}"
+        );
+    }
+}
+
+/// A run whose ranks do not go on together ends with an error that names the rank.
+pub(crate) fn ends() {
+    let [same_gpu, no_memory, no_call] = [
+        ("LOCAL_RANK", "0"),
+        (FAULTS, "cuMemAllocAsync:1:2"),
+        // The others wait for it.
+        (FAULTS, "ncclAllReduce:30:1"),
+    ];
+    let cases = [
+        (Some(same_gpu), None, "ranks 0 and 1 have the same GPU"),
+        (
+            Some(no_memory),
+            None,
+            "rank 1: cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY",
+        ),
+        (Some(no_call), None, "rank 1 ended during the run"),
+        (None, Some(1), "rank 1 ended during the run"),
+        (None, Some(0), "rank 0 ended during the run"),
+    ];
+    // The clock is not that of the host: this takes longer than until one of them ends.
+    let row = "all_reduce/gpu/in-place/1024$";
+    let bench = ["--bench", "--noplot", "--measurement-time=60", row];
+    cases.par_iter().for_each(|&(variable, killed, words)| {
+        let stand_in = StandIn::default();
+        let mut both = ranks(&stand_in, TORCHRUN, &bench, |rank, command| {
+            command.envs(variable.filter(|_| rank == 1));
+        });
+        if let Some(killed) = killed {
+            while calls(&stand_in) < 200 && both[0].try_wait().expect("a child").is_none() {
+                sleep(Duration::from_millis(1));
+            }
+            // The process that `timeout` has started.
+            let pid = both[killed].id();
+            let child = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let child = child.expect("it runs").trim().parse().expect("one process");
+            // SAFETY: the process is one of this test.
+            assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        }
+        let [zero, one] = ended(both);
+        let (code, said) = if killed == Some(0) { one } else { zero };
+        assert!(
+            said.contains(words) && code == Some(1),
+            "{words}: {code:?} {said}"
+        );
+    });
+}
+
+/// Calls of rank 1 so far.
+fn calls(stand_in: &StandIn) -> u64 {
+    let entries = fs::read_dir(stand_in.folder()).expect("a folder").flatten();
+    let mut files = entries.filter_map(|entry| entry.path().join("1").metadata().ok());
+    files.next().map_or(0, |file| file.len() / 16)
+}

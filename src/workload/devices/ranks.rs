@@ -1,0 +1,411 @@
+//! All-reduce with a process for each device. The routine of rank 0 has those of the other ranks do the same,
+//! and tells them how many runs follow before its clock starts. Each rank verifies its own result.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::timing::{Announce, DeviceMemory};
+use crate::workload::devices::all_reduce::{AllReduce, Results, of_this_process};
+use crate::workload::devices::worst;
+use crate::workload::prepare::in_version;
+use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
+use crossover_machine::nccl::{Nccl, UniqueId};
+use crossover_protocol::ranks::{OtherRanks, Rank, RankZero, START};
+use crossover_protocol::settings::Settings;
+use crossover_system::interrupt;
+use crossover_words::text::{visible_lines, with_causes};
+
+/// What rank 0 has another rank do. Routines have numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Order {
+    /// Open the GPU and NCCL. The reply is the GPU's UUID.
+    Open,
+    /// Connect with the other ranks, by this unique id.
+    Connect(Vec<u8>),
+    /// Make a routine.
+    SetUp {
+        routine: u64,
+        bytes: u64,
+        version: u64,
+        results: Results,
+    },
+    Poison(u64),
+    Restore(u64),
+    /// Run a routine, or the last one that an order named. A second reply follows when that is done.
+    Run {
+        routine: Option<u64>,
+        runs: u64,
+    },
+    /// Verify the result, or an altered copy.
+    Check(u64, Option<Alteration>),
+    /// Drop a routine. There is no reply.
+    Drop(u64),
+}
+
+/// A [`Verified`] whose numbers may be NaN: the bits of error and bound, and the method.
+type Verdict = (u64, u64, String);
+
+/// The routine of rank 0, and with it those of the others.
+struct Led {
+    own: Box<dyn Routine>,
+    routine: u64,
+    ranks: Rc<OtherRanks>,
+}
+
+/// The sum over the devices of all ranks.
+pub(super) fn led(
+    gpu: &Rc<Gpu>,
+    ranks: &Rc<OtherRanks>,
+    problem: &Rc<AllReduce>,
+    results: Results,
+) -> Made {
+    thread_local! {
+        static MADE: Cell<u64> = const { Cell::new(0) };
+    }
+    if !gpu.is_connected() {
+        connect(gpu, ranks)?;
+    }
+    MADE.set(MADE.get() + 1);
+    let routine = MADE.get();
+    ranks.ask::<()>(&Order::SetUp {
+        routine,
+        bytes: problem.bytes(),
+        version: problem.version,
+        results,
+    })?;
+    let mut own = of_this_process(gpu, problem, results)?;
+    let processes = format!("{} processes", 1 + ranks.count());
+    own.parts[0].notes.push(processes);
+    let (own, ranks) = (Box::new(own), ranks.clone());
+    let mut led = Led {
+        own,
+        routine,
+        ranks,
+    };
+    // Connecting waits for the host, which behind a gate would wait for ever.
+    led.run()?;
+    gpu.synchronize()?;
+    Ok(Box::new(led))
+}
+
+/// Connects the GPUs of all ranks.
+fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Done {
+    let nccl = Nccl::open()?;
+    let mut gpus = vec![gpu.properties().uuid.clone()];
+    gpus.extend(ranks.ask::<String>(&Order::Open)?);
+    for (rank, uuid) in gpus.iter().enumerate() {
+        let before = gpus[..rank].iter().position(|other| other == uuid);
+        if let Some(before) = before {
+            return Err(format!(
+                "ranks {before} and {rank} have the same GPU ({uuid}); start one process for each GPU, and name the GPUs \
+                 of a host with CROSSOVER_DEVICE=0,1"
+            )
+            .into());
+        }
+    }
+    let id = nccl.unique_id()?;
+    ranks.tell(&Order::Connect(id.0.to_vec()), 1)?;
+    gpu.join(id, 0, gpus.len()).inspect_err(|_| ranks.close())?;
+    ranks.hear::<()>()?;
+    Ok(())
+}
+
+impl Led {
+    fn ask(&self, order: Order) -> Done {
+        self.ranks.ask::<()>(&order)?;
+        Ok(())
+    }
+
+    /// The worst verdict of all ranks.
+    fn worst(&self, own: Verified, altered: Option<Alteration>) -> Result<Verified, RoutineError> {
+        let order = Order::Check(self.routine, altered);
+        let others = self.ranks.ask::<Option<Verdict>>(&order)?;
+        let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
+            let (error, bound, method) = verdict?;
+            let [error, bound] = [error, bound].map(f64::from_bits);
+            let verified = Verified {
+                error,
+                bound,
+                method,
+            };
+            let method = match verified.passed() {
+                true => verified.method,
+                false => format!("{}, on rank {}", verified.method, at + 1),
+            };
+            Some(Verified { method, ..verified })
+        });
+        Ok(worst(others.chain([own])).expect("one is there"))
+    }
+}
+
+impl Routine for Led {
+    fn poison(&mut self) -> Done {
+        self.ask(Order::Poison(self.routine))?;
+        self.own.poison()
+    }
+
+    fn restore(&mut self) -> Done {
+        self.ask(Order::Restore(self.routine))?;
+        self.own.restore()
+    }
+
+    fn run(&mut self) -> Done {
+        if !self.ranks.runs() {
+            let routine = Some(self.routine);
+            self.ranks.announce(&Order::Run { routine, runs: 1 }, 1)?;
+            self.ranks.runs();
+        }
+        // The others would wait for this process.
+        self.own.run().inspect_err(|_| self.ranks.close())
+    }
+
+    fn announcer(&self) -> Option<Announce> {
+        let ranks = self.ranks.clone();
+        Some(Rc::new(move |runs| {
+            let routine = None;
+            Ok(ranks.announce(&Order::Run { routine, runs }, runs)?)
+        }))
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let own = self.own.check()?;
+        self.worst(own, None)
+    }
+
+    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
+        let own = self.own.check_altered(by)?;
+        own.map(|own| self.worst(own, Some(by))).transpose()
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
+        self.own.inputs()
+    }
+
+    fn outputs(&self) -> Vec<DeviceMemory<'_>> {
+        self.own.outputs()
+    }
+
+    fn launches(&self) -> u32 {
+        self.own.launches()
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.own.extra()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.own.notes()
+    }
+}
+
+impl Drop for Led {
+    fn drop(&mut self) {
+        // Without the others nothing is left to do.
+        let _ = self.ranks.tell(&Order::Drop(self.routine), 0);
+    }
+}
+
+/// The work of another rank than 0, until rank 0 ends. It prints and writes nothing but its own errors.
+pub(crate) fn follow(me: &Rank) -> ExitCode {
+    // Rank 0 gets the signal too, and ends this process.
+    interrupt::catch();
+    let followed = RankZero::connect(me, START).map_err(RoutineError::from);
+    match followed.and_then(|zero| Follower::of(me).follow(&zero)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let error = visible_lines(&with_causes(&*error));
+            eprintln!("error: rank {} of {}: {error}", me.rank, me.size);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The state of another rank than 0.
+struct Follower<'a> {
+    me: &'a Rank,
+    // Dropped before the GPU.
+    routines: BTreeMap<u64, Box<dyn Routine>>,
+    last: u64,
+    problem: Option<Rc<AllReduce>>,
+    gpu: Option<Rc<Gpu>>,
+}
+
+impl<'a> Follower<'a> {
+    fn of(me: &'a Rank) -> Self {
+        Self {
+            me,
+            routines: BTreeMap::new(),
+            last: 0,
+            problem: None,
+            gpu: None,
+        }
+    }
+
+    /// Does what rank 0 orders.
+    ///
+    /// # Errors
+    /// Those after which other ranks would wait for this one. Rank 0 gets all.
+    fn follow(&mut self, zero: &RankZero) -> Done {
+        while let Some(order) = zero.next::<Order>()? {
+            if let Order::Drop(routine) = order {
+                self.routines.remove(&routine);
+                continue;
+            }
+            let done = self.obey(&order, zero);
+            let reply = done.as_ref().map_err(|error| with_causes(&**error));
+            zero.reply(&reply);
+            if matches!(order, Order::Connect(_) | Order::Run { .. }) {
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, order: &Order, zero: &RankZero) -> Result<Value, RoutineError> {
+        match order {
+            Order::Open => {
+                let mut settings = Settings::from_env()?;
+                self.me.choose_device(&mut settings)?;
+                let gpu = Gpu::open(settings.probe()?.ordinal)?;
+                Nccl::open()?;
+                let uuid = gpu.properties().uuid.clone();
+                self.gpu = Some(Rc::new(gpu));
+                Ok(uuid.into())
+            }
+            Order::Connect(id) => {
+                let id = UniqueId(id.as_slice().try_into()?);
+                self.gpu()?.join(id, self.me.rank, self.me.size)?;
+                Ok(Value::Null)
+            }
+            Order::SetUp {
+                routine,
+                bytes,
+                version,
+                results,
+            } => {
+                let known = self.problem.take();
+                let is_same = |it: &Rc<AllReduce>| (it.bytes(), it.version) == (*bytes, *version);
+                let make = || Rc::new(in_version(*bytes, *version));
+                let problem = known.filter(is_same).unwrap_or_else(make);
+                let made = of_this_process(self.gpu()?, &problem, *results);
+                self.problem = Some(problem);
+                self.routines.insert(*routine, Box::new(made?));
+                Ok(Value::Null)
+            }
+            Order::Poison(of) => self.routine(*of)?.poison().map(Value::from),
+            Order::Restore(of) => self.routine(*of)?.restore().map(Value::from),
+            Order::Run { routine, runs } => {
+                let last = self.last;
+                let routine = self.routine(routine.unwrap_or(last))?;
+                zero.reply(&Ok(()));
+                (0..*runs).try_for_each(|_| routine.run())?;
+                self.wait().map(Value::from)
+            }
+            Order::Check(of, altered) => {
+                self.wait()?;
+                let routine = self.routine(*of)?;
+                let verified = match altered {
+                    None => Some(routine.check()?),
+                    Some(by) => routine.check_altered(*by)?,
+                };
+                let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
+                Ok(serde_json::to_value(verified.map(bits))?)
+            }
+            Order::Drop(_) => Ok(Value::Null),
+        }
+    }
+
+    fn gpu(&self) -> Result<&Rc<Gpu>, RoutineError> {
+        Ok(self.gpu.as_ref().ok_or("it has opened no GPU")?)
+    }
+
+    fn wait(&self) -> Done {
+        Ok(self.gpu.as_ref().map_or(Ok(()), |gpu| gpu.synchronize())?)
+    }
+
+    fn routine(&mut self, of: u64) -> Result<&mut Box<dyn Routine>, RoutineError> {
+        self.last = of;
+        Ok(self.routines.get_mut(&of).ok_or("it has no such routine")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    /// Wrong by a number, and counts its runs.
+    struct Fake(f64, Arc<AtomicU64>);
+
+    impl Routine for Fake {
+        fn poison(&mut self) -> Done {
+            Ok(())
+        }
+
+        fn run(&mut self) -> Done {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn check(&mut self) -> Result<Verified, RoutineError> {
+            Ok(Verified {
+                error: self.0,
+                bound: 1.0,
+                method: "difference".to_owned(),
+            })
+        }
+    }
+
+    /// Rank 0 with a right result, and a rank 1 whose result is wrong by `error`: the verdict, and the runs of
+    /// both.
+    fn verdict(error: f64) -> (Verified, [u64; 2]) {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let port = port.unwrap().port();
+        let [zero, one] = [0, 1].map(|rank| Rank::on_this_host(rank, 2, port));
+        let [own_runs, other_runs] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+        let runs = other_runs.clone();
+        let other = thread::spawn(move || {
+            let zero = RankZero::connect(&one, START).unwrap();
+            let mut other = Follower::of(&one);
+            other.routines.insert(7, Box::new(Fake(error, runs)));
+            other.follow(&zero).map_err(|error| error.to_string())
+        });
+        let mut led = Led {
+            own: Box::new(Fake(0.0, own_runs.clone())),
+            routine: 7,
+            ranks: Rc::new(OtherRanks::accept(&zero, START).unwrap()),
+        };
+        led.restore().unwrap();
+        // Announced, and one more.
+        led.announcer().unwrap()(3).unwrap();
+        (0..4).for_each(|_| led.run().unwrap());
+        let verified = led.check().unwrap();
+        drop(led);
+        assert_eq!(other.join().unwrap(), Ok(()));
+        let runs = [own_runs, other_runs].map(|runs| runs.load(Ordering::SeqCst));
+        (verified, runs)
+    }
+
+    #[test]
+    fn other_ranks_run_as_often_and_their_results_count() {
+        let (right, runs) = verdict(0.5);
+        assert!(right.passed(), "{right:?}");
+        assert_eq!(runs, [4, 4]);
+        for error in [2.0, f64::NAN] {
+            let (wrong, _) = verdict(error);
+            let text = wrong.failure().unwrap();
+            assert!(text.contains("(difference, on rank 1)"), "{text}");
+        }
+    }
+}

@@ -137,7 +137,8 @@ pub(super) fn of_this_process(
         .push(format!("NCCL {}", collectives.version()));
     let gpus = work.gpus.clone();
     let values = problem.values.len();
-    work.fork(1..own)?;
+    // No device completes an iteration before the first one has begun it.
+    work.orders_itself = true;
     let reduce = move |_: &_| -> Result<(), CudaError> {
         let devices = places
             .iter()

@@ -1,7 +1,7 @@
 //! Work on several devices: copies between two, sums over all, and products whose rows are divided.
 //!
 //! One host thread enqueues the work of all devices. Their streams wait for the first device's timed stream,
-//! and that stream waits for them, by events. So the clock of the first device times the work of all. Sums may
+//! and that stream waits for them, by events, in each iteration. So the clock of the first device times the work of all. Sums may
 //! have a process for each device instead: see [`ranks`].
 
 mod all_reduce;
@@ -35,6 +35,10 @@ pub(crate) struct OnDevices {
     parts: Vec<Prepared>,
     /// One of each device, to order its memory.
     events: Vec<CudaEvent>,
+    /// Whether the steps do not fork, because the operation itself orders the devices.
+    orders_itself: bool,
+    /// Whether memory was changed since the last run.
+    is_changed: bool,
 }
 
 impl OnDevices {
@@ -60,6 +64,8 @@ impl OnDevices {
             gpus,
             parts,
             events,
+            orders_itself: false,
+            is_changed: false,
         })
     }
 
@@ -98,6 +104,7 @@ impl OnDevices {
     /// runs. A step that does not wait for the timed stream comes before the change, which overwrites its
     /// result.
     fn in_order(&mut self, mut change: impl FnMut(&mut Prepared) -> Done) -> Done {
+        self.is_changed = true;
         let timed = self.gpus[0].stream().clone();
         change(&mut self.parts[0])?;
         for (part, event) in self.parts.iter_mut().zip(&self.events).skip(1) {
@@ -153,6 +160,13 @@ impl Routine for OnDevices {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
+        if std::mem::take(&mut self.is_changed) && self.orders_itself {
+            // Its first iteration waits for the change, and for the clock.
+            for gpu in &self.gpus[1..] {
+                order(&self.events[0], self.gpus[0].stream(), gpu.stream())?;
+            }
+            self.gpus[0].bind()?;
+        }
         self.parts[0].run()
     }
 

@@ -196,28 +196,26 @@ impl Pairs<'_> {
     /// budget. The slow ones would leave no time for the others.
     fn those_that_fit(&mut self) -> BTreeSet<String> {
         let [old, new] = self.outcome.sides.each_ref().map(|runs| &runs[0].results);
+        let pairs = f64::from(self.first() - 1);
         let shared = (self.outcome.seconds.iter())
             .filter(|(id, _)| old.contains_key(*id) && new.contains_key(*id));
-        let mut shared: Vec<(&String, f64)> = shared.map(|(id, one)| (id, *one)).collect();
-        shared.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let (mut seconds, limit) = (0.0, 30.0 * self.args.budget);
-        let fits = |(_, one): &&(&String, f64)| {
-            seconds += one * f64::from(self.first() - 1);
-            seconds <= limit
-        };
-        let fit = shared.iter().take_while(fits).map(|(id, _)| (*id).clone());
-        let fit: BTreeSet<String> = fit.collect();
-        if let Some((slowest, seconds)) = shared.last().filter(|_| fit.len() < shared.len()) {
+        let shared = shared.map(|(id, &seconds)| Open { id, pairs, seconds });
+        let shared: Vec<Open<'_>> = shared.collect();
+        let fit = worth_it(shared.clone(), 0.0, 30.0 * self.args.budget);
+        let slowest = shared.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        if let Some(slowest) = slowest.filter(|_| fit.len() < shared.len()) {
             let remark = format!(
                 "{} ran once: {} pairs of them take more than half of the budget of {} min; the slowest, \
-                 {slowest}, takes {seconds:.1} s per pair. Raise --budget, or filter them",
+                 {}, takes {:.1} s per pair. Raise --budget, or filter them",
                 units::counted(shared.len() - fit.len(), "benchmark"),
                 self.first(),
                 self.args.budget,
+                slowest.id,
+                slowest.seconds,
             );
             self.outcome.remarks.push(remark);
         }
-        fit
+        fit.into_iter().map(str::to_owned).collect()
     }
 
     /// Runs the undecided benchmarks in new processes, as long as there is time.

@@ -34,20 +34,19 @@ impl SamplingPlan {
     /// size and therefore a limit on what one iteration may take.
     pub(super) fn of(profile: Profile) -> Self {
         let ms = Duration::from_millis;
+        let quick = Self {
+            warm_up: ms(20),
+            measurement: ms(150),
+            samples: 12,
+            resamples: 1_001,
+            longest_iteration: None,
+        };
         match profile {
-            Profile::Quick => Self {
-                warm_up: ms(20),
-                measurement: ms(150),
-                samples: 12,
-                resamples: 1_001,
-                longest_iteration: None,
-            },
+            Profile::Quick => quick,
             Profile::Default => Self {
-                warm_up: ms(20),
                 measurement: ms(100),
                 samples: 20,
-                resamples: 1_001,
-                longest_iteration: None,
+                ..quick
             },
             Profile::Full => Self {
                 warm_up: ms(100),
@@ -62,13 +61,11 @@ impl SamplingPlan {
     /// One of several processes that take turns with as many of another revision: the spread
     /// between them counts, so each is short.
     pub(super) fn in_turns() -> Self {
-        let ms = Duration::from_millis;
         Self {
-            warm_up: ms(10),
-            measurement: ms(40),
+            warm_up: Duration::from_millis(10),
+            measurement: Duration::from_millis(40),
             samples: 20,
-            resamples: 1_001,
-            longest_iteration: None,
+            ..Self::of(Profile::Quick)
         }
     }
 

@@ -220,9 +220,11 @@ pub(super) fn l2_bytes(context: &CudaContext) -> Result<usize, CudaError> {
     Ok(bytes.max(1) as usize)
 }
 
+/// Makes persisting lines of the L2 cache of the current context normal.
+///
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html>
-fn reset_persisting_lines() -> Result<(), CudaError> {
-    // SAFETY: it takes no argument; `window` made a context current.
+pub fn reset_persisting_lines() -> Result<(), CudaError> {
+    // SAFETY: it takes no argument.
     match unsafe { sys::cuCtxResetPersistingL2Cache() } {
         // Before compute capability 8.0 no line persists.
         sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(()),

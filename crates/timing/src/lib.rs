@@ -46,6 +46,8 @@ pub use cuda_time::Announce;
 pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;
+#[doc(hidden)]
+pub use device::reset_persisting_lines;
 pub use error::{BoxError, TimingError};
 #[doc(hidden)]
 pub use events::EventPair;

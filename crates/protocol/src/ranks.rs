@@ -5,21 +5,20 @@
 use std::cell::Cell;
 use std::env;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
-use std::process::exit;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use crate::child::not_interrupted;
 use crate::settings::{FurtherDevices, Settings};
 use crate::turns::TURNS;
 use crossover_machine::peers;
+use crossover_system::process::end_at_once;
 use crossover_timing::probe;
 
 /// The variables of rank, number of processes and rank within the host, of a launcher that another one may have
@@ -40,12 +39,10 @@ const PORT: u16 = 29500;
 pub const START: Duration = Duration::from_secs(60);
 /// A process that owes a reply for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(300);
-/// The time in which rank 0 notices by itself that another process has ended, unless it waits for it on the GPU.
+/// The time in which a process notices that another one has ended, unless it waits for it on the GPU.
 const GRACE: Duration = Duration::from_secs(5);
 /// Time between two attempts to connect.
 const SHORT: Duration = Duration::from_millis(20);
-/// The last message of rank 0.
-const END: &str = "null\n";
 
 /// The place of this process in a run of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,28 +172,94 @@ impl Rank {
         settings.further = FurtherDevices::Listed(Vec::new());
         Ok(())
     }
+}
 
-    fn place(&self) -> String {
-        format!("{}:{}", self.address.0, self.address.1)
+/// A connection with another rank, and a thread that reads its messages.
+struct RankLink {
+    peer: usize,
+    stream: TcpStream,
+    messages: Receiver<Result<String, String>>,
+    state: Arc<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    /// Number of replies to come.
+    owed: AtomicUsize,
+    /// Whether this process knows that the other one has ended.
+    is_over: AtomicBool,
+}
+
+impl RankLink {
+    fn new(peer: usize, stream: TcpStream, from: BufReader<TcpStream>) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(GRACE))?;
+        let (to, messages) = mpsc::channel();
+        let state = Arc::new(LinkState::default());
+        let watched = state.clone();
+        thread::spawn(move || watched.watch(peer, from, &to));
+        Ok(Self {
+            peer,
+            stream,
+            messages,
+            state,
+        })
+    }
+
+    /// If this fails the other process has ended, which the next message shows.
+    fn send(&self, message: &impl Serialize) {
+        let line = serde_json::to_string(message).map(|line| line + "\n");
+        let _ = line.map(|line| (&self.stream).write_all(line.as_bytes()));
+    }
+
+    fn receive<M: DeserializeOwned>(&self) -> Result<M, String> {
+        let gone = || Err(format!("rank {} has ended; start the run again", self.peer));
+        let line = self.messages.recv().unwrap_or_else(|_| gone());
+        self.state.is_over.fetch_or(line.is_err(), Ordering::SeqCst);
+        serde_json::from_str(&line?).map_err(|error| format!("a message cannot be read: {error}"))
+    }
+
+    fn close(&self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// The first message of a process to rank 0.
-#[derive(Serialize, Deserialize)]
-struct Hello {
-    rank: usize,
-    size: usize,
-    version: String,
+impl Drop for RankLink {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
-impl Hello {
-    fn of(me: &Rank) -> Self {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let (rank, size) = (me.rank, me.size);
-        Self {
-            rank,
-            size,
-            version,
+impl LinkState {
+    /// Hands the messages of a rank over until it ends. If this process does not notice that, it waits for
+    /// the other one on the GPU, for ever.
+    fn watch(
+        &self,
+        peer: usize,
+        mut from: BufReader<TcpStream>,
+        to: &Sender<Result<String, String>>,
+    ) {
+        let (mut line, mut since) = (String::new(), Instant::now());
+        let why = loop {
+            let read = from.read_line(&mut line).map_err(|error| error.kind());
+            let waits = matches!(read, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut));
+            if line.ends_with('\n') {
+                let _ = to.send(Ok(std::mem::take(&mut line)));
+            } else if !waits {
+                break format!("rank {peer} ended during the run; see what it printed");
+            }
+            if !waits || self.owed.load(Ordering::SeqCst) == 0 {
+                since = Instant::now();
+            } else if since.elapsed() > SILENCE {
+                break format!("rank {peer} has not replied for {} s", SILENCE.as_secs());
+            }
+        };
+        let _ = to.send(Err(why.clone()));
+        thread::sleep(GRACE);
+        if !self.is_over.load(Ordering::SeqCst) {
+            eprintln!("error: {why}; results so far are kept, start the run again");
+            end_at_once(1);
         }
     }
 }
@@ -210,26 +273,11 @@ pub struct OtherRanks {
     is_running: Cell<bool>,
 }
 
-struct RankLink {
-    rank: usize,
-    stream: TcpStream,
-    replies: Receiver<Result<String, String>>,
-    state: Arc<LinkState>,
-}
-
-#[derive(Default)]
-struct LinkState {
-    /// Number of replies to come.
-    owed: AtomicUsize,
-    /// Whether rank 0 knows that the other process has ended.
-    is_over: AtomicBool,
-}
-
 impl OtherRanks {
     /// Waits until all other ranks have connected.
     ///
     /// # Errors
-    /// A process that does not connect within this time, or is of another run; an interrupt.
+    /// A process that does not connect within this time, or is of another run.
     pub fn accept(me: &Rank, within: Duration) -> Result<Self, String> {
         let (host, port) = &me.address;
         let is_local = ["127.0.0.1", "localhost"].contains(&&**host);
@@ -245,17 +293,13 @@ impl OtherRanks {
         })?;
         let begun = Instant::now();
         let mut links: Vec<Option<RankLink>> = (1..me.size).map(|_| None).collect();
-        while links.iter().any(Option::is_none) {
-            not_interrupted().map_err(|error| error.to_string())?;
+        while let Some(missing) = links.iter().position(Option::is_none) {
             if begun.elapsed() > within {
-                let missing = (1..me.size).filter(|rank| links[rank - 1].is_none());
-                let missing: Vec<String> = missing.map(|rank| rank.to_string()).collect();
                 return Err(format!(
-                    "rank {} of {} did not connect to rank 0 at {} within {} s; start all processes by one launcher, and \
-                     set MASTER_ADDR to the host of rank 0",
-                    missing.join(", "),
+                    "rank {} of {} did not connect to rank 0 at {host}:{port} within {} s; start all processes by one \
+                     launcher, and set MASTER_ADDR to the host of rank 0",
+                    missing + 1,
                     me.size,
-                    me.place(),
                     within.as_secs()
                 ));
             }
@@ -263,21 +307,28 @@ impl OtherRanks {
                 thread::sleep(SHORT);
                 continue;
             };
+            let greeted = || -> io::Result<(usize, usize, RankLink)> {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(GRACE))?;
+                let mut from = BufReader::new(stream.try_clone()?);
+                let mut hello = String::new();
+                from.read_line(&mut hello)?;
+                let (rank, size) = serde_json::from_str(&hello)?;
+                Ok((rank, size, RankLink::new(rank, stream, from)?))
+            };
             // Another program's connection is none.
-            let Ok((hello, link)) = RankLink::greeted(stream) else {
+            let Ok((rank, size, link)) = greeted() else {
                 continue;
             };
-            let own = Hello::of(me);
-            let slot = hello.rank.checked_sub(1).and_then(|at| links.get_mut(at));
-            let slot = slot.filter(|_| (hello.size, &hello.version) == (own.size, &own.version));
-            let Some(slot) = slot.filter(|slot| slot.is_none()) else {
-                return Err(format!(
-                    "rank {} of {} (version {}) connected to rank 0 of {} (version {}), twice or from another run; start \
-                     all processes by one launcher, and set MASTER_PORT to a port of this run alone",
-                    hello.rank, hello.size, hello.version, own.size, own.version
-                ));
-            };
-            *slot = Some(link);
+            let slot = rank.checked_sub(1).and_then(|at| links.get_mut(at));
+            let slot = slot.filter(|slot| size == me.size && slot.is_none());
+            *slot.ok_or_else(|| {
+                format!(
+                    "rank {rank} of {size} connected to rank 0 of {}, twice or from another run; start all processes by \
+                     one launcher, and set MASTER_PORT to a port of this run alone",
+                    me.size
+                )
+            })? = Some(link);
         }
         Ok(Self {
             links: links.into_iter().flatten().collect(),
@@ -305,22 +356,15 @@ impl OtherRanks {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn tell(&self, request: &impl Serialize, replies: usize) -> Result<(), String> {
-        if self.is_running.get() {
-            if self.announced.get() > 0 {
-                self.close();
-                return Err(
-                    "an earlier error ended the work of the other ranks; start the run again"
-                        .to_owned(),
-                );
-            }
-            self.is_running.set(false);
+        if self.announced.take() > 0 {
+            self.close();
+        }
+        if self.is_running.take() {
             self.hear::<()>()?;
         }
-        let line = serde_json::to_string(request).map_err(|error| error.to_string())? + "\n";
         for link in &self.links {
             link.state.owed.fetch_add(replies, Ordering::SeqCst);
-            // If this fails the process has ended, which the next reply shows.
-            let _ = (&link.stream).write_all(line.as_bytes());
+            link.send(request);
         }
         Ok(())
     }
@@ -330,8 +374,13 @@ impl OtherRanks {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn hear<R: DeserializeOwned>(&self) -> Result<Vec<R>, String> {
+        let reply = |link: &RankLink| {
+            let reply = link.receive::<Result<R, String>>()?;
+            link.state.owed.fetch_sub(1, Ordering::SeqCst);
+            reply.map_err(|error| format!("rank {}: {error}", link.peer))
+        };
         // All, so that none is taken for the next request's.
-        let replies: Vec<_> = self.links.iter().map(RankLink::hear).collect();
+        let replies: Vec<_> = self.links.iter().map(reply).collect();
         replies.into_iter().collect()
     }
 
@@ -356,112 +405,18 @@ impl OtherRanks {
 
     /// Ends all other processes after an error: they may wait for this one for ever.
     pub fn close(&self) {
-        for link in &self.links {
-            link.state.is_over.store(true, Ordering::SeqCst);
-            let _ = link.stream.shutdown(Shutdown::Both);
-        }
+        self.links.iter().for_each(RankLink::close);
     }
 }
 
 impl Drop for OtherRanks {
     fn drop(&mut self) {
-        for link in &self.links {
-            link.state.is_over.store(true, Ordering::SeqCst);
-            let _ = (&link.stream).write_all(END.as_bytes());
-        }
-    }
-}
-
-impl RankLink {
-    /// The link of a connection, once it has said which rank it is.
-    fn greeted(stream: TcpStream) -> io::Result<(Hello, Self)> {
-        stream.set_nonblocking(false)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(GRACE))?;
-        let mut reader = BufReader::new(stream.try_clone()?);
-        let mut hello = String::new();
-        reader.read_line(&mut hello)?;
-        let hello: Hello = serde_json::from_str(&hello)?;
-        let (to, replies) = mpsc::channel();
-        let state = Arc::new(LinkState::default());
-        let (rank, watched) = (hello.rank, state.clone());
-        thread::spawn(move || watched.watch(rank, reader, &to));
-        let link = Self {
-            rank,
-            stream,
-            replies,
-            state,
-        };
-        Ok((hello, link))
-    }
-
-    fn hear<R: DeserializeOwned>(&self) -> Result<R, String> {
-        let named = |error: String| format!("rank {}: {error}", self.rank);
-        let ended = |error: String| {
-            self.state.is_over.store(true, Ordering::SeqCst);
-            error
-        };
-        let gone = || format!("rank {} has ended; start the run again", self.rank);
-        let line = self
-            .replies
-            .recv()
-            .map_err(|_| ended(gone()))?
-            .map_err(ended)?;
-        self.state.owed.fetch_sub(1, Ordering::SeqCst);
-        let reply: Result<R, String> =
-            serde_json::from_str(&line).map_err(|error| named(error.to_string()))?;
-        reply.map_err(named)
-    }
-}
-
-impl LinkState {
-    /// Hands the replies of a rank over until it ends. If this process then waits for it on the GPU, that
-    /// never ends, so this process does.
-    fn watch(
-        &self,
-        rank: usize,
-        mut from: BufReader<TcpStream>,
-        to: &Sender<Result<String, String>>,
-    ) {
-        let owes = || self.owed.load(Ordering::SeqCst) > 0;
-        let (mut line, mut since) = (String::new(), Instant::now());
-        let why = loop {
-            match from.read_line(&mut line) {
-                Ok(_) if line.ends_with('\n') => {
-                    since = Instant::now();
-                    let _ = to.send(Ok(std::mem::take(&mut line)));
-                }
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    if !owes() {
-                        since = Instant::now();
-                    } else if since.elapsed() > SILENCE {
-                        break format!("rank {rank} has not replied for {} s", SILENCE.as_secs());
-                    }
-                }
-                Ok(_) | Err(_) => {
-                    break format!("rank {rank} ended during the run; see what it printed");
-                }
-            }
-        };
-        let owed = owes();
-        let _ = to.send(Err(why.clone()));
-        thread::sleep(GRACE);
-        if owed && !self.is_over.load(Ordering::SeqCst) {
-            eprintln!("error: {why}; the results so far are kept, start the run again");
-            exit(1);
-        }
+        self.links.iter().for_each(|link| link.send(&()));
     }
 }
 
 /// The connection of another rank to rank 0.
-pub struct RankZero {
-    stream: TcpStream,
-    requests: Receiver<String>,
-    /// Dropped with this.
-    _in_use: Arc<()>,
-}
+pub struct RankZero(RankLink);
 
 impl RankZero {
     /// Connects to rank 0. From then on this process ends when rank 0 does.
@@ -470,81 +425,37 @@ impl RankZero {
     /// Rank 0 does not answer within this time.
     pub fn connect(me: &Rank, within: Duration) -> Result<Self, String> {
         let begun = Instant::now();
-        let attempt = || -> io::Result<TcpStream> {
-            let mut error = ErrorKind::AddrNotAvailable.into();
-            for address in (&*me.address.0, me.address.1).to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, GRACE) {
-                    Ok(stream) => return Ok(stream),
-                    Err(refused) => error = refused,
-                }
-            }
-            Err(error)
-        };
+        let (host, port) = &me.address;
         let stream = loop {
-            match attempt() {
+            match TcpStream::connect((&**host, *port)) {
                 Ok(stream) => break stream,
                 Err(error) if begun.elapsed() > within => {
                     return Err(format!(
-                        "rank {} of {} does not reach rank 0 at {} ({error}); set MASTER_ADDR to the host of rank 0, \
-                         and MASTER_PORT to a port that is free there",
-                        me.rank,
-                        me.size,
-                        me.place()
+                        "it does not reach rank 0 at {host}:{port} ({error}); set MASTER_ADDR to the host of rank 0, and \
+                         MASTER_PORT to a port that is free there"
                     ));
                 }
                 Err(_) => thread::sleep(SHORT),
             }
         };
-        let prepared = || -> io::Result<BufReader<TcpStream>> {
-            stream.set_nodelay(true)?;
-            writeln!(&stream, "{}", serde_json::to_string(&Hello::of(me))?)?;
-            Ok(BufReader::new(stream.try_clone()?))
-        };
-        let mut from = prepared().map_err(|error| error.to_string())?;
-        let (to, requests) = mpsc::channel();
-        let name = format!("rank {} of {}", me.rank, me.size);
-        let in_use = Arc::new(());
-        let is_needed = Arc::downgrade(&in_use);
-        thread::spawn(move || {
-            let mut line = String::new();
-            while from.read_line(&mut line).is_ok() && line.ends_with('\n') && line != END {
-                let _ = to.send(std::mem::take(&mut line));
-            }
-            if line == END {
-                drop(to);
-                thread::sleep(GRACE);
-            }
-            if is_needed.upgrade().is_some() {
-                eprintln!("error: {name}: rank 0 ended during the run; see what it printed");
-                exit(1);
-            }
-        });
-        Ok(Self {
-            stream,
-            requests,
-            _in_use: in_use,
-        })
+        let from = stream.try_clone().map(BufReader::new);
+        let link = from.and_then(|from| RankLink::new(0, stream, from));
+        let link = link.map_err(|error| error.to_string())?;
+        link.send(&(me.rank, me.size));
+        Ok(Self(link))
     }
 
     /// The next request of rank 0; `None` at its end.
     ///
     /// # Errors
-    /// One that cannot be read.
+    /// Rank 0 ended early, or sent something else.
     pub fn next<R: DeserializeOwned>(&self) -> Result<Option<R>, String> {
-        let Ok(line) = self.requests.recv() else {
-            return Ok(None);
-        };
-        let request = serde_json::from_str(&line);
-        request
-            .map(Some)
-            .map_err(|error| format!("a request of rank 0 cannot be read: {error}"))
+        self.0.receive()
     }
 
-    /// Replies. If rank 0 has ended, this process ends too.
+    /// Replies.
     pub fn reply(&self, reply: &Result<impl Serialize, String>) {
-        if let Ok(line) = serde_json::to_string(reply) {
-            let _ = writeln!(&self.stream, "{line}");
-        }
+        self.0.send(reply);
     }
 }
 
@@ -563,7 +474,10 @@ mod tests {
     fn each_launcher_names_the_place() {
         let place = |variables: &str| {
             let it = rank(variables).unwrap()?;
-            Some(([it.rank, it.size, it.local], it.place()))
+            Some((
+                [it.rank, it.size, it.local],
+                format!("{}:{}", it.address.0, it.address.1),
+            ))
         };
         let of = |rank, address: &str| Some((rank, address.to_owned()));
         let shared = format!("{TORCH} TORCHELASTIC_USE_AGENT_STORE=True");
@@ -646,12 +560,12 @@ mod tests {
         let [zero, one] = [0, 1].map(|at| rank(&variables(at)).unwrap().unwrap());
         let alone = RankZero::connect(&one, Duration::ZERO).err().unwrap();
         assert!(
-            alone.contains("rank 1 of 3 does not reach rank 0 at 127.0.0.1:"),
+            alone.contains("does not reach rank 0 at 127.0.0.1:"),
             "{alone}"
         );
         let missing = OtherRanks::accept(&zero, Duration::ZERO).err().unwrap();
         assert!(
-            missing.starts_with("rank 1, 2 of 3 did not connect"),
+            missing.starts_with("rank 1 of 3 did not connect"),
             "{missing}"
         );
         let twice = thread::spawn(move || OtherRanks::accept(&zero, START).err());

@@ -111,6 +111,11 @@ pub mod process {
         }
     }
 
+    /// Ends this process.
+    pub fn end_at_once(code: i32) -> ! {
+        std::process::exit(code)
+    }
+
     /// Runs another process instead of this one, and ends with its exit code; returns only if it cannot
     /// be started.
     pub fn become_command(command: &mut Command) -> io::Error {

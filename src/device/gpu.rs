@@ -394,6 +394,17 @@ impl Gpu {
             .called("cuMemsetD8Async")
     }
 
+    /// Checks whether an earlier call failed that could not return its error, on this device or one beside it.
+    ///
+    /// # Errors
+    /// The driver's error of the first such call.
+    pub(crate) fn check_earlier(&self) -> Result<(), CudaError> {
+        let beside = self.opened_beside().iter().map(|gpu| &gpu.context);
+        let mut contexts = [&self.context].into_iter().chain(beside);
+        let named = |error| CudaError::new("an earlier CUDA call", error);
+        contexts.try_for_each(|context| context.check_err().map_err(named))
+    }
+
     /// Waits until the stream is idle.
     ///
     /// # Errors

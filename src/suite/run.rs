@@ -25,7 +25,7 @@ use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::surroundings::Surroundings;
 use crate::suite::turns::Turns;
-use crate::timing::{BoxError, CudaError, CudaTime};
+use crate::timing::{BoxError, CudaTime};
 use crate::workload::routine::RoutineError;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::ranks::{OtherRanks, Rank, START};
@@ -312,11 +312,8 @@ impl Run {
     /// Waits for the device: errors of destructors surface on a later call, and must not be those of
     /// the next benchmark.
     pub(super) fn check_device(&self) -> Result<(), Missing> {
-        let Some(gpu) = self.machine.opened() else {
-            return Ok(());
-        };
-        let named = |error| CudaError::new("an earlier CUDA call", error);
-        Ok(gpu.context().check_err().map_err(named)?)
+        let opened = self.machine.opened();
+        Ok(opened.map_or(Ok(()), |gpu| gpu.check_earlier())?)
     }
 
     /// Notes why a benchmark has no result.

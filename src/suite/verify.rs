@@ -197,7 +197,7 @@ impl AnyGroup {
             routine.check()?;
             begin("drop");
             drop(routine);
-            Ok::<_, RoutineError>(gpu.context().check_err()?)
+            Ok::<_, RoutineError>(gpu.check_earlier()?)
         })?;
         Ok(choices.made())
     }
@@ -291,10 +291,7 @@ fn written(
         wait()?;
         passes(routine, gpu.is_some())?;
     }
-    match gpu.map(|gpu| gpu.context().check_err()) {
-        Some(Err(error)) => Err(format!("an earlier call failed: {error}").into()),
-        _ => Ok(()),
-    }
+    Ok(gpu.map_or(Ok(()), Gpu::check_earlier)?)
 }
 
 /// Keeps the stream of a device busy for two milliseconds.

@@ -10,7 +10,7 @@ use crate::child;
 use crate::device::kernel::SharedKernels;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
-use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, baseline, mark_wide};
+use crate::suite::confirm::questions::{AskedQuestion, OpenQuestions, Times, baseline, mark_firm};
 use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
@@ -25,7 +25,7 @@ use crossover_words::units;
 /// the same neighbours, whose memory traffic changes within minutes.
 const APART: Duration = Duration::from_secs(40);
 /// After this much time in processes, no more than the wanted number are started.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(45);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
 
@@ -34,7 +34,7 @@ const MOST_PROCESSES: usize = 25;
 pub(in crate::suite) enum When {
     /// Between two groups: one process, if the last ended [`APART`] ago.
     BetweenGroups,
-    /// After all groups: the processes that are still wanted, and more where intervals stay wide.
+    /// After all groups: the processes that are still wanted, and more where answers are not firm.
     AfterGroups,
 }
 
@@ -112,7 +112,7 @@ impl Confirming {
     }
 
     /// Marks the questions to put to the next process: those that were put to fewer than wanted, or else,
-    /// after the groups, those whose interval is wide. Returns whether there is any.
+    /// after the groups, those without a firm answer. Returns whether there is any.
     fn find_open(&mut self, when: When) -> bool {
         let may_go_on = when == When::AfterGroups
             && self.spent + self.slowest <= LONGEST
@@ -123,7 +123,7 @@ impl Confirming {
         for question in questions.iter_mut() {
             question.is_open = match any_short {
                 true => is_short(question),
-                false => question.is_wide && may_go_on,
+                false => may_go_on && question.may_become_firm(),
             };
         }
         questions.iter().any(|question| question.is_open)
@@ -195,7 +195,7 @@ impl Confirming {
             let answer = question.paired_times(machine, &times);
             question.confirmation.processes.extend(answer);
         }
-        mark_wide(questions);
+        mark_firm(questions);
         true
     }
 

@@ -14,15 +14,10 @@ use crossover_results::analysis::answer::crossover_answer::{
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
 use crossover_results::analysis::answer::kind::Answer;
+use crossover_results::analysis::trust::{Grade, Trust};
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 
-/// An interval no wider than this is useful, as a factor in size and in speedup. If it is wider, more
-/// processes than wanted are started.
-const USEFUL: (f64, f64) = (1.5, 1.6);
-/// So many processes suffice if the interval is already useful. In records of an H200 and an H100, 239
-/// and 164 of 240 answers of another run then lie in the intervals, and 240 and 167 without this rule.
-const ENOUGH: usize = 4;
 /// Processes for a question if the GPU's times are another machine's. These cannot be measured again
 /// here, so more processes would tell more about this CPU, but not about the answer.
 const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
@@ -46,8 +41,9 @@ pub(super) struct AskedQuestion {
     near: f64,
     /// The end of the range beyond which the crossing lies by far.
     beyond: Option<u64>,
-    /// Whether its interval is too wide to be useful.
-    pub(super) is_wide: bool,
+    /// Whether the processes so far give a firm answer, so that no more are asked. In the committed records
+    /// as many answers are then firm as with six processes each (`the_first_firm_answer_is_as_good`).
+    pub(super) is_firm: bool,
     /// The GPU's times, where they are another machine's.
     pub(super) gpu_times: Option<Curve>,
 }
@@ -70,9 +66,15 @@ impl AskedQuestion {
     pub(super) fn wanted(&self, most: usize) -> usize {
         match &self.gpu_times {
             Some(_) => most.min(OF_ANOTHER_GPU),
-            None if self.attempts >= ENOUGH && !self.is_wide => self.attempts,
+            None if self.is_firm => self.attempts.min(most),
             None => most,
         }
+    }
+
+    /// Whether more processes than wanted may make the answer firm. A question that no process could answer is
+    /// not tried again, and more processes would not tell more about another machine's GPU.
+    pub(super) fn may_become_firm(&self) -> bool {
+        !self.is_firm && self.gpu_times.is_none() && !self.confirmation.processes.is_empty()
     }
 
     /// The answer of one process; `None` if a time is missing.
@@ -232,30 +234,20 @@ fn question(
         },
         attempts: 0,
         is_open: false,
-        is_wide: false,
+        is_firm: false,
         near,
         beyond: beyond.map(|size| size as u64),
         gpu_times,
     })
 }
 
-/// Marks the questions whose interval is too wide to be useful.
-pub(super) fn mark_wide(questions: &mut [AskedQuestion]) {
+/// Marks the questions that have a firm answer.
+pub(super) fn mark_firm(questions: &mut [AskedQuestion]) {
     let confirmations: Vec<Confirmation> =
         questions.iter().map(|q| q.confirmation.clone()).collect();
-    let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
     for (answer, question) in of_confirmations(&confirmations).into_iter().zip(questions) {
-        // A question that no process could answer is not tried again, and more processes would not tell
-        // more about another machine's GPU.
-        question.is_wide = !question.confirmation.processes.is_empty()
-            && question.gpu_times.is_none()
-            && answer.is_none_or(|answer| {
-                let size = match answer.for_good() {
-                    Some(change) => is_wide((change.low, change.high), USEFUL.0),
-                    None => answer.answer == Answer::Undecided,
-                };
-                size || is_wide(answer.speedup_interval, USEFUL.1)
-            });
+        let grade = answer.map(|answer| Trust::of_estimate(&answer).grade());
+        question.is_firm = grade == Some(Grade::Firm);
     }
 }
 
@@ -290,7 +282,7 @@ mod tests {
             is_open: false,
             near: 1.5,
             beyond: None,
-            is_wide: false,
+            is_firm: false,
             gpu_times: None,
         }
     }
@@ -311,14 +303,21 @@ mod tests {
     }
 
     #[test]
-    fn more_than_four_processes_are_asked_where_the_interval_is_wide() {
-        let mut alike = [question([50.0; 4])];
-        let mut apart = [question([10.0, 30.0, 60.0, 90.0])];
-        mark_wide(&mut alike);
-        mark_wide(&mut apart);
-        assert_eq!((alike[0].wanted(6), apart[0].wanted(6)), (4, 6));
-        // Fewer than that are enough only where no more are to be asked.
-        alike[0].attempts = 3;
-        assert_eq!((alike[0].wanted(6), alike[0].wanted(2)), (6, 2));
+    fn no_more_processes_are_asked_once_the_answer_is_firm() {
+        // A question of its own: others about data in the same place share their spread.
+        let wanted = |gpu_ns, processes: usize, most| {
+            let mut questions = [question(gpu_ns)];
+            questions[0].confirmation.processes.truncate(processes);
+            questions[0].attempts = processes;
+            mark_firm(&mut questions);
+            questions[0].wanted(most)
+        };
+        let (alike, apart) = ([50.0; 4], [10.0, 30.0, 60.0, 90.0]);
+        assert_eq!(wanted(apart, 4, 6), 6);
+        assert_eq!(
+            [4, 3, 2].map(|processes| wanted(alike, processes, 6)),
+            [4, 3, 6]
+        );
+        assert_eq!(wanted(alike, 2, 2), 2);
     }
 }

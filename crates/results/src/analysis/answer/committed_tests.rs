@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::analysis::answer::confirmations::{RunAnswer, of_runs};
+use crate::analysis::answer::confirmations::{RunAnswer, of_confirmations, of_runs};
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, find, headlines};
-use crate::analysis::answer::estimate::Crossing;
+use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES};
 use crate::analysis::answer::kind::Answer;
 use crate::analysis::tests::{NEWEST, golden, machines};
 use crate::analysis::trust::{self, Grade, Trust};
+use crate::model::record::Confirmation;
 use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
 
@@ -82,8 +83,28 @@ fn holds(own: &Crossing, other: &Crossing) -> [bool; 2] {
     [size, (low..=high).contains(&other.speedup)]
 }
 
-/// How many crossings and speedups of one run lie where another run of the record says, and how wide the
-/// intervals are, as docs/method.md has it. CPU code was faster in the first run on the first H100's host.
+/// How many crossings and speedups of one run lie where another run of the record says, of how many, and how
+/// wide the intervals are.
+fn coverage(answers: &[RunAnswer]) -> ([usize; 2], usize, [String; 2]) {
+    let (mut held, mut all) = ([0, 0], 0);
+    let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
+    for one in answers {
+        sizes.extend(one.answer.for_good().map(|change| change.high / change.low));
+        let (low, high) = one.answer.speedup_interval;
+        speedups.push(high / low);
+        let others = answers.iter().filter(|other| other.run != one.run);
+        let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
+        for other in others.filter(|other| question(other) == question(one)) {
+            let holds = holds(&one.answer, &other.answer).map(usize::from);
+            held = [held[0] + holds[0], held[1] + holds[1]];
+            all += 1;
+        }
+    }
+    let width = |widths: Vec<f64>| format!("{:.2}", median(widths).unwrap());
+    (held, all, [width(sizes), width(speedups)])
+}
+
+/// As docs/method.md has it. CPU code was faster in the first run on the first H100's host.
 #[test]
 fn the_intervals_of_one_run_hold_the_answers_of_another() {
     let wanted = [
@@ -92,25 +113,57 @@ fn the_intervals_of_one_run_hold_the_answers_of_another() {
         ([224, 234], ["1.71", "1.45"]),
         ([235, 222], ["1.99", "1.54"]),
     ];
-    for (machine, (as_documented, widths_as_documented)) in records().zip(wanted) {
-        let answers = of_runs(&machine);
-        let (mut held, mut all) = ([0, 0], 0);
-        let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
-        for one in &answers {
-            sizes.extend(one.answer.for_good().map(|change| change.high / change.low));
-            let (low, high) = one.answer.speedup_interval;
-            speedups.push(high / low);
-            let others = answers.iter().filter(|other| other.run != one.run);
-            let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
-            for other in others.filter(|other| question(other) == question(one)) {
-                let holds = holds(&one.answer, &other.answer).map(usize::from);
-                held = [held[0] + holds[0], held[1] + holds[1]];
-                all += 1;
-            }
+    for (machine, (held, widths)) in records().zip(wanted) {
+        let widths = widths.map(str::to_owned);
+        assert_eq!(coverage(&of_runs(&machine)), (held, 240, widths));
+    }
+}
+
+fn is_firm(answer: &Crossing) -> bool {
+    Trust::of_estimate(answer).grade() == Grade::Firm
+}
+
+/// The processes of a run, had each question been put to no more of them once its answer was firm.
+fn until_firm(all: &[Confirmation]) -> Vec<Confirmation> {
+    let mut asked = all.to_vec();
+    (asked.iter_mut()).for_each(|asked| asked.processes.truncate(FEWEST_PROCESSES - 1));
+    for _ in FEWEST_PROCESSES..=6 {
+        let answers = of_confirmations(&asked);
+        for ((asked, answer), all) in asked.iter_mut().zip(answers).zip(all) {
+            let next = all.processes.get(asked.processes.len());
+            let next = next.filter(|_| !answer.as_ref().is_some_and(is_firm));
+            asked.processes.extend(next.cloned());
         }
-        assert_eq!((held, all), (as_documented, 240));
-        let width = |widths: Vec<f64>| format!("{:.2}", median(widths).unwrap());
-        assert_eq!([width(sizes), width(speedups)], widths_as_documented);
+    }
+    asked
+}
+
+/// How many answers of all runs are firm with the recorded processes, and with those of [`until_firm`]; how many
+/// processes these are; and how often their intervals hold.
+#[test]
+fn the_first_firm_answer_is_as_good() {
+    let wanted = [
+        ([237, 237], ["1.78", "1.47"], [95, 101], 440),
+        ([203, 177], ["1.89", "1.71"], [90, 94], 441),
+        ([222, 237], ["1.79", "1.46"], [98, 99], 441),
+        ([235, 227], ["2.10", "1.63"], [87, 84], 463),
+    ];
+    for (machine, (held, widths, firm, processes)) in records().zip(wanted) {
+        let asked = machine.confirmations();
+        let asked: Vec<_> = asked.map(|(run, all)| (run, until_firm(all))).collect();
+        let answers = asked.iter().flat_map(|(run, asked)| {
+            let answers = of_confirmations(asked);
+            asked.iter().zip(answers).filter_map(|(asked, answer)| {
+                let answer = answer?;
+                Some(RunAnswer { run, asked, answer })
+            })
+        });
+        let answers: Vec<RunAnswer> = answers.collect();
+        let count = |answers: &[RunAnswer]| answers.iter().filter(|of| is_firm(&of.answer)).count();
+        assert_eq!([count(&of_runs(&machine)), count(&answers)], firm);
+        let asked = answers.iter().map(|of| of.asked.processes.len());
+        assert_eq!(asked.sum::<usize>(), processes);
+        assert_eq!(coverage(&answers), (held, 240, widths.map(str::to_owned)));
     }
 }
 
@@ -122,12 +175,11 @@ fn most_answers_of_the_committed_records_are_firm() {
         let found = find(&machine, &[]);
         let runs = of_runs(&machine);
         let trust = |f| trust::of(f, &machine, &machine, &runs);
-        let is_firm = |trust: &Trust| trust.grade() == Grade::Firm;
-        let firm = headlines(&found).map(trust).filter(is_firm).count();
+        let firm = (headlines(&found).map(trust)).filter(|trust| trust.grade() == Grade::Firm);
+        let firm = firm.count();
         let oldest = &machine.runs.last().unwrap().0.run;
         let of_oldest = runs.iter().filter(|of| of.run == oldest);
-        let alone = of_oldest.map(|of| Trust::of_estimate(&of.answer));
-        let alone = alone.filter(is_firm).count();
+        let alone = of_oldest.filter(|of| is_firm(&of.answer)).count();
         assert_eq!((firm, alone), wanted);
     }
 }

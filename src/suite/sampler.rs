@@ -18,6 +18,10 @@ use crossover_protocol::turns::TurnMessage;
 use crossover_results::statistics::unsteady::unsteady;
 use crossover_system::interrupt;
 
+/// If an iteration takes this long, an unsteady series is not taken again. In a run on an H100 the second series of
+/// nine such benchmarks took 10 s, and two were steady.
+const LONG: Duration = Duration::from_millis(25);
+
 /// Samples that were taken one after the other.
 #[derive(Default)]
 pub(super) struct SampleSeries {
@@ -120,12 +124,14 @@ impl<'a> Sampler<'a> {
     }
 
     /// All samples of a benchmark, of which the first has these iterations: those of a second series where the first
-    /// is unsteady.
+    /// is unsteady, unless an iteration takes [`LONG`].
     fn steady_series(&mut self, iterations: u64) -> Result<SampleSeries, Missing> {
         let first = self.series(iterations)?;
         let is_over = || interrupt::signal().is_some();
+        let is_long = self.plan.iteration.is_some_and(|it| it >= LONG);
+        let is_again = !is_long && !is_over();
         let series = match &first.unsteady {
-            Some(why) if !is_over() => {
+            Some(why) if is_again => {
                 eprintln!("note: {} is unsteady and is measured again: {why}", self.id);
                 match self.series(iterations) {
                     // After a signal an unsteady result is better than none.
@@ -136,8 +142,9 @@ impl<'a> Sampler<'a> {
             _ => first,
         };
         if let Some(why) = &series.unsteady {
+            let still = if is_again { "still " } else { "" };
             eprintln!(
-                "note: {} is still unsteady: {why}; no answer uses it",
+                "note: {} is {still}unsteady: {why}; no answer uses it",
                 self.id
             );
         }

@@ -394,8 +394,9 @@ fn reading(report: &Report) -> Markup {
             }
             p {
                 "A benchmark whose samples have two modes, or whose median has an interval wider than 10 %, \
-                 is measured again; if it is still unsteady (±), no answer and no finding uses it. On the clock submit, \
-                 which often has two modes, the interval may span a factor of 4. "
+                 is measured again if an iteration takes less than 25 ms; if it is still unsteady (±), no answer \
+                 and no finding uses it. On the clock submit, which often has two modes, the interval may span a \
+                 factor of 4. "
                 em { "Partly from the L2 cache" }
                 " replaces a share if a kernel finds data of the previous kernel in the L2 cache, so that no \
                  single bandwidth is its limit."

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result, sys::CUdeviceptr}
 use crate::device::copies_and_events::{mapped_address, synchronize};
 use crate::device::{Gpu, Value};
 use crate::timing::{CudaError, DeviceMemory};
-use crate::workload::prepare::host_memory::Buffer;
+use crate::workload::prepare::host_memory::{Buffer, fill};
 
 /// Values in the device memory of a [`Prepared`](super::prepared::Prepared).
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +156,8 @@ impl Memory {
     ) -> Result<Vec<T>, CudaError> {
         // Fresh zeros, so that a copy that does not happen cannot leave the values of an earlier one.
         let mut copy = vec![T::zeroed(); part.len()];
+        // All threads touch its pages; the driver would on one.
+        fill(&mut copy, T::zeroed());
         (self.stream)
             .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
             .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;

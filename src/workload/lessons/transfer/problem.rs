@@ -13,9 +13,10 @@ use crate::workload::routine::Workload;
 /// The source of the kernel that reads host memory itself.
 pub static TRANSFER: Source = kernels!("transfer.cu");
 
-/// Bytes that a thread writes or compares at once, and that are uploaded at once where nothing is
-/// timed.
+/// Bytes that are uploaded or fetched at once where nothing is timed.
 const PIECE: usize = 1 << 22;
+/// Bytes that a thread writes or compares at once.
+const OF_A_THREAD: usize = 1 << 18;
 
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
@@ -31,9 +32,7 @@ impl Transfer {
     /// Overwrites host memory for the pattern with bytes of which none equals the one that is copied
     /// to its place.
     pub(super) fn poison_host(&self, host: &mut [u8]) {
-        (host.par_chunks_mut(PIECE))
-            .zip(self.pattern.par_chunks(PIECE))
-            .for_each(|(to, pattern)| make_wrong(to, pattern));
+        make_wrong(host, &self.pattern);
     }
 
     /// As [`Self::poison_host`], device memory. Waits.
@@ -55,9 +54,7 @@ impl Transfer {
 
     /// Number of bytes in host memory that differ from the pattern; a missing one counts.
     pub(super) fn differences(&self, host: &[u8]) -> usize {
-        let pieces = host.par_chunks(PIECE).zip(self.pattern.par_chunks(PIECE));
-        let different: usize = pieces.map(|(a, b)| differences(a, b)).sum();
-        different + host.len().abs_diff(self.pattern.len())
+        differences(host, &self.pattern) + host.len().abs_diff(self.pattern.len())
     }
 
     /// As [`Self::differences`], of device memory. Waits.
@@ -87,7 +84,7 @@ impl Workload for Transfer {
         let other = (other >> 24 ^ other >> 16) as usize;
         let pattern = (0..size as usize)
             .into_par_iter()
-            .with_min_len(PIECE)
+            .with_min_len(OF_A_THREAD)
             .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16) ^ other) as u8)
             .collect();
         Self { pattern }
@@ -131,16 +128,23 @@ pub(crate) fn verified(different: usize) -> Verified {
     }
 }
 
-/// Number of bytes in which two slices of the same length differ.
+/// Number of bytes in which two slices differ, up to the end of the shorter one.
 fn differences(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).filter(|(a, b)| a != b).count()
+    let pieces = a.par_chunks(OF_A_THREAD).zip(b.par_chunks(OF_A_THREAD));
+    let count = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(a, b)| a != b).count();
+    pieces.map(|(a, b)| count(a, b)).sum()
 }
 
 /// Makes each byte another one than that of the pattern.
 fn make_wrong(to: &mut [u8], pattern: &[u8]) {
-    for (to, right) in to.iter_mut().zip(pattern) {
-        *to = !right;
-    }
+    let pieces = to
+        .par_chunks_mut(OF_A_THREAD)
+        .zip(pattern.par_chunks(OF_A_THREAD));
+    pieces.for_each(|(to, right)| {
+        for (to, right) in to.iter_mut().zip(right) {
+            *to = !right;
+        }
+    });
 }
 
 #[cfg(test)]

@@ -123,18 +123,21 @@ pub(crate) const LONG: usize = 1 << 28;
 /// 16 threads takes as long as ten on all of them.
 const FOR_MANY_THREADS: usize = 1 << 25;
 
+/// From this many multiply-adds on, a quarter of the threads takes a third of the calibration and never wins.
+const FOR_HALF_OF_THE_THREADS: usize = 1 << 30;
+
 /// Smaller products take less time than handing work over.
 const FOR_SEVERAL_THREADS: usize = 1 << 15;
 
 /// Numbers of threads to try beside all: half, a quarter, and so on down to two. Hyper-threads and a
 /// second socket can slow a product down, and a small product has work for few threads only. Products
-/// [`FOR_MANY_THREADS`] get at least a quarter.
+/// [`FOR_MANY_THREADS`] get at least a quarter, [`FOR_HALF_OF_THE_THREADS`] half.
 fn fewer_threads(threads: usize, multiply_adds: usize) -> impl Iterator<Item = usize> {
     let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-    let least = if multiply_adds < FOR_MANY_THREADS {
-        2
-    } else {
-        (threads / 4).max(2)
+    let least = match multiply_adds {
+        FOR_HALF_OF_THE_THREADS.. => (threads / 2).max(2),
+        FOR_MANY_THREADS.. => (threads / 4).max(2),
+        _ => 2,
     };
     fewer.take_while(move |&fewer| fewer >= least)
 }
@@ -216,9 +219,10 @@ mod tests {
         assert!(of_order(4, 16).contains(&CpuPlan::OneThread(Library::Loops)));
         assert!(!of_order(4, 16).iter().any(several));
         assert!(!of_order(2048, 16).contains(&CpuPlan::OneThread(Library::Gemm)));
-        for blocks in [128, 64, 16, 8, 4] {
+        for blocks in [128, 64, 16, 8] {
             assert!(of_order(2048, 16).contains(&over(blocks)), "{blocks}");
         }
+        assert!(of_order(512, 16).contains(&over(4)) && !of_order(2048, 16).contains(&over(4)));
         assert!(of_order(256, 16).contains(&over(2)) && !of_order(2048, 16).contains(&over(2)));
         assert!(of_order(64, 16).contains(&over(16)) && !of_order(64, 16).contains(&over(64)));
         // Those of the row `rayon`.

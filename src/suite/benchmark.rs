@@ -163,9 +163,8 @@ impl<'a> Bench<'a> {
         let is_verified = !(row.is_gpu() && recorded());
         let odd = is_verified && (is_test || measures && !group.verified_by_tests);
         let rounds = if is_test { ROUNDS } else { 1 };
-        let edge_cases = cache.edge_cases.get_or_init(group.operation.edge_cases);
         let mut rejects = None;
-        for (place, size, inputs) in group.untimed(row, edge_cases.clone(), odd) {
+        for (place, size, inputs) in group.untimed(row, odd) {
             let verified = caught(|| {
                 let mut code = run.machine.set_up(row, &inputs)?;
                 let gpu = run.machine.opened().filter(|_| row.is_gpu());

@@ -1,8 +1,8 @@
 //! A group as a table: which implementations, on which clock, at which sizes.
 
 use std::any::Any;
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -262,10 +262,12 @@ pub struct AnyGroup {
 /// instead of once per operation.
 pub(super) struct AnyOperation {
     pub(super) inputs: fn(u64) -> Inputs,
-    pub(super) edge_cases: fn() -> Option<Inputs>,
+    edge_cases: fn() -> Option<Inputs>,
     version: fn(u64, u64) -> Inputs,
     /// The last version that was made.
     last: Cell<u64>,
+    /// The edge cases, inputs by size, and inputs with other values.
+    untimed: RefCell<BTreeMap<(u64, bool), Option<Inputs>>>,
     pub(super) host_bytes: fn(u64) -> u64,
     pub(super) device_bytes: fn(u64) -> u64,
     kernels: fn() -> &'static [&'static Source],
@@ -277,6 +279,23 @@ impl AnyOperation {
     pub(super) fn other_values(&self, size: u64) -> Inputs {
         self.last.set(self.last.get() + 1);
         (self.version)(size, self.last.get())
+    }
+
+    /// Inputs that are verified and not timed: of a size, with other values if `other`, and the edge cases as
+    /// size 0. They are made once for all implementations, because their reference takes long.
+    pub(super) fn untimed(&self, size: u64, other: bool) -> Option<Inputs> {
+        let make = || match (size, other) {
+            (0, _) => (self.edge_cases)(),
+            (_, true) => Some(self.other_values(size)),
+            (_, false) => Some((self.inputs)(size)),
+        };
+        let mut known = self.untimed.borrow_mut();
+        known.entry((size, other)).or_insert_with(make).clone()
+    }
+
+    /// Frees the inputs that are not timed.
+    pub(super) fn forget_untimed(&self) {
+        self.untimed.take();
     }
 }
 
@@ -302,6 +321,7 @@ impl<W: Workload> Group<W> {
             edge_cases: || Some(Rc::new(W::edge_cases()?)),
             version: |size, version| Rc::new(in_version::<W>(size, version)),
             last: Cell::new(0),
+            untimed: RefCell::default(),
             host_bytes: W::host_bytes,
             device_bytes: W::device_bytes,
             kernels: W::kernels,

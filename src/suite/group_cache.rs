@@ -1,6 +1,5 @@
 //! What the benchmarks of a group leave for later ones.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::suite::group::Inputs;
@@ -10,7 +9,6 @@ use crate::suite::sampling_plan::Pace;
 #[derive(Default)]
 pub(super) struct GroupCache {
     pub(super) pace: Pace,
-    pub(super) edge_cases: OnceCell<Option<Inputs>>,
     /// Implementations that are right on the inputs that are not timed.
     pub(super) right_untimed: BTreeSet<String>,
     /// The inputs of a size, for all implementations.

@@ -39,6 +39,7 @@ pub(super) fn measure_all(
         }
         // The child processes need the memory.
         drop(cache);
+        group.operation.forget_untimed();
         (run.journal.spent).on(Activity::Analysis, || plots.finish());
         run.confirm(When::BetweenGroups);
     }

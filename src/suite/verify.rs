@@ -88,8 +88,7 @@ impl AnyGroup {
         let row = self.row(function)?;
         let name = format!("{}/{function}", self.name);
         let (mut absent, mut rejects) = (Vec::new(), None);
-        let edge_cases = (self.operation.edge_cases)();
-        for (place, size, inputs) in self.untimed(row, edge_cases, true) {
+        for (place, size, inputs) in self.untimed(row, true) {
             let outcome = row.set_up(&inputs, open(gpu)).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
                 self.verify_routine(row, &mut *routine, size, gpu, ROUNDS)
@@ -115,21 +114,19 @@ impl AnyGroup {
     pub(super) fn untimed(
         &self,
         row: &AnyRow,
-        edge_cases: Option<Inputs>,
         odd: bool,
     ) -> impl Iterator<Item = (String, u64, Inputs)> {
         let operation = &self.operation;
         let own = row.sizes.as_ref().filter(|sizes| !sizes.odd.is_empty());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
         let largest = sizes.iter().max().copied().filter(|_| odd).into_iter();
-        let edge_cases = (edge_cases.into_iter()).map(|it| ("on edge cases".to_owned(), 0, it));
         let odd = sizes.into_iter().filter(move |_| odd);
-        let odd = odd.map(|size| (format!("at size {size}"), size, (operation.inputs)(size)));
-        let other = largest.map(|size| {
-            let place = format!("at size {size} with other values");
-            (place, size, operation.other_values(size))
-        });
-        edge_cases.chain(odd).chain(other)
+        let odd = odd.map(|size| (format!("at size {size}"), size, false));
+        let other = largest.map(|size| (format!("at size {size} with other values"), size, true));
+        let all = [("on edge cases".to_owned(), 0, false)].into_iter();
+        all.chain(odd)
+            .chain(other)
+            .filter_map(|(place, size, other)| Some((place, size, operation.untimed(size, other)?)))
     }
 
     /// Verifies a routine in so many of the [`ROUNDS`]. Returns whether its bound rejects a wrong output;

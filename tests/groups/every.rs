@@ -26,36 +26,47 @@ pub(crate) fn trials() -> Vec<Trial> {
                 Some(text) => Err(text.into()),
             }
         }));
-        for function in group.functions() {
+        let (gpu, cpu): (Vec<_>, Vec<_>) =
+            (group.functions().into_iter()).partition(|function| function.starts_with("gpu/"));
+        // These share inputs and references.
+        let name = format!("{}/cpu", group.name());
+        trials.push(Trial::test(name, move || verify(at, &cpu, None)));
+        for function in gpu {
             let name = format!("{}/{function}", group.name());
-            let on_gpu = function.starts_with("gpu/");
-            let trial = Trial::test(name, move || verify(at, &function, on_gpu));
-            trials.push(match on_gpu {
-                true => trial.with_ignored_flag(true).with_kind("CUDA device"),
-                false => trial,
-            });
+            let trial = Trial::test(name, move || verify(at, &[function], Some(device()?)));
+            trials.push(trial.with_ignored_flag(true).with_kind("CUDA device"));
         }
     }
     trials
 }
 
-fn verify(group: usize, function: &str, on_gpu: bool) -> Result<(), Failed> {
+/// Opened once; all tests of a GPU run on one thread.
+fn device() -> Result<Rc<Gpu>, Failed> {
     thread_local! {
-        /// Opened once; all tests of a GPU run on one thread.
         static GPU: OnceCell<Rc<Gpu>> = const { OnceCell::new() };
     }
-    let gpu = match on_gpu {
-        true => Some(GPU.with(|cell| -> Result<Rc<Gpu>, Failed> {
-            if cell.get().is_none() {
-                let _ = cell.set(Rc::new(Gpu::named()?));
-            }
-            Ok(cell.get().expect("set right above").clone())
-        })?),
-        false => None,
-    };
-    let absent = groups()[group].verify(function, gpu.as_ref())?;
-    for reason in absent {
-        println!("left out: {reason}");
+    GPU.with(|cell| {
+        if cell.get().is_none() {
+            let _ = cell.set(Rc::new(Gpu::named()?));
+        }
+        Ok(cell.get().expect("set right above").clone())
+    })
+}
+
+/// Names all that are wrong.
+fn verify(group: usize, functions: &[String], gpu: Option<Rc<Gpu>>) -> Result<(), Failed> {
+    let (group, mut wrong) = (&groups()[group], String::new());
+    for function in functions {
+        match group.verify(function, gpu.as_ref()) {
+            Ok(absent) => absent
+                .iter()
+                .for_each(|reason| println!("left out: {reason}")),
+            Err(error) => wrong += &format!("{error}\n"),
+        }
     }
-    Ok(())
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.into())
+    }
 }

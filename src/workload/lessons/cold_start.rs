@@ -37,7 +37,7 @@ const TASKS: [Task; 3] = [Task::ColdStart, Task::LargeGemm, Task::Transformer];
 impl Workload for ColdStart {
     fn new(_: u64) -> Self {
         Self {
-            processes: TASKS.map(|task| Rc::new(Processes::new(task))),
+            processes: TASKS.map(Processes::of),
         }
     }
 

@@ -49,13 +49,9 @@ pub struct WarmingUp {
 
 impl Workload for WarmingUp {
     fn new(size: u64) -> Self {
-        thread_local! {
-            /// The processes of all sizes.
-            static PROCESSES: Rc<Processes> = Rc::new(Processes::new(Task::WarmingUp));
-        }
         Self {
             call: size,
-            processes: PROCESSES.with(Rc::clone),
+            processes: Processes::of(Task::WarmingUp),
         }
     }
 

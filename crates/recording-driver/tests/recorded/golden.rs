@@ -102,7 +102,7 @@ pub(crate) fn group(at: usize) {
     );
     let mut now = recorded(group, &wanted);
     now.iter().for_each(|row| check_cost(name, &planned, row));
-    if part::writes() {
+    if part::writes() && now.iter().any(|row| !row.chosen.is_empty()) {
         // What was calibrated is handed over, so that the text has no calibration in it.
         now = recorded(group, &now);
     }

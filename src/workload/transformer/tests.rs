@@ -29,6 +29,8 @@ enum Mistake {
 
 struct Rounded<'a> {
     problem: &'a Inference,
+    /// The parameters as operands.
+    weights: Vec<f32>,
     /// Of operands.
     operand: Round,
     /// Of the values stored between the steps, except the residual.
@@ -36,18 +38,21 @@ struct Rounded<'a> {
     mistake: Mistake,
 }
 
+fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>) -> Array2<f32> {
+    let mut c = Array2::zeros((a.nrows(), b.ncols()));
+    general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+    c
+}
+
 impl Rounded<'_> {
     fn product(&self, a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>) -> Array2<f32> {
-        let mut c = Array2::zeros((a.nrows(), b.ncols()));
-        let (a, b) = (a.mapv(self.operand), b.mapv(self.operand));
-        general_mat_mul(1.0, &a, &b, 0.0, &mut c);
-        c
+        multiply(a.mapv(self.operand).view(), b.mapv(self.operand).view())
     }
 
     fn linear(&self, x: &Array2<f32>, linear: &Linear) -> Array2<f32> {
         let parameters = &self.problem.parameters;
-        let weights = matrix(&parameters[linear.weights.clone()], x.ncols());
-        let mut y = self.product(x.view(), weights.t());
+        let weights = matrix(&self.weights[linear.weights.clone()], x.ncols());
+        let mut y = multiply(x.mapv(self.operand).view(), weights.t());
         if self.mistake != Mistake::NoBias {
             for mut row in y.rows_mut() {
                 let bias = &parameters[linear.bias.clone()];
@@ -105,7 +110,8 @@ impl Rounded<'_> {
         heads
     }
 
-    fn logits(&self) -> Vec<f32> {
+    fn logits(&mut self, mistake: Mistake) -> Vec<f32> {
+        self.mistake = mistake;
         let (problem, model) = (self.problem, &self.problem.model);
         let mut values = vec![Array2::zeros((0, 0)); model.activations.len()];
         for Layer { kind, x, y } in &model.layers {
@@ -144,18 +150,14 @@ const FORMATS: [(Format, Round, Round); 2] = [
     (Format::Bf16, to_bf16, to_bf16),
 ];
 
-fn logits(
-    problem: &Inference,
-    (_, operand, stored): (Format, Round, Round),
-    mistake: Mistake,
-) -> Vec<f32> {
-    let network = Rounded {
+fn network(problem: &Inference, (_, operand, stored): (Format, Round, Round)) -> Rounded<'_> {
+    Rounded {
         problem,
+        weights: problem.parameters.iter().map(|&w| operand(w)).collect(),
         operand,
         stored,
-        mistake,
-    };
-    network.logits()
+        mistake: Mistake::None,
+    }
 }
 
 fn passes(problem: &Inference, format: Format, logits: &[f32]) -> bool {
@@ -167,10 +169,11 @@ fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
     for batch in [1, 9] {
         let problem = Inference::new(batch);
         for of in FORMATS {
-            let logits = logits(&problem, of, Mistake::None);
+            let logits = network(&problem, of).logits(Mistake::None);
             assert!(passes(&problem, of.0, &logits), "batch {batch} {:?}", of.0);
         }
-        let coarser = logits(&problem, (Format::F32, to_tf32, |v| v), Mistake::None);
+        let mut coarser = network(&problem, (Format::F32, to_tf32, |v| v));
+        let coarser = coarser.logits(Mistake::None);
         assert!(!passes(&problem, Format::F32, &coarser), "batch {batch}");
     }
 }
@@ -179,6 +182,7 @@ fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
 fn a_network_with_a_mistake_is_found_by_the_coarsest_bound() {
     let problem = Inference::new(2);
     let [_, coarsest] = FORMATS;
+    let mut network = network(&problem, coarsest);
     for mistake in [
         Mistake::NoAttention,
         Mistake::NoScale,
@@ -187,7 +191,7 @@ fn a_network_with_a_mistake_is_found_by_the_coarsest_bound() {
         Mistake::NoBias,
         Mistake::AHead,
     ] {
-        let logits = logits(&problem, coarsest, mistake);
+        let logits = network.logits(mistake);
         assert!(!passes(&problem, coarsest.0, &logits), "{mistake:?}");
     }
 }
@@ -196,7 +200,7 @@ fn a_network_with_a_mistake_is_found_by_the_coarsest_bound() {
 fn one_wrong_logit_is_found_and_so_is_one_that_nobody_wrote() {
     // One sequence more than the sample, which is the eighth.
     let problem = Inference::new(9);
-    let right = logits(&problem, FORMATS[0], Mistake::None);
+    let right = network(&problem, FORMATS[0]).logits(Mistake::None);
     let outside = (0..9).find(|i| !problem.sample().contains(i)).unwrap();
     let per_sequence = right.len() / 9;
     for (place, value) in [

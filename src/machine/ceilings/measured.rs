@@ -24,10 +24,10 @@ impl Effort {
         memory: (3, Duration::from_millis(5)),
         largest: 1 << 30,
     };
-    /// Some 50 ms, for runs whose shares of the limits nobody reads: caches only.
+    /// Some 12 ms, for runs whose shares of the limits nobody reads: caches only.
     pub(crate) const BRIEF: Self = Self {
-        arithmetic: (1, Duration::from_millis(5)),
-        memory: (1, Duration::from_millis(1)),
+        arithmetic: (1, Duration::from_millis(1)),
+        memory: (1, Duration::from_micros(200)),
         largest: 4 << 20,
     };
 }

@@ -19,6 +19,7 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
         .output_directory(root)
         .without_plots()
         .sample_size(10)
+        .nresamples(1_001)
         .warm_up_time(Duration::from_millis(1))
         .measurement_time(Duration::from_millis(5));
     let mut group = criterion.benchmark_group("sum");

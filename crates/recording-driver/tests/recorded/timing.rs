@@ -110,6 +110,7 @@ fn criterion(time: &CudaTime) -> Criterion<CudaTime> {
         .with_measurement(time.clone())
         .without_plots()
         .sample_size(10)
+        .nresamples(1_001)
         .warm_up_time(Duration::from_millis(1))
         .measurement_time(Duration::from_millis(5))
 }

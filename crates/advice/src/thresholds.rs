@@ -17,7 +17,7 @@ pub const MINIMUM_EFFECT: f64 = 0.02;
 
 /// The thresholds of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thresholds {
     /// [`SCHEMA`] of the writer.
     pub schema: u32,
@@ -37,7 +37,7 @@ pub struct Thresholds {
 
 /// The machine that thresholds hold for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Model of the CPU.
     pub cpu: String,
@@ -63,7 +63,7 @@ pub struct Machine {
 
 /// One operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Operation {
     /// Name, as in a [`Question`](crate::Question).
     pub name: String,
@@ -87,7 +87,7 @@ pub struct Operation {
 
 /// The shape of an operation's operands at a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// Nothing else: the operation has one size.
@@ -101,7 +101,7 @@ pub enum Shape {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Residency {
     /// On the device; the host queues calls without waiting for each.
@@ -157,7 +157,7 @@ impl Residency {
 
 /// The answer for data in one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// Where the data start and end.
     pub data: Residency,
@@ -217,7 +217,7 @@ fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
 
 /// From which size on the GPU wins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Crossing {
     /// Who wins where.
     pub kind: CrossingKind,
@@ -231,7 +231,7 @@ pub struct Crossing {
 
 /// Who wins where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingKind {
     /// The GPU from one size on.
@@ -249,7 +249,7 @@ pub enum CrossingKind {
 
 /// One change of the winner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The size at which the winner changes.
     pub size: f64,
@@ -263,7 +263,7 @@ pub struct Change {
 
 /// One measured size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The size.
     #[serde(serialize_with = "shortest")]
@@ -306,7 +306,7 @@ impl Point {
 
 /// Who is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// The GPU.
@@ -331,7 +331,7 @@ impl Choice {
 
 /// The nearest limit from a size on: `launch`, `link`, `cache`, `memory` or `compute`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Binding {
     /// The size.
     pub from: f64,
@@ -343,7 +343,7 @@ pub struct Binding {
 
 /// The answer from a size on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerFrom {
     /// The size.
     pub from: f64,
@@ -353,7 +353,7 @@ pub struct AnswerFrom {
 
 /// The measured limits of the machine, and the times of code relative to them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// f32 arithmetic of the GPU, FLOP/s.
     pub gpu_flop: f64,
@@ -379,7 +379,7 @@ pub struct Limits {
 
 /// A bandwidth at a working set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bandwidth {
     /// The working set.
     pub bytes: f64,
@@ -389,7 +389,7 @@ pub struct Bandwidth {
 
 /// Copies between one kind of host memory and the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Link {
     /// The kind of host memory.
     pub data: Residency,
@@ -401,7 +401,7 @@ pub struct Link {
 
 /// Copies in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneWay {
     /// The time of a small one.
     pub latency_ns: f64,
@@ -411,7 +411,7 @@ pub struct OneWay {
 
 /// Measured time over the least time that the limits allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reached {
     /// Where the data are; `None` for CPU code.
     pub data: Option<Residency>,

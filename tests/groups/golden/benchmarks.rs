@@ -162,7 +162,7 @@ fn digests() -> Vec<String> {
             }
             let hex = digest(at, size, CORES[1]);
             if bytes <= SMALL_INPUT {
-                for cores in CORES {
+                for cores in [CORES[0], CORES[2]] {
                     let same = digest(at, size, cores);
                     assert_eq!(same, hex, "{} with {cores} cores", group.name());
                 }

@@ -370,6 +370,7 @@ pub(crate) fn equal_executables_are_not_run() {
     let lines = fs::File::options().append(true).open(project.path("lines"));
     lines.unwrap().set_modified(earlier).unwrap();
     commit(project.top(), "second");
+    fs::create_dir(project.path(".git/info")).unwrap();
     project.write(".git/info/attributes", "/lines text\n");
     repository(&project.path("nested"));
     project.write("README.md", "new\n");

@@ -133,6 +133,7 @@ pub(crate) fn crossover(cwd: &Path) -> Command {
         .current_dir(cwd)
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUST_BACKTRACE")
+        .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
         // Work trees go where the test can see that they are gone.
         .env("TMPDIR", cwd.join("tmp"))
         .stdin(Stdio::null())
@@ -153,6 +154,8 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
+        // Examples of hooks would be files in each new repository.
+        .env("GIT_TEMPLATE_DIR", "")
 }
 
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {

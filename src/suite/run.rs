@@ -25,11 +25,11 @@ use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::surroundings::Surroundings;
 use crate::suite::turns::Turns;
-use crate::timing::{BoxError, CudaTime};
+use crate::timing::{BoxError, Clock, CudaTime};
 use crate::workload::routine::RoutineError;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::ranks::{OtherRanks, Rank, START};
-use crossover_protocol::settings::{FurtherDevices, Settings, unknown_variables};
+use crossover_protocol::settings::{FurtherDevices, Profile, Settings, unknown_variables};
 use crossover_results::store::stored_results::StoredResults;
 use crossover_system::interrupt;
 use crossover_words::text::with_causes;
@@ -197,9 +197,14 @@ impl Run {
         (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
     }
 
-    /// How long and how often this code is sampled.
+    /// How long and how often this code is sampled. In a default run on an H100 the intervals of ten samples are
+    /// narrower than 1.6 % in 19 of 20 benchmarks behind a gate; of every tenth on another clock they are too wide.
     pub(super) fn sampling_of(&self, code: &Timed) -> SamplingPlan {
-        if self.turns.is_some() && code.launches > 0 {
+        let is_short = match self.turns {
+            Some(_) => code.launches > 0,
+            None => self.settings.profile == Profile::Default && code.clock == Clock::EventsGated,
+        };
+        if is_short {
             SamplingPlan::on_gpu_in_turns()
         } else {
             self.sampling

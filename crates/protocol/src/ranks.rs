@@ -85,7 +85,9 @@ impl Rank {
             if is_slurm && (is_script || found.is_some()) {
                 continue;
             }
-            let (Some(rank), Some(size)) = (text(of_rank), text(of_size)) else {
+            let of_step = text("SLURM_STEP_NUM_TASKS").filter(|_| is_slurm);
+            let (Some(rank), Some(size)) = (text(of_rank), of_step.or_else(|| text(of_size)))
+            else {
                 continue;
             };
             let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
@@ -492,9 +494,13 @@ mod tests {
                 "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0",
                 of([2, 4, 0], "127.0.0.1:29500"),
             ),
+            (
+                "SLURM_PROCID=1 SLURM_NTASKS=2",
+                of([1, 2, 1], "127.0.0.1:29500"),
+            ),
             ("PMI_RANK=1 PMI_SIZE=2", of([1, 2, 1], "127.0.0.1:29500")),
             (
-                "SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_LOCALID=1 MASTER_ADDR=b",
+                "SLURM_JOB_ID=5 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 SLURM_NTASKS=8 SLURM_LOCALID=1 MASTER_ADDR=b",
                 of([3, 4, 1], "b:29500"),
             ),
             // A script of a batch job, and a launcher that Slurm has started.

@@ -1,8 +1,8 @@
 //! Work on several devices: copies between two, sums over all, and products whose rows are divided.
 //!
 //! One host thread enqueues the work of all devices. Their streams wait for the first device's timed stream,
-//! and that stream waits for them, by events, in each iteration. So the clock of the first device times the work of all. Sums may
-//! have a process for each device instead: see [`ranks`].
+//! and that stream waits for them, by events, in each iteration. So the clock of the first device times the
+//! work of all. Sums may have a process for each device instead (`ranks.rs`).
 
 mod all_reduce;
 mod peer_copy;

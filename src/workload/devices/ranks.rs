@@ -1,10 +1,10 @@
 //! All-reduce with a process for each device. The routine of rank 0 has those of the other ranks do the same,
 //! and tells them how many runs follow before its clock starts. Each rank verifies its own result.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +45,7 @@ enum Order {
     },
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
-    /// Drop a routine. There is no reply.
+    /// Drop a routine.
     Drop(u64),
 }
 
@@ -66,14 +66,11 @@ pub(super) fn led(
     problem: &Rc<AllReduce>,
     results: Results,
 ) -> Made {
-    thread_local! {
-        static MADE: Cell<u64> = const { Cell::new(0) };
-    }
+    static MADE: AtomicU64 = AtomicU64::new(1);
     if !gpu.is_connected() {
         connect(gpu, ranks)?;
     }
-    MADE.set(MADE.get() + 1);
-    let routine = MADE.get();
+    let routine = MADE.fetch_add(1, Ordering::Relaxed);
     ranks.ask::<()>(&Order::SetUp {
         routine,
         bytes: problem.bytes(),
@@ -208,7 +205,7 @@ impl Routine for Led {
 impl Drop for Led {
     fn drop(&mut self) {
         // Without the others nothing is left to do.
-        let _ = self.ranks.tell(&Order::Drop(self.routine), 0);
+        let _ = self.ask(Order::Drop(self.routine));
     }
 }
 
@@ -217,7 +214,7 @@ pub(crate) fn follow(me: &Rank) -> ExitCode {
     // Rank 0 gets the signal too, and ends this process.
     interrupt::catch();
     let followed = RankZero::connect(me, START).map_err(RoutineError::from);
-    match followed.and_then(|zero| Follower::of(me).follow(&zero)) {
+    match followed.and_then(|zero| Follower::default().follow(me, &zero)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let error = visible_lines(&with_causes(&*error));
@@ -228,8 +225,8 @@ pub(crate) fn follow(me: &Rank) -> ExitCode {
 }
 
 /// The state of another rank than 0.
-struct Follower<'a> {
-    me: &'a Rank,
+#[derive(Default)]
+struct Follower {
     // Dropped before the GPU.
     routines: BTreeMap<u64, Box<dyn Routine>>,
     last: u64,
@@ -237,28 +234,14 @@ struct Follower<'a> {
     gpu: Option<Rc<Gpu>>,
 }
 
-impl<'a> Follower<'a> {
-    fn of(me: &'a Rank) -> Self {
-        Self {
-            me,
-            routines: BTreeMap::new(),
-            last: 0,
-            problem: None,
-            gpu: None,
-        }
-    }
-
+impl Follower {
     /// Does what rank 0 orders.
     ///
     /// # Errors
     /// Those after which other ranks would wait for this one. Rank 0 gets all.
-    fn follow(&mut self, zero: &RankZero) -> Done {
+    fn follow(&mut self, me: &Rank, zero: &RankZero) -> Done {
         while let Some(order) = zero.next::<Order>()? {
-            if let Order::Drop(routine) = order {
-                self.routines.remove(&routine);
-                continue;
-            }
-            let done = self.obey(&order, zero);
+            let done = self.obey(me, &order, zero);
             let reply = done.as_ref().map_err(|error| with_causes(&**error));
             zero.reply(&reply);
             if matches!(order, Order::Connect(_) | Order::Run { .. }) {
@@ -268,11 +251,11 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    fn obey(&mut self, order: &Order, zero: &RankZero) -> Result<Value, RoutineError> {
+    fn obey(&mut self, me: &Rank, order: &Order, zero: &RankZero) -> Result<Value, RoutineError> {
         match order {
             Order::Open => {
                 let mut settings = Settings::from_env()?;
-                self.me.choose_device(&mut settings)?;
+                me.choose_device(&mut settings)?;
                 let gpu = Gpu::open(settings.probe()?.ordinal)?;
                 Nccl::open()?;
                 let uuid = gpu.properties().uuid.clone();
@@ -281,7 +264,7 @@ impl<'a> Follower<'a> {
             }
             Order::Connect(id) => {
                 let id = UniqueId(id.as_slice().try_into()?);
-                self.gpu()?.join(id, self.me.rank, self.me.size)?;
+                self.gpu()?.join(id, me.rank, me.size)?;
                 Ok(Value::Null)
             }
             Order::SetUp {
@@ -318,7 +301,10 @@ impl<'a> Follower<'a> {
                 let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
                 Ok(serde_json::to_value(verified.map(bits))?)
             }
-            Order::Drop(_) => Ok(Value::Null),
+            Order::Drop(of) => {
+                self.routines.remove(of);
+                Ok(Value::Null)
+            }
         }
     }
 
@@ -340,7 +326,6 @@ impl<'a> Follower<'a> {
 mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
 
     use super::*;
@@ -377,9 +362,9 @@ mod tests {
         let runs = other_runs.clone();
         let other = thread::spawn(move || {
             let zero = RankZero::connect(&one, START).unwrap();
-            let mut other = Follower::of(&one);
+            let mut other = Follower::default();
             other.routines.insert(7, Box::new(Fake(error, runs)));
-            other.follow(&zero).map_err(|error| error.to_string())
+            other.follow(&one, &zero).map_err(|error| error.to_string())
         });
         let mut led = Led {
             own: Box::new(Fake(0.0, own_runs.clone())),

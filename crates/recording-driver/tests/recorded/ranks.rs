@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::stand_in::{FAULTS, SMALL_H200, StandIn, read_json, said};
+use crate::stand_in::{FAULTS, LOG, SMALL_H200, StandIn, read_json, said};
 
 const TORCHRUN: [&str; 3] = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
 const MPIRUN: [&str; 3] = [
@@ -71,10 +71,18 @@ pub(crate) fn results() {
         ),
     ] {
         let stand_in = StandIn::default();
-        let [(code, said), other] = ended(ranks(&stand_in, launcher, arguments, |_, _| ()));
+        let log = stand_in.folder().join("calls of rank 1");
+        let both = ranks(&stand_in, launcher, arguments, |rank, command| {
+            command.envs(Some((LOG, &log)).filter(|_| rank == 1));
+        });
+        let [(code, said), other] = ended(both);
         assert_eq!(code, Some(0), "{said}");
         assert_eq!(other, (Some(0), String::new()), "{said}");
         assert!(!stand_in.folder().join("1").exists());
+        // Rank 1 is told of each sample, and not of each run.
+        let log = fs::read_to_string(log).expect("it was written");
+        let [runs, waits] = ["ncclAllReduce by", "wait for s1"].map(|of| log.matches(of).count());
+        assert!(runs > 20 * waits, "{runs} runs, {waits} waits");
         if launcher == TORCHRUN {
             let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
             assert!(

@@ -37,7 +37,7 @@ const LAUNCHERS: [[&str; 3]; 4] = [
 const PORT: u16 = 29500;
 /// All processes have started and are connected after this time.
 pub const START: Duration = Duration::from_secs(60);
-/// A process that owes a reply for this long counts as hung.
+/// A process that owes a reply, or the part that another one waits for on the GPU, for this long counts as hung.
 const SILENCE: Duration = Duration::from_secs(300);
 /// The time in which a process notices that another one has ended, unless it waits for it on the GPU.
 const GRACE: Duration = Duration::from_secs(5);
@@ -186,7 +186,7 @@ struct RankLink {
 
 #[derive(Default)]
 struct LinkState {
-    /// Number of replies to come.
+    /// Number of replies that this process has not taken yet.
     owed: AtomicUsize,
     /// Whether this process knows that the other one has ended.
     is_over: AtomicBool,
@@ -254,7 +254,10 @@ impl LinkState {
             if !waits || self.owed.load(Ordering::SeqCst) == 0 {
                 since = Instant::now();
             } else if since.elapsed() > SILENCE {
-                break format!("rank {peer} has not replied for {} s", SILENCE.as_secs());
+                break format!(
+                    "rank {peer} has not replied, or not done its part, for {} s",
+                    SILENCE.as_secs()
+                );
             }
         };
         let _ = to.send(Err(why.clone()));

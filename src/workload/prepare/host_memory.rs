@@ -115,12 +115,14 @@ impl<T> Drop for Buffer<T> {
 const PIECE: usize = 1 << 20;
 
 /// Sets all `values` on all cores, because one core would take longer for gigabytes than the samples
-/// that follow. Not for timed code, nor for fresh ordinary memory: the system places a page near the
+/// that follow. Not for timed code, nor for fresh ordinary memory of it: the system places a page near the
 /// core that first writes it, while pinned memory has its pages from the start.
 pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
-    values
-        .par_chunks_mut(PIECE)
-        .for_each(|values| values.fill(value));
+    if values.len() <= PIECE {
+        // Waking another thread would take longer.
+        return values.fill(value);
+    }
+    (values.par_chunks_mut(PIECE)).for_each(|values| values.fill(value));
 }
 
 #[cfg(test)]

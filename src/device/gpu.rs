@@ -466,8 +466,8 @@ fn give_access(to: &Gpu, of: &Gpu) -> Result<(), CudaError> {
 
 /// Once the driver has put work on eight streams beside the first, each launch of the process takes 0.08 to
 /// 0.26 µs longer until it ends (H100 and H200, driver 580). A call that resets persisting lines of the L2
-/// cache counts as one stream, and so does some work in turns on two streams. After some of its benchmarks
-/// each run gets there; it begins there, so that those before and after can be compared.
+/// cache counts as one stream, and so does some work in turns on two streams. A whole run gets there after some
+/// of its benchmarks. Each process begins there, so that a benchmark takes the same time whichever ran before.
 fn begin_with_slower_launches(context: &Arc<CudaContext>) -> Result<(), CudaError> {
     crossover_timing::bind(context)?;
     (0..CALLS).try_for_each(|_| crossover_timing::reset_persisting_lines())

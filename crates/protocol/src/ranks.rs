@@ -21,8 +21,8 @@ use crossover_machine::peers;
 use crossover_system::process::end_at_once;
 use crossover_timing::probe;
 
-/// The variables of rank, number of processes and rank within the host, of a launcher that another one may have
-/// started before that one's.
+/// The variables of rank, number of processes and rank within the host. A launcher comes before Slurm, which may
+/// have started it.
 const LAUNCHERS: [[&str; 3]; 4] = [
     ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
     [

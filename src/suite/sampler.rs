@@ -204,7 +204,11 @@ impl<'a> Sampler<'a> {
                 let (machine, least) = (&self.run.machine, Duration::ZERO);
                 let iteration = machine.warm_up(self.code, sampling.warm_up, least)?;
                 let iterations = sampling.iterations(iteration.wall_ns);
-                let before = warm_up_in_turns(iterations, iteration.wall_ns);
+                // Of code on the CPU always, so that both sides do, however long they take.
+                let before = match self.code.launches {
+                    0 => iterations.div_ceil(8),
+                    _ => warm_up_in_turns(iterations, iteration.wall_ns),
+                };
                 self.iterations = Some([before, iterations]);
                 iteration.ns
             }

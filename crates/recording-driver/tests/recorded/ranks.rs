@@ -82,7 +82,7 @@ pub(crate) fn results() {
         // Rank 1 is told of each sample, and not of each run.
         let log = fs::read_to_string(log).expect("it was written");
         let [runs, waits] = ["ncclAllReduce by", "wait for s1"].map(|of| log.matches(of).count());
-        assert!(runs > 20 * waits, "{runs} runs, {waits} waits");
+        assert!(runs > waits, "{runs} runs, {waits} waits");
         if launcher == TORCHRUN {
             let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
             assert!(

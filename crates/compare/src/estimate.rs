@@ -291,27 +291,39 @@ impl Distribution {
         parts.sum::<f64>().min(1.0)
     }
 
-    /// The distance from the centre that has half of `error` beyond it on each side.
+    /// The distance from the centre that has half of `error` beyond it on each side, by secants of the logarithm
+    /// (M. Dowell and P. Jarratt, The Pegasus method for computing the root of an equation, BIT 12, 1972).
     fn half_width(&self, error: f64) -> f64 {
+        let excess = |distance| self.tail(distance).ln() - (error / 2.0).ln();
         let largest = self.parts.iter().map(|part| part.error).fold(0.0, f64::max);
-        let mut high = largest;
-        while self.tail(high) > error / 2.0 {
-            high *= 2.0;
+        let (mut kept, mut last) = ((0.0, excess(0.0)), (largest, excess(largest)));
+        while last.1 > 0.0 {
+            kept = last;
+            last.0 *= 2.0;
             // A ratio of more than 10^300 in either direction.
-            if high.is_nan() || high > 700.0 || high <= 0.0 {
+            if last.0.is_nan() || last.0 > 700.0 || last.0 <= 0.0 {
                 return f64::INFINITY;
             }
+            last.1 = excess(last.0);
         }
-        let mut low = 0.0;
-        for _ in 0..40 {
-            let middle = (low + high) / 2.0;
-            if self.tail(middle) > error / 2.0 {
-                low = middle;
-            } else {
-                high = middle;
+        for _ in 0..60 {
+            let mut at = last.0 - last.1 * (last.0 - kept.0) / (last.1 - kept.1);
+            // A tail of zero has no secant.
+            if !((kept.0.min(last.0)..=kept.0.max(last.0)).contains(&at)) {
+                at = f64::midpoint(kept.0, last.0);
             }
+            if (at - last.0).abs() <= 1e-12 * at {
+                return at;
+            }
+            let found = excess(at);
+            if (found > 0.0) == (last.1 > 0.0) {
+                kept.1 *= last.1 / (last.1 + found);
+            } else {
+                kept = last;
+            }
+            last = (at, found);
         }
-        high
+        last.0
     }
 }
 

@@ -26,6 +26,10 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
 
     /// A dot product in eight partial sums, which the compiler turns into vector code.
     fn dot(row: &[Self], x: &[Self::Wide]) -> Self::Wide;
+
+    /// Distance from `expected` in ulp, the spacing of `Self` at the expected value. 0 where both are NaN,
+    /// infinite where one is.
+    fn ulp_error(self, expected: Self::Wide) -> f64;
 }
 
 /// So many equal values. In this crate because the profile `dev` optimises it.
@@ -92,8 +96,30 @@ macro_rules! number {
                 sums.iter()
                     .fold(rest, |sum, &part| sum.plus_product(1.0, part))
             }
+
+            fn ulp_error(self, expected: $wide) -> f64 {
+                ulp_error(self, expected)
+            }
         }
     };
+}
+
+fn ulp_error<T: Number>(y: T, expected: T::Wide) -> f64 {
+    let (value, rounded): (f64, f64) = (y.into(), expected.value());
+    match (value.is_nan(), rounded.is_nan()) {
+        (true, true) => 0.0,
+        (false, false) => T::Wide::from(y).minus(expected).abs() / ulp::<T>(rounded),
+        _ => f64::INFINITY,
+    }
+}
+
+/// Spacing of `T` at |x| ≤ 1, in the binade below where x is a power of two.
+fn ulp<T: Number>(x: f64) -> f64 {
+    let (fraction, smallest) = T::LAYOUT;
+    // The exponent of the float64, so that a value that only rounds up to a power of two
+    // counts by the finer spacing that it lies in.
+    let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
+    f64::from(exponent.max(smallest) - fraction).exp2()
 }
 
 number!(f32, f64);
@@ -210,7 +236,7 @@ impl Wide<f64> for DoubleDouble {
         let tail = (6..=13).rev();
         let tail = tail.fold(1.0, |sum, i| 1.0 - square.high / divisor(i) * sum);
         let series = (1..=5).rev().fold(Self::from(tail), |sum, i| {
-            Self::from(1.0).plus(square.times(sum).over(-divisor(i)))
+            Self::from(1.0).plus(square.over(-divisor(i)).times(sum))
         });
         let sign = if k % 2.0 == 0.0 { 1.0 } else { -1.0 };
         r.times(series).times(sign.into())

@@ -4,12 +4,11 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::verify::ulp_error;
 use crate::workload::nested_sine::*;
 use crate::workload::nested_sine::{kernel::NESTED_SINE_F64, problem::NestedSine};
 use crate::workload::routine::Workload;
 use crossover_arithmetic::sine::{HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
-use crossover_arithmetic::sine_f64;
+use crossover_arithmetic::{Number as _, sine_f64};
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
 
@@ -44,7 +43,7 @@ fn worst(x: &[f32], y: &[f32], expected: impl Fn(f64) -> f64 + Sync) -> (f64, f3
     x.par_iter()
         .zip(y)
         .map(|(&x, &y)| {
-            let error = ulp_error(y, expected(x.into()));
+            let error = y.ulp_error(expected(x.into()));
             (if y.abs() > 1.0 { f64::INFINITY } else { error }, x)
         })
         .reduce(|| (0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })

@@ -7,32 +7,12 @@ use rayon::prelude::*;
 use crate::model::Verified;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
-use crate::workload::number::{Number, Wide};
+use crate::workload::number::Wide;
 use crate::workload::routine::RoutineError;
 
 /// Accuracy of every pass of the polynomials, in ulp, as tested, and of CUDA's `sinf` and `sin`:
 /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
 pub(super) const ACCURATE: f64 = 2.0;
-
-/// Distance of `y` from `expected` in ulp, the spacing of `T` at the expected value.
-/// 0 where both are NaN, infinite where one is.
-pub(super) fn ulp_error<T: Number>(y: T, expected: T::Wide) -> f64 {
-    let (value, rounded): (f64, f64) = (y.into(), expected.value());
-    match (value.is_nan(), rounded.is_nan()) {
-        (true, true) => 0.0,
-        (false, false) => T::Wide::from(y).minus(expected).abs() / ulp::<T>(rounded),
-        _ => f64::INFINITY,
-    }
-}
-
-/// Spacing of `T` at |x| ≤ 1, in the binade below where x is a power of two.
-fn ulp<T: Number>(x: f64) -> f64 {
-    let (fraction, smallest) = T::LAYOUT;
-    // The exponent of the float64, so that a value that only rounds up to a power of two
-    // counts by the finer spacing that it lies in.
-    let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
-    f64::from(exponent.max(smallest) - fraction).exp2()
-}
 
 impl<T: Sine> NestedSine<T> {
     /// sin(sin(sin(sin x))) of the elements in the windows, one after the other.
@@ -75,7 +55,7 @@ impl<T: Sine> NestedSine<T> {
             expected = after;
             let found = read(window)?;
             let compared = found.par_iter().zip(here);
-            let errors = compared.map(|(&y, &expected)| ulp_error(y, expected));
+            let errors = compared.map(|(&y, &expected)| y.ulp_error(expected));
             error = error.max(errors.reduce(|| 0.0, f64::max));
         }
         let bits = 8 * size_of::<T>();

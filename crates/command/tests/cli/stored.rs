@@ -211,14 +211,20 @@ fn sorted(value: &mut Value) {
 /// The words that a page shows, sorted. Ids of benchmarks are left out: which of several equal
 /// results a sentence refers to may depend on their order.
 fn words(page: &str) -> Vec<String> {
-    let unseen = Regex::new(r"(?s)<svg.*?</svg>|<script.*?</script>|<style.*?</style>|<[^>]*>");
-    let shown = unseen
-        .expect("a pattern")
-        .replace_all(page, " ")
-        .into_owned();
-    let is_id = |word: &str| word.matches('/').count() >= 3;
-    let words = shown.split_whitespace().filter(|word| !is_id(word));
-    let mut words: Vec<String> = words.map(str::to_owned).collect();
+    let (mut words, mut unseen) = (Vec::new(), "");
+    for piece in page.split('<') {
+        let (tag, text) = piece.split_once('>').unwrap_or_default();
+        let name = tag.split_whitespace().next().unwrap_or_default();
+        if unseen.is_empty() && ["svg", "script", "style"].contains(&name) {
+            unseen = name;
+        } else if tag.strip_prefix('/') == Some(unseen) {
+            unseen = "";
+        }
+        if unseen.is_empty() {
+            words.extend(text.split_whitespace().map(str::to_owned));
+        }
+    }
+    words.retain(|word| word.matches('/').count() < 3);
     words.sort();
     words
 }

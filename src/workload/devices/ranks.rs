@@ -50,7 +50,7 @@ enum Order {
 }
 
 /// A [`Verified`] whose numbers may be NaN: the bits of error and bound, and the method.
-type Verdict = (u64, u64, String);
+type VerifiedBits = (u64, u64, String);
 
 /// The routine of rank 0, and with it those of the others.
 struct Led {
@@ -123,7 +123,7 @@ impl Led {
     /// The worst verdict of all ranks.
     fn worst(&self, own: Verified, altered: Option<Alteration>) -> Result<Verified, RoutineError> {
         let order = Order::Check(self.routine, altered);
-        let others = self.ranks.ask::<Option<Verdict>>(&order)?;
+        let others = self.ranks.ask::<Option<VerifiedBits>>(&order)?;
         let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
             let (error, bound, method) = verdict?;
             let [error, bound] = [error, bound].map(f64::from_bits);

@@ -61,14 +61,9 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         .with(Implementation::cpu("sleeps", with(Fault::Sleeps)).one_thread());
     let moody = few("moody", Sizes::new([4, 8], [], []))
         .with(Implementation::cpu("settles", |d| {
-            Moody::routine(d, Moody::LONG, Some(Moody::OF_THE_FIRST))
+            Moody::routine(d, Some(Moody::OF_THE_FIRST))
         }))
-        .with(Implementation::cpu("never", |d| {
-            Moody::routine(d, Moody::LONG, None)
-        }))
-        .with(Implementation::cpu("slow", |d| {
-            Moody::routine(d, 3 * Moody::LONG, None)
-        }));
+        .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
     let stateful = few("stateful", Sizes::new([4], [], []))
         .with(Implementation::cpu("steps", |_: &Rc<Ones>| {
             Ok(Box::new(Steps::default()))
@@ -251,7 +246,6 @@ impl Routine for Steps {
 /// Takes a short and a long time by turns in its first runs, and a long one in all later runs.
 pub(crate) struct Moody {
     inner: Box<dyn Routine>,
-    long: Duration,
     settles_after: Option<u32>,
     runs: u32,
 }
@@ -271,16 +265,14 @@ impl Moody {
     pub(crate) const OF_THE_FIRST: u32 = 13;
     /// Runs of both measurements: the second is neither verified, planned nor warmed up.
     pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 10;
-    pub(crate) const LONG: Duration = Duration::from_millis(10);
+    pub(crate) const LONG: Duration = Duration::from_millis(20);
 
     fn routine(
         problem: &Rc<Ones>,
-        long: Duration,
         settles_after: Option<u32>,
     ) -> Result<Box<dyn Routine>, RoutineError> {
         Ok(Box::new(Self {
             inner: with(Fault::None)(problem)?,
-            long,
             settles_after,
             runs: 0,
         }))
@@ -295,8 +287,8 @@ impl Routine for Moody {
         self.runs += 1;
         let settled = self.settles_after.is_some_and(|runs| self.runs > runs);
         std::thread::sleep(match settled || self.runs.is_multiple_of(2) {
-            true => self.long,
-            false => self.long / 4,
+            true => Self::LONG,
+            false => Self::LONG / 4,
         });
         self.inner.run()
     }

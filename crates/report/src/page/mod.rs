@@ -394,7 +394,7 @@ fn reading(report: &Report) -> Markup {
             }
             p {
                 "A benchmark whose samples have two modes, or whose median has an interval wider than 10 %, \
-                 is measured again if an iteration takes less than 25 ms; if it is still unsteady (±), no answer \
+                 is measured again, unless an iteration on a GPU takes 25 ms; if it is still unsteady (±), no answer \
                  and no finding uses it. On the clock submit, which often has two modes, the interval may span a \
                  factor of 4. "
                 em { "Partly from the L2 cache" }

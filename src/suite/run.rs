@@ -197,17 +197,20 @@ impl Run {
         (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
     }
 
-    /// How long and how often this code is sampled. In a default run on an H100 the intervals of ten samples are
-    /// narrower than 1.6 % in 19 of 20 benchmarks behind a gate; of every tenth on another clock they are too wide.
+    /// How long and how often this code is sampled: in turns, and on a GPU in a default run, shorter than the profile
+    /// has it, because two processes differ by more than longer samples would show. In a default run on an H100
+    /// (5d9f35a6) the intervals of ten samples are narrower than 1.6 % in 19 of 20 benchmarks behind a gate; of every
+    /// tenth on another clock they are too wide.
     pub(super) fn sampling_of(&self, code: &Timed) -> SamplingPlan {
-        let is_short = match self.turns {
-            Some(_) => code.launches > 0,
-            None => self.settings.profile == Profile::Default && code.clock == Clock::EventsGated,
-        };
-        if is_short {
-            SamplingPlan::on_gpu_in_turns()
-        } else {
-            self.sampling
+        let is_on_gpu = code.launches > 0;
+        let is_default = self.settings.profile == Profile::Default;
+        match self.turns {
+            Some(_) if is_on_gpu => SamplingPlan::on_gpu_in_turns(),
+            None if is_default && code.clock == Clock::EventsGated => {
+                SamplingPlan::on_gpu_in_turns()
+            }
+            None if is_default && is_on_gpu => SamplingPlan::in_turns(),
+            _ => self.sampling,
         }
     }
 

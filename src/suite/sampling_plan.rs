@@ -43,9 +43,11 @@ impl SamplingPlan {
         };
         match profile {
             Profile::Quick => quick,
-            // Two processes differ by more than longer samples would show, so each answer is measured in
-            // several processes instead.
-            Profile::Default => Self::in_turns(),
+            Profile::Default => Self {
+                measurement: ms(100),
+                samples: 20,
+                ..quick
+            },
             Profile::Full => Self {
                 warm_up: ms(100),
                 measurement: ms(250),
@@ -256,7 +258,7 @@ mod tests {
         let sampling = plan.for_iteration(Duration::from_secs(1));
         assert_eq!(sampling.samples, FEWEST_SAMPLES);
         assert_eq!(sampling.measurement, Duration::from_secs(15));
-        assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [2, 1]);
+        assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [5, 1]);
         assert_eq!(
             [1e6, 9e6, 11e6].map(|ns| warm_up_in_turns(1, ns)),
             [1, 1, 0]

@@ -123,8 +123,11 @@ pub(crate) const LONG: usize = 1 << 28;
 /// 16 threads takes as long as ten on all of them.
 const FOR_MANY_THREADS: usize = 1 << 25;
 
-/// From this many multiply-adds on, a quarter of the threads takes a third of the calibration and never wins.
+/// From this many multiply-adds on, a quarter of up to [`FEW_THREADS`] takes a third of the calibration, and was the
+/// fastest in none of 68 calibrations on the hosts of H100 and H200 (records of 38f947a0 to bad4b16e, and 5d9f35a6).
 const FOR_HALF_OF_THE_THREADS: usize = 1 << 30;
+/// With more threads, a quarter may be the cores of one of two sockets.
+const FEW_THREADS: usize = 16;
 
 /// Smaller products take less time than handing work over.
 const FOR_SEVERAL_THREADS: usize = 1 << 15;
@@ -135,7 +138,7 @@ const FOR_SEVERAL_THREADS: usize = 1 << 15;
 fn fewer_threads(threads: usize, multiply_adds: usize) -> impl Iterator<Item = usize> {
     let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
     let least = match multiply_adds {
-        FOR_HALF_OF_THE_THREADS.. => (threads / 2).max(2),
+        FOR_HALF_OF_THE_THREADS.. if threads <= FEW_THREADS => (threads / 2).max(2),
         FOR_MANY_THREADS.. => (threads / 4).max(2),
         _ => 2,
     };

@@ -34,12 +34,16 @@ pub(super) fn measure_all(
         run.check_group(group);
         let mut plots = plots_of(criterion, group.name);
         let mut cache = GroupCache::default();
-        for (size, row) in group.plan(run.settings.profile) {
-            benchmark(run, &mut plots, group, row, size, &mut cache);
+        let plan = group.plan(run.settings.profile);
+        for of_size in plan.chunk_by(|a, b| a.0 == b.0) {
+            for (size, row) in of_size {
+                benchmark(run, &mut plots, group, row, *size, &mut cache);
+            }
+            // Larger sizes need the memory.
+            group.operation.forget_untimed();
         }
         // The child processes need the memory.
         drop(cache);
-        group.operation.forget_untimed();
         (run.journal.spent).on(Activity::Analysis, || plots.finish());
         run.confirm(When::BetweenGroups);
     }

@@ -32,8 +32,6 @@ use crossover_system::OnCores;
 
 /// Number of streams beside the timed one.
 const OTHER_STREAMS: usize = 5;
-/// More than the calls after which each launch of a process takes longer.
-const CALLS: usize = 16;
 
 /// The type of a value in device or host memory. All bits are a value of it, so memory may be read
 /// that was never written, or that was poisoned with bytes of 0xFF. `bool` is not such a type:
@@ -81,7 +79,6 @@ impl Gpu {
             .map(|_| context.new_stream().called("cuStreamCreate"))
             .collect::<Result<_, _>>()?;
         keep_pool_memory(&context)?;
-        begin_with_slower_launches(&context)?;
         let nodes = Nodes::of_this_machine(Some(&properties.pci_bus_id));
         Ok(Self {
             properties,
@@ -462,15 +459,6 @@ fn give_access(to: &Gpu, of: &Gpu) -> Result<(), CudaError> {
             sys::cuMemPoolSetAccess(pool, &access, 1),
         )
     }
-}
-
-/// Once the driver has put work on eight streams beside the first, each launch of the process takes 0.08 to
-/// 0.26 µs longer until it ends (H100 and H200, driver 580). A call that resets persisting lines of the L2
-/// cache counts as one stream, and so does some work in turns on two streams. A whole run gets there after some
-/// of its benchmarks. Each process begins there, so that a benchmark takes the same time whichever ran before.
-fn begin_with_slower_launches(context: &Arc<CudaContext>) -> Result<(), CudaError> {
-    crossover_timing::bind(context)?;
-    (0..CALLS).try_for_each(|_| crossover_timing::reset_persisting_lines())
 }
 
 /// By default the pool behind `cuMemAllocAsync` gives its memory back to the system at every

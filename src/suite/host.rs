@@ -13,9 +13,7 @@ use crate::model::environment::{Environment, FurtherGpu};
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
 use crate::suite::planned::MachineMemory;
-use crate::timing::{
-    Clock, CudaError, CudaTime, DeviceProperties, TimingError, reset_persisting_lines,
-};
+use crate::timing::{Clock, CudaTime, DeviceProperties, TimingError};
 use crate::workload::choices::Choices;
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::absence::Absence;
@@ -97,7 +95,6 @@ impl Host {
                 let gpu = Gpu::open(properties.ordinal)?.sharing(self.kernels.clone());
                 let gpu = gpu.with_further(further).with_ranks(self.ranks.clone());
                 self.time.attach(gpu.stream(), self.settings.gate)?;
-                begin_with_slower_launches()?;
                 Ok(Rc::new(gpu))
             })
             .clone()
@@ -325,12 +322,4 @@ impl Host {
             iterations *= 2;
         }
     }
-}
-
-/// Once the driver has put work on eight streams beside the first, each launch of the process takes 0.08 to
-/// 0.26 µs longer until it ends (H100 and H200, driver 580). A call that resets persisting lines of the L2
-/// cache counts as one stream, and so does some work in turns on two streams. A whole run gets there after some
-/// of its benchmarks. Each process begins there, so that a benchmark takes the same time whichever ran before.
-fn begin_with_slower_launches() -> Result<(), CudaError> {
-    (0..16).try_for_each(|_| reset_persisting_lines())
 }

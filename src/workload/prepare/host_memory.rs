@@ -115,7 +115,7 @@ impl<T> Drop for Buffer<T> {
 const PIECE: usize = 1 << 20;
 
 /// Sets all `values` on all cores, because one core would take longer for gigabytes than the samples
-/// that follow. Not for timed code, nor for fresh ordinary memory of it: the system places a page near the
+/// that follow. Not for timed code, nor for ordinary memory that timed code uses: the system places a page near the
 /// core that first writes it, while pinned memory has its pages from the start.
 pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
     if values.len() <= PIECE {

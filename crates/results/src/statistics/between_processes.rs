@@ -70,7 +70,7 @@ impl Class {
     }
 
     /// Standard deviation of the logarithm of a process's median: what the processes of three runs
-    /// each on an H200 and on three H100, all on shared hosts, showed together; that of CPU code, with
+    /// each on an H200 and on four H100, all on shared hosts, showed together; that of CPU code, with
     /// 10 to 25 % by host, is in between. No process confirms a gated time: those are from six pairs of
     /// processes one after the other on an H200.
     fn assumed(self, data: Residency) -> f64 {
@@ -80,7 +80,7 @@ impl Class {
             (_, false) if self.is_gated() => 0.002,
             (Residency::Ordinary, _) => 0.14,
             (Residency::Pinned, true) => 0.035,
-            (Residency::Pinned, false) => 0.03,
+            (Residency::Pinned, false) => 0.04,
             (Residency::Awaited, true) => 0.07,
             (Residency::Awaited, false) => 0.05,
             (Residency::Queued, true) => 0.12,

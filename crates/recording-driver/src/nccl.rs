@@ -50,19 +50,19 @@ pub(crate) struct Communicator {
     /// Devices of the group in this process.
     of: usize,
     /// The calls, if the group has other processes.
-    calls: Option<Arc<Calls>>,
+    calls: Option<Arc<RankCalls>>,
 }
 
 /// The calls of all ranks.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct RankCalls {
     rank: usize,
     own: File,
     made: AtomicU64,
     others: Vec<(usize, PathBuf)>,
 }
 
-impl Calls {
+impl RankCalls {
     /// Joins the ranks, once all are there.
     pub(crate) fn join(id: &UniqueId, rank: usize, size: usize) -> Outcome<Arc<Self>> {
         let folder =
@@ -134,7 +134,7 @@ impl Calls {
 /// A sum of several processes that was enqueued.
 #[derive(Clone, Debug)]
 pub(crate) struct Joint {
-    calls: Arc<Calls>,
+    calls: Arc<RankCalls>,
     at: u64,
     call: Call,
 }
@@ -198,7 +198,7 @@ exported! { NCCL:
         let device = state.current()?;
         let (name, handle) = (state.names.next("comm"), state.made());
         log!("connect {name} of device {device}, rank {rank} of {size}");
-        let calls = Calls::join(&id, rank as usize, size as usize)?;
+        let calls = RankCalls::join(&id, rank as usize, size as usize)?;
         let communicator = Communicator { name, device, of: 1, calls: Some(calls) };
         state.communicators.insert(handle, communicator);
         put(to, handle)
@@ -295,9 +295,9 @@ mod tests {
         let path = folder.path().to_str().unwrap().as_bytes();
         let mut id = UniqueId([0; 128]);
         id.0[..path.len()].copy_from_slice(path);
-        let other = std::thread::spawn(move || Calls::join(&id, 1, 2).unwrap());
-        let ranks = [Calls::join(&id, 0, 2).unwrap(), other.join().unwrap()];
-        assert!(Calls::join(&id, 1, 2).is_err(), "it is taken");
+        let other = std::thread::spawn(move || RankCalls::join(&id, 1, 2).unwrap());
+        let ranks = [RankCalls::join(&id, 0, 2).unwrap(), other.join().unwrap()];
+        assert!(RankCalls::join(&id, 1, 2).is_err(), "it is taken");
         let meet = |at, call| {
             let met = ranks[0].meet(at, call, Duration::ZERO);
             met.map_err(|fault| (fault.corrupts, fault.why))

@@ -144,8 +144,9 @@ pub(super) fn of_this_process(
             .iter()
             .zip(&gpus)
             .map(|(places, gpu)| (*places, &**gpu.stream()));
-        // SAFETY: the routine owns the places, which have so many values, and all streams wait for the timed
-        // stream and it for them.
+        // SAFETY: the routine owns the places, which have so many values. All streams wait for the timed stream
+        // before the first iteration after a change of memory, NCCL orders later iterations, and the timed stream
+        // waits for the others in each.
         let reduced = unsafe { collectives.all_reduce(values, devices) };
         reduced.and(gpus[0].bind())
     };

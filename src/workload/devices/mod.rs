@@ -2,7 +2,8 @@
 //!
 //! One host thread enqueues the work of all devices. Their streams wait for the first device's timed stream,
 //! and that stream waits for them, by events, in each iteration. So the clock of the first device times the
-//! work of all. Sums may have a process for each device instead (`ranks.rs`).
+//! work of all. In sums the streams wait for the timed stream in a sample's first iteration alone: NCCL orders the
+//! others. Sums may have a process for each device instead (`ranks.rs`).
 
 mod all_reduce;
 mod peer_copy;

@@ -71,13 +71,18 @@ pub(super) fn led(
         connect(gpu, ranks)?;
     }
     let routine = MADE.fetch_add(1, Ordering::Relaxed);
-    ranks.ask::<()>(&Order::SetUp {
+    let set_up = ranks.ask::<()>(&Order::SetUp {
         routine,
         bytes: problem.bytes(),
         version: problem.version,
         results,
+    });
+    let made = set_up.map_err(RoutineError::from);
+    let made = made.and_then(|_| of_this_process(gpu, problem, results));
+    let mut own = made.inspect_err(|_| {
+        // The ranks that have made it would keep it. The error is that of the set-up.
+        let _ = ranks.ask::<()>(&Order::Drop(routine));
     })?;
-    let mut own = of_this_process(gpu, problem, results)?;
     let processes = format!("{} processes", 1 + ranks.count());
     own.parts[0].notes.push(processes);
     let (own, ranks) = (Box::new(own), ranks.clone());

@@ -101,6 +101,7 @@ fn main() -> ExitCode {
         outside("whole::submitted", whole::submitted),
         outside("ranks::results", ranks::results),
         outside("ranks::ends", ranks::ends),
+        outside("ranks::frees", ranks::frees),
     ];
     trials.extend(timing::tests());
     // The second stage of CI runs these.

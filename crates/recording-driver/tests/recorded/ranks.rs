@@ -102,6 +102,27 @@ pub(crate) fn results() {
     }
 }
 
+/// If rank 0 has no memory for its part of a routine, rank 1 does not keep its own.
+pub(crate) fn frees() {
+    let stand_in = StandIn::default();
+    let log = stand_in.folder().join("calls of rank 1");
+    let rows = "all_reduce/gpu/(in|out-of)-place/1024$";
+    let bench = ["--bench", "--quick", "--noplot", rows];
+    let both = ranks(&stand_in, TORCHRUN, &bench, |rank, command| match rank {
+        // Three are those of the machine's limits.
+        0 => _ = command.env(FAULTS, "cuMemAllocAsync:4:2"),
+        _ => _ = command.env(LOG, &log),
+    });
+    let [(_, said), _] = ended(both);
+    assert!(said.contains("OUT_OF_MEMORY"), "{said}");
+    let log = fs::read_to_string(log).expect("it was written");
+    let before_the_next = log.split("allocate d3").next().expect("one");
+    assert!(
+        before_the_next.contains("free d2") && log.contains("allocate d3"),
+        "{log}"
+    );
+}
+
 /// A run whose ranks do not go on together ends with an error that names the rank.
 pub(crate) fn ends() {
     let [same_gpu, no_memory, no_call] = [

@@ -186,7 +186,7 @@ struct RankLink {
 
 #[derive(Default)]
 struct LinkState {
-    /// Number of replies that this process has not taken yet.
+    /// Number of replies that have not come yet.
     owed: AtomicUsize,
     /// Whether this process knows that the other one has ended.
     is_over: AtomicBool,
@@ -248,6 +248,8 @@ impl LinkState {
             let waits = matches!(read, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut));
             if line.ends_with('\n') {
                 let _ = to.send(Ok(std::mem::take(&mut line)));
+                let less = |owed: usize| owed.checked_sub(1);
+                let _ = (self.owed).fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
             } else if !waits {
                 break format!("rank {peer} ended during the run; see what it printed");
             }
@@ -381,7 +383,6 @@ impl OtherRanks {
     pub fn hear<R: DeserializeOwned>(&self) -> Result<Vec<R>, String> {
         let reply = |link: &RankLink| {
             let reply = link.receive::<Result<R, String>>()?;
-            link.state.owed.fetch_sub(1, Ordering::SeqCst);
             reply.map_err(|error| format!("rank {}: {error}", link.peer))
         };
         // All, so that none is taken for the next request's.

@@ -125,10 +125,16 @@ impl Led {
         Ok(())
     }
 
-    /// The worst verdict of all ranks.
-    fn worst(&self, own: Verified, altered: Option<Alteration>) -> Result<Verified, RoutineError> {
-        let order = Order::Check(self.routine, altered);
-        let others = self.ranks.ask::<Option<VerifiedBits>>(&order)?;
+    /// The worst verdict of all ranks, which verify at the same time.
+    fn worst(
+        &mut self,
+        altered: Option<Alteration>,
+        check: impl FnOnce(&mut dyn Routine) -> Result<Option<Verified>, RoutineError>,
+    ) -> Result<Option<Verified>, RoutineError> {
+        self.ranks.tell(&Order::Check(self.routine, altered), 1)?;
+        let own = check(&mut *self.own);
+        let others = self.ranks.hear::<Option<VerifiedBits>>();
+        let (own, others) = (own?, others?);
         let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
             let (error, bound, method) = verdict?;
             let [error, bound] = [error, bound].map(f64::from_bits);
@@ -143,7 +149,7 @@ impl Led {
             };
             Some(Verified { method, ..verified })
         });
-        Ok(worst(others.chain([own])).expect("one is there"))
+        Ok(worst(others.chain(own)))
     }
 }
 
@@ -177,13 +183,12 @@ impl Routine for Led {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let own = self.own.check()?;
-        self.worst(own, None)
+        let verified = self.worst(None, |own| own.check().map(Some))?;
+        Ok(verified.expect("one is there"))
     }
 
     fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
-        let own = self.own.check_altered(by)?;
-        own.map(|own| self.worst(own, Some(by))).transpose()
+        self.worst(Some(by), |own| own.check_altered(by))
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {
@@ -332,11 +337,12 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::thread;
+    use std::time::Instant;
 
     use super::*;
 
-    /// Wrong by a number, and counts its runs.
-    struct Fake(f64, Arc<AtomicU64>);
+    /// Wrong by a number, counts its runs, and verifies while the other one does.
+    struct Fake(f64, Arc<AtomicU64>, Arc<AtomicU64>);
 
     impl Routine for Fake {
         fn poison(&mut self) -> Done {
@@ -349,6 +355,14 @@ mod tests {
         }
 
         fn check(&mut self) -> Result<Verified, RoutineError> {
+            self.2.fetch_add(1, Ordering::SeqCst);
+            let begun = Instant::now();
+            while self.2.load(Ordering::SeqCst) < 2 {
+                if begun.elapsed() > START {
+                    return Err("the other rank waits".into());
+                }
+                thread::yield_now();
+            }
             Ok(Verified {
                 error: self.0,
                 bound: 1.0,
@@ -363,16 +377,16 @@ mod tests {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let port = port.unwrap().port();
         let [zero, one] = [0, 1].map(|rank| Rank::on_this_host(rank, 2, port));
-        let [own_runs, other_runs] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
-        let runs = other_runs.clone();
+        let [own_runs, other_runs, checks] = [0; 3].map(|_| Arc::new(AtomicU64::new(0)));
+        let theirs = Fake(error, other_runs.clone(), checks.clone());
         let other = thread::spawn(move || {
             let zero = RankZero::connect(&one, START).unwrap();
             let mut other = Follower::default();
-            other.routines.insert(7, Box::new(Fake(error, runs)));
+            other.routines.insert(7, Box::new(theirs));
             other.follow(&one, &zero).map_err(|error| error.to_string())
         });
         let mut led = Led {
-            own: Box::new(Fake(0.0, own_runs.clone())),
+            own: Box::new(Fake(0.0, own_runs.clone(), checks)),
             routine: 7,
             ranks: Rc::new(OtherRanks::accept(&zero, START).unwrap()),
         };

@@ -78,11 +78,10 @@ impl Rank {
         };
         // In the script of a batch job, which runs once, Slurm sets the variables of the whole job.
         let is_script = text("SLURM_JOB_ID").is_some() && text("SLURM_STEP_NUM_TASKS").is_none();
-        let mut found: Option<([&str; 3], [usize; 3])> = None;
+        let mut found: Option<([&str; 3], [usize; 2], Option<usize>)> = None;
         for names @ [of_rank, of_size, of_local] in LAUNCHERS {
             let is_slurm = of_rank.starts_with("SLURM");
-            // It may have started the launcher whose variables were found.
-            if is_slurm && (is_script || found.is_some()) {
+            if is_slurm && is_script {
                 continue;
             }
             let of_step = text("SLURM_STEP_NUM_TASKS").filter(|_| is_slurm);
@@ -91,26 +90,33 @@ impl Rank {
                 continue;
             };
             let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
-            let local = text(of_local).map_or(Ok(rank), |local| number(of_local, local))?;
+            let local = text(of_local).map(|local| number(of_local, local));
+            let local = local.transpose()?;
             if rank >= size {
                 return Err(format!(
                     "{of_rank}={rank} and {of_size}={size} contradict each other, because ranks count from 0; unset \
                      both, or start the run by torchrun, mpirun or srun"
                 ));
             }
-            match found {
-                Some((other, [of_other, its_size, _])) if [of_other, its_size] != [rank, size] => {
+            match &mut found {
+                None => found = Some((names, [rank, size], local)),
+                // Slurm's variables may be the only ones that name the rank within the host.
+                Some((_, place, its_local)) if *place == [rank, size] => {
+                    *its_local = its_local.or(local);
+                }
+                // It may have started the launcher whose variables were found.
+                Some(_) if is_slurm => {}
+                Some((other, [of_other, its_size], _)) => {
                     return Err(format!(
                         "{}={of_other} of {its_size} and {of_rank}={rank} of {size} contradict each other; unset the \
                          variables of the launcher that did not start this process",
                         other[0]
                     ));
                 }
-                Some(_) => {}
-                None => found = Some((names, [rank, size, local])),
             }
         }
-        let Some((_, [rank, size, local])) = found.filter(|(_, [_, size, _])| *size > 1) else {
+        let found = found.filter(|(_, [_, size], _)| *size > 1);
+        let Some((_, [rank, size], local)) = found else {
             return Ok(None);
         };
         if text(TURNS).is_some() {
@@ -128,7 +134,7 @@ impl Rank {
         Ok(Some(Self {
             rank,
             size,
-            local,
+            local: local.unwrap_or(rank),
             address,
         }))
     }
@@ -503,6 +509,10 @@ mod tests {
                 of([1, 2, 1], "127.0.0.1:29500"),
             ),
             ("PMI_RANK=1 PMI_SIZE=2", of([1, 2, 1], "127.0.0.1:29500")),
+            (
+                "PMI_RANK=5 PMI_SIZE=8 SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1",
+                of([5, 8, 1], "127.0.0.1:29500"),
+            ),
             (
                 "SLURM_JOB_ID=5 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 SLURM_NTASKS=8 SLURM_LOCALID=1 MASTER_ADDR=b",
                 of([3, 4, 1], "b:29500"),

@@ -4,8 +4,8 @@
 
 use std::cell::Cell;
 use std::env;
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,17 +21,23 @@ use crossover_machine::peers;
 use crossover_system::process::end_at_once;
 use crossover_timing::probe;
 
-/// The variables of rank, number of processes and rank within the host. A launcher comes before Slurm, which may
-/// have started it.
-const LAUNCHERS: [[&str; 3]; 4] = [
-    ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
+/// The variables of rank, number of processes, rank within the host, and job. A launcher comes before Slurm,
+/// which may have started it.
+const LAUNCHERS: [[&str; 4]; 4] = [
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"],
     [
         "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",
+        "PMIX_NAMESPACE",
     ],
-    ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"],
-    ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
+    ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_JOBID"],
+    [
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_LOCALID",
+        "SLURM_JOB_ID",
+    ],
 ];
 /// The port of PyTorch.
 const PORT: u16 = 29500;
@@ -43,6 +49,8 @@ const SILENCE: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(5);
 /// Time between two attempts to connect.
 const SHORT: Duration = Duration::from_millis(20);
+/// Bytes of a longer greeting are not read.
+const GREETING: u64 = 1024;
 
 /// The place of this process in a run of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +63,10 @@ pub struct Rank {
     local: usize,
     /// Host and port of rank 0.
     address: (String, u16),
+    /// The launcher's name for the job, if it has one.
+    job: String,
+    /// The variables that name a rank.
+    variables: String,
 }
 
 impl Rank {
@@ -78,8 +90,9 @@ impl Rank {
         };
         // In the script of a batch job, which runs once, Slurm sets the variables of the whole job.
         let is_script = text("SLURM_JOB_ID").is_some() && text("SLURM_STEP_NUM_TASKS").is_none();
-        let mut found: Option<([&str; 3], [usize; 2], Option<usize>)> = None;
-        for names @ [of_rank, of_size, of_local] in LAUNCHERS {
+        let mut found: Option<([&str; 4], [usize; 2], Option<usize>)> = None;
+        let mut variables = Vec::new();
+        for names @ [of_rank, of_size, of_local, _] in LAUNCHERS {
             let is_slurm = of_rank.starts_with("SLURM");
             if is_slurm && is_script {
                 continue;
@@ -92,6 +105,7 @@ impl Rank {
             let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
             let local = text(of_local).map(|local| number(of_local, local));
             let local = local.transpose()?;
+            variables.push(of_rank);
             if rank >= size {
                 return Err(format!(
                     "{of_rank}={rank} and {of_size}={size} contradict each other, because ranks count from 0; unset \
@@ -116,11 +130,15 @@ impl Rank {
             }
         }
         let found = found.filter(|(_, [_, size], _)| *size > 1);
-        let Some((_, [rank, size], local)) = found else {
+        let Some(([.., of_job], [rank, size], local)) = found else {
             return Ok(None);
         };
+        let variables = variables.join(" and ");
         if text(TURNS).is_some() {
-            return Err("processes in turns are no ranks; start `crossover ab` without torchrun, mpirun or srun".to_owned());
+            return Err(format!(
+                "processes in turns are no ranks; start `crossover ab` without torchrun, mpirun or srun, or unset \
+                 {variables}"
+            ));
         }
         let host = text("MASTER_ADDR").unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
         let port = text("MASTER_PORT").map_or(Ok(PORT), |port| {
@@ -136,6 +154,8 @@ impl Rank {
             size,
             local: local.unwrap_or(rank),
             address,
+            job: text(of_job).unwrap_or_default(),
+            variables,
         }))
     }
 
@@ -147,7 +167,14 @@ impl Rank {
             size,
             local: rank,
             address: (host, port),
+            job: String::new(),
+            variables: LAUNCHERS[0][0].to_owned(),
         }
+    }
+
+    /// What a rank of this run tells the process that it connects with: its number, that of all, and the job.
+    fn greeting(&self, rank: usize) -> (usize, usize, String) {
+        (rank, self.size, self.job.clone())
     }
 
     /// Has the settings name the GPU of this process alone.
@@ -290,16 +317,17 @@ impl OtherRanks {
     /// Waits until all other ranks have connected.
     ///
     /// # Errors
-    /// A process that does not connect within this time, or is of another run.
+    /// A process does not connect within this time.
     pub fn accept(me: &Rank, within: Duration) -> Result<Self, String> {
         let (host, port) = &me.address;
-        let is_local = ["127.0.0.1", "localhost"].contains(&&**host);
-        let interface = if is_local {
-            Ipv4Addr::LOCALHOST
-        } else {
-            Ipv4Addr::UNSPECIFIED
+        let is_same_everywhere = host == "localhost" || host.parse::<IpAddr>().is_ok();
+        // The name of a host may stand for a loopback address there, and for another one at other hosts.
+        let is_reached = |it: &TcpListener| {
+            is_same_everywhere || it.local_addr().is_ok_and(|at| !at.ip().is_loopback())
         };
-        let listener = TcpListener::bind((interface, *port));
+        let listener = TcpListener::bind((&**host, *port)).ok().filter(is_reached);
+        let of_all = || TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port));
+        let listener = listener.map_or_else(of_all, Ok);
         let listener = listener.and_then(|it| it.set_nonblocking(true).map(|()| it));
         let listener = listener.map_err(|error| {
             format!("rank 0 cannot wait for the other processes at port {port} ({error}); set MASTER_PORT to a free port")
@@ -310,38 +338,32 @@ impl OtherRanks {
             if begun.elapsed() > within {
                 return Err(format!(
                     "rank {} of {} did not connect to rank 0 at {host}:{port} within {} s; start all processes by one \
-                     launcher, and set MASTER_ADDR to the host of rank 0",
+                     launcher, and set MASTER_ADDR to the host of rank 0, or unset {} to run alone",
                     missing + 1,
                     me.size,
-                    within.as_secs()
+                    within.as_secs(),
+                    me.variables
                 ));
             }
             let Ok((stream, _)) = listener.accept() else {
                 thread::sleep(SHORT);
                 continue;
             };
-            let greeted = || -> io::Result<(usize, usize, RankLink)> {
+            // A process of another run, or another program, gets no answer.
+            let meet = || -> io::Result<()> {
                 stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(GRACE))?;
-                let mut from = BufReader::new(stream.try_clone()?);
-                let mut hello = String::new();
-                from.read_line(&mut hello)?;
-                let (rank, size) = serde_json::from_str(&hello)?;
-                Ok((rank, size, RankLink::new(rank, stream, from)?))
+                let (theirs, from) = greeting(&stream, GRACE)?;
+                let rank = theirs.0;
+                let slot = rank.checked_sub(1).and_then(|at| links.get_mut(at));
+                let is_expected = theirs == me.greeting(rank);
+                if let Some(slot) = slot.filter(|slot| is_expected && slot.is_none()) {
+                    let link = RankLink::new(rank, stream, from)?;
+                    link.send(&me.greeting(0));
+                    *slot = Some(link);
+                }
+                Ok(())
             };
-            // Another program's connection is none.
-            let Ok((rank, size, link)) = greeted() else {
-                continue;
-            };
-            let slot = rank.checked_sub(1).and_then(|at| links.get_mut(at));
-            let slot = slot.filter(|slot| size == me.size && slot.is_none());
-            *slot.ok_or_else(|| {
-                format!(
-                    "rank {rank} of {size} connected to rank 0 of {}, twice or from another run; start all processes by \
-                     one launcher, and set MASTER_PORT to a port of this run alone",
-                    me.size
-                )
-            })? = Some(link);
+            let _ = meet();
         }
         Ok(Self {
             links: links.into_iter().flatten().collect(),
@@ -388,7 +410,9 @@ impl OtherRanks {
     /// As [`ask`](Self::ask).
     pub fn hear<R: DeserializeOwned>(&self) -> Result<Vec<R>, String> {
         let reply = |link: &RankLink| {
-            let reply = link.receive::<Result<R, String>>()?;
+            // For one that has ended, the others may wait on the GPU for ever.
+            let reply = link.receive::<Result<R, String>>();
+            let reply = reply.inspect_err(|_| self.close())?;
             reply.map_err(|error| format!("rank {}: {error}", link.peer))
         };
         // All, so that none is taken for the next request's.
@@ -438,23 +462,29 @@ impl RankZero {
     pub fn connect(me: &Rank, within: Duration) -> Result<Self, String> {
         let begun = Instant::now();
         let (host, port) = &me.address;
-        let stream = loop {
-            match TcpStream::connect((&**host, *port)) {
-                Ok(stream) => break stream,
-                Err(error) if begun.elapsed() > within => {
+        let meet = || -> io::Result<RankLink> {
+            let stream = TcpStream::connect((&**host, *port))?;
+            let line = serde_json::to_string(&me.greeting(me.rank))? + "\n";
+            (&stream).write_all(line.as_bytes())?;
+            let left = within.saturating_sub(begun.elapsed());
+            let answer = greeting(&stream, left.max(SHORT)).ok();
+            let answer = answer.filter(|(theirs, _)| *theirs == me.greeting(0));
+            let foreign = || io::Error::other("another program or run has that port");
+            RankLink::new(0, stream, answer.ok_or_else(foreign)?.1)
+        };
+        loop {
+            match meet() {
+                Ok(link) => return Ok(Self(link)),
+                Err(error) if begun.elapsed() >= within => {
                     return Err(format!(
                         "it does not reach rank 0 at {host}:{port} ({error}); set MASTER_ADDR to the host of rank 0, and \
-                         MASTER_PORT to a port that is free there"
+                         MASTER_PORT to a port that is free there, or unset {} to run alone",
+                        me.variables
                     ));
                 }
                 Err(_) => thread::sleep(SHORT),
             }
-        };
-        let from = stream.try_clone().map(BufReader::new);
-        let link = from.and_then(|from| RankLink::new(0, stream, from));
-        let link = link.map_err(|error| error.to_string())?;
-        link.send(&(me.rank, me.size));
-        Ok(Self(link))
+        }
     }
 
     /// The next request of rank 0; `None` at its end.
@@ -462,13 +492,28 @@ impl RankZero {
     /// # Errors
     /// Rank 0 ended early, or sent something else.
     pub fn next<R: DeserializeOwned>(&self) -> Result<Option<R>, String> {
-        self.0.receive()
+        let request = self.0.receive();
+        let is_end = matches!(request, Ok(None));
+        self.0.state.is_over.fetch_or(is_end, Ordering::SeqCst);
+        request
     }
 
     /// Replies.
     pub fn reply(&self, reply: &Result<impl Serialize, String>) {
         self.0.send(reply);
     }
+}
+
+/// The greeting of another process, which sends one at once.
+fn greeting(
+    stream: &TcpStream,
+    within: Duration,
+) -> io::Result<((usize, usize, String), BufReader<TcpStream>)> {
+    stream.set_read_timeout(Some(within))?;
+    let mut from = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    from.by_ref().take(GREETING).read_line(&mut line)?;
+    Ok((serde_json::from_str(&line)?, from))
 }
 
 #[cfg(test)]
@@ -546,7 +591,7 @@ mod tests {
             ),
             (
                 "RANK=0 WORLD_SIZE=2 CROSSOVER_TURNS=x",
-                "start `crossover ab` without",
+                "start `crossover ab` without torchrun, mpirun or srun, or unset RANK",
             ),
         ] {
             let error = rank(variables).unwrap_err();
@@ -572,26 +617,88 @@ mod tests {
         );
     }
 
-    #[test]
-    fn processes_that_do_not_meet_are_named() {
+    /// Ranks of a run of three, whose launcher names the job.
+    fn of_three<const N: usize>(ranks: [usize; N]) -> [Rank; N] {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
         let port = port.unwrap().port();
-        let variables = |rank| format!("RANK={rank} WORLD_SIZE=3 MASTER_PORT={port}");
-        let [zero, one] = [0, 1].map(|at| rank(&variables(at)).unwrap().unwrap());
+        let of = |of: &str, rank| format!("{of}RANK={rank} {of}SIZE=3 ");
+        ranks.map(|at| {
+            let counts = of("PMI_", at) + &of("WORLD_", at).replace("WORLD_RANK", "RANK");
+            let names = format!("{counts}TORCHELASTIC_RUN_ID=a MASTER_PORT={port}");
+            rank(&names).unwrap().unwrap()
+        })
+    }
+
+    #[test]
+    fn processes_that_do_not_meet_are_named() {
+        let [zero, one] = of_three([0, 1]);
         let alone = RankZero::connect(&one, Duration::ZERO).err().unwrap();
-        assert!(
-            alone.contains("does not reach rank 0 at 127.0.0.1:"),
-            "{alone}"
-        );
         let missing = OtherRanks::accept(&zero, Duration::ZERO).err().unwrap();
-        assert!(
-            missing.starts_with("rank 1 of 3 did not connect"),
-            "{missing}"
-        );
-        let twice = thread::spawn(move || OtherRanks::accept(&zero, START).err());
-        let ends = [0, 1].map(|_| RankZero::connect(&one, START).unwrap());
-        let twice = twice.join().unwrap().unwrap();
-        assert!(twice.contains("twice or from another run"), "{twice}");
-        drop(ends);
+        for (error, words) in [
+            (alone, "does not reach rank 0 at 127.0.0.1:"),
+            (missing, "rank 1 of 3 did not connect"),
+        ] {
+            let is_named = error.contains(words);
+            assert!(
+                is_named && error.ends_with("unset RANK and PMI_RANK to run alone"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_port_of_another_program_ends_the_wait() {
+        let [one] = of_three([1]);
+        let _program = TcpListener::bind((Ipv4Addr::LOCALHOST, one.address.1)).unwrap();
+        let error = RankZero::connect(&one, SHORT).err().unwrap();
+        assert!(error.contains("another program or run has"), "{error}");
+        // Nor is a long line read to its end.
+        let program = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut other = TcpStream::connect(program.local_addr().unwrap()).unwrap();
+        other.write_all(&[b'x'; 4096]).unwrap();
+        let stream = program.accept().unwrap().0;
+        let error = greeting(&stream, SHORT).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    }
+
+    #[test]
+    fn greetings_of_other_runs_are_dropped_and_a_run_ends_together() {
+        let [zero, one, two] = of_three([0, 1, 2]);
+        let of_other_job = Rank {
+            job: "b".to_owned(),
+            ..one.clone()
+        };
+        let of_other_size = Rank {
+            size: 2,
+            ..one.clone()
+        };
+        let others = thread::spawn(move || OtherRanks::accept(&zero, START));
+        for stranger in [of_other_job, of_other_size] {
+            let error = RankZero::connect(&stranger, 10 * SHORT).err().unwrap();
+            assert!(error.contains("does not reach rank 0"), "{error}");
+        }
+        let ended = RankZero::connect(&one, START).unwrap();
+        let twice = RankZero::connect(&one, 10 * SHORT);
+        assert!(twice.is_err(), "rank 1 is there");
+        let waiting = RankZero::connect(&two, START).unwrap();
+        let others = others.join().unwrap().unwrap();
+        drop(ended);
+        waiting.reply(&Ok(()));
+        // It waits for rank 1 on the GPU.
+        assert!(others.announce(&7, 1).is_err());
+        drop(others);
+        assert_eq!(waiting.next(), Ok(Some(7)));
+        let end = waiting.next::<u64>();
+        assert!(end.is_err(), "{end:?}");
+    }
+
+    #[test]
+    fn a_rank_that_was_told_to_end_may_take_its_time() {
+        let [zero, one] = of_three([0, 1]).map(|rank| Rank { size: 2, ..rank });
+        let told = thread::spawn(move || OtherRanks::accept(&zero, START).map(drop));
+        let one = RankZero::connect(&one, START).unwrap();
+        assert_eq!(told.join().unwrap(), Ok(()));
+        assert_eq!(one.next::<u64>(), Ok(None));
+        assert!(one.0.state.is_over.load(Ordering::SeqCst));
     }
 }

@@ -621,10 +621,9 @@ mod tests {
     fn of_three<const N: usize>(ranks: [usize; N]) -> [Rank; N] {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
         let port = port.unwrap().port();
-        let of = |of: &str, rank| format!("{of}RANK={rank} {of}SIZE=3 ");
         ranks.map(|at| {
-            let counts = of("PMI_", at) + &of("WORLD_", at).replace("WORLD_RANK", "RANK");
-            let names = format!("{counts}TORCHELASTIC_RUN_ID=a MASTER_PORT={port}");
+            let counts = format!("RANK={at} WORLD_SIZE=3 PMI_RANK={at} PMI_SIZE=3");
+            let names = format!("{counts} TORCHELASTIC_RUN_ID=a MASTER_PORT={port}");
             rank(&names).unwrap().unwrap()
         })
     }
@@ -694,7 +693,13 @@ mod tests {
 
     #[test]
     fn a_rank_that_was_told_to_end_may_take_its_time() {
-        let [zero, one] = of_three([0, 1]).map(|rank| Rank { size: 2, ..rank });
+        let [zero, one] = of_three([0, 1]).map(|rank| Rank {
+            size: 2,
+            address: ("127.0.0.2".to_owned(), rank.address.1),
+            ..rank
+        });
+        // Rank 0 listens on its own address alone.
+        let _other = TcpListener::bind((Ipv4Addr::LOCALHOST, zero.address.1)).unwrap();
         let told = thread::spawn(move || OtherRanks::accept(&zero, START).map(drop));
         let one = RankZero::connect(&one, START).unwrap();
         assert_eq!(told.join().unwrap(), Ok(()));

@@ -229,12 +229,13 @@ impl MachineResults {
         Self::read(&root, &visible(&name.to_string_lossy()), true)
     }
 
-    /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
-    /// the profile `default` on one GPU alone, else the newest; and what could not be read. The machine whose
-    /// record has the most runs comes first, of equal ones one with profiles, and then the newest: it is
-    /// shown where there is no GPU.
+    /// Reads the committed machines: of the records in each folder in `dir` one with runs of the profile
+    /// `default` on one GPU alone, of these one with profiles, of these the newest; and what could not be
+    /// read. The machine whose record has the most runs comes first, of equal ones one with profiles, and
+    /// then the newest: it is shown where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let started = |machine: &Self| machine.run.as_ref().map(|run| run.started.clone());
+        let has_profiles = |machine: &Self| !machine.profiles.is_empty();
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
             let mut paths = paths_in(&folder);
@@ -252,13 +253,13 @@ impl MachineResults {
                 let is_default = |(run, _): &(Arc<RunRecord>, usize)| {
                     run.profile == DEFAULT_PROFILE && run.environment.further_gpus.is_empty()
                 };
-                (machine.runs.iter().all(is_default), started(machine))
+                let is_default = machine.runs.iter().all(is_default);
+                (is_default, has_profiles(machine), started(machine))
             };
             machines.extend(records.into_iter().max_by_key(age));
         }
         machines.sort_by_key(|machine| {
-            let has_profiles = !machine.profiles.is_empty();
-            Reverse((machine.runs.len(), has_profiles, started(machine)))
+            Reverse((machine.runs.len(), has_profiles(machine), started(machine)))
         });
         (machines, problems)
     }

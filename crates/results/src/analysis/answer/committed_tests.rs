@@ -41,6 +41,14 @@ fn records() -> impl Iterator<Item = MachineResults> {
         .into_iter()
 }
 
+/// Newer records lack them.
+#[test]
+fn the_shown_records_of_all_machines_have_profiles() {
+    let (shown, problems) = MachineResults::read_machines(&machines());
+    assert!(problems.is_empty() && shown.len() >= 2);
+    assert!(shown.iter().all(|machine| !machine.profiles.is_empty()));
+}
+
 fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
     let kind = format!("{:?}", f.crossing.answer).to_lowercase();
     let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);

@@ -15,7 +15,7 @@ use crate::suite::run::Run;
 use crate::timing::BoxError;
 use crate::workload::devices::follow;
 use crate::workload::run_child;
-use crossover_protocol::ranks::Rank;
+use crossover_protocol::rank::Rank;
 use crossover_protocol::settings::VARIABLES_IN_WORDS;
 use crossover_report::report::{self, Options};
 use crossover_report::{profile, write};

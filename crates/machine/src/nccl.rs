@@ -23,7 +23,7 @@ const SUM: c_int = 0;
 /// A communicator: a device's share in collective operations.
 pub type Communicator = *mut c_void;
 
-/// What the processes of a communicator have in common: `ncclUniqueId`.
+/// The identity of a communicator, equal in all its processes: `ncclUniqueId`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UniqueId(pub [u8; 128]);

@@ -4,6 +4,7 @@
 pub mod child;
 pub mod filter;
 pub mod further;
+pub mod rank;
 pub mod ranks;
 pub mod settings;
 pub mod turns;

@@ -9,10 +9,9 @@ use crate::device::kernel::Source;
 use crate::model::record::DEVICES;
 use crate::timing::CudaError;
 use crate::workload::devices::OnDevices;
-use crate::workload::devices::ranks::led;
 use crate::workload::matmul::uniform;
 use crate::workload::prepare::{Stream, version};
-use crate::workload::routine::{Made, RoutineError, Workload, visit_f32};
+use crate::workload::routine::{RoutineError, Workload, visit_f32};
 use crate::workload::simple::compare;
 
 /// Entries of all streams' queues for the operation on one device: its kernel, and what the library orders it
@@ -79,20 +78,6 @@ pub enum Results {
     InPlace,
     /// Beside them.
     OutOfPlace,
-}
-
-/// The sum over all devices, on each of them.
-///
-/// # Errors
-/// There is one device, or no NCCL; errors of NCCL and CUDA.
-pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
-    if let Some(ranks) = gpu.ranks() {
-        return led(gpu, ranks, problem, results);
-    }
-    let work = of_this_process(gpu, problem, results)?;
-    // Connecting waits for the host, which behind a gate would wait for ever.
-    work.parts[0].steps.run()?;
-    Ok(Box::new(work))
 }
 
 /// The part of the sum that the devices of this process have.

@@ -24,9 +24,10 @@ use crate::timing::{CudaError, DeviceMemory};
 use crate::workload::prepare::{PeerStream, Prepared, Stream};
 use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
 
-pub use all_reduce::{AllReduce, Results, all_reduce};
+pub use all_reduce::{AllReduce, Results};
 pub use peer_copy::{Path, peer_copy};
 pub use product::{gathered, in_place};
+pub use ranks::all_reduce;
 pub(crate) use ranks::follow;
 
 /// A routine on the devices of a run.

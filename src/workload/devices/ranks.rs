@@ -17,12 +17,13 @@ use crate::workload::devices::worst;
 use crate::workload::prepare::in_version;
 use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
 use crossover_machine::nccl::{Nccl, UniqueId};
-use crossover_protocol::ranks::{OtherRanks, Rank, RankZero, START};
+use crossover_protocol::rank::Rank;
+use crossover_protocol::ranks::{OtherRanks, RankZero, START};
 use crossover_protocol::settings::Settings;
 use crossover_system::interrupt;
 use crossover_words::text::{visible_lines, with_causes};
 
-/// What rank 0 has another rank do. Routines have numbers.
+/// An order of rank 0 to another rank. Routines have numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Order {
     /// Open the GPU and NCCL. The reply is the GPU's UUID.
@@ -59,13 +60,22 @@ struct Led {
     ranks: Rc<OtherRanks>,
 }
 
+/// The sum over all devices, on each of them.
+///
+/// # Errors
+/// There is one device, or no NCCL; errors of NCCL and CUDA.
+pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
+    if let Some(ranks) = gpu.ranks() {
+        return led(gpu, ranks, problem, results);
+    }
+    let work = of_this_process(gpu, problem, results)?;
+    // Connecting waits for the host, which behind a gate would wait for ever.
+    work.parts[0].steps.run()?;
+    Ok(Box::new(work))
+}
+
 /// The sum over the devices of all ranks.
-pub(super) fn led(
-    gpu: &Rc<Gpu>,
-    ranks: &Rc<OtherRanks>,
-    problem: &Rc<AllReduce>,
-    results: Results,
-) -> Made {
+fn led(gpu: &Rc<Gpu>, ranks: &Rc<OtherRanks>, problem: &Rc<AllReduce>, results: Results) -> Made {
     static MADE: AtomicU64 = AtomicU64::new(1);
     if !gpu.is_connected() {
         connect(gpu, ranks)?;

@@ -26,28 +26,19 @@ impl Collectives {
     ///
     /// # Errors
     /// There is no other device or no NCCL, or NCCL fails.
-    pub(super) fn new(first: &Gpu) -> Result<Self, Absence> {
+    pub(super) fn of_this_process(first: &Gpu) -> Result<Self, Absence> {
         let nccl = Nccl::open()?;
         // NCCL uses a link that the driver reports, and would wait for ever.
         if std::env::var_os("NCCL_P2P_DISABLE").is_none_or(|value| value != "1") {
             first.require_no_broken_link()?;
         }
-        let others = first.beside()?.iter().map(|gpu| gpu.properties().ordinal);
-        let devices: Vec<usize> = [first.properties().ordinal]
-            .into_iter()
-            .chain(others)
-            .collect();
-        let connected = nccl.communicators(&devices);
-        first.bind()?;
-        let failed = |error: CudaError| Absence::Failed {
+        let beside = first.beside()?.iter().map(|gpu| &**gpu);
+        let gpus: Vec<&Gpu> = [first].into_iter().chain(beside).collect();
+        let id = nccl.unique_id();
+        let connected = id.and_then(|id| Self::connect(nccl, &gpus, id, [0, gpus.len()]));
+        connected.map_err(|error| Absence::Failed {
             call: error.call,
             message: error.message,
-        };
-        Ok(Self {
-            nccl,
-            communicators: RefCell::new(connected.map_err(failed)?),
-            first: 0,
-            devices: devices.len(),
         })
     }
 
@@ -55,19 +46,25 @@ impl Collectives {
     ///
     /// # Errors
     /// There is no NCCL, or it fails.
-    pub(super) fn join(
-        gpu: &Gpu,
+    pub(super) fn join(gpu: &Gpu, id: UniqueId, place: [usize; 2]) -> Result<Self, BoxError> {
+        Ok(Self::connect(Nccl::open()?, &[gpu], id, place)?)
+    }
+
+    /// Connects these devices, of which the first has number `first` among all.
+    fn connect(
+        nccl: &'static Nccl,
+        gpus: &[&Gpu],
         id: UniqueId,
-        rank: usize,
-        size: usize,
-    ) -> Result<Self, BoxError> {
-        let nccl = Nccl::open()?;
-        gpu.bind()?;
+        [first, devices]: [usize; 2],
+    ) -> Result<Self, CudaError> {
+        let place = [first, gpus.len(), devices];
+        let connected = nccl.communicators(id, place, |at| gpus[at].bind());
+        gpus[0].bind()?;
         Ok(Self {
             nccl,
-            communicators: RefCell::new(vec![nccl.join(id, rank, size)?]),
-            first: rank,
-            devices: size,
+            communicators: RefCell::new(connected?),
+            first,
+            devices,
         })
     }
 
@@ -90,47 +87,20 @@ impl Collectives {
         values: usize,
         devices: impl Iterator<Item = ([CUdeviceptr; 2], &'a CudaStream)>,
     ) -> Result<(), CudaError> {
+        // Dropped after an error.
         let communicators = self.communicators.take();
         if communicators.is_empty() {
             let message =
                 "the connection ended with an earlier error; run this benchmark again".to_owned();
             return Err(CudaError::with_message("ncclAllReduce", message));
         }
-        let reduced = self.nccl.together(|| {
+        self.nccl.together(|| {
             (devices.zip(&communicators)).try_for_each(|((places, stream), communicator)| {
-                // SAFETY: the caller promises the memory; this has the communicators, in the order of the devices.
-                unsafe {
-                    self.nccl
-                        .all_reduce(places, values, *communicator, stream.cu_stream())
-                }
+                // SAFETY: the caller promises the memory, in the order of the devices.
+                unsafe { communicator.all_reduce(places, values, stream.cu_stream()) }
             })
-        });
-        if reduced.is_ok() {
-            self.communicators.replace(communicators);
-        } else {
-            for communicator in communicators {
-                // SAFETY: a communicator of this, which is used no more.
-                unsafe { self.nccl.abort(communicator) };
-            }
-        }
-        reduced
-    }
-}
-
-impl Drop for Collectives {
-    fn drop(&mut self) {
-        let communicators = self.communicators.take();
-        let is_shared = communicators.len() < self.devices;
-        for communicator in communicators {
-            // SAFETY: a communicator of this, which is used no more.
-            unsafe {
-                // To destroy it, the other processes would have to make this call too.
-                if is_shared {
-                    self.nccl.abort(communicator);
-                } else {
-                    self.nccl.destroy(communicator);
-                }
-            }
-        }
+        })?;
+        self.communicators.replace(communicators);
+        Ok(())
     }
 }

@@ -197,7 +197,7 @@ impl Gpu {
     /// # Errors
     /// There is no NCCL, or it fails.
     pub(crate) fn collectives(&self) -> Result<Rc<Collectives>, Absence> {
-        let connect = || Collectives::new(self).map(Rc::new);
+        let connect = || Collectives::of_this_process(self).map(Rc::new);
         self.collectives.get_or_init(connect).clone()
     }
 
@@ -206,7 +206,7 @@ impl Gpu {
     /// # Errors
     /// As [`collectives`](Self::collectives).
     pub(crate) fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<(), BoxError> {
-        let joined = Collectives::join(self, id, rank, size)?;
+        let joined = Collectives::join(self, id, [rank, size])?;
         let _ = self.collectives.set(Ok(Rc::new(joined)));
         Ok(())
     }

@@ -20,8 +20,8 @@ const FLOAT: c_int = 7;
 /// `ncclSum`.
 const SUM: c_int = 0;
 
-/// A communicator: a device's share in collective operations.
-pub type Communicator = *mut c_void;
+/// A communicator of the library.
+type Handle = *mut c_void;
 
 /// The identity of a communicator, equal in all its processes: `ncclUniqueId`.
 #[derive(Clone, Copy)]
@@ -54,12 +54,10 @@ macro_rules! functions {
 functions! {
     ncclGetVersion(*mut c_int) -> c_int;
     ncclGetErrorString(c_int) -> *const c_char;
-    ncclCommInitAll(*mut Communicator, c_int, *const c_int) -> c_int;
     ncclGetUniqueId(*mut UniqueId) -> c_int;
-    ncclCommInitRank(*mut Communicator, c_int, UniqueId, c_int) -> c_int;
-    ncclCommDestroy(Communicator) -> c_int;
-    ncclCommAbort(Communicator) -> c_int;
-    ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Communicator, CUstream) -> c_int;
+    ncclCommInitRank(*mut Handle, c_int, UniqueId, c_int) -> c_int;
+    ncclCommAbort(Handle) -> c_int;
+    ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Handle, CUstream) -> c_int;
     ncclGroupStart() -> c_int;
     ncclGroupEnd() -> c_int;
 }
@@ -81,20 +79,6 @@ impl Nccl {
         format!("{major}.{minor}.{patch}")
     }
 
-    /// A communicator for each of these devices, which are all of the group.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn communicators(&self, devices: &[usize]) -> Result<Vec<Communicator>, CudaError> {
-        let devices: Vec<c_int> = devices.iter().map(|device| *device as c_int).collect();
-        let mut all = vec![std::ptr::null_mut(); devices.len()];
-        // SAFETY: both lists have as many entries as the number says.
-        let status = unsafe {
-            (self.ncclCommInitAll)(all.as_mut_ptr(), devices.len() as c_int, devices.as_ptr())
-        };
-        self.check("ncclCommInitAll", status).map(|()| all)
-    }
-
     /// An id for the communicators of several processes, made by one of them.
     ///
     /// # Errors
@@ -106,40 +90,29 @@ impl Nccl {
         self.check("ncclGetUniqueId", status).map(|()| id)
     }
 
-    /// The communicator of the current device in this rank of `size` processes. Waits until all of them have
-    /// called it.
+    /// Communicators of `own` devices of this process, the first of which is device `first` of all `size` devices.
+    /// `bind` makes the context of one current. Waits until all processes have called this with the same id.
     ///
     /// # Errors
-    /// The library's.
-    pub fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<Communicator, CudaError> {
-        let mut communicator = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for the write.
-        let status =
-            unsafe { (self.ncclCommInitRank)(&mut communicator, size as c_int, id, rank as c_int) };
-        self.check("ncclCommInitRank", status)
-            .map(|()| communicator)
-    }
-
-    /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.
-    ///
-    /// # Safety
-    /// Both addresses must be memory of the communicator's device for so many values until the operation has
-    /// run, and be equal or not overlap. The stream must be of that device, and the communicator alive.
-    ///
-    /// # Errors
-    /// The library's.
-    pub unsafe fn all_reduce(
-        &self,
-        [from, to]: [CUdeviceptr; 2],
-        values: usize,
-        communicator: Communicator,
-        stream: CUstream,
-    ) -> Result<(), CudaError> {
-        let (from, to) = (from as *const c_void, to as *mut c_void);
-        // SAFETY: the caller promises memory, stream and communicator.
-        let status =
-            unsafe { (self.ncclAllReduce)(from, to, values, FLOAT, SUM, communicator, stream) };
-        self.check("ncclAllReduce", status)
+    /// The library's, and those of `bind`.
+    pub fn communicators(
+        &'static self,
+        id: UniqueId,
+        [first, own, size]: [usize; 3],
+        bind: impl Fn(usize) -> Result<(), CudaError>,
+    ) -> Result<Vec<Communicator>, CudaError> {
+        let mut handles = vec![std::ptr::null_mut(); own];
+        self.together(|| {
+            (handles.iter_mut().enumerate()).try_for_each(|(at, handle)| {
+                bind(at)?;
+                let rank = (first + at) as c_int;
+                // SAFETY: the pointer is valid for the write, until the calls are made.
+                let status = unsafe { (self.ncclCommInitRank)(handle, size as c_int, id, rank) };
+                self.check("ncclCommInitRank", status)
+            })
+        })?;
+        let communicator = |handle| Communicator { nccl: self, handle };
+        Ok(handles.into_iter().map(communicator).collect())
     }
 
     /// Makes calls for several devices as one, without which the first would wait for the others.
@@ -155,25 +128,6 @@ impl Nccl {
         called.and(ended)
     }
 
-    /// Gives a communicator back.
-    ///
-    /// # Safety
-    /// It must be a communicator of this library, whose work has run, and is not used again.
-    pub unsafe fn destroy(&self, communicator: Communicator) {
-        // SAFETY: the caller's promise. An error of the end concerns nobody.
-        let _ = unsafe { (self.ncclCommDestroy)(communicator) };
-    }
-
-    /// Ends the operations of a communicator, of which some devices may wait for others for ever, and gives
-    /// it back.
-    ///
-    /// # Safety
-    /// It must be a communicator of this library, and is not used again.
-    pub unsafe fn abort(&self, communicator: Communicator) {
-        // SAFETY: the caller's promise. The error that led here is the one to report.
-        let _ = unsafe { (self.ncclCommAbort)(communicator) };
-    }
-
     fn check(&self, call: &'static str, status: c_int) -> Result<(), CudaError> {
         if status == 0 {
             return Ok(());
@@ -185,6 +139,44 @@ impl Nccl {
             call,
             format!("{text}; NCCL_DEBUG=WARN prints more"),
         ))
+    }
+}
+
+/// A device's share in collective operations. When this is dropped, operations end in which a device still waits
+/// for others.
+pub struct Communicator {
+    nccl: &'static Nccl,
+    handle: Handle,
+}
+
+impl Communicator {
+    /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.
+    ///
+    /// # Safety
+    /// Both addresses must be memory of the communicator's device for so many values until the operation has
+    /// run, and be equal or not overlap. The stream must be of that device.
+    ///
+    /// # Errors
+    /// The library's.
+    pub unsafe fn all_reduce(
+        &self,
+        [from, to]: [CUdeviceptr; 2],
+        values: usize,
+        stream: CUstream,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (from as *const c_void, to as *mut c_void);
+        let call = self.nccl.ncclAllReduce;
+        // SAFETY: the caller promises memory and stream.
+        let status = unsafe { call(from, to, values, FLOAT, SUM, self.handle, stream) };
+        self.nccl.check("ncclAllReduce", status)
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        // To destroy it, the other processes would have to make that call too. An error concerns nobody.
+        // SAFETY: a communicator of this library, which is not used again.
+        let _ = unsafe { (self.nccl.ncclCommAbort)(self.handle) };
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::call::{Library, exported, get, put};
+use crate::call::{Library, exported, put};
 use crate::effects::Effect;
 use crate::fault::Fault;
 use crate::objects::Used;
@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A call in a file: the number of values, and whether the sums are written over them.
 type Call = [u64; 2];
 const CALL: usize = size_of::<Call>();
+/// The first call of each rank.
+const JOIN: Call = [0, 0];
 
 /// `ncclUniqueId`: the path of a folder.
 #[derive(Clone, Copy)]
@@ -47,57 +49,51 @@ pub(crate) struct UniqueId([u8; 128]);
 pub(crate) struct Communicator {
     name: String,
     device: usize,
-    /// Devices of the group in this process.
-    of: usize,
-    /// The calls, if the group has other processes.
-    calls: Option<Arc<RankCalls>>,
+    calls: Arc<RankCalls>,
 }
 
 /// The calls of all ranks.
 #[derive(Debug)]
 pub(crate) struct RankCalls {
+    folder: PathBuf,
     rank: usize,
-    own: File,
+    size: usize,
+    /// Number of its own calls in the folder.
     made: AtomicU64,
-    others: Vec<(usize, PathBuf)>,
 }
 
 impl RankCalls {
-    /// Joins the ranks, once all are there.
-    pub(crate) fn join(id: &UniqueId, rank: usize, size: usize) -> Outcome<Arc<Self>> {
+    pub(crate) fn new(id: &UniqueId, rank: usize, size: usize) -> Self {
         let folder =
             CStr::from_bytes_until_nul(&id.0).map_or("", |path| path.to_str().unwrap_or(""));
-        let file = |rank: usize| PathBuf::from(folder).join(rank.to_string());
-        let made = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .open(file(rank));
-        let own =
-            made.map_err(|error| Fault::invalid(format!("rank {rank} cannot join: {error}")))?;
-        let others = (0..size).filter(|other| *other != rank);
-        let others = others.map(|other| (other, file(other))).collect();
-        let joined = Self {
+        Self {
+            folder: folder.into(),
             rank,
-            own,
+            size,
             made: AtomicU64::new(0),
-            others,
-        };
-        let is_there = |(_, file): &(_, PathBuf)| file.exists();
-        let begun = Instant::now();
-        while !joined.others.iter().all(is_there) {
-            if begun.elapsed() > PATIENCE {
-                return Err(Fault::invalid("another rank does not join"));
-            }
-            sleep(Duration::from_millis(1));
         }
-        Ok(Arc::new(joined))
     }
 
-    /// Makes this rank's next call, and returns its number.
-    pub(crate) fn make(&self, [values, is_in_place]: Call) -> u64 {
+    /// Whether other processes have some of the ranks.
+    fn are_shared(&self, state: &State) -> bool {
+        let of_this = |it: &&Communicator| it.calls.folder == self.folder;
+        state.communicators.values().filter(of_this).count() < self.size
+    }
+
+    /// Makes this rank's next call, and returns its number. The first one creates the file.
+    pub(crate) fn make(&self, [values, is_in_place]: Call) -> Outcome<u64> {
+        let at = self.made.fetch_add(1, Ordering::Relaxed);
+        let file = self.folder.join(self.rank.to_string());
+        let open = || {
+            fs::create_dir_all(&self.folder)?;
+            let mut options = OpenOptions::new();
+            options.append(true).create_new(at == 0).open(file)
+        };
         let bytes = [values.to_le_bytes(), is_in_place.to_le_bytes()].concat();
-        (&self.own).write_all(&bytes).expect("the folder is there");
-        self.made.fetch_add(1, Ordering::Relaxed)
+        let written = open().and_then(|mut file| file.write_all(&bytes));
+        let rank = self.rank;
+        written.map_err(|error| Fault::invalid(format!("rank {rank} cannot join: {error}")))?;
+        Ok(at)
     }
 
     /// Waits until all others have made call `at`.
@@ -106,9 +102,9 @@ impl RankCalls {
     /// One of them has made another call, or none within `patience`.
     pub(crate) fn meet(&self, at: u64, call: Call, patience: Duration) -> Outcome {
         let begun = Instant::now();
-        for (other, file) in &self.others {
-            let mut theirs = [0; CALL];
-            let mut read = || File::open(file)?.read_exact_at(&mut theirs, at * CALL as u64);
+        for other in (0..self.size).filter(|other| *other != self.rank) {
+            let (file, mut theirs) = (self.folder.join(other.to_string()), [0; CALL]);
+            let mut read = || File::open(&file)?.read_exact_at(&mut theirs, at * CALL as u64);
             while read().is_err() {
                 if begun.elapsed() > patience {
                     return Err(Fault::corrupts(format!(
@@ -170,25 +166,10 @@ exported! { NCCL:
         Ok(VERSION)
     }
 
-    fn ncclCommInitAll(state, to: *mut u64, count: c_int, devices: *const c_int) {
-        for at in 0..count as usize {
-            let device = get(devices.wrapping_add(at))?;
-            state.device(device)?;
-            let (name, handle) = (state.names.next("comm"), state.made());
-            log!("connect {name} of device {device}");
-            let (device, of) = (device as usize, count as usize);
-            let communicator = Communicator { name, device, of, calls: None };
-            state.communicators.insert(handle, communicator);
-            put(to.wrapping_add(at), handle)?;
-        }
-        Ok(())
-    }
-
     fn ncclGetUniqueId(state) -> UniqueId {
         let folder = std::env::temp_dir().join(format!("ranks-{}-{}", std::process::id(), state.made()));
         let path = folder.to_str().map(str::as_bytes).filter(|path| path.len() < 128);
         let path = path.ok_or_else(|| Fault::invalid("the temporary folder has a long name"))?;
-        fs::create_dir(&folder).map_err(|error| Fault::invalid(error.to_string()))?;
         let mut id = [0; 128];
         id[..path.len()].copy_from_slice(path);
         Ok(UniqueId(id))
@@ -198,16 +179,10 @@ exported! { NCCL:
         let device = state.current()?;
         let (name, handle) = (state.names.next("comm"), state.made());
         log!("connect {name} of device {device}, rank {rank} of {size}");
-        let calls = RankCalls::join(&id, rank as usize, size as usize)?;
-        let communicator = Communicator { name, device, of: 1, calls: Some(calls) };
+        let calls = Arc::new(RankCalls::new(&id, rank as usize, size as usize));
+        let communicator = Communicator { name, device, calls };
         state.communicators.insert(handle, communicator);
         put(to, handle)
-    }
-
-    fn ncclCommDestroy(state, communicator: u64) {
-        let communicator = removed(&mut state.communicators, communicator, "communicator")?;
-        log!("destroy {}", communicator.name);
-        Ok(())
     }
 
     fn ncclCommAbort(state, communicator: u64) {
@@ -239,11 +214,17 @@ exported! { NCCL:
 
     fn ncclGroupEnd(state) {
         let sums = state.sums.take().unwrap_or_default();
+        for calls in state.communicators.values().map(|it| &it.calls) {
+            if calls.made.load(Ordering::Relaxed) == 0 && calls.are_shared(state) {
+                calls.meet(calls.make(JOIN)?, JOIN, PATIENCE)?;
+            }
+        }
         let Some(&Sum { communicator, values, .. }) = sums.first() else {
             return Ok(());
         };
-        let devices = known(&mut state.communicators, communicator, "communicator")?.of;
-        if sums.len() != devices || sums.iter().any(|sum| sum.values != values) {
+        let folder = known(&mut state.communicators, communicator, "communicator")?.calls.folder.clone();
+        let of_group = state.communicators.values().filter(|it| it.calls.folder == folder);
+        if sums.len() != of_group.count() || sums.iter().any(|sum| sum.values != values) {
             return Err(Fault::corrupts("the devices would wait for ever: their calls differ"));
         }
         sums.iter().try_for_each(|sum| enqueue(state, sum))
@@ -272,13 +253,11 @@ fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
         sum.values
     );
     let call = [sum.values, u64::from(sum.places[0] == sum.places[1])];
-    let effect = match calls {
-        Some(calls) => Effect::Joint(Joint {
-            at: calls.make(call),
-            calls,
-            call,
-        }),
-        None => Effect::Operations(sum.values as f64),
+    let effect = if calls.are_shared(state) {
+        let at = calls.make(call)?;
+        Effect::Joint(Joint { calls, at, call })
+    } else {
+        Effect::Operations(sum.values as f64)
     };
     state.launch(sum.stream, effect, used.to_vec(), |on| {
         format!("{text} on {on}")
@@ -295,9 +274,7 @@ mod tests {
         let path = folder.path().to_str().unwrap().as_bytes();
         let mut id = UniqueId([0; 128]);
         id.0[..path.len()].copy_from_slice(path);
-        let other = std::thread::spawn(move || RankCalls::join(&id, 1, 2).unwrap());
-        let ranks = [RankCalls::join(&id, 0, 2).unwrap(), other.join().unwrap()];
-        assert!(RankCalls::join(&id, 1, 2).is_err(), "it is taken");
+        let ranks = [0, 1].map(|rank| RankCalls::new(&id, rank, 2));
         let meet = |at, call| {
             let met = ranks[0].meet(at, call, Duration::ZERO);
             met.map_err(|fault| (fault.corrupts, fault.why))
@@ -305,16 +282,17 @@ mod tests {
         let (whole, short, in_place) = ([256, 0], [255, 0], [256, 1]);
         for (at, theirs) in [whole, short, in_place].into_iter().enumerate() {
             let at = at as u64;
-            assert_eq!([ranks[0].make(whole), ranks[1].make(theirs)], [at; 2]);
+            let made = [ranks[0].make(whole), ranks[1].make(theirs)];
+            assert_eq!(made.map(Result::unwrap), [at; 2]);
             assert_eq!(meet(at, whole).is_ok(), theirs == whole, "{theirs:?}");
         }
         let words =
             "call 1 of rank 0 is [256, 0] (values, whether in place), and of rank 1 [255, 0]";
         assert_eq!(meet(1, whole), Err((true, words.to_owned())));
         let missing = "rank 0 would wait for ever: rank 1 has not made call 3";
-        assert_eq!(
-            meet(ranks[0].make(whole), whole),
-            Err((true, missing.to_owned()))
-        );
+        let at = ranks[0].make(whole).unwrap();
+        assert_eq!(meet(at, whole), Err((true, missing.to_owned())));
+        let twice = RankCalls::new(&id, 1, 2);
+        assert!(twice.make(whole).is_err(), "the rank is taken");
     }
 }

@@ -33,7 +33,6 @@ pub enum Path {
 /// compilation; both ways through the host.
 pub fn peer_copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Exchange, path: Path) -> Made {
     if path != Path::Host {
-        gpu.beside()?;
         gpu.require_peers(1)?;
     }
     let mut work = OnDevices::new(gpu)?;

@@ -22,8 +22,11 @@ use crate::workload::routine::{Made, RoutineError};
 pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let mut work = OnDevices::new(gpu)?;
     let (n, devices) = (problem.shape().n, work.gpus.len());
-    let mut calls = Vec::new();
-    for (at, rows) in split(n, devices).enumerate() {
+    let rows: Vec<_> = split(n, devices).collect();
+    work.fork(1..devices)?;
+    // Work of the first device would delay that of the others.
+    for at in (1..devices).chain([0]) {
+        let rows = rows[at].clone();
         if rows.is_empty() {
             continue;
         }
@@ -32,12 +35,8 @@ pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
         let b = part.upload(problem.b())?;
         let c = checked(&mut work, problem, at, rows.clone())?;
         let places = [a, b, c].map(|matrix| matrix.address);
-        calls.push(call(&work, at, (rows.len(), n), places)?);
+        multiply(&mut work, at, (rows.len(), n), places)?;
     }
-    work.fork(1..devices)?;
-    // Work of the first device would delay that of the others.
-    calls.rotate_left(1);
-    calls.into_iter().for_each(|call| add(&mut work, call));
     work.join(1..devices)?;
     Ok(Box::new(work.ready()?))
 }
@@ -54,7 +53,6 @@ const CUT_FROM: usize = 1024;
 /// # Errors
 /// There is one device, or no peer access; errors of CUDA and cuBLAS.
 pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    gpu.beside()?;
     gpu.require_peers(usize::MAX)?;
     let n = problem.shape().n;
     // All ways are made before one is chosen, each with three matrices on the first device.
@@ -97,8 +95,8 @@ fn divided(
     for index in 0..devices - 1 {
         work.parts[0].steps.order(Stream::Compute, inward(index))?;
     }
-    let product = call(&work, 0, (own, n), [a, b, c].map(|matrix| matrix.address))?;
-    add(&mut work, product);
+    let places = [a, b, c].map(|matrix| matrix.address);
+    multiply(&mut work, 0, (own, n), places)?;
     for (index, rows) in split(n - own, devices - 1).enumerate() {
         if rows.is_empty() {
             continue;
@@ -138,8 +136,7 @@ fn divided(
             );
             work.parts[0].steps.order(inward, working)?;
             let places = [a_there.at(from), b_there.address, c_there.at(from)];
-            let product = call(&work, at, (len, n), places)?;
-            add(&mut work, product);
+            multiply(&mut work, at, (len, n), places)?;
             work.parts[0].steps.order(working, outward)?;
             copy(
                 &mut work,
@@ -172,35 +169,23 @@ fn checked(
     Ok(c)
 }
 
-/// A product of some rows on a device, and the launches that it makes.
-struct ProductCall {
-    on: Stream,
-    plan: GpuPlan,
-    launches: u32,
-}
-
-/// The product of `rows` rows of A with B, of `n` columns, at these places of a device.
-fn call(
-    work: &OnDevices,
+/// Adds the product of `rows` rows of A with B, of `n` columns, at these places of a device.
+fn multiply(
+    work: &mut OnDevices,
     at: usize,
     (rows, n): (usize, usize),
     [a, b, c]: [CUdeviceptr; 3],
-) -> Result<ProductCall, RoutineError> {
+) -> Result<(), RoutineError> {
     let matrices = [(a, rows), (b, n), (c, rows)];
     let matrices = matrices.map(|(address, rows)| Matrix::new(address, Format::F32, rows, n));
     let gpu = &work.gpus[at];
     let plan = GpuPlan::cublas(gpu, &Product::new("rows of a product", matrices))?;
-    // SAFETY: the three places are memory of the routine, and `launches` waits for what it enqueues.
-    let launches = launches(gpu, || unsafe { plan.enqueue(gpu.stream()) });
-    let launches = launches.and_then(|launches| work.gpus[0].bind().map(|()| launches))?;
-    let on = OnDevices::work(at);
-    Ok(ProductCall { on, plan, launches })
-}
-
-/// Adds a product to the steps.
-fn add(work: &mut OnDevices, call: ProductCall) {
-    let ProductCall { on, plan, launches } = call;
     // SAFETY: the three places are memory of the routine, and the steps order the streams that use them.
     let enqueue = move |stream: &CudaStream| unsafe { plan.enqueue(stream) };
-    work.parts[0].steps.call_on(on, launches, enqueue);
+    let launches = launches(gpu, || enqueue(gpu.stream()));
+    work.gpus[0].bind()?;
+    work.parts[0]
+        .steps
+        .call_on(OnDevices::work(at), launches?, enqueue);
+    Ok(())
 }

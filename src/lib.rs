@@ -38,7 +38,6 @@
 pub use crossover_results::model;
 pub use crossover_timing as timing;
 
-mod child;
 pub mod device;
 pub mod machine;
 pub mod suite;

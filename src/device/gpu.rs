@@ -59,7 +59,7 @@ pub struct Gpu {
     further: Vec<FurtherGpu>,
     collectives: OnceCell<Result<Rc<Collectives>, Absence>>,
     /// The other processes of a run of several, if this is rank 0.
-    ranks: Option<Rc<OtherRanks>>,
+    pub(crate) ranks: Option<Rc<OtherRanks>>,
     /// Those devices, opened when a group first needs them.
     beside: OnceCell<Result<Vec<Rc<Gpu>>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
@@ -118,22 +118,11 @@ impl Gpu {
         self
     }
 
-    /// Names the other processes of a run of several, which have the other devices.
-    pub(crate) fn with_ranks(mut self, ranks: Option<Rc<OtherRanks>>) -> Self {
-        self.ranks = ranks;
-        self
-    }
-
-    /// The other processes of a run of several, if this is rank 0.
-    pub(crate) fn ranks(&self) -> Option<&Rc<OtherRanks>> {
-        self.ranks.as_ref()
-    }
-
     /// The devices beside this one, opened at the first call. Where the link allows it, this one may use
     /// their memory and they may use its.
     ///
     /// # Errors
-    /// There are none, and the errors of [`open`](Self::open).
+    /// There are none, in a run of one process, and the errors of [`open`](Self::open).
     pub(crate) fn beside(&self) -> Result<&[Rc<Gpu>], Absence> {
         let open = |further: &FurtherGpu| {
             let other = Self::open(further.ordinal)?.sharing(self.kernels.clone());
@@ -144,8 +133,7 @@ impl Gpu {
             Ok(Rc::new(other))
         };
         let opened = self.beside.get_or_init(|| {
-            let is_rank = self.ranks.is_some() || self.is_connected();
-            if self.further.is_empty() && !is_rank {
+            if self.further.is_empty() {
                 return Err(Absence::OneDevice);
             }
             let opened = self.further.iter().map(open).collect();
@@ -208,6 +196,7 @@ impl Gpu {
     pub(crate) fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<(), BoxError> {
         let joined = Collectives::join(self, id, [rank, size])?;
         let _ = self.collectives.set(Ok(Rc::new(joined)));
+        let _ = self.beside.set(Ok(Vec::new()));
         Ok(())
     }
 

@@ -93,7 +93,8 @@ impl Host {
             .get_or_init(|| {
                 let further = self.further().cloned().unwrap_or_default();
                 let gpu = Gpu::open(properties.ordinal)?.sharing(self.kernels.clone());
-                let gpu = gpu.with_further(further).with_ranks(self.ranks.clone());
+                let mut gpu = gpu.with_further(further);
+                gpu.ranks.clone_from(&self.ranks);
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })

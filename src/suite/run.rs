@@ -136,23 +136,23 @@ impl Run {
     /// several or the filter selects it, and otherwise is not in the run.
     pub(super) fn has_devices_for(&mut self, group: &AnyGroup) -> bool {
         let lists = self.arguments.mode == Mode::List;
-        let is_selected = || ids(group).any(|id| self.arguments.selects(&id));
-        if self.machine.ranks.is_some() && !group.in_processes {
-            if !lists && is_selected() {
-                let reason = "it runs in one process; start it without torchrun, mpirun or srun";
-                self.journal.skip(group.name.to_owned(), reason.to_owned());
-            }
-            return lists;
-        }
         let are_named = self.settings.further != FurtherDevices::Listed(Vec::new());
-        if !group.on_several || lists && are_named {
-            return true;
-        }
-        let Some(reason) = self.machine.lacks_devices() else {
+        let is_of_ranks = self.machine.ranks.is_some();
+        let reason = if lists && (are_named || is_of_ranks) {
+            None
+        } else if is_of_ranks && !group.in_processes {
+            Some("it runs in one process; start it without torchrun, mpirun or srun".to_owned())
+        } else if group.on_several {
+            self.machine.lacks_devices()
+        } else {
+            None
+        };
+        let Some(reason) = reason else {
             return true;
         };
         let is_filtered = self.arguments.filter_text().is_some();
-        if (are_named || is_filtered) && is_selected() {
+        let is_meant = is_of_ranks || are_named || is_filtered;
+        if is_meant && ids(group).any(|id| self.arguments.selects(&id)) {
             self.journal.skip(group.name.to_owned(), reason);
             self.journal.device_failed |= self.machine.device_failed();
         }

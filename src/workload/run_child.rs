@@ -3,9 +3,9 @@
 
 use std::process::ExitCode;
 
-use crate::child;
 use crate::workload::lessons::{cold_start, warming_up};
 use crate::workload::prepare::{DeviceTask, Task};
+use crossover_protocol::child;
 use crossover_protocol::further;
 
 /// In a child process of the suite, does what it was started for, sends the result and returns the exit code;

@@ -5,9 +5,10 @@
 //! speaks first. Standard output and standard error belong to the code in the child, so nothing is
 //! exchanged there.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::env;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
+use crate::link::{Link, is_late};
 use crossover_system::channel::{self, Listener, Stream};
-use crossover_system::{interrupt, process};
+use crossover_system::{interrupt, own_executable, process};
+use crossover_timing::BoxError;
+use crossover_words::text::with_causes;
 
 /// Time between two checks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -24,6 +28,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 const SHORT: Duration = Duration::from_millis(2);
 /// The time in which an interrupted child may end by itself.
 const GRACE: Duration = Duration::from_secs(5);
+/// A process that has not asked what to do after this long never will.
+const START: Duration = Duration::from_secs(60);
+
+/// Said of a child that ended, or did something else, before it asked.
+const NEVER_ASKED: &str = "it never asked what to do; an executable that runs groups must call `run_child` or \
+    `bench` first in `main`";
 
 /// The reason why a child does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +44,6 @@ pub enum ChildError {
     /// It sent nothing for so long.
     #[error("a child process sent nothing for {} s", .0.as_secs())]
     Silent(Duration),
-    /// It sent something that is no message.
-    #[error("a message of a child process cannot be read")]
-    Message(#[from] serde_json::Error),
     /// The system's error, with what failed.
     #[error("{0}")]
     System(String, #[source] io::Error),
@@ -61,7 +68,7 @@ pub struct Child {
 /// The channel to a child.
 struct Channel {
     listener: Listener,
-    link: Option<BufReader<Stream>>,
+    link: Option<Link<Stream>>,
     /// Removed at the end.
     _folder: TempDir,
 }
@@ -108,13 +115,12 @@ impl Child {
     /// the end of the child.
     ///
     /// # Errors
-    /// An interrupt, a message that cannot be read, or none within `limit`.
+    /// An interrupt, or no message within `limit`.
     pub fn receive<M: DeserializeOwned>(
         &mut self,
         limit: Duration,
     ) -> Result<Option<M>, ChildError> {
         let start = Instant::now();
-        let mut line = Vec::new();
         while start.elapsed() < limit {
             not_interrupted()?;
             let Some(channel) = &mut self.channel else {
@@ -126,32 +132,22 @@ impl Child {
                 }
                 continue;
             };
-            match link.read_until(b'\n', &mut line) {
-                Ok(_) if line.ends_with(b"\n") => return Ok(Some(serde_json::from_slice(&line)?)),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                // The end of a process.
-                Ok(_) | Err(_) => {
-                    line.clear();
-                    self.disconnect();
-                }
+            match link.receive() {
+                Ok(message) => return Ok(Some(message)),
+                Err(error) if is_late(&error) => {}
+                // The end of a process, or of another version.
+                Err(_) => self.disconnect(),
             }
         }
         Err(ChildError::Silent(limit))
     }
 
-    /// Replies to the last message.
-    ///
-    /// # Errors
-    /// The reply is no JSON.
-    pub fn reply(&mut self, reply: &impl Serialize) -> Result<(), ChildError> {
-        let line = serde_json::to_string(reply)? + "\n";
+    /// Replies to the last message. If this fails the process has ended, which the next `receive` finds.
+    pub fn reply(&mut self, reply: &impl Serialize) {
         let channel = self.channel.as_mut();
         if let Some(link) = channel.and_then(|channel| channel.link.as_mut()) {
-            // If this fails the process has ended, which the next `receive` finds.
-            let _ = link.get_mut().write_all(line.as_bytes());
+            let _ = link.send(reply);
         }
-        Ok(())
     }
 
     /// Closes the connection to the process that spoke last, which learns that nobody drives it any more.
@@ -213,7 +209,7 @@ impl Channel {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false)?;
                 stream.set_read_timeout(Some(GLANCE))?;
-                self.link = Some(BufReader::new(stream));
+                self.link = Some(Link::new(stream));
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -243,7 +239,7 @@ pub fn not_interrupted() -> Result<(), ChildError> {
 }
 
 /// The process that started this one and asks it.
-pub struct Parent(BufReader<Stream>);
+pub struct Parent(Link<Stream>);
 
 impl Parent {
     /// Connects to the channel at this path, which an environment variable names.
@@ -251,26 +247,154 @@ impl Parent {
     /// # Errors
     /// The system's error.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        Ok(Self(BufReader::new(channel::connect(path)?)))
-    }
-
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// The parent has ended, or the message is no JSON.
-    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
-        let line = serde_json::to_string(message)? + "\n";
-        self.0.get_mut().write_all(line.as_bytes())
+        Ok(Self(Link::new(channel::connect(path)?)))
     }
 
     /// Sends a message, and waits for the reply.
     ///
     /// # Errors
-    /// As [`send`](Self::send), or the reply cannot be read.
+    /// The parent has ended, or a message cannot be written or read.
     pub fn ask<R: DeserializeOwned>(&mut self, message: &impl Serialize) -> io::Result<R> {
-        self.send(message)?;
-        let mut reply = String::new();
-        self.0.read_line(&mut reply)?;
-        Ok(serde_json::from_str(&reply)?)
+        self.0.send(message)?;
+        self.0.receive()
+    }
+}
+
+/// What a child is asked to do.
+pub trait Request: Serialize + DeserializeOwned {
+    /// The environment variable that tells a child of it.
+    const VARIABLE: &'static str;
+    /// A child that sends nothing for this long counts as hung.
+    const SILENCE: Duration = Duration::from_secs(300);
+    /// The child's reply.
+    type Reply: Serialize + DeserializeOwned;
+}
+
+/// Has a child do what is requested, with these variables, and hands its replies over until it ends.
+///
+/// # Errors
+/// It cannot be started, fails, never asks or is silent for too long, or a signal has ended this run. The
+/// child has ended then too.
+pub fn ask<R: Request>(
+    request: &R,
+    variables: &[(&str, &str)],
+    receive: impl FnMut(R::Reply),
+) -> Result<(), BoxError> {
+    if env::var_os(R::VARIABLE).is_some() {
+        // This is the child, and would start another one, which would start another one.
+        return Err(NEVER_ASKED.into());
+    }
+    let mut command = Command::new(own_executable()?);
+    ask_by(command.envs(variables.iter().copied()), request, receive)
+}
+
+fn ask_by<R: Request>(
+    command: &mut Command,
+    request: &R,
+    mut receive: impl FnMut(R::Reply),
+) -> Result<(), BoxError> {
+    let mut child = Child::start_asked(command.stdout(Stdio::null()), R::VARIABLE)?;
+    match child.receive(START) {
+        Ok(Some(())) => child.reply(request),
+        Ok(None) => return ended(child).and(Err(NEVER_ASKED.into())),
+        Err(ChildError::Silent(_)) => return Err(NEVER_ASKED.into()),
+        Err(error) => return Err(error.into()),
+    }
+    while let Some(reply) = child.receive::<Result<R::Reply, String>>(R::SILENCE)? {
+        receive(reply?);
+    }
+    ended(child)
+}
+
+/// # Errors
+/// The child did not end well.
+fn ended(mut child: Child) -> Result<(), BoxError> {
+    match child.ends_within(Duration::ZERO)? {
+        Some(status) if !status.success() => Err(format!("it ended with {status}").into()),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a reply.
+pub type Say<'a, R> = &'a mut dyn FnMut(R) -> io::Result<()>;
+
+/// Does what this process is asked to and returns its exit code; `None` in a process without a request of
+/// this kind.
+pub fn answer<R: Request>(
+    work: impl FnOnce(R, Say<'_, R::Reply>) -> Result<(), BoxError>,
+) -> Option<ExitCode> {
+    let channel = env::var_os(R::VARIABLE)?;
+    let answered = || -> Result<(), BoxError> {
+        let mut parent = Parent::connect(Path::new(&channel))?;
+        let request = parent.ask(&())?;
+        let worked = work(request, &mut |reply| parent.0.send(&Ok::<_, String>(reply)));
+        if let Err(error) = &worked {
+            parent.0.send(&Err::<R::Reply, _>(with_causes(&**error)))?;
+        }
+        worked
+    };
+    Some(match answered() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    const CHILD: &str = "child::tests::child";
+
+    #[derive(Serialize, Deserialize)]
+    struct Count {
+        to: u32,
+        then_fails: bool,
+    }
+
+    impl Request for Count {
+        const VARIABLE: &'static str = "CROSSOVER_TEST_COUNTS";
+        type Reply = u32;
+    }
+
+    /// No test, but the child, in whose standard output the harness prints before and after it.
+    #[test]
+    #[ignore = "started by the test below"]
+    fn child() {
+        answer(|Count { to, then_fails }, say| {
+            for number in 1..=to {
+                println!("this belongs to the code in the child");
+                say(number)?;
+            }
+            if then_fails {
+                Err("no device".into())
+            } else {
+                Ok(())
+            }
+        });
+    }
+
+    #[test]
+    fn a_child_replies_fails_or_never_asks() {
+        let ask = |test: &str, to, then_fails| {
+            let mut command = Command::new(env::current_exe().unwrap());
+            command.args(["--exact", test, "--ignored", "--nocapture"]);
+            let mut replies = Vec::new();
+            let asked = ask_by(&mut command, &Count { to, then_fails }, |number| {
+                replies.push(number);
+            });
+            (replies, asked.map_err(|error| error.to_string()))
+        };
+        assert_eq!(ask(CHILD, 2, false), (vec![1, 2], Ok(())));
+        let failed = Err("no device".to_owned());
+        assert_eq!(ask(CHILD, 1, true), (vec![1], failed));
+        let (replies, asked) = ask("no such test", 1, false);
+        assert!(replies.is_empty());
+        let error = asked.unwrap_err();
+        assert!(
+            error.contains("call `run_child` or `bench` first"),
+            "{error}"
+        );
     }
 }

@@ -2,37 +2,27 @@
 //! child process, because a copy over a link that does not work may never end.
 
 use std::env;
-use std::error::Error;
-use std::io;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::child::{Child, ChildError, Parent};
+use serde::{Deserialize, Serialize};
+
+use crate::child::{self, Request, not_interrupted};
 use crate::settings::{FurtherDevices, Settings};
 use crossover_machine::absence::Absence;
 use crossover_machine::peers::{self, TriedLink};
 use crossover_results::model::environment::{FurtherGpu, GpuLink};
-use crossover_system::own_executable;
-use crossover_timing::probe;
+use crossover_timing::{BoxError, probe};
+use crossover_words::text::with_causes;
 
-/// Tells a child of its task.
-const VARIABLE: &str = "CROSSOVER_PEERS";
 /// Set in a process that a run has started, which need not try the links again.
 const OF_A_RUN: &str = "CROSSOVER_CONFIRMS";
-/// A process that has not asked for its task after this long never will.
-const START: Duration = Duration::from_secs(30);
-/// Two megabytes are moved in a moment.
-const LIMIT: Duration = Duration::from_secs(30);
-
 /// The GPUs that the settings name beside the first one.
 ///
 /// # Errors
 /// The absence of one of them, or that a link could not be tried.
 pub fn further_gpus(settings: &Settings) -> Result<Vec<FurtherGpu>, Absence> {
-    // An executable that does not begin with `answer`, such as a test's, would start itself again and again.
-    let is_child = env::var_os(VARIABLE).is_some();
-    let Some(first) = settings.device.filter(|_| !is_child) else {
+    let Some(first) = settings.device else {
         return Ok(Vec::new());
     };
     let mut devices = vec![first];
@@ -90,10 +80,7 @@ fn broken(mut links: &[DevicePair]) -> Result<Vec<DevicePair>, Absence> {
         try_links(links, &mut working).map_err(|cause| Absence::Untried {
             first: links[working].0,
             other: links[working].1,
-            cause: match cause.source() {
-                Some(source) => format!("{cause}: {source}"),
-                None => cause.to_string(),
-            },
+            cause: with_causes(&*cause),
         })?;
         // The devices of a link that does not work may be lost in that process.
         broken.extend(links.get(working));
@@ -102,53 +89,48 @@ fn broken(mut links: &[DevicePair]) -> Result<Vec<DevicePair>, Absence> {
     Ok(broken)
 }
 
+/// Has a child try links. For each it replies `false` once the devices are open, and `true` once data have arrived.
+#[derive(Serialize, Deserialize)]
+struct Links(Vec<DevicePair>);
+
+impl Request for Links {
+    const VARIABLE: &'static str = "CROSSOVER_PEERS";
+    /// Two megabytes are moved in a moment.
+    const SILENCE: Duration = Duration::from_secs(30);
+    type Reply = bool;
+}
+
 /// Counts the links that work before the first that does not.
-fn try_links(links: &[DevicePair], working: &mut usize) -> Result<(), Box<dyn Error>> {
-    let ended = "the process that tries it ended early";
-    let mut command = Command::new(own_executable()?);
-    let mut child = Child::start_asked(command.stdout(Stdio::null()), VARIABLE)?;
-    child.receive::<()>(START)?.ok_or(ended)?;
-    child.reply(&links)?;
-    while *working < links.len() {
-        child.receive::<Result<(), String>>(START)?.ok_or(ended)??;
-        match child.receive(LIMIT) {
-            Ok(Some(true)) => *working += 1,
-            // The copy arrives wrong, ends the process or never ends.
-            Ok(_) | Err(ChildError::Silent(_)) => break,
-            Err(error) => return Err(error.into()),
-        }
+fn try_links(links: &[DevicePair], working: &mut usize) -> Result<(), BoxError> {
+    let mut is_tried = false;
+    let asked = child::ask(&Links(links.to_vec()), &[], |has_arrived| {
+        *working += usize::from(has_arrived);
+        is_tried = !has_arrived;
+    });
+    if is_tried {
+        // The copy arrives wrong, ends the process or never ends.
+        return Ok(not_interrupted()?);
     }
-    Ok(())
+    asked
 }
 
 /// In a process that is to try links, does so and returns the exit code; `None` in any other. Called
 /// first in `main`.
 pub fn answer() -> Option<ExitCode> {
-    let channel = env::var_os(VARIABLE)?;
-    let answered = || -> io::Result<()> {
-        let mut parent = Parent::connect(Path::new(&channel))?;
-        let links: Vec<DevicePair> = parent.ask(&())?;
+    child::answer(|Links(links), say| {
         // Contexts live on for the next link.
         let mut tried = Vec::new();
         for (first, other) in links {
-            let open = || {
-                probe(first)?;
-                probe(other)?;
-                Ok::<_, Absence>(TriedLink::open(first, other)?)
-            };
-            let link = open().map_err(|absence| absence.to_string());
-            parent.send(&link.as_ref().map(|_| ()))?;
-            let moves = link.is_ok_and(|link| {
-                let moves = link.moves_data().unwrap_or(false);
-                tried.push(link);
-                moves
-            });
-            parent.send(&moves)?;
+            probe(first)?;
+            probe(other)?;
+            let link = TriedLink::open(first, other).map_err(Absence::from)?;
+            say(false)?;
+            if !link.moves_data()? {
+                return Err("other data arrive".into());
+            }
+            say(true)?;
+            tried.push(link);
         }
         Ok(())
-    };
-    Some(match answered() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
     })
 }

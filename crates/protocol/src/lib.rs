@@ -4,6 +4,7 @@
 pub mod child;
 pub mod filter;
 pub mod further;
+mod link;
 pub mod rank;
 pub mod ranks;
 pub mod settings;

@@ -46,6 +46,9 @@ pub struct Rank {
     pub(crate) variables: String,
 }
 
+/// A rank's number, how many there are, and the job.
+pub(crate) type Greeting = (usize, usize, String);
+
 impl Rank {
     /// The place that the launcher's variables name; `None` for a process that runs alone.
     ///
@@ -55,7 +58,11 @@ impl Rank {
         Self::from_lookup(|name| env::var(name).ok())
     }
 
-    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
+    /// As [`from_env`](Self::from_env), from variables that are looked up.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let text = |name| lookup(name).filter(|value| !value.is_empty());
         let number = |name: &str, value: String| {
             let wrong = |_| {
@@ -136,21 +143,8 @@ impl Rank {
         }))
     }
 
-    /// A rank of processes on this host, which meet at a port.
-    pub fn on_this_host(rank: usize, size: usize, port: u16) -> Self {
-        let host = Ipv4Addr::LOCALHOST.to_string();
-        Self {
-            rank,
-            size,
-            local: rank,
-            address: (host, port),
-            job: String::new(),
-            variables: LAUNCHERS[0][0].to_owned(),
-        }
-    }
-
-    /// The first message of a rank of this run: its number, how many ranks there are, and the job.
-    pub(crate) fn greeting(&self, rank: usize) -> (usize, usize, String) {
+    /// The first message of a rank of this run.
+    pub(crate) fn greeting(&self, rank: usize) -> Greeting {
         (rank, self.size, self.job.clone())
     }
 

@@ -2,18 +2,20 @@
 //! over TCP. The other ranks do what rank 0 asks them, and reply to each request.
 
 use std::cell::Cell;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::rank::Rank;
+use crate::link::{Link, is_late, send};
+use crate::rank::{Greeting, Rank};
 use crossover_system::process::end_at_once;
 
 /// All processes have started and are connected after this time.
@@ -31,20 +33,21 @@ const GREETING: u64 = 1024;
 struct RankLink {
     peer: usize,
     stream: TcpStream,
-    messages: Receiver<Result<String, String>>,
+    messages: Receiver<Result<Value, String>>,
     state: Arc<LinkState>,
 }
 
 #[derive(Default)]
 struct LinkState {
-    /// Number of replies that have not come yet.
-    owed: AtomicUsize,
+    /// Number of replies that have not come yet; below zero if the other one sends requests.
+    owed: AtomicIsize,
     /// Whether this process knows that the other one has ended.
     is_over: AtomicBool,
 }
 
 impl RankLink {
-    fn new(peer: usize, stream: TcpStream, from: BufReader<TcpStream>) -> io::Result<Self> {
+    fn new(peer: usize, from: Link<TcpStream>) -> io::Result<Self> {
+        let stream = from.stream().try_clone()?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(GRACE))?;
         let (to, messages) = mpsc::channel();
@@ -61,15 +64,15 @@ impl RankLink {
 
     /// If this fails the other process has ended, which the next message shows.
     fn send(&self, message: &impl Serialize) {
-        let line = serde_json::to_string(message).map(|line| line + "\n");
-        let _ = line.map(|line| (&self.stream).write_all(line.as_bytes()));
+        let _ = send(&self.stream, message);
     }
 
     fn receive<M: DeserializeOwned>(&self) -> Result<M, String> {
         let gone = || Err(format!("rank {} has ended; start the run again", self.peer));
-        let line = self.messages.recv().unwrap_or_else(|_| gone());
-        self.state.is_over.fetch_or(line.is_err(), Ordering::SeqCst);
-        serde_json::from_str(&line?).map_err(|error| format!("a message cannot be read: {error}"))
+        let message = self.messages.recv().unwrap_or_else(|_| gone());
+        (self.state.is_over).fetch_or(message.is_err(), Ordering::SeqCst);
+        serde_json::from_value(message?)
+            .map_err(|error| format!("a message cannot be read: {error}"))
     }
 
     fn close(&self) {
@@ -87,24 +90,18 @@ impl Drop for RankLink {
 impl LinkState {
     /// Hands the messages of a rank over until it ends. If this process does not notice that, it waits for
     /// the other one on the GPU, for ever.
-    fn watch(
-        &self,
-        peer: usize,
-        mut from: BufReader<TcpStream>,
-        to: &Sender<Result<String, String>>,
-    ) {
-        let (mut line, mut since) = (String::new(), Instant::now());
+    fn watch(&self, peer: usize, mut from: Link<TcpStream>, to: &Sender<Result<Value, String>>) {
+        let mut since = Instant::now();
         let why = loop {
-            let read = from.read_line(&mut line).map_err(|error| error.kind());
-            let waits = matches!(read, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut));
-            if line.ends_with('\n') {
-                let _ = to.send(Ok(std::mem::take(&mut line)));
-                let less = |owed: usize| owed.checked_sub(1);
-                let _ = (self.owed).fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+            let message = from.receive();
+            let waits = message.as_ref().is_err_and(is_late);
+            if let Ok(message) = message {
+                let _ = to.send(Ok(message));
+                self.owed.fetch_sub(1, Ordering::SeqCst);
             } else if !waits {
                 break format!("rank {peer} ended during the run; see what it printed");
             }
-            if !waits || self.owed.load(Ordering::SeqCst) == 0 {
+            if !waits || self.owed.load(Ordering::SeqCst) <= 0 {
                 since = Instant::now();
             } else if since.elapsed() > SILENCE {
                 break format!(
@@ -170,14 +167,14 @@ impl OtherRanks {
             // A process of another run, or another program, gets no answer.
             let meet = || -> io::Result<()> {
                 stream.set_nonblocking(false)?;
-                let (theirs, from) = greeting(&stream, GRACE)?;
+                let mut link = Link::new(stream);
+                let theirs = greeting(&mut link, GRACE)?;
                 let rank = theirs.0;
                 let slot = rank.checked_sub(1).and_then(|at| links.get_mut(at));
                 let is_expected = theirs == me.greeting(rank);
                 if let Some(slot) = slot.filter(|slot| is_expected && slot.is_none()) {
-                    let link = RankLink::new(rank, stream, from)?;
-                    link.send(&me.greeting(0));
-                    *slot = Some(link);
+                    link.send(&me.greeting(0))?;
+                    *slot = Some(RankLink::new(rank, link)?);
                 }
                 Ok(())
             };
@@ -188,11 +185,6 @@ impl OtherRanks {
             announced: Cell::new(0),
             is_running: Cell::new(false),
         })
-    }
-
-    /// Number of the other ranks.
-    pub fn count(&self) -> usize {
-        self.links.len()
     }
 
     /// Sends a request to all, each of which replies, and waits for their replies, in the order of ranks.
@@ -208,7 +200,7 @@ impl OtherRanks {
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub fn tell(&self, request: &impl Serialize, replies: usize) -> Result<(), String> {
+    pub fn tell(&self, request: &impl Serialize, replies: isize) -> Result<(), String> {
         if self.announced.take() > 0 {
             self.close();
         }
@@ -250,11 +242,16 @@ impl OtherRanks {
         Ok(())
     }
 
-    /// Notes that this process runs what it has announced. Returns whether it has.
-    pub fn runs(&self) -> bool {
-        let announced = self.announced.get();
-        self.announced.set(announced.saturating_sub(1));
-        announced > 0
+    /// Notes that this process runs what it has announced. If nothing is left of that, it asks for one run.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn run(&self, once: &impl Serialize) -> Result<(), String> {
+        if self.announced.get() == 0 {
+            self.announce(once, 1)?;
+        }
+        self.announced.update(|runs| runs - 1);
+        Ok(())
     }
 
     /// Ends all other processes after an error: they may wait for this one for ever.
@@ -282,13 +279,14 @@ impl RankZero {
         let (host, port) = &me.address;
         let meet = || -> io::Result<RankLink> {
             let stream = TcpStream::connect((&**host, *port))?;
-            let line = serde_json::to_string(&me.greeting(me.rank))? + "\n";
-            (&stream).write_all(line.as_bytes())?;
+            let mut link = Link::new(stream);
+            link.send(&me.greeting(me.rank))?;
             let left = within.saturating_sub(begun.elapsed());
-            let answer = greeting(&stream, left.max(SHORT)).ok();
-            let answer = answer.filter(|(theirs, _)| *theirs == me.greeting(0));
-            let foreign = || io::Error::other("another program or run has that port");
-            RankLink::new(0, stream, answer.ok_or_else(foreign)?.1)
+            let answer = greeting(&mut link, left.max(SHORT));
+            if answer.is_ok_and(|theirs| theirs == me.greeting(0)) {
+                return RankLink::new(0, link);
+            }
+            Err(io::Error::other("another program or run has that port"))
         };
         loop {
             match meet() {
@@ -323,19 +321,15 @@ impl RankZero {
 }
 
 /// The greeting of another process, which sends one at once.
-fn greeting(
-    stream: &TcpStream,
-    within: Duration,
-) -> io::Result<((usize, usize, String), BufReader<TcpStream>)> {
-    stream.set_read_timeout(Some(within))?;
-    let mut from = BufReader::new(stream.try_clone()?);
-    let mut line = String::new();
-    from.by_ref().take(GREETING).read_line(&mut line)?;
-    Ok((serde_json::from_str(&line)?, from))
+fn greeting(link: &mut Link<TcpStream>, within: Duration) -> io::Result<Greeting> {
+    link.stream().set_read_timeout(Some(within))?;
+    link.receive_short(GREETING)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{ErrorKind, Write};
+
     use super::*;
     use crate::rank::tests::rank;
 
@@ -377,9 +371,9 @@ mod tests {
         let program = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut other = TcpStream::connect(program.local_addr().unwrap()).unwrap();
         other.write_all(&[b'x'; 4096]).unwrap();
-        let stream = program.accept().unwrap().0;
-        let error = greeting(&stream, SHORT).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+        let mut link = Link::new(program.accept().unwrap().0);
+        let error = greeting(&mut link, SHORT).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
     }
 
     #[test]

@@ -158,7 +158,6 @@ impl CudaTime {
         let is_counted = sample.iteration == Iteration::Uncounted && !self.is_profiling();
         let is_gated = self.effective_clock(clock) == Clock::EventsGated;
         if sample.iterations == 1 && (is_counted || is_gated) {
-            self.announce(1)?;
             sequence::load(&mut device.window(&mut *routine)?)?;
         }
         sample.iteration = self.counted(sample.iteration, &mut *routine)?;

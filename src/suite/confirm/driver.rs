@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::child;
 use crate::device::kernel::SharedKernels;
 use crate::model::record::Confirmation;
 use crate::suite::arguments::Arguments;
@@ -15,6 +14,7 @@ use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::journal::Journal;
 use crate::suite::progress::left_in_words;
 use crate::workload::choices::Choices;
+use crossover_protocol::child;
 use crossover_protocol::settings::Settings;
 use crossover_results::store::machine_record::MACHINES;
 use crossover_system::interrupt;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::child::{self, Say};
 use crate::device::kernel::SharedKernels;
 use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
@@ -15,6 +14,7 @@ use crate::timing::catch_panic;
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_machine::recorded::recorded;
+use crossover_protocol::child::{self, Say};
 use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
 use crossover_words::text::with_causes;

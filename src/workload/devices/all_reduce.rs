@@ -23,14 +23,15 @@ const AHEAD: usize = 17;
 /// The inputs of all devices.
 pub struct AllReduce {
     values: Vec<f32>,
-    /// Of the values, for other processes.
-    pub(super) version: u64,
+    version: u64,
 }
 
+/// The size of the values of a device, and their version: other processes make the same ones from it.
+pub(super) type Identity = (u64, u64);
+
 impl AllReduce {
-    /// The size of the values of a device.
-    pub(super) fn bytes(&self) -> u64 {
-        size_of_val(&*self.values) as u64
+    pub(super) fn identity(&self) -> Identity {
+        (size_of_val(&*self.values) as u64, self.version)
     }
 
     /// Value `at` of a device.

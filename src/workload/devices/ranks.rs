@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::{Announce, DeviceMemory};
-use crate::workload::devices::all_reduce::{AllReduce, Results, of_this_process};
+use crate::workload::devices::all_reduce::{AllReduce, Identity, Results, of_this_process};
 use crate::workload::devices::worst;
 use crate::workload::prepare::in_version;
 use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
@@ -30,20 +30,12 @@ enum Order {
     Open,
     /// Connect with the other ranks, by this unique id.
     Connect(Vec<u8>),
-    /// Make a routine.
-    SetUp {
-        routine: u64,
-        bytes: u64,
-        version: u64,
-        results: Results,
-    },
+    /// Make a routine for these inputs.
+    SetUp(u64, Identity, Results),
+    /// Overwrite the results.
     Poison(u64),
-    Restore(u64),
     /// Run a routine, or the last one that an order named. A second reply follows when that is done.
-    Run {
-        routine: Option<u64>,
-        runs: u64,
-    },
+    Run { routine: Option<u64>, runs: u64 },
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
     /// Drop a routine.
@@ -65,7 +57,7 @@ struct Led {
 /// # Errors
 /// There is one device, or no NCCL; errors of NCCL and CUDA.
 pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
-    if let Some(ranks) = gpu.ranks() {
+    if let Some(ranks) = &gpu.ranks {
         return led(gpu, ranks, problem, results);
     }
     let work = of_this_process(gpu, problem, results)?;
@@ -81,19 +73,14 @@ fn led(gpu: &Rc<Gpu>, ranks: &Rc<OtherRanks>, problem: &Rc<AllReduce>, results: 
         connect(gpu, ranks)?;
     }
     let routine = MADE.fetch_add(1, Ordering::Relaxed);
-    let set_up = ranks.ask::<()>(&Order::SetUp {
-        routine,
-        bytes: problem.bytes(),
-        version: problem.version,
-        results,
-    });
+    let set_up = ranks.ask::<()>(&Order::SetUp(routine, problem.identity(), results));
     let made = set_up.map_err(RoutineError::from);
     let made = made.and_then(|_| of_this_process(gpu, problem, results));
     let mut own = made.inspect_err(|_| {
         // The ranks that have made it would keep it. The error is that of the set-up.
         let _ = ranks.ask::<()>(&Order::Drop(routine));
     })?;
-    let processes = format!("{} processes", 1 + ranks.count());
+    let processes = format!("{} processes", gpu.collectives()?.devices);
     own.parts[0].notes.push(processes);
     let (own, ranks) = (Box::new(own), ranks.clone());
     let mut led = Led {
@@ -170,16 +157,13 @@ impl Routine for Led {
     }
 
     fn restore(&mut self) -> Done {
-        self.ask(Order::Restore(self.routine))?;
+        self.ask(Order::Poison(self.routine))?;
         self.own.restore()
     }
 
     fn run(&mut self) -> Done {
-        if !self.ranks.runs() {
-            let routine = Some(self.routine);
-            self.ranks.announce(&Order::Run { routine, runs: 1 }, 1)?;
-            self.ranks.runs();
-        }
+        let routine = Some(self.routine);
+        self.ranks.run(&Order::Run { routine, runs: 1 })?;
         // The others would wait for this process.
         self.own.run().inspect_err(|_| self.ranks.close())
     }
@@ -287,23 +271,16 @@ impl Follower {
                 self.gpu()?.join(id, me.rank, me.size)?;
                 Ok(Value::Null)
             }
-            Order::SetUp {
-                routine,
-                bytes,
-                version,
-                results,
-            } => {
-                let known = self.problem.take();
-                let is_same = |it: &Rc<AllReduce>| (it.bytes(), it.version) == (*bytes, *version);
-                let make = || Rc::new(in_version(*bytes, *version));
-                let problem = known.filter(is_same).unwrap_or_else(make);
+            Order::SetUp(routine, identity, results) => {
+                let known = self.problem.take().filter(|it| it.identity() == *identity);
+                let make = || Rc::new(in_version(identity.0, identity.1));
+                let problem = known.unwrap_or_else(make);
                 let made = of_this_process(self.gpu()?, &problem, *results);
                 self.problem = Some(problem);
                 self.routines.insert(*routine, Box::new(made?));
                 Ok(Value::Null)
             }
             Order::Poison(of) => self.routine(*of)?.poison().map(Value::from),
-            Order::Restore(of) => self.routine(*of)?.restore().map(Value::from),
             Order::Run { routine, runs } => {
                 let last = self.last;
                 let routine = self.routine(routine.unwrap_or(last))?;
@@ -386,7 +363,15 @@ mod tests {
     fn verdict(error: f64) -> (Verified, [u64; 2]) {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let port = port.unwrap().port();
-        let [zero, one] = [0, 1].map(|rank| Rank::on_this_host(rank, 2, port));
+        let [zero, one] = [0, 1].map(|rank| {
+            let value = |name: &str| match name {
+                "RANK" => Some(rank.to_string()),
+                "WORLD_SIZE" => Some("2".to_owned()),
+                "MASTER_PORT" => Some(port.to_string()),
+                _ => None,
+            };
+            Rank::from_lookup(value).unwrap().unwrap()
+        });
         let [own_runs, other_runs, checks] = [0; 3].map(|_| Arc::new(AtomicU64::new(0)));
         let theirs = Fake(error, other_runs.clone(), checks.clone());
         let other = thread::spawn(move || {

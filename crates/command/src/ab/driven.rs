@@ -58,7 +58,7 @@ pub(super) fn takes_turns(executable: &Executable, limit: Duration) -> anyhow::R
                 ..
             })
         )),
-        Err(ChildError::Silent(_) | ChildError::Message(_)) => Ok(false),
+        Err(ChildError::Silent(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -98,7 +98,7 @@ impl Driven {
             Pause::Start => TurnReply::Run(self.instructions.clone()),
             _ => TurnReply::Go,
         };
-        self.reply(&reply)?;
+        self.reply(&reply);
         self.arrive()?;
         // Includes the work before its current point, such as set-up.
         if let Pause::In(id) = &self.pause {
@@ -107,10 +107,10 @@ impl Driven {
         Ok(())
     }
 
-    fn reply(&mut self, reply: &TurnReply) -> Result<(), ChildError> {
-        self.child
-            .as_mut()
-            .map_or(Ok(()), |child| child.reply(reply))
+    fn reply(&mut self, reply: &TurnReply) {
+        if let Some(child) = &mut self.child {
+            child.reply(reply);
+        }
     }
 
     /// Waits until it stands still.
@@ -145,12 +145,10 @@ impl Driven {
                 }
                 Ok(Some(TurnMessage::Chose { choices })) => {
                     self.choices.extend(choices);
-                    self.reply(&TurnReply::Go)?;
+                    self.reply(&TurnReply::Go);
                 }
                 // It ends when nobody drives it any more.
-                Ok(Some(TurnMessage::Plan { .. })) | Err(ChildError::Message(_)) => {
-                    child.disconnect()
-                }
+                Ok(Some(TurnMessage::Plan { .. })) => child.disconnect(),
                 Ok(None) => {
                     let status = child.ends_within(Duration::ZERO)?;
                     let failed = self.status.filter(|status| !status.success());

@@ -19,6 +19,7 @@ mod compare;
 #[cfg(unix)]
 #[path = "../runs/full_disk.rs"]
 mod full_disk;
+mod h200;
 #[path = "../runs/printed.rs"]
 mod printed;
 #[cfg(unix)]

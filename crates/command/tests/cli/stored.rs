@@ -1,4 +1,4 @@
-//! The command on results of real machines: a few files of an H200 in `tests/stored`, and the
+//! The command on results of real machines: a few files of an H200, and the
 //! committed record of an H100.
 
 use std::collections::BTreeMap;
@@ -15,12 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
+use crate::h200;
 use crate::printed::{printed, text};
-
-/// The batched matrix product on an H200: three implementations, two sizes.
-fn stored() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/criterion")
-}
 
 /// The record of an H100, which has every group. A package of this crate has none.
 fn h100() -> Option<PathBuf> {
@@ -94,7 +90,9 @@ fn near(value: &Value, expected: f64) {
 }
 
 pub(crate) fn a_report_answers_from_stored_results() {
-    let report = Report::of(&stored(), &[]);
+    let results = tempfile::tempdir().expect("a temporary folder");
+    h200::unpack(results.path());
+    let report = Report::of(results.path(), &[]);
     assert!(report.table.contains("6 benchmarks, 0 failed"));
     let thresholds = report.thresholds();
     assert_eq!(thresholds["machine"]["gpu"], "NVIDIA H200");

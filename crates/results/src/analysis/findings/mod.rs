@@ -2,31 +2,29 @@
 //!
 //! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. Findings select by
 //! roles, never by names, so they hold for every group with such rows. A comparison of two rows that
-//! differ in one thing is a row of the table in `lessons.rs`; each other kind has its own file.
+//! differ in one thing is a row of the table in `lessons.rs`; the others have a file for each subject.
 
-mod allocation;
-mod capped;
-mod cold_start;
-mod copies;
-mod crossover_sentence;
-mod device_memory;
+mod answers;
+mod first_calls;
 mod lessons;
 mod loading;
+mod memory;
 mod precision;
-mod several_gpus;
-mod submit;
 mod timing;
 mod transfers;
-mod warming_up;
 
 pub mod finding;
 pub mod technique;
+
+use std::collections::BTreeMap;
 
 use Finder::{All, Each};
 use rayon::prelude::*;
 
 use crate::analysis::findings::finding::{Context, Finding};
+use crate::analysis::telemetry::{Capped, cap_words, capped};
 use crate::store::curves::Group;
+use crossover_words::units;
 
 /// How findings of one kind are made.
 pub enum Finder {
@@ -38,21 +36,21 @@ pub enum Finder {
 
 /// All kinds, in the order in which they are shown.
 pub const TABLE: &[Finder] = &[
-    All(crossover_sentence::find),
-    All(several_gpus::answers),
+    All(answers::of_groups),
+    All(answers::of_several_gpus),
     All(transfers::share),
     Each(precision::formats),
-    All(submit::find),
+    All(timing::without_waiting),
     All(lessons::find),
-    Each(copies::fixed),
-    Each(several_gpus::exchanges),
+    Each(transfers::fixed),
+    Each(transfers::exchanges),
     Each(loading::find),
-    Each(allocation::held),
-    Each(device_memory::find),
-    Each(timing::find),
-    All(cold_start::find),
-    Each(warming_up::calls),
-    Each(warming_up::prepared),
+    Each(memory::held),
+    Each(memory::of_formats),
+    Each(timing::ways),
+    All(first_calls::costs),
+    Each(first_calls::calls),
+    Each(first_calls::prepared),
 ];
 
 /// All findings.
@@ -67,6 +65,36 @@ pub fn find(context: &Context) -> Vec<Finding> {
         }
     };
     let mut all: Vec<Finding> = TABLE.par_iter().flat_map_iter(make).collect();
-    capped::add(context, &mut all);
+    add_capped(context, &mut all);
     all
+}
+
+/// Adds to each finding how many of its results were measured under the power cap, and at which clocks: a rate
+/// at 1,365 MHz is not the rate at 1,980.
+fn add_capped(context: &Context, findings: &mut [Finding]) {
+    let environment = context.machine.environment.as_ref();
+    let benchmarks = context.machine.benchmarks();
+    let known: BTreeMap<&str, Capped> = benchmarks
+        .filter_map(|b| Some((&*b.id, capped(b, environment)?)))
+        .collect();
+    for finding in findings {
+        let rests_on = finding.benchmarks.iter();
+        let held: Vec<&Capped> = rests_on.filter_map(|id| known.get(&**id)).collect();
+        let Some(first) = held.first() else {
+            continue;
+        };
+        let clocks = || held.iter().filter_map(|capped| capped.sm_clock_mhz);
+        let ends = [clocks().reduce(f64::min), clocks().reduce(f64::max)];
+        let at = match ends.map(|end| end.map(units::megahertz)) {
+            [Some(low), Some(high)] if low == high => format!(", at a median SM clock of {low}"),
+            [Some(low), Some(high)] => format!(", at median SM clocks from {low} to {high}"),
+            _ => String::new(),
+        };
+        let (count, cap) = (held.len(), cap_words(first.cap_w));
+        let sentence = format!("Of these results, {count} ran under {cap}{at}.");
+        finding.text += &format!(" {sentence}");
+        if let Some(table) = &mut finding.table {
+            table.notes.push(sentence);
+        }
+    }
 }

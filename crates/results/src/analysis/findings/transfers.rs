@@ -1,9 +1,66 @@
-//! The share of transfers in end-to-end time, and how often data must be used to pay for it.
+//! The fixed cost of a copy between host and device, the share of transfers in end-to-end time, and
+//! what an exchange of data between GPUs costs.
 
-use crate::analysis::findings::finding::{Context, Finding, fastest, resident, sentence};
+use crate::analysis::findings::finding::{Context, Finding, fastest, gpu, resident, sentence};
+use crate::analysis::findings::lessons::plain;
 use crate::analysis::findings::technique::Technique;
+use crate::model::record::DEVICES;
+use crate::model::role::{CopyDirection, Exchange, Measures, Residency};
 use crate::store::curves::{Benchmark, Group, Series};
+use crossover_words::Clock::Wall;
 use crossover_words::units;
+
+/// Above this size the link's rate, not the fixed cost, determines the time.
+const SMALL: u64 = 1 << 16;
+
+/// The time at the smallest size: there the bytes themselves take next to none.
+pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
+    let find = |way, data| -> Option<&Series> {
+        gpu(group, Wall).find(|s| plain(&s.role, way) && s.role.data == data)
+    };
+    let up = find(CopyDirection::ToDevice, Residency::Pinned)?
+        .points
+        .first()?;
+    let size = Some(up.size).filter(|size| *size <= SMALL)?;
+    let mut others = Vec::new();
+    let mut rests = vec![up];
+    for (way, data, words) in [
+        (CopyDirection::ToHost, Residency::Pinned, "back to the host"),
+        (
+            CopyDirection::ToDevice,
+            Residency::Ordinary,
+            "from pageable memory",
+        ),
+        (
+            CopyDirection::InPlace,
+            Residency::Pinned,
+            "read by a kernel in place",
+        ),
+    ] {
+        if let Some(b) = find(way, data).and_then(|s| s.at(size)) {
+            others.push(format!("{} {words}", units::time(b.median_ns)));
+            rests.push(b);
+        }
+    }
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("; {}", others.join(", ")),
+    };
+    let link = context.machine.ceiling_of(up, "h2d_pinned");
+    let worth = link.map(|link| link * up.median_ns * 1e-9);
+    let of_link = worth.map_or(String::new(), |bytes| {
+        format!(
+            ", the time in which the link carries {}",
+            units::bytes(bytes)
+        )
+    });
+    let text = format!(
+        "However small it is, a copy costs {}{of_link} ({} from pinned memory to the device{others}).",
+        units::time(up.median_ns),
+        units::binary(size),
+    );
+    Some(Finding::new(&group.name, "copies.fixed", text).rests_on(rests))
+}
 
 /// The work alone is the fastest measured on data already on the device, in the same format.
 pub(super) fn share(context: &Context) -> Vec<Finding> {
@@ -47,4 +104,59 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
         .gained(technique, total.median_ns / alone.median_ns, at)
         .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
     Some(finding)
+}
+
+/// What the smallest exchange costs, and the rate of the largest.
+pub(super) fn exchanges(_: &Context, group: &Group) -> Option<Finding> {
+    let kind = |series: &Series| match series.role.does {
+        Measures::Exchanges(exchange) => Some(exchange),
+        _ => None,
+    };
+    let mut words = Vec::new();
+    let mut rests: Vec<&Benchmark> = Vec::new();
+    for series in group.series.iter().filter(|s| s.measures_work()) {
+        let (Some(exchange), [first, .., last]) = (kind(series), &series.points[..]) else {
+            continue;
+        };
+        // As nccl-tests define it, the algorithm bandwidth is the bytes of a device over the time.
+        let algorithm = last.rate(last.size as f64);
+        let written = units::rate(algorithm, "B/s");
+        let rate = match exchange {
+            Exchange::AllReduce => {
+                let bus = algorithm * bus_factor(last.extra.get(DEVICES).copied()?);
+                format!("{written} (bus bandwidth {})", units::rate(bus, "B/s"))
+            }
+            Exchange::OneWay => written,
+            Exchange::BothWays => format!("{written} each way"),
+        };
+        words.push(format!(
+            "{} {} at {} and {rate} at {}",
+            series.name(),
+            units::time(first.median_ns),
+            units::binary(first.size),
+            units::binary(last.size)
+        ));
+        rests.extend([first, last]);
+    }
+    if words.is_empty() {
+        return None;
+    }
+    let text = format!("{}: {}.", group.topic.title, words.join("; "));
+    Some(Finding::new(&group.name, "exchanges", text).rests_on(rests))
+}
+
+/// Bus bandwidth over algorithm bandwidth of an all-reduce: what a device sends at least, over its values.
+/// <https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md>
+fn bus_factor(devices: f64) -> f64 {
+    2.0 * (devices - 1.0) / devices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bus_factor;
+
+    #[test]
+    fn the_bus_carries_what_nccl_tests_say() {
+        assert_eq!([2.0, 4.0, 8.0].map(bus_factor), [1.0, 1.5, 1.75]);
+    }
 }

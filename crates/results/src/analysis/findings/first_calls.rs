@@ -1,11 +1,62 @@
-//! After how many calls a new process is warm, and after how many its preparations (compiling,
-//! capturing and instantiating a graph) have paid off.
+//! The first calls of a new process: the cost of the first and its parts, after how many it is warm,
+//! and after how many its preparations (compiling, capturing and instantiating a graph) have paid off.
 
+use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::model::role::{Launches, Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
+use crate::store::machine::MachineResults;
 use crossover_words::Clock::{self, Submit, Wall};
 use crossover_words::units;
+
+/// Share of a phase from which on the sentence names it.
+const NAMED: f64 = 0.01;
+
+pub(super) fn costs(context: &Context) -> Vec<Finding> {
+    let kernel = one(context, First::Kernel, "cold_start.kernel", "kernel");
+    let product = one(
+        context,
+        First::Product,
+        "cold_start.product",
+        "cuBLAS product",
+    );
+    [kernel, product].into_iter().flatten().collect()
+}
+
+fn one(context: &Context, first: First, id: &str, what: &str) -> Option<Finding> {
+    let start = start(context.machine, first)?;
+    let (total, warm) = (start.total_ns(), start.warm?);
+    let named = start.phases.iter().filter(|b| b.median_ns >= NAMED * total);
+    let named = named.map(|b| format!("{} {}", words(b), units::percent(b.median_ns / total)));
+    let cubin = cubin(context.machine, &start);
+    let spared = cubin.map_or(String::new(), |(cubin, compiling)| {
+        format!(
+            "; a CUBIN compiled beforehand loads in {} instead of {}",
+            units::time(cubin.median_ns),
+            units::time(compiling)
+        )
+    });
+    let text = format!(
+        "The first {what} of a new process takes {}, {} as long as a warm one ({}): {}{spared}.",
+        units::time(total),
+        units::factor(total / warm.median_ns),
+        units::time(warm.median_ns),
+        named.collect::<Vec<String>>().join(", "),
+    );
+    let cubin = cubin.map(|(cubin, _)| cubin);
+    let rests = start.phases.into_iter().chain([warm]).chain(cubin);
+    Some(Finding::new(&warm.group, id, text).rests_on(rests))
+}
+
+/// Loading what was compiled beforehand, and how long compiling takes, ns.
+fn cubin<'a>(machine: &'a MachineResults, start: &Start) -> Option<(&'a Benchmark, f64)> {
+    let takes = |phase| {
+        let mut phases = start.phases.iter();
+        Some(phases.find(|b| phase_of(b) == Some(phase))?.median_ns)
+    };
+    let compiling = takes(Phase::NvrtcCompile)? + takes(Phase::PtxJit)?;
+    Some((phase(machine, Phase::CubinLoad)?, compiling))
+}
 
 /// A call is warm if it and those after it take at most this many times as long as the last.
 const WARM: f64 = 1.1;

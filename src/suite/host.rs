@@ -18,7 +18,7 @@ use crate::workload::choices::Choices;
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
-use crossover_machine::{fingerprint, memory};
+use crossover_machine::{fingerprint, limits};
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
@@ -206,7 +206,7 @@ impl Host {
     /// It does not.
     pub(super) fn has_room_for(&self, host: u64, device: Option<u64>) -> Result<(), Missing> {
         let memory = MachineMemory {
-            host: *self.host_bytes.get_or_init(memory::usable),
+            host: *self.host_bytes.get_or_init(limits::memory),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
         memory

@@ -74,7 +74,7 @@ impl Profiles {
 mod tests {
     use super::*;
     use crate::model::id::Id;
-    use crossover_results::store::profiles::planted::{plant, recorded};
+    use crossover_results::store::planted::{plant_profile, recorded};
 
     const ID: &str = "chain/gpu/each/64";
 
@@ -88,7 +88,7 @@ mod tests {
         let folder = folder(root.path());
         let before = folder.profiled_at();
         let mut profiles = Profiles::default();
-        plant(root.path(), &recorded(ID));
+        plant_profile(root.path(), &recorded(ID));
         profiles.add(ID, true, &folder, before);
         let (profile, dir) = profiles.made().next().unwrap();
         assert_eq!(*profile, recorded(ID));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_profile_that_cannot_be_read_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let dir = plant(root.path(), &recorded(ID));
+        let dir = plant_profile(root.path(), &recorded(ID));
         std::fs::write(path(&dir), "{").unwrap();
         let mut profiles = Profiles::default();
         profiles.add(ID, true, &folder(root.path()), None);

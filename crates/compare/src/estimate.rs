@@ -3,8 +3,7 @@
 use crate::case::{Case, RunPair};
 use crate::learn::DriftModel;
 use crossover_results::statistics::mean;
-use crossover_results::statistics::spread::{Spread, freedom_of_sum};
-use crossover_results::statistics::student::upper_tail;
+use crossover_results::statistics::spread::{Spread, freedom_of_sum, upper_tail};
 
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
 const ENOUGH_PAIRS: usize = 8;

@@ -8,12 +8,7 @@ use crate::ink;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src 'self' file: data:; base-uri 'none'; form-action 'none'";
 
-/// The whole style, in the order in which it applies.
-const STYLES: [&str; 3] = [
-    include_str!("page.css"),
-    include_str!("tables.css"),
-    include_str!("findings.css"),
-];
+const STYLE: &str = include_str!("page.css");
 
 /// The page around a body: head, style sheet, colours, and further styles.
 pub fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
@@ -27,7 +22,7 @@ pub fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (heading) }
                 style {
-                    @for sheet in STYLES { (PreEscaped(sheet)) }
+                    (PreEscaped(STYLE))
                     (PreEscaped(ink::css()))
                     @for style in styles { (PreEscaped(style)) }
                 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-use crate::cgroup;
+use crate::limits;
 use crossover_advice::HostInfo;
 use crossover_results::model::environment::Cpu;
 use crossover_system::usable_cores;
@@ -31,7 +31,7 @@ pub(super) fn collect() -> Cpu {
         logical_cores: system.cpus().len().max(parallelism),
         usable_cores: parallelism,
         allowed_cores: Some(usable_cores().len()).filter(|&cores| cores > 0),
-        quota_cores: cgroup::quota(),
+        quota_cores: limits::quota(),
         vector_extensions: here.vector_extensions,
         caches: here.caches,
         memory_bytes: Some(system.total_memory()).filter(|&bytes| bytes > 0),

@@ -2,13 +2,12 @@
 //! libraries, and the reasons why a GPU or a library cannot be used.
 
 pub mod absence;
-mod cgroup;
 mod cpu;
 mod disturbances;
 pub mod fingerprint;
 pub mod libraries;
+pub mod limits;
 pub mod load;
-pub mod memory;
 pub mod monitor;
 pub mod nccl;
 pub mod numa;

@@ -8,7 +8,7 @@ use crate::machine::ceilings::measured::{Effort, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::BLOCK_BYTES;
-use crossover_machine::memory;
+use crossover_machine::limits;
 
 /// The smallest working set of all threads together: that of an L1 cache.
 const SMALLEST: usize = 32 << 10;
@@ -67,7 +67,7 @@ impl Access {
 pub(super) fn measure(isa: Isa, effort: Effort, record: &mut RunRecord) {
     let threads = rayon::current_num_threads();
     // The rest is for the benchmarks.
-    let most = memory::usable() / 4;
+    let most = limits::memory() / 4;
     let most = usize::try_from(most).map_or(effort.largest, |most| most.min(effort.largest));
     // A thread's part is a multiple of a loop's block, in each of its halves.
     let part = |bytes: usize| bytes / threads / (2 * BLOCK_BYTES) * (2 * BLOCK_BYTES);

@@ -28,7 +28,7 @@ use crossover_results::export::{BESIDE_THE_PAGE, ExportError, export};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::machine::MachineResults;
-use crossover_results::store::profiles::planted::{plant, recorded};
+use crossover_results::store::planted::{plant_profile, recorded};
 use crossover_words::text::is_plain;
 
 /// Without `FUZZ_CASES`. Every fourth case makes a page, a comparison and a record.
@@ -200,7 +200,7 @@ impl Results {
             benchmarks: 0,
         };
         h200::unpack(&this.root());
-        plant(
+        plant_profile(
             &this.root(),
             &recorded("matmul_batched/gpu/cublas-eager/64"),
         );

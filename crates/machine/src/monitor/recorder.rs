@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::monitor::reading::{INTERVAL, Reading};
+use crate::monitor::{INTERVAL, Reading};
 use crossover_results::model::telemetry::{Telemetry, TelemetryEvent, TelemetryEventKind};
 
 /// The SM clock has fallen if it is below this share of the highest reading so far.

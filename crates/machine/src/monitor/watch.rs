@@ -12,8 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::monitor::reading::{INTERVAL, Source};
 use crate::monitor::recorder::Recorder;
+use crate::monitor::{INTERVAL, Source};
 use crossover_results::model::telemetry::{Energy, Telemetry};
 
 /// Time between two readings of the energy counter, between samples.
@@ -107,7 +107,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::monitor::reading::Reading;
+    use crate::monitor::Reading;
 
     /// A device that takes ten joules a reading.
     #[derive(Default)]

@@ -8,9 +8,7 @@ mod findings;
 mod limits;
 pub(crate) mod link;
 mod map;
-pub(crate) mod packed;
 mod profile;
-mod runs;
 mod script;
 mod table;
 mod tables;
@@ -320,7 +318,7 @@ fn environment(machine: &MachineResults) -> Markup {
     if let Some(run) = &machine.run {
         facts.push((
             "Measured",
-            format!("{}, profile {}", runs::when(run), run.profile),
+            format!("{}, profile {}", evidence::when(run), run.profile),
         ));
         if run.finished.is_none() {
             facts.push(("Run", "interrupted, or not finished yet".into()));
@@ -367,7 +365,7 @@ fn environment(machine: &MachineResults) -> Markup {
     }
     let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
     facts.push(("Code", e.code() + &os));
-    facts.extend(runs::runs(machine));
+    facts.extend(evidence::runs(machine));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use maud::{Markup, Render, html};
 
 use crate::group::GroupView;
+use crate::page::evidence::earlier_run;
 use crate::page::link::safe;
-use crate::page::runs::earlier_run;
 use crate::page::table::{Column, breakable, number, scroll, table, text};
 use crate::page::{evidence, findings, link, profile};
 use crate::report::Report;

@@ -1,11 +1,10 @@
-//! Shared statistics: medians, Student's t, and the spread between processes of the same code. Benchmarks
+//! Shared statistics: medians, and the spread between processes of the same code. Benchmarks
 //! of a class are assumed to vary between processes by a variance of the class, which moderates that of
 //! a benchmark's own processes.
 
 pub mod between_processes;
 pub mod median;
 pub mod spread;
-pub mod student;
 pub mod unsteady;
 
 /// The arithmetic mean; NaN without numbers.

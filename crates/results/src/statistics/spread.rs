@@ -1,4 +1,4 @@
-//! The spread of values, with its degrees of freedom.
+//! The spread of values, with its degrees of freedom, and Student's t.
 //!
 //! A few processes say little about how much the next one differs, so their spread is pooled with that
 //! of their class, which counts for some degrees of freedom: the moderated variance of Smyth, "Linear
@@ -6,9 +6,15 @@
 //! Statistical Applications in Genetics and Molecular Biology 3 (2004). Code whose time has two modes
 //! keeps its wide interval, and does not widen those of the others.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 /// Degrees of freedom that the spread of a class counts for beside a benchmark's own, where the
 /// class does not tell how alike its benchmarks are.
 pub const CLASS_FREEDOM: f64 = 4.0;
+
+/// The quantile of Student's t with [`CLASS_FREEDOM`] that an interval of 95 % reaches: some benchmarks of a
+/// class spread more than others.
+pub(crate) const TWO_SIDED_95: f64 = 2.776;
 
 /// A sum of squares, and its degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,6 +70,20 @@ pub fn freedom_of_sum(parts: &[(f64, f64)]) -> f64 {
     doubt.sum::<f64>().recip()
 }
 
+/// The value that a fraction `probability` of Student's t around zero, of scale 1, lies below.
+pub fn quantile(freedom: f64, probability: f64) -> f64 {
+    student(freedom).inverse_cdf(probability)
+}
+
+/// Probability that Student's t is more than `t`.
+pub fn upper_tail(freedom: f64, t: f64) -> f64 {
+    student(freedom).sf(t)
+}
+
+fn student(freedom: f64) -> StudentsT {
+    StudentsT::new(0.0, 1.0, freedom).expect("the degrees of freedom are above zero")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +106,10 @@ mod tests {
         assert_eq!(freedom_of_sum(&[(1e300, 5.0), (1e-300, 1.0)]), 5.0);
         let certain = freedom_of_sum(&[(1.0, 4.0), (3.0, f64::INFINITY)]);
         assert!((certain - 64.0).abs() < 1e-9);
+    }
+    #[test]
+    fn the_interval_reaches_as_far_as_students_t() {
+        assert!((quantile(CLASS_FREEDOM, 0.975) - TWO_SIDED_95).abs() < 1e-3);
+        assert!((upper_tail(CLASS_FREEDOM, TWO_SIDED_95) - 0.025).abs() < 1e-4);
     }
 }

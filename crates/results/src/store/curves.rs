@@ -14,7 +14,7 @@ use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crate::statistics::positive;
-use crate::statistics::student::TWO_SIDED_95;
+use crate::statistics::spread::TWO_SIDED_95;
 use crate::store::sampled::Sampled;
 use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;

@@ -1,13 +1,18 @@
-//! Results as Criterion and the suite leave them, of planted times.
+//! Results for tests: as Criterion and the suite leave them, of planted times, and a profile that was recorded
+//! on an H200.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::model::Sidecar;
+use crate::model::id::Id;
 use crate::store::layout::{BENCHMARK, SAMPLE};
+use crate::store::profiles::path;
 use crate::store::sampled::write_sidecar;
+use crate::store::whole_file::write_json;
+use crossover_profile::Profile;
 
 /// Writes a result into `dir`, the folder of a baseline: how many iterations each of its samples has, and
 /// how long each takes, ns.
@@ -35,4 +40,24 @@ pub fn plant(dir: &Path, id: &str, iters: &[f64], times: &[f64], sidecar: Option
     if let Some(mut sidecar) = sidecar {
         write_sidecar(&mut sidecar, dir).expect("a sidecar");
     }
+}
+
+/// Copies to the device, a kernel and copies back, as the profile of this benchmark.
+pub fn recorded(id: &str) -> Profile {
+    let recorded = serde_json::from_str(include_str!("planted.json"));
+    Profile {
+        benchmark: id.to_owned(),
+        ..recorded.expect("a profile")
+    }
+}
+
+/// Writes a profile to its place under `root`; gives the benchmark's folder.
+///
+/// # Panics
+/// If the profile has no id, or the file cannot be written.
+pub fn plant_profile(root: &Path, profile: &Profile) -> PathBuf {
+    let id: Id = profile.benchmark.parse().expect("an id");
+    let dir = root.join(id.directory());
+    write_json(&path(&dir), profile).expect("a temporary folder can be written");
+    dir
 }

@@ -97,14 +97,10 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
 }
 
 /// Profiles for tests, of this crate and of those that show them.
-#[cfg(any(test, feature = "planted"))]
-#[doc(hidden)]
-pub mod planted;
-
 #[cfg(test)]
 mod tests {
-    use super::planted::{plant, recorded};
     use super::*;
+    use crate::store::planted::{plant_profile, recorded};
 
     const ID: &str = "chain/gpu/each/64";
 
@@ -143,7 +139,7 @@ mod tests {
         ];
         for (change, count, reason) in changes {
             let root = tempfile::tempdir().unwrap();
-            let dir = plant(root.path(), &recorded(ID));
+            let dir = plant_profile(root.path(), &recorded(ID));
             change(&path(&dir)).unwrap();
             let (profiles, problems) = read_all(root.path());
             assert_eq!(profiles.len(), count, "{reason}");

@@ -17,8 +17,7 @@ use crate::analysis::answer::root::{Root, last_lost, middle, near};
 use crate::model::role::Residency;
 use crate::statistics::mean;
 use crate::statistics::median::median;
-use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
-use crate::statistics::student::{TWO_SIDED_95, quantile};
+use crate::statistics::spread::{CLASS_FREEDOM, Spread, TWO_SIDED_95, freedom_of_sum, quantile};
 
 /// Probability that another run's estimate lies in the interval.
 const COVERAGE: f64 = 0.95;

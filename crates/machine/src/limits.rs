@@ -1,7 +1,23 @@
-//! The CPU quota that a container or a systemd unit puts on this process. Linux keeps it in control groups.
+//! What this process may use of the machine: memory, and the CPU quota that a container or a systemd unit puts on
+//! it. Linux keeps both in control groups.
 
 use std::fs;
 use std::path::Path;
+
+use crossover_system::address_space_left;
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// Bytes of memory that this process may use: the machine's, or less by a control group or `ulimit`.
+pub fn memory() -> u64 {
+    let system = System::new_with_specifics(
+        RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
+    );
+    let groups = system.cgroup_limits().map(|limits| limits.total_memory);
+    [groups.filter(|&bytes| bytes > 0), address_space_left()]
+        .into_iter()
+        .flatten()
+        .fold(system.total_memory(), u64::min)
+}
 
 /// The quota of this process in cores, the smallest of its groups; `None` without one.
 pub(super) fn quota() -> Option<f64> {

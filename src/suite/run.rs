@@ -205,12 +205,11 @@ impl Run {
     pub(super) fn sampling_of(&self, code: &Timed) -> SamplingPlan {
         let is_on_gpu = code.launches > 0;
         let is_default = self.settings.profile == Profile::Default;
+        let short = SamplingPlan::on_gpu_in_turns();
         match self.turns {
-            Some(_) if is_on_gpu => SamplingPlan::on_gpu_in_turns(),
-            None if is_default && code.clock == Clock::EventsGated => {
-                SamplingPlan::on_gpu_in_turns()
-            }
-            None if is_default && is_on_gpu => SamplingPlan::in_turns(),
+            Some(_) if is_on_gpu => short,
+            None if is_default && code.clock == Clock::EventsGated => short,
+            None if is_default && is_on_gpu => SamplingPlan::in_turns().warmed_up_like(&short),
             _ => self.sampling,
         }
     }

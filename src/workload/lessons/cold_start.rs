@@ -100,7 +100,7 @@ pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
 /// Repetitions of a warm phase; their median counts.
 const WARM: usize = 21;
 /// The same of a compilation, which takes some 24 ms.
-const WARM_COMPILATIONS: usize = 5;
+const WARM_COMPILATIONS: usize = 3;
 /// Values that the kernel fills.
 const VALUES: usize = 1 << 18;
 /// N of the product, and of the large one, of which a text speaks.

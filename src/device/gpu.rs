@@ -16,6 +16,7 @@ use cudarc::driver::{
 use crate::device::collectives::Collectives;
 use crate::device::copies_and_events;
 use crate::device::kernel::{Module, SharedKernels, Source};
+use crate::device::pinned::PinnedPool;
 use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
@@ -64,6 +65,7 @@ pub struct Gpu {
     beside: OnceCell<Result<Vec<Rc<Gpu>>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
     kernels: SharedKernels,
+    pinned: PinnedPool,
 }
 
 impl Gpu {
@@ -93,6 +95,7 @@ impl Gpu {
             beside: OnceCell::new(),
             modules: RefCell::default(),
             kernels: SharedKernels::default(),
+            pinned: PinnedPool::default(),
         })
     }
 
@@ -353,6 +356,11 @@ impl Gpu {
         let _near = self.keep_near();
         // SAFETY: the caller writes the values before it reads them.
         unsafe { self.context.alloc_pinned_with_flags(len, 0) }.called("cuMemHostAlloc")
+    }
+
+    /// The pinned memory that its routines have given back.
+    pub(crate) fn pinned_pool(&self) -> &PinnedPool {
+        &self.pinned
     }
 
     /// Pinned host memory with `len` times `value`, written by this thread.

@@ -5,6 +5,7 @@ pub(crate) mod collectives;
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;
 pub mod kernel;
+pub(crate) mod pinned;
 
 pub use crate::timing::Graph;
 pub use crossover_machine::absence::{self, Absence};

@@ -361,6 +361,10 @@ impl Run {
         if !self.journal.begun || self.turns.is_some() || over {
             return;
         }
+        // The child processes need the memory.
+        self.machine
+            .opened()
+            .inspect(|gpu| gpu.pinned_pool().clear());
         let took = self.confirming.confirm(when, &mut self.journal);
         self.progress.confirmed(took, self.confirming.to_come());
         self.journal.spent.add(Activity::Confirming, took);

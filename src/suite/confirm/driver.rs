@@ -230,6 +230,8 @@ impl Confirming {
                 }
             }
         }
+        // From the largest size down, whose pinned memory then serves the others.
+        tasks.sort_by(|a, b| (&a.group, b.size).cmp(&(&b.group, a.size)));
         Tasks {
             kernels: self.kernels().0,
             choices: self.known.clone(),

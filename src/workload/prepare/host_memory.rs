@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use cudarc::driver::PinnedHostSlice;
 use rayon::prelude::*;
 
+use crate::device::pinned::PinnedPool;
 use crate::device::{Gpu, Value, copies_and_events::pinned_mut};
 use crate::model::Residency;
 use crate::timing::CudaError;
@@ -33,8 +34,8 @@ pub(crate) struct Buffer<T> {
     /// Steps keep copies of this pointer, so all references are made from it: one that was made from
     /// the owner would make the copies invalid.
     values: NonNull<[T]>,
-    /// Frees them, unless they are pageable.
-    pinned: Option<PinnedHostSlice<T>>,
+    /// Their memory and where it goes back to, unless they are pageable.
+    pinned: Option<(PinnedHostSlice<u8>, PinnedPool)>,
 }
 
 impl<T: Value> Buffer<T> {
@@ -73,11 +74,13 @@ impl<T: Value> Buffer<T> {
 
     /// `write` must write all values.
     fn pinned(gpu: &Gpu, len: usize, write: impl FnOnce(&mut [T])) -> Result<Self, CudaError> {
-        // SAFETY: both callers, above, write all values.
-        let mut slice = unsafe { gpu.alloc_pinned(len) }?;
+        let pool = gpu.pinned_pool().clone();
+        let mut slice = pool.take(gpu, len * size_of::<T>())?;
+        // Pages begin where any value may.
+        let first = NonNull::from(pinned_mut(&mut slice)?).cast::<T>();
         let mut buffer = Self {
-            values: NonNull::from(pinned_mut(&mut slice)?),
-            pinned: Some(slice),
+            values: NonNull::slice_from_raw_parts(first, len),
+            pinned: Some((slice, pool)),
         };
         write(buffer.values_mut());
         Ok(buffer)
@@ -104,9 +107,10 @@ impl<T> Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if self.pinned.is_none() {
+        match self.pinned.take() {
+            Some((slice, pool)) => pool.give_back(slice),
             // SAFETY: `pageable` leaked this box, and nothing else frees it.
-            drop(unsafe { Box::from_raw(self.values.as_ptr()) });
+            None => drop(unsafe { Box::from_raw(self.values.as_ptr()) }),
         }
     }
 }

@@ -96,6 +96,7 @@ fn main() -> ExitCode {
             routines::host_memory_in_use,
         ),
         inside("routines::held_up", TWO, &[], routines::held_up),
+        inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),
         outside("whole::kept", whole::kept),
         outside("whole::submitted", whole::submitted),

@@ -1,6 +1,7 @@
-//! Routines by themselves: memory of one that is dropped, in the hands of another, and waits between
-//! devices that are missing.
+//! Routines by themselves: memory of one that is dropped, in the hands of another or kept for it, and waits
+//! between devices that are missing.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -108,6 +109,24 @@ pub(crate) fn host_memory_in_use() {
     gpu.synchronize().unwrap();
     mark("check");
     assert!(copy.check().unwrap().passed());
+}
+
+/// The pinned memory of a routine that was dropped serves one that needs less, and not much less.
+pub(crate) fn pinned_memory() {
+    let groups = suite::groups().into_iter();
+    let group = (groups.filter(|group| group.name() == "transfer").last()).unwrap();
+    let gpu = open();
+    let allocates = |bytes| {
+        plan("");
+        let row = "gpu/h2d-pinned";
+        group
+            .in_phases(row, bytes, &gpu, BTreeMap::new(), &mut mark)
+            .unwrap();
+        plan("").contains("\tcuMemHostAlloc\t")
+    };
+    for (bytes, is_new) in [(4 << 20, true), (2 << 20, false), (1 << 16, true)] {
+        assert_eq!(allocates(bytes), is_new, "{bytes}");
+    }
 }
 
 /// The clock's device is held up while the other is free, and the other way round: held up for longer, the

@@ -74,49 +74,42 @@ impl Rank {
         };
         // In the script of a batch job, which runs once, Slurm sets the variables of the whole job.
         let is_script = text("SLURM_JOB_ID").is_some() && text("SLURM_STEP_NUM_TASKS").is_none();
-        let mut found: Option<([&str; 4], [usize; 2], Option<usize>)> = None;
-        let mut variables = Vec::new();
+        let mut found: Vec<([&str; 4], [usize; 2], Option<usize>)> = Vec::new();
         for names @ [of_rank, of_size, of_local, _] in LAUNCHERS {
             let is_slurm = of_rank.starts_with("SLURM");
-            if is_slurm && is_script {
-                continue;
-            }
             let of_step = text("SLURM_STEP_NUM_TASKS").filter(|_| is_slurm);
-            let (Some(rank), Some(size)) = (text(of_rank), of_step.or_else(|| text(of_size)))
-            else {
+            let place = text(of_rank).zip(of_step.or_else(|| text(of_size)));
+            let Some((rank, size)) = place.filter(|_| !(is_slurm && is_script)) else {
                 continue;
             };
             let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
             let local = text(of_local).map(|local| number(of_local, local));
-            let local = local.transpose()?;
-            variables.push(of_rank);
             if rank >= size {
                 return Err(format!(
                     "{of_rank}={rank} and {of_size}={size} contradict each other, because ranks count from 0; unset \
                      both, or start the run by torchrun, mpirun or srun"
                 ));
             }
-            match &mut found {
-                None => found = Some((names, [rank, size], local)),
-                // Slurm's variables may be the only ones that name the rank within the host.
-                Some((_, place, its_local)) if *place == [rank, size] => {
-                    *its_local = its_local.or(local);
-                }
-                // It may have started the launcher whose variables were found.
-                Some(_) if is_slurm => {}
-                Some((other, [of_other, its_size], _)) => {
-                    return Err(format!(
-                        "{}={of_other} of {its_size} and {of_rank}={rank} of {size} contradict each other; unset the \
-                         variables of the launcher that did not start this process",
-                        other[0]
-                    ));
-                }
+            // Slurm may have started the launcher whose variables were found.
+            let other = found.first().filter(|_| !is_slurm);
+            if let Some((other, [of_other, its_size], _)) = other.filter(|it| it.1 != [rank, size])
+            {
+                return Err(format!(
+                    "{}={of_other} of {its_size} and {of_rank}={rank} of {size} contradict each other; unset the \
+                     variables of the launcher that did not start this process",
+                    other[0]
+                ));
             }
+            found.push((names, [rank, size], local.transpose()?));
         }
-        let found = found.filter(|(_, [_, size], _)| *size > 1);
-        let Some(([.., of_job], [rank, size], local)) = found else {
+        let first = found.first().filter(|(_, [_, size], _)| *size > 1);
+        let Some(&([.., of_job], place @ [rank, size], _)) = first else {
             return Ok(None);
         };
+        // Slurm's variables may be the only ones that name the rank within the host.
+        let mut agreeing = found.iter().filter(|it| it.1 == place);
+        let local = agreeing.find_map(|it| it.2);
+        let variables: Vec<&str> = found.iter().map(|(names, ..)| names[0]).collect();
         let variables = variables.join(" and ");
         if text(TURNS).is_some() {
             return Err(format!(

@@ -10,7 +10,7 @@ use cudarc::cublas::CudaBlas;
 use cudarc::cublas::result::CublasError;
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice,
-    ValidAsZeroBits, result,
+    ValidAsZeroBits, result, sys,
 };
 
 use crate::device::collectives::Collectives;
@@ -435,48 +435,43 @@ fn no_peer(first: usize, other: &FurtherGpu, link: GpuLink) -> Absence {
     }
 }
 
+/// The pool behind `cuMemAllocAsync`, where there is that call.
+fn default_pool(context: &CudaContext) -> Result<Option<sys::CUmemoryPool>, CudaError> {
+    if !context.has_async_alloc() {
+        return Ok(None);
+    }
+    // SAFETY: the context is retained, and so its device exists.
+    let pool = unsafe { result::device::get_default_mem_pool(context.cu_device()) };
+    pool.called("cuDeviceGetDefaultMemPool").map(Some)
+}
+
 /// Lets a device use all memory of another.
 fn give_access(to: &Gpu, of: &Gpu) -> Result<(), CudaError> {
-    use cudarc::driver::sys;
     peers::give_access(&to.context, &of.context)?;
-    if !of.context.has_async_alloc() {
+    let Some(pool) = default_pool(&of.context)? else {
         return Ok(());
-    }
+    };
     // SAFETY: all zeros is a valid value of this plain C struct.
     let mut access: sys::CUmemAccessDesc = unsafe { std::mem::zeroed() };
     access.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = to.properties.ordinal as i32;
     access.flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     // SAFETY: the pool is the device's own default pool, and the description is one.
-    unsafe {
-        let pool = result::device::get_default_mem_pool(of.context.cu_device())
-            .called("cuDeviceGetDefaultMemPool")?;
-        CudaError::check(
-            "cuMemPoolSetAccess",
-            sys::cuMemPoolSetAccess(pool, &access, 1),
-        )
-    }
+    let status = unsafe { sys::cuMemPoolSetAccess(pool, &access, 1) };
+    CudaError::check("cuMemPoolSetAccess", status)
 }
 
 /// By default the pool behind `cuMemAllocAsync` gives its memory back to the system at every
 /// synchronisation, and the next allocation pays for it again.
 fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
-    use cudarc::driver::sys;
-    if !context.has_async_alloc() {
+    let Some(pool) = default_pool(context)? else {
         return Ok(());
-    }
+    };
     let mut threshold = u64::MAX;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     // SAFETY: the pool is the device's own default pool; the attribute is a 64-bit number.
-    unsafe {
-        let pool = result::device::get_default_mem_pool(context.cu_device())
-            .called("cuDeviceGetDefaultMemPool")?;
-        result::mem_pool::set_attribute(
-            pool,
-            sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-            (&raw mut threshold).cast(),
-        )
+    unsafe { result::mem_pool::set_attribute(pool, attribute, (&raw mut threshold).cast()) }
         .called("cuMemPoolSetAttribute")
-    }
 }
 
 /// An error of cuBLAS as a [`CudaError`].

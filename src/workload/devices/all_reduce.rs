@@ -90,22 +90,20 @@ pub(super) fn of_this_process(
     let mut work = OnDevices::new(gpu)?;
     let collectives = gpu.collectives()?;
     let (own, devices) = (work.gpus.len(), collectives.devices);
+    // No device completes an iteration before the first one has begun it.
+    work.orders_itself = true;
     let mut places = Vec::new();
     for (at, part) in work.parts.iter_mut().enumerate() {
         let values = part.upload(&problem.of_device(collectives.first + at))?;
-        let sums = match results {
-            Results::OutOfPlace => part.output::<f32>(values.bytes() / size_of::<f32>())?,
+        let (from, sums) = match results {
+            Results::OutOfPlace => (values, part.output::<f32>(problem.values.len())?),
             Results::InPlace => {
                 let sums = part.alloc(problem.values.len())?;
                 part.poison(move |memory| Ok(memory.copy(values, sums)?));
-                sums
+                (sums, sums)
             }
         };
-        let from = match results {
-            Results::OutOfPlace => values.address,
-            Results::InPlace => sums.address,
-        };
-        places.push([from, sums.address]);
+        places.push([from.address, sums.address]);
         let problem = problem.clone();
         // A sum of d values in (-1, 1) is rounded d - 1 times.
         let bound = (devices * (devices - 1)) as f64 * f64::from(f32::EPSILON) / 2.0;
@@ -118,13 +116,10 @@ pub(super) fn of_this_process(
             compare(sums, (0..problem.values.len()).map(sum), 1.0, bound)
         })?;
     }
-    work.parts[0]
-        .notes
-        .push(format!("NCCL {}", collectives.version()));
-    let gpus = work.gpus.clone();
+    let (first, gpus) = (&mut work.parts[0], work.gpus.clone());
+    first.notes.push(format!("NCCL {}", collectives.version()));
+    first.figures.insert(DEVICES.to_owned(), devices as f64);
     let values = problem.values.len();
-    // No device completes an iteration before the first one has begun it.
-    work.orders_itself = true;
     let reduce = move |_: &_| -> Result<(), CudaError> {
         let devices = places
             .iter()
@@ -137,12 +132,7 @@ pub(super) fn of_this_process(
         reduced.and(gpus[0].bind())
     };
     let launches = LAUNCHES * own as u32;
-    work.parts[0]
-        .steps
-        .call_on(Stream::Compute, launches, reduce);
+    first.steps.call_on(Stream::Compute, launches, reduce);
     work.join(1..own)?;
-    let mut work = work.ready()?;
-    let figures = &mut work.parts[0].figures;
-    figures.insert(DEVICES.to_owned(), devices as f64);
-    Ok(work)
+    Ok(work.ready()?)
 }

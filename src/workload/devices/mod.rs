@@ -49,23 +49,29 @@ impl OnDevices {
     /// # Errors
     /// There is one device, or another cannot be opened; the driver's errors.
     pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self, RoutineError> {
-        let beside = first.beside()?;
-        let gpus: Vec<_> = [first].into_iter().chain(beside).cloned().collect();
-        let made = || {
-            let parts = beside.iter().map(Prepared::beside);
-            let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
-            parts.insert(0, Prepared::new(first)?);
-            let events = gpus.iter().map(|gpu| gpu.new_event());
-            let events = events.collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, CudaError>((parts, events))
+        let gpus: Vec<_> = [first]
+            .into_iter()
+            .chain(first.beside()?)
+            .cloned()
+            .collect();
+        let part = |gpu: &Rc<Gpu>| {
+            if Rc::ptr_eq(gpu, first) {
+                Prepared::new(gpu)
+            } else {
+                Prepared::beside(gpu)
+            }
         };
-        let made = made();
+        let parts: Result<Vec<_>, _> = gpus.iter().map(part).collect();
+        let events: Result<Vec<_>, _> = gpus.iter().map(|gpu| gpu.new_event()).collect();
         first.bind()?;
-        let (parts, events) = made?;
+        let mut parts = parts?;
+        parts[0]
+            .figures
+            .insert(DEVICES.to_owned(), gpus.len() as f64);
         Ok(Self {
             gpus,
             parts,
-            events,
+            events: events?,
             orders_itself: false,
             is_changed: false,
         })
@@ -75,7 +81,7 @@ impl OnDevices {
     pub(crate) fn work(at: usize) -> Stream {
         match at {
             0 => Stream::Compute,
-            at => Stream::Beside(at - 1, PeerStream::Work),
+            at => Stream::Beside(at, PeerStream::Work),
         }
     }
 
@@ -92,12 +98,10 @@ impl OnDevices {
     }
 
     /// The routine, once all devices have their memory.
-    pub(crate) fn ready(mut self) -> Result<Self, CudaError> {
+    pub(crate) fn ready(self) -> Result<Self, CudaError> {
         for gpu in self.gpus.iter().rev() {
             gpu.synchronize()?;
         }
-        let devices = self.gpus.len() as f64;
-        self.parts[0].figures.insert(DEVICES.to_owned(), devices);
         self.gpus[0].bind()?;
         Ok(self)
     }
@@ -131,8 +135,9 @@ impl OnDevices {
     /// The worst verdict of the devices; `None` where none compares anything.
     fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
         let verdicts = self.parts.iter().map(|part| part.verdict(altered));
-        let verdicts = verdicts.collect::<Result<Vec<_>, _>>()?;
-        Ok(worst(verdicts.into_iter().flatten()))
+        let verdicts: Result<Vec<_>, _> = verdicts.collect();
+        self.gpus[0].bind()?;
+        Ok(worst(verdicts?.into_iter().flatten()))
     }
 }
 
@@ -177,15 +182,11 @@ impl Routine for OnDevices {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let verified = self.verdict(None)?;
-        self.gpus[0].bind()?;
-        Ok(verified.ok_or("nothing compares the result")?)
+        Ok(self.verdict(None)?.ok_or("nothing compares the result")?)
     }
 
     fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
-        let verified = self.verdict(Some(by))?;
-        self.gpus[0].bind()?;
-        Ok(verified)
+        self.verdict(Some(by))
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {

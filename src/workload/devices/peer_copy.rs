@@ -6,7 +6,7 @@ use crate::device::Gpu;
 use crate::model::Exchange;
 use crate::timing::Launch;
 use crate::workload::devices::OnDevices;
-use crate::workload::prepare::{Device, HostMemory, PeerAddress, Stream};
+use crate::workload::prepare::{Device, HostMemory, Stream};
 use crate::workload::routine::{Made, RoutineError};
 use crate::workload::transfer::{TRANSFER, Transfer, verified};
 
@@ -82,10 +82,7 @@ fn step(
 ) -> Result<(), RoutineError> {
     let (bytes, stream) = (target.bytes(), OnDevices::work(on));
     if path == Path::Engine {
-        let places = [
-            PeerAddress::new(&work.gpus[from], source.address),
-            PeerAddress::new(&work.gpus[to], target.address),
-        ];
+        let places = [(from, source.address), (to, target.address)];
         // SAFETY: both sides have as many bytes, and the routine owns them.
         unsafe { work.parts[0].steps.peer_copy(stream, places, bytes) };
         return Ok(());

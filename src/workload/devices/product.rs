@@ -91,26 +91,23 @@ fn divided(
     let (a, b) = (first.upload(problem.a())?, first.upload(problem.b())?);
     let c = checked(&mut work, problem, 0, 0..n)?;
     let own = ((share * n as f64 / devices as f64).ceil() as usize).min(n);
-    let inward = |index| Stream::Beside(index, PeerStream::In);
-    for index in 0..devices - 1 {
-        work.parts[0].steps.order(Stream::Compute, inward(index))?;
+    for at in 1..devices {
+        let (steps, inward) = (&mut work.parts[0].steps, Stream::Beside(at, PeerStream::In));
+        steps.order(Stream::Compute, inward)?;
     }
     let places = [a, b, c].map(|matrix| matrix.address);
     multiply(&mut work, 0, (own, n), places)?;
-    for (index, rows) in split(n - own, devices - 1).enumerate() {
+    for (at, rows) in (1..).zip(split(n - own, devices - 1)) {
         if rows.is_empty() {
             continue;
         }
-        let at = index + 1;
         let [inward, working, outward] = [PeerStream::In, PeerStream::Work, PeerStream::Out]
-            .map(|lane| Stream::Beside(index, lane));
+            .map(|lane| Stream::Beside(at, lane));
         let part = &mut work.parts[at];
         let there = [rows.len(), n, rows.len()].map(|rows| part.output::<f32>(rows * n));
         let [a_there, b_there, c_there] = there;
         let (a_there, b_there, c_there) = (a_there?, b_there?, c_there?);
-        let (here, other) = (work.gpus[0].clone(), work.gpus[at].clone());
-        let copy = |work: &mut OnDevices, on, [from, to]: [(&Gpu, CUdeviceptr); 2], rows: usize| {
-            let places = [from, to].map(|(gpu, address)| PeerAddress::new(gpu, address));
+        let copy = |work: &mut OnDevices, on, places: [PeerAddress; 2], rows: usize| {
             // SAFETY: so many rows from both addresses on are memory of the routine, and the steps order the
             // streams that use them.
             unsafe {
@@ -122,7 +119,7 @@ fn divided(
         copy(
             &mut work,
             inward,
-            [(&here, b.address), (&other, b_there.address)],
+            [(0, b.address), (at, b_there.address)],
             n,
         );
         for piece in split(rows.len(), pieces).filter(|piece| !piece.is_empty()) {
@@ -131,7 +128,7 @@ fn divided(
             copy(
                 &mut work,
                 inward,
-                [(&here, a.at(row)), (&other, a_there.at(from))],
+                [(0, a.at(row)), (at, a_there.at(from))],
                 len,
             );
             work.parts[0].steps.order(inward, working)?;
@@ -141,15 +138,15 @@ fn divided(
             copy(
                 &mut work,
                 outward,
-                [(&other, c_there.at(from)), (&here, c.at(row))],
+                [(at, c_there.at(from)), (0, c.at(row))],
                 len,
             );
         }
     }
-    for index in 0..devices - 1 {
+    for at in 1..devices {
         // A device without rows has received nothing.
         for lane in [PeerStream::In, PeerStream::Out] {
-            let (steps, on) = (&mut work.parts[0].steps, Stream::Beside(index, lane));
+            let (steps, on) = (&mut work.parts[0].steps, Stream::Beside(at, lane));
             steps.order(on, Stream::Compute)?;
         }
     }

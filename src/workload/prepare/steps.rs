@@ -20,7 +20,7 @@ pub(crate) enum Stream {
     Up,
     /// Copies to the host that overlap with both.
     Down,
-    /// A stream of a device beside the first, by the device's index.
+    /// A stream of a device beside the first, which is device 0 of the steps.
     Beside(usize, PeerStream),
 }
 
@@ -35,19 +35,8 @@ pub(crate) enum PeerStream {
     Out,
 }
 
-/// Memory of a device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerAddress {
-    context: sys::CUcontext,
-    address: sys::CUdeviceptr,
-}
-
-impl PeerAddress {
-    pub(crate) fn new(gpu: &Gpu, address: sys::CUdeviceptr) -> Self {
-        let context = gpu.context().cu_ctx();
-        Self { context, address }
-    }
-}
+/// Memory of a device of the steps: its number, and the address.
+pub(crate) type PeerAddress = (usize, sys::CUdeviceptr);
 
 /// Enqueues something on a stream, or does something on the host.
 pub(crate) type Call = Box<dyn Fn(&CudaStream) -> Result<(), CudaError>>;
@@ -84,7 +73,7 @@ pub(crate) struct Steps {
     graph: Option<Graph>,
     gpu: Rc<Gpu>,
     steps: Vec<PreparedStep>,
-    /// The device whose context is current: 0, or one more than the index of another.
+    /// The device whose context is current.
     current: Cell<usize>,
 }
 
@@ -223,7 +212,7 @@ impl Steps {
         if first == then {
             return Ok(());
         }
-        let event = self.device(first).new_event()?;
+        let event = self.gpu(device(first)).new_event()?;
         self.gpu.bind()?;
         self.steps.push(PreparedStep::Order(event, first, then));
         Ok(())
@@ -274,7 +263,7 @@ impl Steps {
         };
         if enqueued.is_err() {
             // Errors of these calls repeat the first one, or tell less.
-            let others = 0..self.gpu.opened_beside().len();
+            let others = 1..=self.gpu.opened_beside().len();
             let lanes = [PeerStream::In, PeerStream::Out, PeerStream::Work];
             let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
             let own = [Stream::Up, Stream::Down, Stream::Compute];
@@ -304,22 +293,19 @@ impl Steps {
         self.enter(Stream::Compute)
     }
 
-    /// The device of a stream.
-    fn device(&self, of: Stream) -> &Gpu {
-        match of {
-            Stream::Beside(at, _) => &self.gpu.opened_beside()[at],
-            _ => &self.gpu,
+    /// A device of the steps.
+    fn gpu(&self, device: usize) -> &Gpu {
+        match device {
+            0 => &self.gpu,
+            at => &self.gpu.opened_beside()[at - 1],
         }
     }
 
     /// Makes the context of the stream's device current.
     fn enter(&self, on: Stream) -> Result<(), CudaError> {
-        let device = match on {
-            Stream::Beside(at, _) => at + 1,
-            _ => 0,
-        };
+        let device = device(on);
         if self.current.get() != device {
-            self.device(on).bind()?;
+            self.gpu(device).bind()?;
             self.current.set(device);
         }
         Ok(())
@@ -330,15 +316,10 @@ impl Steps {
             Stream::Compute => self.gpu.stream(),
             Stream::Up => &self.gpu.other_streams()[0],
             Stream::Down => &self.gpu.other_streams()[1],
-            Stream::Beside(_, lane) => {
-                let device = self.device(on);
-                match lane {
-                    PeerStream::Work => device.stream(),
-                    // The first one is that of its memory.
-                    PeerStream::In => &device.other_streams()[1],
-                    PeerStream::Out => &device.other_streams()[2],
-                }
-            }
+            Stream::Beside(at, PeerStream::Work) => self.gpu(at).stream(),
+            // The first one is that of its memory.
+            Stream::Beside(at, PeerStream::In) => &self.gpu(at).other_streams()[1],
+            Stream::Beside(at, PeerStream::Out) => &self.gpu(at).other_streams()[2],
         }
     }
 
@@ -356,15 +337,10 @@ impl Steps {
                 }
                 PreparedStep::Peer([from, to], bytes, on) => {
                     self.enter(*on)?;
-                    let status = sys::cuMemcpyPeerAsync(
-                        to.address,
-                        to.context,
-                        from.address,
-                        from.context,
-                        *bytes,
-                        raw(*on),
-                    );
-                    CudaError::check("cuMemcpyPeerAsync", status)
+                    let [here, there] = [from, to].map(|side| self.gpu(side.0).context().cu_ctx());
+                    let (from, to) = (from.1, to.1);
+                    result::memcpy_peer_async(there, to, here, from, *bytes, raw(*on))
+                        .map_err(|e| CudaError::new("cuMemcpyPeerAsync", e))
                 }
                 PreparedStep::Kernel(launch, on) => {
                     self.enter(*on)?;
@@ -403,6 +379,14 @@ impl Steps {
             _ => 0,
         });
         launches.sum::<u32>().max(1)
+    }
+}
+
+/// The device of a stream.
+fn device(of: Stream) -> usize {
+    match of {
+        Stream::Beside(at, _) => at,
+        _ => 0,
     }
 }
 

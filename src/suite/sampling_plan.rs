@@ -43,11 +43,7 @@ impl SamplingPlan {
         };
         match profile {
             Profile::Quick => quick,
-            Profile::Default => Self {
-                measurement: ms(100),
-                samples: 20,
-                ..quick
-            },
+            Profile::Default => Self::in_turns(),
             Profile::Full => Self {
                 warm_up: ms(100),
                 measurement: ms(250),
@@ -58,8 +54,8 @@ impl SamplingPlan {
         }
     }
 
-    /// One of several processes that take turns with as many of another revision: the spread
-    /// between them counts, so each is short.
+    /// One of several processes: those that take turns with another revision, or confirm the answers of a default
+    /// run. The spread between them counts, so each is short.
     pub(super) fn in_turns() -> Self {
         Self {
             warm_up: Duration::from_millis(10),
@@ -264,7 +260,7 @@ mod tests {
         let sampling = plan.for_iteration(Duration::from_secs(1));
         assert_eq!(sampling.samples, FEWEST_SAMPLES);
         assert_eq!(sampling.measurement, Duration::from_secs(15));
-        assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [5, 1]);
+        assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [2, 1]);
         assert_eq!(
             [1e6, 9e6, 11e6].map(|ns| warm_up_in_turns(1, ns)),
             [1, 1, 0]

@@ -43,34 +43,8 @@ pub(crate) struct Decision {
     /// The size that is shown first.
     pub(crate) size: u64,
     /// By how much the best code on one thread is slower than the best of all.
-    one_thread: Vec<OneThread>,
-    places: Vec<DecidedPlace>,
-}
-
-#[derive(Serialize)]
-struct OneThread {
-    size: f64,
-    factor: f64,
-}
-
-/// The decisions for data in one place.
-#[derive(Serialize)]
-struct DecidedPlace {
-    name: Residency,
-    /// The smallest measured size.
-    first: f64,
-    /// The largest measured size.
-    last: f64,
-    limits: Vec<LimitFrom>,
-    /// The breakpoints for each of [`USES`], or for any.
-    uses: Vec<Vec<Breakpoint>>,
-}
-
-/// What limits the GPU from a size on.
-#[derive(Serialize)]
-struct LimitFrom {
-    from: f64,
-    words: Option<String>,
+    one_thread: Vec<Value>,
+    places: Vec<Value>,
 }
 
 impl Decisions {
@@ -123,7 +97,9 @@ impl Decision {
     }
 }
 
-fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> DecidedPlace {
+/// The decisions for data in one place between the ends of the measured sizes: what limits the GPU from a size on,
+/// and the breakpoints for each of [`USES`], or for any.
+fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
     let uses = |uses: &u32| {
         let question = Question::new(&operation.name, 1)
             .data(place.data)
@@ -135,11 +111,11 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> DecidedPla
             ..at
         };
         let all = breakpoints(advice, &question).into_iter();
-        all.map(short).collect()
+        Vec::from_iter(all.map(short))
     };
-    let limit = |binding: &Binding| LimitFrom {
-        from: binding.from,
-        words: binding.gpu.as_deref().map(limit_words),
+    let limit = |binding: &Binding| {
+        let words = binding.gpu.as_deref().map(limit_words);
+        json!({"from": binding.from, "words": words})
     };
     let end = |point: Option<&Point>| point.map_or(1.0, |point| point.size);
     // Nothing is moved to data on the device, so the number of uses does not matter.
@@ -148,13 +124,13 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> DecidedPla
     } else {
         &USES
     };
-    DecidedPlace {
-        name: place.data,
-        first: end(place.points.first()),
-        last: end(place.points.last()),
-        limits: place.limits.iter().map(limit).collect(),
-        uses: counted.iter().map(uses).collect(),
-    }
+    json!({
+        "name": place.data,
+        "first": end(place.points.first()),
+        "last": end(place.points.last()),
+        "limits": Vec::from_iter(place.limits.iter().map(limit)),
+        "uses": Vec::from_iter(counted.iter().map(uses)),
+    })
 }
 
 /// The middle of the measured sizes at which the GPU wins, or of all.
@@ -169,17 +145,15 @@ fn default_size(advice: &Advice, operation: &Operation, place: &Place) -> u64 {
     of.get(of.len() / 2).copied().unwrap_or(1)
 }
 
-fn one_thread(group: &GroupView) -> Vec<OneThread> {
+fn one_thread(group: &GroupView) -> Vec<Value> {
     let series = group.own.iter().flat_map(|own| &own.series);
     let is_it = |s: &&Series| s.role.threads == Some(Threads::One) && s.computes();
     let on_one: Vec<&Series> = series.filter(is_it).collect();
     let factor = |at: &curve::Point| {
         let times = on_one.iter().filter_map(|s| s.at(at.size as u64));
         let fastest = times.map(|b| b.median_ns).reduce(f64::min)?;
-        Some(OneThread {
-            size: at.size,
-            factor: thresholds::rounded(fastest / at.median),
-        })
+        let factor = thresholds::rounded(fastest / at.median);
+        Some(json!({"size": at.size, "factor": factor}))
     };
     group.best_cpu.points().iter().filter_map(factor).collect()
 }

@@ -5,7 +5,7 @@
 //! `docs/plots/` beside the README.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::charts::{self, Shown};
 use crate::group::{GroupView, describe};
@@ -13,7 +13,7 @@ use crate::report::{self, Options, Report, ReportError, day};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::machine::MachineResults;
-use crossover_results::store::whole_file::{self, FileError};
+use crossover_results::store::whole_file;
 
 /// The results begin after this line.
 pub const BEGIN: &str = "<!-- crossover:begin -->";
@@ -24,84 +24,51 @@ const OPERATIONS: usize = 6;
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
 
-/// Why a README was not refreshed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadmeError {
-    /// There is nothing to show.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    /// The README cannot be read.
-    #[error("{}: {source}; run this in the folder of your README", path.display())]
-    Read {
-        /// The README.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// It has no markers for the results.
-    #[error(
-        "{}: needs one line {BEGIN} and after it one line {END}; put them where the results \
-         should stand", path.display()
-    )]
-    Markers {
-        /// The README.
-        path: PathBuf,
-    },
-    /// The empty table would replace a good one.
-    #[error(
-        "the results of {machine} have no answers: measure an operation on the CPU and on a GPU"
-    )]
-    NoAnswers {
-        /// The machine.
-        machine: String,
-    },
-    /// The results come from a driver that executes nothing.
-    #[error(
-        "the results of {machine} come from the recording driver of the tests, which executes no kernel; run `cargo bench` on a GPU"
-    )]
-    Recorded {
-        /// The machine.
-        machine: String,
-    },
-    /// A file could not be written.
-    #[error(transparent)]
-    Write(#[from] FileError),
-}
-
 /// Replaces the text between the markers of `readme` and writes its plots.
 pub fn refresh(
     readme: &Path,
     root: &Path,
     out: &Path,
     options: &Options,
-) -> Result<(), ReadmeError> {
+) -> Result<(), ReportError> {
     let report = report::most_answers(root, out, options)?;
     let recorded = |machine: &&MachineResults| {
         (machine.runs.iter()).any(|(run, _)| run.environment.recorded())
     };
     if let Some(machine) = report.machines().find(recorded) {
-        return Err(ReadmeError::Recorded {
-            machine: machine.name.clone(),
-        });
+        return Err(ReportError::Readme(format!(
+            "the results of {} come from the recording driver of the tests, which executes no kernel; run \
+             `cargo bench` on a GPU",
+            machine.name
+        )));
     }
     if headlines(&report.found).next().is_none() {
-        let machine = report.machine.hardware();
-        return Err(ReadmeError::NoAnswers { machine });
+        // The empty table would replace a good one.
+        return Err(ReportError::Readme(format!(
+            "the results of {} have no answers: measure an operation on the CPU and on a GPU",
+            report.machine.hardware()
+        )));
     }
-    let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
-        path: readme.into(),
-        source,
+    let shown = readme.display();
+    let text = fs::read_to_string(readme).map_err(|error| {
+        let remedy = "run this in the folder of your README";
+        ReportError::Readme(format!("{shown}: {error}; {remedy}"))
     })?;
     let dir = readme.parent().unwrap_or(Path::new("."));
     let (body, plot) = body(&report);
-    let text = splice(&text, &body).ok_or_else(|| ReadmeError::Markers {
-        path: readme.into(),
+    let text = splice(&text, &body).ok_or_else(|| {
+        ReportError::Readme(format!(
+            "{shown}: needs one line {BEGIN} and after it one line {END}; put them where the results \
+             should stand"
+        ))
     })?;
+    let written = |path: &Path, text: &str| {
+        whole_file::write_atomic(path, text.as_bytes()).map_err(ReportError::File)
+    };
     if let Some((name, svg)) = plot {
-        whole_file::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+        written(&dir.join(PLOTS).join(name), &svg)?;
     }
-    whole_file::write_atomic(readme, text.as_bytes())?;
-    Ok(())
+    written(readme, &text)
 }
 
 /// `None` unless each marker occurs once, in order.

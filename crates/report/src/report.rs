@@ -181,26 +181,23 @@ pub enum ReportError {
     /// There are no results.
     #[error(
         "no results under {}: run `cargo bench` first, or name the record of a machine with `--with`",
-        root.display()
+        .0.display()
     )]
-    NoResults {
-        /// The results root.
-        root: PathBuf,
-    },
+    NoResults(PathBuf),
     /// A machine of `--with` has no results.
     #[error(
         "no results in {}: name the record of a machine, or a folder that holds Criterion's output \
          or a `criterion` folder with it",
-        path.display()
+        .0.display()
     )]
-    NothingThere {
-        /// The file or folder.
-        path: PathBuf,
-    },
-    /// A machine of `--with` cannot be read.
+    NothingThere(PathBuf),
+    /// A machine of `--with` cannot be read, or a README not be written.
     #[error(transparent)]
-    Read(FileError),
-    /// A file could not be written.
+    File(FileError),
+    /// A README is not refreshed.
+    #[error("{0}")]
+    Readme(String),
+    /// A file of the page could not be written.
     #[error("{0}; `crossover report --out DIR` writes elsewhere")]
     Write(#[from] FileError),
 }
@@ -231,7 +228,7 @@ pub fn of_results(
         let problems = std::mem::take(&mut machine.problems);
         let first = (!named.is_empty()).then(|| named.remove(0));
         let first = first.or_else(|| committed.next());
-        machine = first.ok_or_else(|| ReportError::NoResults { root: root.into() })?;
+        machine = first.ok_or_else(|| ReportError::NoResults(root.into()))?;
         machine.problems.splice(0..0, problems);
     }
     let with_gpu = |machine: &MachineResults| machine.gpu().is_some();
@@ -256,7 +253,7 @@ pub(crate) fn most_answers(
     let most = named.into_iter().chain(committed).rev().max_by_key(answers);
     let machine = most.unwrap_or_else(|| MachineResults::read(root, "this machine", false));
     match machine.groups.is_empty() {
-        true => Err(ReportError::NoResults { root: root.into() }),
+        true => Err(ReportError::NoResults(root.into())),
         false => Ok(Report::of(machine, Vec::new(), None)),
     }
 }
@@ -267,9 +264,9 @@ type Others = (Vec<MachineResults>, Vec<MachineResults>, Vec<Unreadable>);
 fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {
     let mut named = Vec::new();
     for path in &options.with {
-        let there = MachineResults::read_other(path).map_err(ReportError::Read)?;
+        let there = MachineResults::read_other(path).map_err(ReportError::File)?;
         if there.groups.is_empty() {
-            return Err(ReportError::NothingThere { path: path.clone() });
+            return Err(ReportError::NothingThere(path.clone()));
         }
         named.push(there);
     }

@@ -330,7 +330,7 @@ impl Results {
                     Err(error) => Err(error.to_string()),
                 }
             }
-            Err(ReportError::NoResults { .. } | ReportError::NothingThere { .. }) => Ok(()),
+            Err(ReportError::NoResults(_) | ReportError::NothingThere(_)) => Ok(()),
             // That of the other machine's file.
             Err(error) => plain("an error", &error.to_string()),
         }

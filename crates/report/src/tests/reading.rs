@@ -85,7 +85,7 @@ fn a_report_that_cannot_be_made_says_what_to_do() {
     let dir = folder();
     let (none, out) = (dir.path().join("none"), dir.path().join("out"));
     let error = read(&none, &out, &Options::default()).unwrap_err();
-    assert!(matches!(error, ReportError::NoResults { .. }));
+    assert!(matches!(error, ReportError::NoResults(_)));
     holds(&error.to_string(), &["cargo bench"]);
     assert!(!out.exists(), "nothing is written");
     let with = Options {

@@ -22,12 +22,11 @@ pub(super) fn scripts(data: &str) -> Markup {
 }
 
 /// Each module after those that it imports from.
-const MODULES: [(&str, &str); 6] = [
+const MODULES: [(&str, &str); 5] = [
     ("dom", include_str!("script/dom.js")),
     ("words", include_str!("script/words.js")),
     ("verdict", include_str!("script/verdict.js")),
     ("chart", include_str!("script/chart.js")),
-    ("implementations", include_str!("script/implementations.js")),
     ("main", include_str!("script/main.js")),
 ];
 

@@ -1,8 +1,7 @@
 import { unpacked } from "./dom.js";
 import { sized } from "./words.js";
 import { changesTable, lookUp, overOneThread, typedSize, verdictWords } from "./verdict.js";
-import { chartPanel } from "./chart.js";
-import { implementationsTable } from "./implementations.js";
+import { chartPanel, implementationsTable } from "./chart.js";
 // The reader's choice (operation, size, place of the data, how often they are used, view of the chart),
 // shown in every part of the page and kept in the address.
 const PREFIX = "#view:";

@@ -46,15 +46,11 @@ const JOIN: Call = [0, 0];
 pub(crate) struct UniqueId([u8; 128]);
 
 /// The share of a device in sums.
+#[derive(Debug)]
 pub(crate) struct Communicator {
     name: String,
     device: usize,
-    calls: Arc<RankCalls>,
-}
-
-/// The calls of all ranks.
-#[derive(Debug)]
-pub(crate) struct RankCalls {
+    /// Has a file for each rank of other processes too, with its calls.
     folder: PathBuf,
     rank: usize,
     size: usize,
@@ -62,26 +58,15 @@ pub(crate) struct RankCalls {
     made: AtomicU64,
 }
 
-impl RankCalls {
-    pub(crate) fn new(id: &UniqueId, rank: usize, size: usize) -> Self {
-        let folder =
-            CStr::from_bytes_until_nul(&id.0).map_or("", |path| path.to_str().unwrap_or(""));
-        Self {
-            folder: folder.into(),
-            rank,
-            size,
-            made: AtomicU64::new(0),
-        }
-    }
-
-    /// Whether other processes have some of the ranks.
-    fn are_shared(&self, state: &State) -> bool {
-        let of_this = |it: &&Communicator| it.calls.folder == self.folder;
-        state.communicators.values().filter(of_this).count() < self.size
+impl Communicator {
+    /// How many of the ranks this process has.
+    fn of_this_process(&self, state: &State) -> usize {
+        let all = state.communicators.values();
+        all.filter(|it| it.folder == self.folder).count()
     }
 
     /// Makes this rank's next call, and returns its number. The first one creates the file.
-    pub(crate) fn make(&self, [values, is_in_place]: Call) -> Outcome<u64> {
+    fn make(&self, [values, is_in_place]: Call) -> Outcome<u64> {
         let at = self.made.fetch_add(1, Ordering::Relaxed);
         let file = self.folder.join(self.rank.to_string());
         let open = || {
@@ -100,7 +85,7 @@ impl RankCalls {
     ///
     /// # Errors
     /// One of them has made another call, or none within `patience`.
-    pub(crate) fn meet(&self, at: u64, call: Call, patience: Duration) -> Outcome {
+    fn meet(&self, at: u64, call: Call, patience: Duration) -> Outcome {
         let begun = Instant::now();
         for other in (0..self.size).filter(|other| *other != self.rank) {
             let (file, mut theirs) = (self.folder.join(other.to_string()), [0; CALL]);
@@ -130,7 +115,7 @@ impl RankCalls {
 /// A sum of several processes that was enqueued.
 #[derive(Clone, Debug)]
 pub(crate) struct Joint {
-    calls: Arc<RankCalls>,
+    communicator: Arc<Communicator>,
     at: u64,
     call: Call,
 }
@@ -142,7 +127,7 @@ impl Joint {
 
     /// Waits for the other ranks.
     pub(crate) fn meet(&self) {
-        if let Err(fault) = self.calls.meet(self.at, self.call, PATIENCE) {
+        if let Err(fault) = self.communicator.meet(self.at, self.call, PATIENCE) {
             NCCL.refused("ncclAllReduce", &fault);
         }
     }
@@ -150,7 +135,7 @@ impl Joint {
 
 /// A call between the start and the end of a group.
 pub(crate) struct Sum {
-    communicator: u64,
+    communicator: Arc<Communicator>,
     places: [u64; 2],
     values: u64,
     stream: u64,
@@ -179,9 +164,11 @@ exported! { NCCL:
         let device = state.current()?;
         let (name, handle) = (state.names.next("comm"), state.made());
         log!("connect {name} of device {device}, rank {rank} of {size}");
-        let calls = Arc::new(RankCalls::new(&id, rank as usize, size as usize));
-        let communicator = Communicator { name, device, calls };
-        state.communicators.insert(handle, communicator);
+        let folder = CStr::from_bytes_until_nul(&id.0).map_or("", |path| path.to_str().unwrap_or(""));
+        let communicator = Communicator {
+            name, device, folder: folder.into(), rank: rank as usize, size: size as usize, made: AtomicU64::new(0),
+        };
+        state.communicators.insert(handle, Arc::new(communicator));
         put(to, handle)
     }
 
@@ -203,7 +190,7 @@ exported! { NCCL:
         if (of, by) != SUM_OF_FLOATS {
             return Err(Fault::unknown("an operation but the sum of f32, such as", by));
         }
-        known(&mut state.communicators, communicator, "communicator")?;
+        let communicator = known(&mut state.communicators, communicator, "communicator")?.clone();
         let sum = Sum { communicator, places: [from, to], values: values as u64, stream };
         let group = state.sums.as_mut().ok_or_else(|| Fault::corrupts(
             "a device waits for the others, whose calls come later: make them in a group"
@@ -214,31 +201,29 @@ exported! { NCCL:
 
     fn ncclGroupEnd(state) {
         let sums = state.sums.take().unwrap_or_default();
-        for calls in state.communicators.values().map(|it| &it.calls) {
-            if calls.made.load(Ordering::Relaxed) == 0 && calls.are_shared(state) {
-                calls.meet(calls.make(JOIN)?, JOIN, PATIENCE)?;
+        for new in state.communicators.values().filter(|it| it.made.load(Ordering::Relaxed) == 0) {
+            if new.of_this_process(state) < new.size {
+                new.meet(new.make(JOIN)?, JOIN, PATIENCE)?;
             }
         }
-        let Some(&Sum { communicator, values, .. }) = sums.first() else {
+        let Some(Sum { communicator, values, .. }) = sums.first() else {
             return Ok(());
         };
-        let folder = known(&mut state.communicators, communicator, "communicator")?.calls.folder.clone();
-        let of_group = state.communicators.values().filter(|it| it.calls.folder == folder);
-        if sums.len() != of_group.count() || sums.iter().any(|sum| sum.values != values) {
+        let devices = communicator.of_this_process(state);
+        if sums.len() != devices || sums.iter().any(|sum| sum.values != *values) {
             return Err(Fault::corrupts("the devices would wait for ever: their calls differ"));
         }
-        sums.iter().try_for_each(|sum| enqueue(state, sum))
+        sums.into_iter().try_for_each(|sum| enqueue(state, sum))
     }
 }
 
-fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
-    let communicator = known(&mut state.communicators, sum.communicator, "communicator")?;
-    let (name, device) = (communicator.name.clone(), communicator.device);
-    let calls = communicator.calls.clone();
+fn enqueue(state: &mut State, sum: Sum) -> Outcome {
+    let communicator = sum.communicator;
     let on = known(&mut state.streams, sum.stream, "stream")?.device;
-    if on != device {
+    if on != communicator.device {
         return Err(Fault::corrupts(format!(
-            "{name} is of device {device}, and the stream of device {on}"
+            "{} is of device {}, and the stream of device {on}",
+            communicator.name, communicator.device
         )));
     }
     let used = [("the values", 0), ("the sums", 1)].map(|(name, at)| Used {
@@ -248,16 +233,17 @@ fn enqueue(state: &mut State, sum: &Sum) -> Outcome {
     });
     state.memory.check_used(&used)?;
     let [from, to] = sum.places.map(|place| state.memory.name_of(place));
-    let text = format!(
-        "ncclAllReduce by {name}, {} f32: {from} -> {to}",
-        sum.values
-    );
-    let call = [sum.values, u64::from(sum.places[0] == sum.places[1])];
-    let effect = if calls.are_shared(state) {
-        let at = calls.make(call)?;
-        Effect::Joint(Joint { calls, at, call })
+    let (name, values) = (&communicator.name, sum.values);
+    let text = format!("ncclAllReduce by {name}, {values} f32: {from} -> {to}");
+    let call = [values, u64::from(sum.places[0] == sum.places[1])];
+    let effect = if communicator.of_this_process(state) < communicator.size {
+        Effect::Joint(Joint {
+            at: communicator.make(call)?,
+            communicator,
+            call,
+        })
     } else {
-        Effect::Operations(sum.values as f64)
+        Effect::Operations(values as f64)
     };
     state.launch(sum.stream, effect, used.to_vec(), |on| {
         format!("{text} on {on}")
@@ -271,10 +257,15 @@ mod tests {
     #[test]
     fn ranks_make_the_same_calls() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().to_str().unwrap().as_bytes();
-        let mut id = UniqueId([0; 128]);
-        id.0[..path.len()].copy_from_slice(path);
-        let ranks = [0, 1].map(|rank| RankCalls::new(&id, rank, 2));
+        let rank = |rank| Communicator {
+            name: String::new(),
+            device: 0,
+            folder: folder.path().to_owned(),
+            rank,
+            size: 2,
+            made: AtomicU64::new(0),
+        };
+        let ranks = [rank(0), rank(1)];
         let meet = |at, call| {
             let met = ranks[0].meet(at, call, Duration::ZERO);
             met.map_err(|fault| (fault.corrupts, fault.why))
@@ -292,7 +283,6 @@ mod tests {
         let missing = "rank 0 would wait for ever: rank 1 has not made call 3";
         let at = ranks[0].make(whole).unwrap();
         assert_eq!(meet(at, whole), Err((true, missing.to_owned())));
-        let twice = RankCalls::new(&id, 1, 2);
-        assert!(twice.make(whole).is_err(), "the rank is taken");
+        assert!(rank(1).make(whole).is_err(), "the rank is taken");
     }
 }

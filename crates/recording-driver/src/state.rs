@@ -44,7 +44,7 @@ pub(crate) struct State {
     /// Descriptions, layouts and preferences of cuBLASLt.
     pub(crate) described: BTreeMap<u64, Described>,
     pub(crate) plans: BTreeMap<u64, Plan>,
-    pub(crate) communicators: BTreeMap<u64, Communicator>,
+    pub(crate) communicators: BTreeMap<u64, Arc<Communicator>>,
     /// The calls of NCCL's group, while it is open.
     pub(crate) sums: Option<Vec<Sum>>,
     pub(crate) programs: BTreeMap<u64, Program>,

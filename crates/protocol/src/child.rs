@@ -7,7 +7,7 @@
 
 use std::env;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -62,15 +62,9 @@ pub struct Child {
     /// Receives at its end.
     ended: Receiver<()>,
     status: Option<ExitStatus>,
-    channel: Option<Channel>,
-}
-
-/// The channel to a child.
-struct Channel {
-    listener: Listener,
+    /// Where it connects, and the folder that is removed at its end.
+    channel: Option<(Listener, TempDir)>,
     link: Option<Link<Stream>>,
-    /// Removed at the end.
-    _folder: TempDir,
 }
 
 impl Child {
@@ -97,6 +91,7 @@ impl Child {
             ended,
             status: None,
             channel: None,
+            link: None,
         })
     }
 
@@ -105,9 +100,12 @@ impl Child {
     /// # Errors
     /// As [`start`](Self::start), or that there is no channel.
     pub fn start_asked(command: &mut Command, variable: &str) -> Result<Self, ChildError> {
-        let (channel, path) = Channel::new().map_err(no_channel)?;
+        let folder = tempfile::tempdir().map_err(no_channel)?;
+        let path = folder.path().join("channel");
+        let listener = channel::bind(&path).map_err(no_channel)?;
+        listener.set_nonblocking(true).map_err(no_channel)?;
         let mut child = Self::start(command.env(variable, path))?;
-        child.channel = Some(channel);
+        child.channel = Some((listener, folder));
         Ok(child)
     }
 
@@ -123,11 +121,9 @@ impl Child {
         let start = Instant::now();
         while start.elapsed() < limit {
             not_interrupted()?;
-            let Some(channel) = &mut self.channel else {
-                return Ok(None);
-            };
-            let Some(link) = &mut channel.link else {
-                if !channel.accept().map_err(no_channel)? && self.ends_within(SHORT)?.is_some() {
+            let Some(link) = &mut self.link else {
+                self.link = self.accept().map_err(no_channel)?;
+                if self.link.is_none() && self.ends_within(SHORT)?.is_some() {
                     return Ok(None);
                 }
                 continue;
@@ -144,17 +140,27 @@ impl Child {
 
     /// Replies to the last message. If this fails the process has ended, which the next `receive` finds.
     pub fn reply(&mut self, reply: &impl Serialize) {
-        let channel = self.channel.as_mut();
-        if let Some(link) = channel.and_then(|channel| channel.link.as_mut()) {
+        if let Some(link) = &mut self.link {
             let _ = link.send(reply);
+        }
+    }
+
+    /// The next process that has connected.
+    fn accept(&self) -> io::Result<Option<Link<Stream>>> {
+        match self.channel.as_ref().map(|(listener, _)| listener.accept()) {
+            Some(Ok((stream, _))) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(GLANCE))?;
+                Ok(Some(Link::new(stream)))
+            }
+            Some(Err(error)) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(None),
         }
     }
 
     /// Closes the connection to the process that spoke last, which learns that nobody drives it any more.
     pub fn disconnect(&mut self) {
-        if let Some(channel) = &mut self.channel {
-            channel.link = None;
-        }
+        self.link = None;
     }
 
     /// Its status, if it ends within this time.
@@ -185,36 +191,6 @@ impl Child {
             }
         }
         Ok(None)
-    }
-}
-
-impl Channel {
-    /// A channel, and the path by which a child finds it.
-    fn new() -> io::Result<(Self, PathBuf)> {
-        let folder = tempfile::tempdir()?;
-        let path = folder.path().join("channel");
-        let listener = channel::bind(&path)?;
-        listener.set_nonblocking(true)?;
-        let this = Self {
-            listener,
-            link: None,
-            _folder: folder,
-        };
-        Ok((this, path))
-    }
-
-    /// Returns whether a process has connected.
-    fn accept(&mut self) -> io::Result<bool> {
-        match self.listener.accept() {
-            Ok((stream, _)) => {
-                stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(GLANCE))?;
-                self.link = Some(Link::new(stream));
-                Ok(true)
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 }
 

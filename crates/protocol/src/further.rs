@@ -48,12 +48,10 @@ pub fn further_gpus(settings: &Settings) -> Result<Vec<FurtherGpu>, Absence> {
             }
         }
     }
-    let is_tried = env::var_os(OF_A_RUN).is_none();
-    let broken = if is_tried {
-        broken(&reported)?
-    } else {
-        Vec::new()
-    };
+    if env::var_os(OF_A_RUN).is_some() {
+        reported.clear();
+    }
+    let broken = broken(&reported)?;
     for gpu in &mut further {
         for (before, _) in broken.iter().filter(|(_, of)| *of == gpu.ordinal) {
             if *before == first {

@@ -30,7 +30,7 @@ const SHORT: Duration = Duration::from_millis(20);
 const GREETING: u64 = 1024;
 
 /// A connection with another rank, and a thread that reads its messages.
-struct RankLink {
+pub struct RankLink {
     peer: usize,
     stream: TcpStream,
     messages: Receiver<Result<Value, String>>,
@@ -41,7 +41,7 @@ struct RankLink {
 struct LinkState {
     /// Number of replies that have not come yet; below zero if the other one sends requests.
     owed: AtomicIsize,
-    /// Whether this process knows that the other one has ended.
+    /// Whether this process knows that the other one has ended, or will.
     is_over: AtomicBool,
 }
 
@@ -62,15 +62,53 @@ impl RankLink {
         })
     }
 
-    /// If this fails the other process has ended, which the next message shows.
-    fn send(&self, message: &impl Serialize) {
+    /// Connects to rank 0. From then on this process ends when rank 0 does.
+    ///
+    /// # Errors
+    /// Rank 0 does not answer within this time.
+    pub fn connect(me: &Rank, within: Duration) -> Result<Self, String> {
+        let begun = Instant::now();
+        let (host, port) = &me.address;
+        let meet = || -> io::Result<Self> {
+            let stream = TcpStream::connect((&**host, *port))?;
+            let mut link = Link::new(stream);
+            link.send(&me.greeting(me.rank))?;
+            let left = within.saturating_sub(begun.elapsed());
+            let answer = greeting(&mut link, left.max(SHORT));
+            if answer.is_ok_and(|theirs| theirs == me.greeting(0)) {
+                return Self::new(0, link);
+            }
+            Err(io::Error::other("another program or run has that port"))
+        };
+        loop {
+            match meet() {
+                Ok(link) => return Ok(link),
+                Err(error) if begun.elapsed() >= within => {
+                    return Err(format!(
+                        "it does not reach rank 0 at {host}:{port} ({error}); set MASTER_ADDR to the host of rank 0, and \
+                         MASTER_PORT to a port that is free there, or unset {} to run alone",
+                        me.variables
+                    ));
+                }
+                Err(_) => thread::sleep(SHORT),
+            }
+        }
+    }
+
+    /// Sends a message. If this fails the other process has ended, which the next message shows.
+    pub fn send(&self, message: &impl Serialize) {
         let _ = send(&self.stream, message);
     }
 
-    fn receive<M: DeserializeOwned>(&self) -> Result<M, String> {
+    /// The next message; an empty one is the last.
+    ///
+    /// # Errors
+    /// The other rank ended early, or sent something else.
+    pub fn receive<M: DeserializeOwned>(&self) -> Result<M, String> {
         let gone = || Err(format!("rank {} has ended; start the run again", self.peer));
         let message = self.messages.recv().unwrap_or_else(|_| gone());
-        (self.state.is_over).fetch_or(message.is_err(), Ordering::SeqCst);
+        let is_last = matches!(message, Err(_) | Ok(Value::Null));
+        self.state.is_over.fetch_or(is_last, Ordering::SeqCst);
         serde_json::from_value(message?)
             .map_err(|error| format!("a message cannot be read: {error}"))
     }
@@ -266,60 +304,6 @@ impl Drop for OtherRanks {
     }
 }
 
-/// The connection of another rank to rank 0.
-pub struct RankZero(RankLink);
-
-impl RankZero {
-    /// Connects to rank 0. From then on this process ends when rank 0 does.
-    ///
-    /// # Errors
-    /// Rank 0 does not answer within this time.
-    pub fn connect(me: &Rank, within: Duration) -> Result<Self, String> {
-        let begun = Instant::now();
-        let (host, port) = &me.address;
-        let meet = || -> io::Result<RankLink> {
-            let stream = TcpStream::connect((&**host, *port))?;
-            let mut link = Link::new(stream);
-            link.send(&me.greeting(me.rank))?;
-            let left = within.saturating_sub(begun.elapsed());
-            let answer = greeting(&mut link, left.max(SHORT));
-            if answer.is_ok_and(|theirs| theirs == me.greeting(0)) {
-                return RankLink::new(0, link);
-            }
-            Err(io::Error::other("another program or run has that port"))
-        };
-        loop {
-            match meet() {
-                Ok(link) => return Ok(Self(link)),
-                Err(error) if begun.elapsed() >= within => {
-                    return Err(format!(
-                        "it does not reach rank 0 at {host}:{port} ({error}); set MASTER_ADDR to the host of rank 0, and \
-                         MASTER_PORT to a port that is free there, or unset {} to run alone",
-                        me.variables
-                    ));
-                }
-                Err(_) => thread::sleep(SHORT),
-            }
-        }
-    }
-
-    /// The next request of rank 0; `None` at its end.
-    ///
-    /// # Errors
-    /// Rank 0 ended early, or sent something else.
-    pub fn next<R: DeserializeOwned>(&self) -> Result<Option<R>, String> {
-        let request = self.0.receive();
-        let is_end = matches!(request, Ok(None));
-        self.0.state.is_over.fetch_or(is_end, Ordering::SeqCst);
-        request
-    }
-
-    /// Replies.
-    pub fn reply(&self, reply: &Result<impl Serialize, String>) {
-        self.0.send(reply);
-    }
-}
-
 /// The greeting of another process, which sends one at once.
 fn greeting(link: &mut Link<TcpStream>, within: Duration) -> io::Result<Greeting> {
     link.stream().set_read_timeout(Some(within))?;
@@ -347,7 +331,7 @@ mod tests {
     #[test]
     fn processes_that_do_not_meet_are_named() {
         let [zero, one] = of_three([0, 1]);
-        let alone = RankZero::connect(&one, Duration::ZERO).err().unwrap();
+        let alone = RankLink::connect(&one, Duration::ZERO).err().unwrap();
         let missing = OtherRanks::accept(&zero, Duration::ZERO).err().unwrap();
         for (error, words) in [
             (alone, "does not reach rank 0 at 127.0.0.1:"),
@@ -365,7 +349,7 @@ mod tests {
     fn a_port_of_another_program_ends_the_wait() {
         let [one] = of_three([1]);
         let _program = TcpListener::bind((Ipv4Addr::LOCALHOST, one.address.1)).unwrap();
-        let error = RankZero::connect(&one, SHORT).err().unwrap();
+        let error = RankLink::connect(&one, SHORT).err().unwrap();
         assert!(error.contains("another program or run has"), "{error}");
         // Nor is a long line read to its end.
         let program = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -389,21 +373,21 @@ mod tests {
         };
         let others = thread::spawn(move || OtherRanks::accept(&zero, START));
         for stranger in [of_other_job, of_other_size] {
-            let error = RankZero::connect(&stranger, 10 * SHORT).err().unwrap();
+            let error = RankLink::connect(&stranger, 10 * SHORT).err().unwrap();
             assert!(error.contains("does not reach rank 0"), "{error}");
         }
-        let ended = RankZero::connect(&one, START).unwrap();
-        let twice = RankZero::connect(&one, 10 * SHORT);
+        let ended = RankLink::connect(&one, START).unwrap();
+        let twice = RankLink::connect(&one, 10 * SHORT);
         assert!(twice.is_err(), "rank 1 is there");
-        let waiting = RankZero::connect(&two, START).unwrap();
+        let waiting = RankLink::connect(&two, START).unwrap();
         let others = others.join().unwrap().unwrap();
         drop(ended);
-        waiting.reply(&Ok(()));
+        waiting.send(&Ok::<_, String>(()));
         // It waits for rank 1 on the GPU.
         assert!(others.announce(&7, 1).is_err());
         drop(others);
-        assert_eq!(waiting.next(), Ok(Some(7)));
-        let end = waiting.next::<u64>();
+        assert_eq!(waiting.receive(), Ok(Some(7)));
+        let end = waiting.receive::<Option<u64>>();
         assert!(end.is_err(), "{end:?}");
     }
 
@@ -417,9 +401,9 @@ mod tests {
         // Rank 0 listens on its own address alone.
         let _other = TcpListener::bind((Ipv4Addr::LOCALHOST, zero.address.1)).unwrap();
         let told = thread::spawn(move || OtherRanks::accept(&zero, START).map(drop));
-        let one = RankZero::connect(&one, START).unwrap();
+        let one = RankLink::connect(&one, START).unwrap();
         assert_eq!(told.join().unwrap(), Ok(()));
-        assert_eq!(one.next::<u64>(), Ok(None));
-        assert!(one.0.state.is_over.load(Ordering::SeqCst));
+        assert_eq!(one.receive::<Option<u64>>(), Ok(None));
+        assert!(one.state.is_over.load(Ordering::SeqCst));
     }
 }

@@ -18,7 +18,7 @@ use crate::workload::prepare::in_version;
 use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_protocol::rank::Rank;
-use crossover_protocol::ranks::{OtherRanks, RankZero, START};
+use crossover_protocol::ranks::{OtherRanks, RankLink, START};
 use crossover_protocol::settings::Settings;
 use crossover_system::interrupt;
 use crossover_words::text::{visible_lines, with_causes};
@@ -57,17 +57,23 @@ struct Led {
 /// # Errors
 /// There is one device, or no NCCL; errors of NCCL and CUDA.
 pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
-    if let Some(ranks) = &gpu.ranks {
-        return led(gpu, ranks, problem, results);
-    }
-    let work = of_this_process(gpu, problem, results)?;
+    let mut routine: Box<dyn Routine> = match &gpu.ranks {
+        Some(ranks) => Box::new(led(gpu, ranks, problem, results)?),
+        None => Box::new(of_this_process(gpu, problem, results)?),
+    };
     // Connecting waits for the host, which behind a gate would wait for ever.
-    work.parts[0].steps.run()?;
-    Ok(Box::new(work))
+    routine.run()?;
+    gpu.synchronize()?;
+    Ok(routine)
 }
 
 /// The sum over the devices of all ranks.
-fn led(gpu: &Rc<Gpu>, ranks: &Rc<OtherRanks>, problem: &Rc<AllReduce>, results: Results) -> Made {
+fn led(
+    gpu: &Rc<Gpu>,
+    ranks: &Rc<OtherRanks>,
+    problem: &Rc<AllReduce>,
+    results: Results,
+) -> Result<Led, RoutineError> {
     static MADE: AtomicU64 = AtomicU64::new(1);
     if !gpu.is_connected() {
         connect(gpu, ranks)?;
@@ -82,16 +88,11 @@ fn led(gpu: &Rc<Gpu>, ranks: &Rc<OtherRanks>, problem: &Rc<AllReduce>, results: 
     })?;
     let processes = format!("{} processes", gpu.collectives()?.devices);
     own.parts[0].notes.push(processes);
-    let (own, ranks) = (Box::new(own), ranks.clone());
-    let mut led = Led {
-        own,
+    Ok(Led {
+        own: Box::new(own),
         routine,
-        ranks,
-    };
-    // Connecting waits for the host, which behind a gate would wait for ever.
-    led.run()?;
-    gpu.synchronize()?;
-    Ok(Box::new(led))
+        ranks: ranks.clone(),
+    })
 }
 
 /// Connects the GPUs of all ranks.
@@ -116,6 +117,17 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Done {
     Ok(())
 }
 
+/// The verdict on the result of a routine, or on an altered copy.
+fn verdict(
+    of: &mut dyn Routine,
+    altered: Option<Alteration>,
+) -> Result<Option<Verified>, RoutineError> {
+    match altered {
+        None => of.check().map(Some),
+        Some(by) => of.check_altered(by),
+    }
+}
+
 impl Led {
     fn ask(&self, order: Order) -> Done {
         self.ranks.ask::<()>(&order)?;
@@ -123,28 +135,23 @@ impl Led {
     }
 
     /// The worst verdict of all ranks, which verify at the same time.
-    fn worst(
-        &mut self,
-        altered: Option<Alteration>,
-        check: impl FnOnce(&mut dyn Routine) -> Result<Option<Verified>, RoutineError>,
-    ) -> Result<Option<Verified>, RoutineError> {
+    fn worst(&mut self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
         self.ranks.tell(&Order::Check(self.routine, altered), 1)?;
-        let own = check(&mut *self.own);
+        let own = verdict(&mut *self.own, altered);
         let others = self.ranks.hear::<Option<VerifiedBits>>();
         let (own, others) = (own?, others?);
         let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
             let (error, bound, method) = verdict?;
             let [error, bound] = [error, bound].map(f64::from_bits);
-            let verified = Verified {
+            let mut verified = Verified {
                 error,
                 bound,
                 method,
             };
-            let method = match verified.passed() {
-                true => verified.method,
-                false => format!("{}, on rank {}", verified.method, at + 1),
-            };
-            Some(Verified { method, ..verified })
+            if !verified.passed() {
+                verified.method += &format!(", on rank {}", at + 1);
+            }
+            Some(verified)
         });
         Ok(worst(others.chain(own)))
     }
@@ -157,8 +164,7 @@ impl Routine for Led {
     }
 
     fn restore(&mut self) -> Done {
-        self.ask(Order::Poison(self.routine))?;
-        self.own.restore()
+        self.poison()
     }
 
     fn run(&mut self) -> Done {
@@ -177,12 +183,11 @@ impl Routine for Led {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let verified = self.worst(None, |own| own.check().map(Some))?;
-        Ok(verified.expect("one is there"))
+        Ok(self.worst(None)?.expect("one is there"))
     }
 
     fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
-        self.worst(Some(by), |own| own.check_altered(by))
+        self.worst(Some(by))
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {
@@ -217,7 +222,7 @@ impl Drop for Led {
 pub(crate) fn follow(me: &Rank) -> ExitCode {
     // Rank 0 gets the signal too, and ends this process.
     interrupt::catch();
-    let followed = RankZero::connect(me, START).map_err(RoutineError::from);
+    let followed = RankLink::connect(me, START).map_err(RoutineError::from);
     match followed.and_then(|zero| Follower::default().follow(me, &zero)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -243,11 +248,11 @@ impl Follower {
     ///
     /// # Errors
     /// Those after which other ranks would wait for this one. Rank 0 gets all.
-    fn follow(&mut self, me: &Rank, zero: &RankZero) -> Done {
-        while let Some(order) = zero.next::<Order>()? {
+    fn follow(&mut self, me: &Rank, zero: &RankLink) -> Done {
+        while let Some(order) = zero.receive::<Option<Order>>()? {
             let done = self.obey(me, &order, zero);
             let reply = done.as_ref().map_err(|error| with_causes(&**error));
-            zero.reply(&reply);
+            zero.send(&reply);
             if matches!(order, Order::Connect(_) | Order::Run { .. }) {
                 done?;
             }
@@ -255,7 +260,7 @@ impl Follower {
         Ok(())
     }
 
-    fn obey(&mut self, me: &Rank, order: &Order, zero: &RankZero) -> Result<Value, RoutineError> {
+    fn obey(&mut self, me: &Rank, order: &Order, zero: &RankLink) -> Result<Value, RoutineError> {
         match order {
             Order::Open => {
                 let mut settings = Settings::from_env()?;
@@ -280,21 +285,18 @@ impl Follower {
                 self.routines.insert(*routine, Box::new(made?));
                 Ok(Value::Null)
             }
-            Order::Poison(of) => self.routine(*of)?.poison().map(Value::from),
+            // It has no host memory, for which `poison` would wait.
+            Order::Poison(of) => self.routine(*of)?.restore().map(Value::from),
             Order::Run { routine, runs } => {
                 let last = self.last;
                 let routine = self.routine(routine.unwrap_or(last))?;
-                zero.reply(&Ok(()));
+                zero.send(&Ok::<_, String>(()));
                 (0..*runs).try_for_each(|_| routine.run())?;
                 self.wait().map(Value::from)
             }
             Order::Check(of, altered) => {
                 self.wait()?;
-                let routine = self.routine(*of)?;
-                let verified = match altered {
-                    None => Some(routine.check()?),
-                    Some(by) => routine.check_altered(*by)?,
-                };
+                let verified = verdict(&mut **self.routine(*of)?, *altered)?;
                 let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
                 Ok(serde_json::to_value(verified.map(bits))?)
             }
@@ -364,18 +366,14 @@ mod tests {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let port = port.unwrap().port();
         let [zero, one] = [0, 1].map(|rank| {
-            let value = |name: &str| match name {
-                "RANK" => Some(rank.to_string()),
-                "WORLD_SIZE" => Some("2".to_owned()),
-                "MASTER_PORT" => Some(port.to_string()),
-                _ => None,
-            };
+            let variables = [("RANK", rank), ("WORLD_SIZE", 2), ("MASTER_PORT", port)];
+            let value = |name: &str| Some(variables.iter().find(|it| it.0 == name)?.1.to_string());
             Rank::from_lookup(value).unwrap().unwrap()
         });
         let [own_runs, other_runs, checks] = [0; 3].map(|_| Arc::new(AtomicU64::new(0)));
         let theirs = Fake(error, other_runs.clone(), checks.clone());
         let other = thread::spawn(move || {
-            let zero = RankZero::connect(&one, START).unwrap();
+            let zero = RankLink::connect(&one, START).unwrap();
             let mut other = Follower::default();
             other.routines.insert(7, Box::new(theirs));
             other.follow(&one, &zero).map_err(|error| error.to_string())

@@ -68,11 +68,6 @@ impl Collectives {
         })
     }
 
-    /// The version of NCCL.
-    pub(crate) fn version(&self) -> String {
-        self.nccl.version()
-    }
-
     /// Enqueues the sum of f32 over all devices: of each device the addresses of the values and of the
     /// sums, and the stream. Another context may be current afterwards.
     ///

@@ -138,14 +138,13 @@ impl Run {
         let lists = self.arguments.mode == Mode::List;
         let are_named = self.settings.further != FurtherDevices::Listed(Vec::new());
         let is_of_ranks = self.machine.ranks.is_some();
-        let reason = if lists && (are_named || is_of_ranks) {
-            None
-        } else if is_of_ranks && !group.in_processes {
+        if lists && (are_named || is_of_ranks) {
+            return true;
+        }
+        let reason = if is_of_ranks && !group.in_processes {
             Some("it runs in one process; start it without torchrun, mpirun or srun".to_owned())
-        } else if group.on_several {
-            self.machine.lacks_devices()
         } else {
-            None
+            (group.on_several.then(|| self.machine.lacks_devices())).flatten()
         };
         let Some(reason) = reason else {
             return true;

@@ -13,6 +13,7 @@ use crate::workload::matmul::uniform;
 use crate::workload::prepare::{Stream, version};
 use crate::workload::routine::{RoutineError, Workload, visit_f32};
 use crate::workload::simple::compare;
+use crossover_machine::nccl;
 
 /// Entries of all streams' queues for the operation on one device: its kernel, and what the library orders it
 /// by.
@@ -117,7 +118,7 @@ pub(super) fn of_this_process(
         })?;
     }
     let (first, gpus) = (&mut work.parts[0], work.gpus.clone());
-    first.notes.push(format!("NCCL {}", collectives.version()));
+    first.notes.push(format!("NCCL {}", nccl::version()?));
     first.figures.insert(DEVICES.to_owned(), devices as f64);
     let values = problem.values.len();
     let reduce = move |_: &_| -> Result<(), CudaError> {

@@ -54,14 +54,8 @@ impl OnDevices {
             .chain(first.beside()?)
             .cloned()
             .collect();
-        let part = |gpu: &Rc<Gpu>| {
-            if Rc::ptr_eq(gpu, first) {
-                Prepared::new(gpu)
-            } else {
-                Prepared::beside(gpu)
-            }
-        };
-        let parts: Result<Vec<_>, _> = gpus.iter().map(part).collect();
+        let beside = gpus[1..].iter().map(Prepared::beside);
+        let parts: Result<Vec<_>, _> = [Prepared::new(first)].into_iter().chain(beside).collect();
         let events: Result<Vec<_>, _> = gpus.iter().map(|gpu| gpu.new_event()).collect();
         first.bind()?;
         let mut parts = parts?;

@@ -134,6 +134,6 @@ pub(super) fn of_this_process(
     };
     let launches = LAUNCHES * own as u32;
     first.steps.call_on(Stream::Compute, launches, reduce);
-    work.join(1..own)?;
+    work.join((1..own).map(OnDevices::work))?;
     Ok(work.ready()?)
 }

@@ -21,7 +21,7 @@ use crate::device::copies_and_events::order;
 use crate::model::Verified;
 use crate::model::record::DEVICES;
 use crate::timing::{CudaError, DeviceMemory};
-use crate::workload::prepare::{PeerStream, Prepared, Stream};
+use crate::workload::prepare::{PeerStream, Prepared, Steps, Stream};
 use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
 
 pub use all_reduce::{AllReduce, Results};
@@ -49,19 +49,14 @@ impl OnDevices {
     /// # Errors
     /// There is one device, or another cannot be opened; the driver's errors.
     pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self, RoutineError> {
-        let gpus: Vec<_> = [first]
-            .into_iter()
-            .chain(first.beside()?)
-            .cloned()
-            .collect();
+        let all = [first].into_iter().chain(first.beside()?);
+        let gpus: Vec<_> = all.cloned().collect();
         let beside = gpus[1..].iter().map(Prepared::beside);
         let parts: Result<Vec<_>, _> = [Prepared::new(first)].into_iter().chain(beside).collect();
         let events: Result<Vec<_>, _> = gpus.iter().map(|gpu| gpu.new_event()).collect();
         first.bind()?;
-        let mut parts = parts?;
-        parts[0]
-            .figures
-            .insert(DEVICES.to_owned(), gpus.len() as f64);
+        let (mut parts, devices) = (parts?, gpus.len() as f64);
+        parts[0].figures.insert(DEVICES.to_owned(), devices);
         Ok(Self {
             gpus,
             parts,
@@ -79,16 +74,19 @@ impl OnDevices {
         }
     }
 
-    /// Makes the working streams of these devices wait for the timed stream.
-    pub(crate) fn fork(&mut self, devices: Range<usize>) -> Result<(), CudaError> {
-        let steps = &mut self.parts[0].steps;
-        (devices.into_iter()).try_for_each(|at| steps.order(Stream::Compute, Self::work(at)))
+    /// The steps of an iteration, on all devices.
+    pub(crate) fn steps(&mut self) -> &mut Steps {
+        &mut self.parts[0].steps
     }
 
-    /// Makes the timed stream wait for the working streams of these devices.
-    pub(crate) fn join(&mut self, devices: Range<usize>) -> Result<(), CudaError> {
-        let steps = &mut self.parts[0].steps;
-        (devices.into_iter()).try_for_each(|at| steps.order(Self::work(at), Stream::Compute))
+    /// Makes these streams wait for the timed stream.
+    pub(crate) fn fork(&mut self, mut streams: impl Iterator<Item = Stream>) -> Done {
+        Ok(streams.try_for_each(|on| self.steps().order(Stream::Compute, on))?)
+    }
+
+    /// Makes the timed stream wait for these streams.
+    pub(crate) fn join(&mut self, mut streams: impl Iterator<Item = Stream>) -> Done {
+        Ok(streams.try_for_each(|on| self.steps().order(on, Stream::Compute))?)
     }
 
     /// The routine, once all devices have their memory.

@@ -46,10 +46,10 @@ pub fn peer_copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Exchange, path: Pat
     match path {
         Path::Engine | Path::Kernel if both => {
             let back = sides(&mut work, problem, other)?;
-            work.fork(1..2)?;
+            work.fork([OnDevices::work(1)].into_iter())?;
             step(&mut work, path, 1, other, back)?;
             step(&mut work, path, 0, own, one)?;
-            work.join(1..2)?;
+            work.join([OnDevices::work(1)].into_iter())?;
         }
         Path::Engine | Path::Kernel => step(&mut work, path, 0, own, one)?,
         Path::Host if both => return Err("no copy through the host is made both ways".into()),
@@ -84,7 +84,7 @@ fn step(
     if path == Path::Engine {
         let places = [(from, source.address), (to, target.address)];
         // SAFETY: both sides have as many bytes, and the routine owns them.
-        unsafe { work.parts[0].steps.peer_copy(stream, places, bytes) };
+        unsafe { work.steps().peer_copy(stream, places, bytes) };
         return Ok(());
     }
     let gpu = &work.gpus[on];
@@ -95,7 +95,7 @@ fn step(
         .arg(source.address)
         .arg(bytes as u64);
     // SAFETY: the kernel takes two addresses and the number of bytes, which both sides have.
-    unsafe { work.parts[0].steps.kernels(stream, [read]) };
+    unsafe { work.steps().kernels(stream, [read]) };
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn through_host(
     let bytes = target.bytes();
     let pieces = if bytes < CUT_FROM { 1 } else { PIECES };
     let buffer = work.parts[0].host_output(HostMemory::Pinned, 0xFFu8, bytes)?;
-    let (steps, receiver) = (&mut work.parts[0].steps, OnDevices::work(1));
+    let (steps, receiver) = (work.steps(), OnDevices::work(1));
     steps.order(Stream::Compute, receiver)?;
     for piece in super::split(bytes, pieces) {
         let part = buffer.part(piece.start, piece.len());

@@ -23,7 +23,7 @@ pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let mut work = OnDevices::new(gpu)?;
     let (n, devices) = (problem.shape().n, work.gpus.len());
     let rows: Vec<_> = split(n, devices).collect();
-    work.fork(1..devices)?;
+    work.fork((1..devices).map(OnDevices::work))?;
     // Work of the first device would delay that of the others.
     for at in (1..devices).chain([0]) {
         let rows = rows[at].clone();
@@ -37,7 +37,7 @@ pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
         let places = [a, b, c].map(|matrix| matrix.address);
         multiply(&mut work, at, (rows.len(), n), places)?;
     }
-    work.join(1..devices)?;
+    work.join((1..devices).map(OnDevices::work))?;
     Ok(Box::new(work.ready()?))
 }
 
@@ -71,7 +71,7 @@ pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let choice =
         format!("product of order {n} on {devices} devices, operands and result on the first");
     let run = |work: &mut OnDevices, times| {
-        (0..times).try_for_each(|_| work.parts[0].steps.enqueue())?;
+        (0..times).try_for_each(|_| work.steps().enqueue())?;
         Ok(work.gpus[0].synchronize()?)
     };
     let (way, mut work) =
@@ -91,10 +91,7 @@ fn divided(
     let (a, b) = (first.upload(problem.a())?, first.upload(problem.b())?);
     let c = checked(&mut work, problem, 0, 0..n)?;
     let own = ((share * n as f64 / devices as f64).ceil() as usize).min(n);
-    for at in 1..devices {
-        let (steps, inward) = (&mut work.parts[0].steps, Stream::Beside(at, PeerStream::In));
-        steps.order(Stream::Compute, inward)?;
-    }
+    work.fork((1..devices).map(|at| Stream::Beside(at, PeerStream::In)))?;
     let places = [a, b, c].map(|matrix| matrix.address);
     multiply(&mut work, 0, (own, n), places)?;
     for (at, rows) in (1..).zip(split(n - own, devices - 1)) {
@@ -104,52 +101,32 @@ fn divided(
         let [inward, working, outward] = [PeerStream::In, PeerStream::Work, PeerStream::Out]
             .map(|lane| Stream::Beside(at, lane));
         let part = &mut work.parts[at];
-        let there = [rows.len(), n, rows.len()].map(|rows| part.output::<f32>(rows * n));
-        let [a_there, b_there, c_there] = there;
-        let (a_there, b_there, c_there) = (a_there?, b_there?, c_there?);
+        let mut output = |rows: usize| part.output::<f32>(rows * n);
+        let (a_there, b_there, c_there) = (output(rows.len())?, output(n)?, output(rows.len())?);
         let copy = |work: &mut OnDevices, on, places: [PeerAddress; 2], rows: usize| {
+            let bytes = size_of::<f32>() * rows * n;
             // SAFETY: so many rows from both addresses on are memory of the routine, and the steps order the
             // streams that use them.
-            unsafe {
-                work.parts[0]
-                    .steps
-                    .peer_copy(on, places, size_of::<f32>() * rows * n)
-            };
+            unsafe { work.steps().peer_copy(on, places, bytes) };
         };
-        copy(
-            &mut work,
-            inward,
-            [(0, b.address), (at, b_there.address)],
-            n,
-        );
+        let b_in = [(0, b.address), (at, b_there.address)];
+        copy(&mut work, inward, b_in, n);
         for piece in split(rows.len(), pieces).filter(|piece| !piece.is_empty()) {
             let (len, from) = (piece.len(), piece.start * n);
             let row = (own + rows.start + piece.start) * n;
-            copy(
-                &mut work,
-                inward,
-                [(0, a.at(row)), (at, a_there.at(from))],
-                len,
-            );
-            work.parts[0].steps.order(inward, working)?;
+            let a_in = [(0, a.at(row)), (at, a_there.at(from))];
+            copy(&mut work, inward, a_in, len);
+            work.steps().order(inward, working)?;
             let places = [a_there.at(from), b_there.address, c_there.at(from)];
             multiply(&mut work, at, (len, n), places)?;
-            work.parts[0].steps.order(working, outward)?;
-            copy(
-                &mut work,
-                outward,
-                [(at, c_there.at(from)), (0, c.at(row))],
-                len,
-            );
+            work.steps().order(working, outward)?;
+            let c_out = [(at, c_there.at(from)), (0, c.at(row))];
+            copy(&mut work, outward, c_out, len);
         }
     }
-    for at in 1..devices {
-        // A device without rows has received nothing.
-        for lane in [PeerStream::In, PeerStream::Out] {
-            let (steps, on) = (&mut work.parts[0].steps, Stream::Beside(at, lane));
-            steps.order(on, Stream::Compute)?;
-        }
-    }
+    // A device without rows has received nothing.
+    let copies = |at| [PeerStream::In, PeerStream::Out].map(|lane| Stream::Beside(at, lane));
+    work.join((1..devices).flat_map(copies))?;
     Ok(work.ready()?)
 }
 
@@ -181,8 +158,6 @@ fn multiply(
     let enqueue = move |stream: &CudaStream| unsafe { plan.enqueue(stream) };
     let launches = launches(gpu, || enqueue(gpu.stream()));
     work.gpus[0].bind()?;
-    work.parts[0]
-        .steps
-        .call_on(OnDevices::work(at), launches?, enqueue);
+    (work.steps()).call_on(OnDevices::work(at), launches?, enqueue);
     Ok(())
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-use crate::link::{Link, is_late};
+use crate::channel::{Channel, is_late};
 use crossover_system::channel::{self, Listener, Stream};
 use crossover_system::{interrupt, own_executable, process};
 use crossover_timing::BoxError;
@@ -64,7 +64,7 @@ pub struct Child {
     status: Option<ExitStatus>,
     /// Where it connects, and the folder that is removed at its end.
     channel: Option<(Listener, TempDir)>,
-    link: Option<Link<Stream>>,
+    link: Option<Channel<Stream>>,
 }
 
 impl Child {
@@ -146,12 +146,12 @@ impl Child {
     }
 
     /// The next process that has connected.
-    fn accept(&self) -> io::Result<Option<Link<Stream>>> {
+    fn accept(&self) -> io::Result<Option<Channel<Stream>>> {
         match self.channel.as_ref().map(|(listener, _)| listener.accept()) {
             Some(Ok((stream, _))) => {
                 stream.set_nonblocking(false)?;
                 stream.set_read_timeout(Some(GLANCE))?;
-                Ok(Some(Link::new(stream)))
+                Ok(Some(Channel::new(stream)))
             }
             Some(Err(error)) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(None),
@@ -215,7 +215,7 @@ pub fn not_interrupted() -> Result<(), ChildError> {
 }
 
 /// The process that started this one and asks it.
-pub struct Parent(Link<Stream>);
+pub struct Parent(Channel<Stream>);
 
 impl Parent {
     /// Connects to the channel at this path, which an environment variable names.
@@ -223,7 +223,7 @@ impl Parent {
     /// # Errors
     /// The system's error.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        Ok(Self(Link::new(channel::connect(path)?)))
+        Ok(Self(Channel::new(channel::connect(path)?)))
     }
 
     /// Sends a message, and waits for the reply.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::link::{Link, is_late, send};
+use crate::channel::{Channel, is_late, send};
 use crate::rank::{Greeting, Rank};
 use crossover_system::process::end_at_once;
 
@@ -46,7 +46,7 @@ struct LinkState {
 }
 
 impl RankLink {
-    fn new(peer: usize, from: Link<TcpStream>) -> io::Result<Self> {
+    fn new(peer: usize, from: Channel<TcpStream>) -> io::Result<Self> {
         let stream = from.stream().try_clone()?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(GRACE))?;
@@ -71,7 +71,7 @@ impl RankLink {
         let (host, port) = &me.address;
         let meet = || -> io::Result<Self> {
             let stream = TcpStream::connect((&**host, *port))?;
-            let mut link = Link::new(stream);
+            let mut link = Channel::new(stream);
             link.send(&me.greeting(me.rank))?;
             let left = within.saturating_sub(begun.elapsed());
             let answer = greeting(&mut link, left.max(SHORT));
@@ -128,7 +128,7 @@ impl Drop for RankLink {
 impl LinkState {
     /// Hands the messages of a rank over until it ends. If this process does not notice that, it waits for
     /// the other one on the GPU, for ever.
-    fn watch(&self, peer: usize, mut from: Link<TcpStream>, to: &Sender<Result<Value, String>>) {
+    fn watch(&self, peer: usize, mut from: Channel<TcpStream>, to: &Sender<Result<Value, String>>) {
         let mut since = Instant::now();
         let why = loop {
             let message = from.receive();
@@ -205,7 +205,7 @@ impl OtherRanks {
             // A process of another run, or another program, gets no answer.
             let meet = || -> io::Result<()> {
                 stream.set_nonblocking(false)?;
-                let mut link = Link::new(stream);
+                let mut link = Channel::new(stream);
                 let theirs = greeting(&mut link, GRACE)?;
                 let rank = theirs.0;
                 let slot = rank.checked_sub(1).and_then(|at| links.get_mut(at));
@@ -305,7 +305,7 @@ impl Drop for OtherRanks {
 }
 
 /// The greeting of another process, which sends one at once.
-fn greeting(link: &mut Link<TcpStream>, within: Duration) -> io::Result<Greeting> {
+fn greeting(link: &mut Channel<TcpStream>, within: Duration) -> io::Result<Greeting> {
     link.stream().set_read_timeout(Some(within))?;
     link.receive_short(GREETING)
 }
@@ -355,7 +355,7 @@ mod tests {
         let program = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut other = TcpStream::connect(program.local_addr().unwrap()).unwrap();
         other.write_all(&[b'x'; 4096]).unwrap();
-        let mut link = Link::new(program.accept().unwrap().0);
+        let mut link = Channel::new(program.accept().unwrap().0);
         let error = greeting(&mut link, SHORT).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
     }

@@ -1,18 +1,18 @@
-//! A connection between two processes. Messages are lines of JSON.
+//! A channel between two processes. Messages are lines of JSON.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// One end of a connection.
-pub(crate) struct Link<S> {
+/// One end of a channel.
+pub(crate) struct Channel<S> {
     stream: BufReader<S>,
     /// The part of the next message that has come.
     line: Vec<u8>,
 }
 
-impl<S: Read + Write> Link<S> {
+impl<S: Read + Write> Channel<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self {
             stream: BufReader::new(stream),

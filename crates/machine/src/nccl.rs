@@ -35,7 +35,7 @@ macro_rules! functions {
         #[allow(non_snake_case, reason = "the library's names")]
         pub struct Nccl {
             $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
-            version: [c_int; 3],
+            version: String,
         }
 
         impl Nccl {
@@ -44,7 +44,7 @@ macro_rules! functions {
                 Ok(Self {
                     // SAFETY: the types are those of NVIDIA's header.
                     $($name: *unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }?,)*
-                    version: [0; 3],
+                    version: String::new(),
                 })
             }
         }
@@ -73,13 +73,7 @@ impl Nccl {
         OPENED.get_or_init(load).as_ref().map_err(Clone::clone)
     }
 
-    /// Its version, such as `2.28.9`.
-    pub fn version(&self) -> String {
-        let [major, minor, patch] = self.version;
-        format!("{major}.{minor}.{patch}")
-    }
-
-    /// An id for the communicators of several processes, made by one of them.
+    /// An id for the communicators of all processes, made by one of them.
     ///
     /// # Errors
     /// The library's.
@@ -212,10 +206,11 @@ fn load() -> Result<Nccl, Absence> {
     let status = unsafe { (nccl.ncclGetVersion)(&mut version) };
     nccl.check("ncclGetVersion", status)
         .map_err(|error| failed(error.to_string()))?;
-    nccl.version = parts(version);
-    match nccl.version {
-        [2, ..] => Ok(nccl),
-        _ => Err(failed(format!("version {} is not 2", nccl.version()))),
+    let [major, minor, patch] = parts(version);
+    nccl.version = format!("{major}.{minor}.{patch}");
+    match major {
+        2 => Ok(nccl),
+        _ => Err(failed(format!("version {} is not 2", nccl.version))),
     }
 }
 
@@ -230,7 +225,7 @@ fn parts(version: c_int) -> [c_int; 3] {
 /// # Errors
 /// As [`Nccl::open`].
 pub fn version() -> Result<String, Absence> {
-    Nccl::open().map(Nccl::version)
+    Nccl::open().map(|nccl| nccl.version.clone())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::settings::{FurtherDevices, Settings};
 use crossover_machine::absence::Absence;
 use crossover_machine::peers::{self, TriedLink};
 use crossover_results::model::environment::{FurtherGpu, GpuLink};
-use crossover_timing::{BoxError, probe};
+use crossover_timing::probe;
 use crossover_words::text::with_causes;
 
 /// Set in a process that a run has started, which need not try the links again.
@@ -74,12 +74,22 @@ type DevicePair = (usize, usize);
 fn broken(mut links: &[DevicePair]) -> Result<Vec<DevicePair>, Absence> {
     let mut broken = Vec::new();
     while !links.is_empty() {
-        let mut working = 0;
-        try_links(links, &mut working).map_err(|cause| Absence::Untried {
-            first: links[working].0,
-            other: links[working].1,
-            cause: with_causes(&*cause),
-        })?;
+        let (mut working, mut is_tried) = (0, false);
+        let asked = child::ask(&Links(links.to_vec()), &[], |has_arrived| {
+            working += usize::from(has_arrived);
+            is_tried = !has_arrived;
+        });
+        // A copy that was begun arrives wrong, ends the process or never ends.
+        let is_known = is_tried && not_interrupted().is_ok();
+        if let Err(cause) = asked
+            && !is_known
+        {
+            return Err(Absence::Untried {
+                first: links[working].0,
+                other: links[working].1,
+                cause: with_causes(&*cause),
+            });
+        }
         // The devices of a link that does not work may be lost in that process.
         broken.extend(links.get(working));
         links = links.get(working + 1..).unwrap_or_default();
@@ -96,20 +106,6 @@ impl Request for Links {
     /// Two megabytes are moved in a moment.
     const SILENCE: Duration = Duration::from_secs(30);
     type Reply = bool;
-}
-
-/// Counts the links that work before the first that does not.
-fn try_links(links: &[DevicePair], working: &mut usize) -> Result<(), BoxError> {
-    let mut is_tried = false;
-    let asked = child::ask(&Links(links.to_vec()), &[], |has_arrived| {
-        *working += usize::from(has_arrived);
-        is_tried = !has_arrived;
-    });
-    if is_tried {
-        // The copy arrives wrong, ends the process or never ends.
-        return Ok(not_interrupted()?);
-    }
-    asked
 }
 
 /// In a process that is to try links, does so and returns the exit code; `None` in any other. Called

@@ -160,10 +160,8 @@ impl LinkState {
 /// Rank 0's connections to the other ranks. When this is dropped, they end.
 pub struct OtherRanks {
     links: Vec<RankLink>,
-    /// Runs that were announced and have not begun.
-    announced: Cell<u64>,
-    /// Whether a reply follows when the announced runs are done.
-    is_running: Cell<bool>,
+    /// Runs that were announced and have not begun. A reply follows when all are done.
+    announced: Cell<Option<u64>>,
 }
 
 impl OtherRanks {
@@ -220,8 +218,7 @@ impl OtherRanks {
         }
         Ok(Self {
             links: links.into_iter().flatten().collect(),
-            announced: Cell::new(0),
-            is_running: Cell::new(false),
+            announced: Cell::new(None),
         })
     }
 
@@ -239,10 +236,10 @@ impl OtherRanks {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn tell(&self, request: &impl Serialize, replies: isize) -> Result<(), String> {
-        if self.announced.take() > 0 {
-            self.close();
-        }
-        if self.is_running.take() {
+        if let Some(left) = self.announced.take() {
+            if left > 0 {
+                self.close();
+            }
             self.hear::<()>()?;
         }
         for link in &self.links {
@@ -275,8 +272,7 @@ impl OtherRanks {
     pub fn announce(&self, request: &impl Serialize, runs: u64) -> Result<(), String> {
         self.tell(request, 2)?;
         self.hear::<()>()?;
-        self.announced.set(runs);
-        self.is_running.set(true);
+        self.announced.set(Some(runs));
         Ok(())
     }
 
@@ -285,10 +281,11 @@ impl OtherRanks {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn run(&self, once: &impl Serialize) -> Result<(), String> {
-        if self.announced.get() == 0 {
+        let left = self.announced.get().filter(|left| *left > 0);
+        if left.is_none() {
             self.announce(once, 1)?;
         }
-        self.announced.update(|runs| runs - 1);
+        self.announced.set(Some(left.unwrap_or(1) - 1));
         Ok(())
     }
 

@@ -77,9 +77,8 @@ impl State {
     ) -> Option<Time> {
         Some(match *effect {
             Effect::Joint(ref joint) => {
-                joint.meet();
-                let operations = joint.operations();
-                return self.run_kernel(on, &Effect::Operations(operations), start, forced);
+                let operations = Effect::Operations(joint.meet());
+                return self.run_kernel(on, &operations, start, forced);
             }
             Effect::Operations(operations) => {
                 let took = on.kernel_ns + (operations / on.flop_per_s as f64 * 1e9) as u64;

@@ -121,15 +121,12 @@ pub(crate) struct Joint {
 }
 
 impl Joint {
-    pub(crate) fn operations(&self) -> f64 {
-        self.call[0] as f64
-    }
-
-    /// Waits for the other ranks.
-    pub(crate) fn meet(&self) {
+    /// Waits for the other ranks, and returns the number of operations.
+    pub(crate) fn meet(&self) -> f64 {
         if let Err(fault) = self.communicator.meet(self.at, self.call, PATIENCE) {
             NCCL.refused("ncclAllReduce", &fault);
         }
+        self.call[0] as f64
     }
 }
 

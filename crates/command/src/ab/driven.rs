@@ -98,19 +98,15 @@ impl Driven {
             Pause::Start => TurnReply::Run(self.instructions.clone()),
             _ => TurnReply::Go,
         };
-        self.reply(&reply);
+        if let Some(child) = &mut self.child {
+            child.reply(&reply);
+        }
         self.arrive()?;
         // Includes the work before its current point, such as set-up.
         if let Pause::In(id) = &self.pause {
             *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
         }
         Ok(())
-    }
-
-    fn reply(&mut self, reply: &TurnReply) {
-        if let Some(child) = &mut self.child {
-            child.reply(reply);
-        }
     }
 
     /// Waits until it stands still.
@@ -145,7 +141,7 @@ impl Driven {
                 }
                 Ok(Some(TurnMessage::Chose { choices })) => {
                     self.choices.extend(choices);
-                    self.reply(&TurnReply::Go);
+                    child.reply(&TurnReply::Go);
                 }
                 // It ends when nobody drives it any more.
                 Ok(Some(TurnMessage::Plan { .. })) => child.disconnect(),

@@ -56,16 +56,6 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
     if let Some(code) = process::answer(&mut groups) {
         return code;
     }
-    let rank = match Rank::from_env() {
-        Ok(rank) => rank,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    if let Some(other) = rank.as_ref().filter(|rank| rank.rank > 0) {
-        return follow(other);
-    }
     output::end_with_the_reader();
     crossover_system::end_where_output_fails(1);
     if let Err(error) = complete_command_line() {
@@ -75,25 +65,25 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    run(package, rank.as_ref(), groups).unwrap_or_else(|error| {
+    run(package, groups).unwrap_or_else(|error| {
         eprintln!("error: {}", visible_lines(&with_causes(&*error)));
         ExitCode::from(2)
     })
 }
 
-/// Measures the groups one after the other, and reports the results.
+/// Measures the groups one after the other, and reports the results. Another rank than 0 follows rank 0.
 ///
 /// # Errors
 /// Why the run does not start, in a sentence.
-fn run(
-    package: Package,
-    rank: Option<&Rank>,
-    groups: impl FnOnce() -> Vec<AnyGroup>,
-) -> Result<ExitCode, BoxError> {
+fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
+    let rank = Rank::from_env()?;
+    if let Some(other) = rank.as_ref().filter(|rank| rank.rank > 0) {
+        return Ok(follow(other));
+    }
     if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
         println!("{VARIABLES_IN_WORDS}\n");
     }
-    let (mut run, mut criterion) = Run::from_env(package, rank)?;
+    let (mut run, mut criterion) = Run::from_env(package, rank.as_ref())?;
     let mut groups = groups();
     groups.retain(|group| run.has_devices_for(group));
     let mut names = BTreeSet::new();

@@ -26,10 +26,12 @@ use crossover_words::text::with_causes;
 const GLANCE: Duration = Duration::from_millis(50);
 /// Time between two checks whether a child has connected.
 const SHORT: Duration = Duration::from_millis(2);
-/// The time in which an interrupted child may end by itself.
-const GRACE: Duration = Duration::from_secs(5);
-/// A process that has not asked what to do after this long never will.
-const START: Duration = Duration::from_secs(60);
+/// The time in which a process ends by itself that is interrupted, or notices that another one has ended.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// A process that has not connected after this time never will.
+pub const START: Duration = Duration::from_secs(60);
+/// A process that sends nothing for this long counts as hung, if another one waits for it.
+pub(crate) const SILENCE: Duration = Duration::from_secs(300);
 
 /// Said of a child that ended, or did something else, before it asked.
 const NEVER_ASKED: &str = "it never asked what to do; an executable that runs groups must call `run_child` or \
@@ -241,7 +243,7 @@ pub trait Request: Serialize + DeserializeOwned {
     /// The environment variable that tells a child of it.
     const VARIABLE: &'static str;
     /// A child that sends nothing for this long counts as hung.
-    const SILENCE: Duration = Duration::from_secs(300);
+    const SILENCE: Duration = SILENCE;
     /// The child's reply.
     type Reply: Serialize + DeserializeOwned;
 }

@@ -15,15 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::channel::{Channel, is_late, send};
+use crate::child::{GRACE, SILENCE};
 use crate::rank::{Greeting, Rank};
 use crossover_system::process::end_at_once;
 
-/// All processes have started and are connected after this time.
-pub const START: Duration = Duration::from_secs(60);
-/// A process that owes a reply, or the part that another one waits for on the GPU, for this long counts as hung.
-const SILENCE: Duration = Duration::from_secs(300);
-/// The time in which a process notices that another one has ended, unless it waits for it on the GPU.
-const GRACE: Duration = Duration::from_secs(5);
 /// Time between two attempts to connect.
 const SHORT: Duration = Duration::from_millis(20);
 /// Bytes of a longer greeting are not read.
@@ -312,6 +307,7 @@ mod tests {
     use std::io::{ErrorKind, Write};
 
     use super::*;
+    use crate::child::START;
     use crate::rank::tests::rank;
 
     /// Ranks of a run of three, whose launcher names the job.

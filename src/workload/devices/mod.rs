@@ -135,13 +135,9 @@ impl OnDevices {
 
 /// The verdict with the largest error above its bound.
 fn worst(verdicts: impl Iterator<Item = Verified>) -> Option<Verified> {
-    let share = |verified: &Verified| {
-        let is_nan = verified.error.is_nan();
-        if is_nan {
-            f64::INFINITY
-        } else {
-            verified.error - verified.bound
-        }
+    let share = |of: &Verified| match of.error {
+        error if error.is_nan() => f64::INFINITY,
+        error => error - of.bound,
     };
     verdicts.max_by(|a, b| share(a).total_cmp(&share(b)))
 }

@@ -30,18 +30,12 @@ fn ranks(
         let mut command = stand_in.command("bench", &format!("{SMALL_H200},{SMALL_H200}"));
         let number = rank.to_string();
         command.env("CRITERION_HOME", stand_in.folder().join(&number));
-        for (name, value) in launcher.into_iter().zip([&*number, "2", &number]) {
-            command.env(name, value);
-        }
+        command.envs(launcher.into_iter().zip([&*number, "2", &number]));
         // The stand-in's calls are in a folder there.
-        command
-            .env("TMPDIR", stand_in.folder())
-            .env("MASTER_PORT", &port);
-        command
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        change(rank, &mut command);
+        command.env("TMPDIR", stand_in.folder());
+        command.env("MASTER_PORT", &port);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        change(rank, command.args(arguments));
         command.spawn().expect("this executable runs")
     })
 }
@@ -56,23 +50,15 @@ fn ended(ranks: [Child; 2]) -> [(Option<i32>, String); 2] {
 
 /// Rank 0 has the results of both, and rank 1 writes and says nothing. Other groups are skipped.
 pub(crate) fn results() {
-    let rows = "^((all_reduce/gpu/.*|nested_sine/gpu/fused)/1024|peer_copy/gpu/engine/4096)$";
-    for (launcher, arguments) in [
-        (TORCHRUN, &["--bench", "--quick", "--noplot", rows][..]),
-        (
-            MPIRUN,
-            &[
-                "--bench",
-                "--sample-size=10",
-                "--measurement-time=0.1",
-                "--noplot",
-                "all_reduce/gpu/device-time/1024$",
-            ],
-        ),
-    ] {
+    let all = "^((all_reduce/gpu/.*|nested_sine/gpu/fused)/1024|peer_copy/gpu/engine/4096)$";
+    let one = "all_reduce/gpu/device-time/1024$";
+    let sampled = "--sample-size=10 --measurement-time=0.1";
+    for (launcher, how, rows) in [(TORCHRUN, "--quick", all), (MPIRUN, sampled, one)] {
+        let bench = ["--bench", "--noplot", rows].into_iter();
+        let arguments: Vec<&str> = bench.chain(how.split(' ')).collect();
         let stand_in = StandIn::default();
         let log = stand_in.folder().join("calls of rank 1");
-        let both = ranks(&stand_in, launcher, arguments, |rank, command| {
+        let both = ranks(&stand_in, launcher, &arguments, |rank, command| {
             command.envs(Some((LOG, &log)).filter(|_| rank == 1));
         });
         let [(code, said), other] = ended(both);

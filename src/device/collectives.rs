@@ -6,7 +6,7 @@ use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::timing::{BoxError, CudaError};
+use crate::timing::CudaError;
 use crossover_machine::absence::Absence;
 use crossover_machine::nccl::{Communicator, Nccl, UniqueId};
 
@@ -42,16 +42,12 @@ impl Collectives {
         })
     }
 
-    /// Connects the device with those of other processes, which call this too.
+    /// Connects these devices, of which the first has number `first` among all. If other processes have some, they
+    /// call this too.
     ///
     /// # Errors
-    /// There is no NCCL, or it fails.
-    pub(super) fn join(gpu: &Gpu, id: UniqueId, place: [usize; 2]) -> Result<Self, BoxError> {
-        Ok(Self::connect(Nccl::open()?, &[gpu], id, place)?)
-    }
-
-    /// Connects these devices, of which the first has number `first` among all.
-    fn connect(
+    /// NCCL's.
+    pub(super) fn connect(
         nccl: &'static Nccl,
         gpus: &[&Gpu],
         id: UniqueId,

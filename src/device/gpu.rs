@@ -23,7 +23,7 @@ use crate::timing::{
 };
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
-use crossover_machine::nccl::UniqueId;
+use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_machine::numa::Nodes;
 use crossover_machine::peers;
 use crossover_protocol::further::further_gpus;
@@ -197,7 +197,7 @@ impl Gpu {
     /// # Errors
     /// As [`collectives`](Self::collectives).
     pub(crate) fn join(&self, id: UniqueId, rank: usize, size: usize) -> Result<(), BoxError> {
-        let joined = Collectives::join(self, id, [rank, size])?;
+        let joined = Collectives::connect(Nccl::open()?, &[self], id, [rank, size])?;
         let _ = self.collectives.set(Ok(Rc::new(joined)));
         let _ = self.beside.set(Ok(Vec::new()));
         Ok(())

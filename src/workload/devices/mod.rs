@@ -20,13 +20,14 @@ use crate::device::Gpu;
 use crate::device::copies_and_events::order;
 use crate::model::Verified;
 use crate::model::record::DEVICES;
-use crate::timing::{CudaError, DeviceMemory};
+use crate::timing::{Announce, CudaError, DeviceMemory};
 use crate::workload::prepare::{PeerStream, Prepared, Steps, Stream};
 use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
 
 pub use all_reduce::{AllReduce, Results};
 pub use peer_copy::{Path, peer_copy};
 pub use product::{gathered, in_place};
+use ranks::RankParts;
 pub use ranks::all_reduce;
 pub(crate) use ranks::follow;
 
@@ -41,6 +42,8 @@ pub(crate) struct OnDevices {
     orders_itself: bool,
     /// Whether memory was changed since the last run.
     is_changed: bool,
+    /// The parts of other processes.
+    others: Option<RankParts>,
 }
 
 impl OnDevices {
@@ -63,6 +66,7 @@ impl OnDevices {
             events: events?,
             orders_itself: false,
             is_changed: false,
+            others: None,
         })
     }
 
@@ -103,6 +107,7 @@ impl OnDevices {
     /// result.
     fn in_order(&mut self, mut change: impl FnMut(&mut Prepared) -> Done) -> Done {
         self.is_changed = true;
+        self.others.as_ref().map_or(Ok(()), RankParts::poison)?;
         let timed = self.gpus[0].stream().clone();
         change(&mut self.parts[0])?;
         for (part, event) in self.parts.iter_mut().zip(&self.events).skip(1) {
@@ -124,12 +129,18 @@ impl OnDevices {
         parts.flat_map(|(_, part)| of(part)).collect()
     }
 
-    /// The worst verdict of the devices; `None` where none compares anything.
+    /// The worst verdict of all devices; `None` where none compares anything.
     fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
-        let verdicts = self.parts.iter().map(|part| part.verdict(altered));
-        let verdicts: Result<Vec<_>, _> = verdicts.collect();
-        self.gpus[0].bind()?;
-        Ok(worst(verdicts?.into_iter().flatten()))
+        let own = || {
+            let verdicts = self.parts.iter().map(|part| part.verdict(altered));
+            let verdicts: Result<Vec<_>, _> = verdicts.collect();
+            self.gpus[0].bind()?;
+            Ok(worst(verdicts?.into_iter().flatten()))
+        };
+        match &self.others {
+            Some(others) => others.verdict(altered, own),
+            None => own(),
+        }
     }
 }
 
@@ -162,7 +173,15 @@ impl Routine for OnDevices {
             }
             self.gpus[0].bind()?;
         }
-        self.parts[0].run()
+        let first = &mut self.parts[0];
+        match &self.others {
+            Some(others) => others.run(|| first.run()),
+            None => first.run(),
+        }
+    }
+
+    fn announcer(&self) -> Option<Announce> {
+        self.others.as_ref().map(RankParts::announcer)
     }
 
     fn wait_for_each(&mut self) -> Result<(), RoutineError> {
@@ -200,6 +219,7 @@ impl Routine for OnDevices {
 
 impl Drop for OnDevices {
     fn drop(&mut self) {
+        drop(self.others.take());
         // A device may still use the memory of another. Errors of these calls repeat an earlier one.
         for gpu in &self.gpus {
             let _ = gpu.synchronize();

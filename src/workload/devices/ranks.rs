@@ -1,5 +1,5 @@
-//! All-reduce with a process for each device. The routine of rank 0 has those of the other ranks do the same,
-//! and tells them how many runs follow before its clock starts. Each rank verifies its own result.
+//! All-reduce with a process for each device. The routine of rank 0 has the other ranks do their parts, and tells
+//! them how many runs follow before its clock starts. Each rank verifies its own result.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::{Announce, DeviceMemory};
+use crate::timing::Announce;
 use crate::workload::devices::all_reduce::{AllReduce, Identity, Results, of_this_process};
-use crate::workload::devices::worst;
+use crate::workload::devices::{OnDevices, worst};
 use crate::workload::prepare::in_version;
 use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
 use crossover_machine::nccl::{Nccl, UniqueId};
@@ -46,9 +46,8 @@ enum Order {
 /// A [`Verified`] whose numbers may be NaN: the bits of error and bound, and the method.
 type VerifiedBits = (u64, u64, String);
 
-/// The routine of rank 0, and with it those of the others.
-struct Led {
-    own: Box<dyn Routine>,
+/// The parts of a routine that the other ranks have. They drop them with this.
+pub(super) struct RankParts {
     routine: u64,
     ranks: Rc<OtherRanks>,
 }
@@ -58,42 +57,38 @@ struct Led {
 /// # Errors
 /// There is one device, or no NCCL; errors of NCCL and CUDA.
 pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
-    let mut routine: Box<dyn Routine> = match &gpu.ranks {
-        Some(ranks) => Box::new(led(gpu, ranks, problem, results)?),
-        None => Box::new(of_this_process(gpu, problem, results)?),
+    let mut routine = match &gpu.ranks {
+        Some(ranks) => of_ranks(gpu, ranks, problem, results)?,
+        None => of_this_process(gpu, problem, results)?,
     };
     // Connecting waits for the host, which behind a gate would wait for ever.
     routine.run()?;
     gpu.synchronize()?;
-    Ok(routine)
+    Ok(Box::new(routine))
 }
 
 /// The sum over the devices of all ranks.
-fn led(
+fn of_ranks(
     gpu: &Rc<Gpu>,
     ranks: &Rc<OtherRanks>,
     problem: &Rc<AllReduce>,
     results: Results,
-) -> Result<Led, RoutineError> {
+) -> Result<OnDevices, RoutineError> {
     static MADE: AtomicU64 = AtomicU64::new(1);
     if !gpu.is_connected() {
         connect(gpu, ranks)?;
     }
     let routine = MADE.fetch_add(1, Ordering::Relaxed);
-    let set_up = ranks.ask::<()>(&Order::SetUp(routine, problem.identity(), results));
-    let made = set_up.map_err(RoutineError::from);
-    let made = made.and_then(|_| of_this_process(gpu, problem, results));
-    let mut own = made.inspect_err(|_| {
-        // The ranks that have made it would keep it. The error is that of the set-up.
-        let _ = ranks.ask::<()>(&Order::Drop(routine));
-    })?;
+    let ranks = ranks.clone();
+    // Dropped if the set-up fails on one rank.
+    let others = RankParts { routine, ranks };
+    let set_up = Order::SetUp(routine, problem.identity(), results);
+    others.ranks.ask::<()>(&set_up)?;
+    let mut work = of_this_process(gpu, problem, results)?;
     let processes = format!("{} processes", gpu.collectives()?.devices);
-    own.parts[0].notes.push(processes);
-    Ok(Led {
-        own: Box::new(own),
-        routine,
-        ranks: ranks.clone(),
-    })
+    work.parts[0].notes.push(processes);
+    work.others = Some(others);
+    Ok(work)
 }
 
 /// Connects the GPUs of all ranks.
@@ -118,27 +113,38 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Done {
     Ok(())
 }
 
-/// The verdict on the result of a routine, or on an altered copy.
-fn verdict(
-    of: &mut dyn Routine,
-    altered: Option<Alteration>,
-) -> Result<Option<Verified>, RoutineError> {
-    match altered {
-        None => of.check().map(Some),
-        Some(by) => of.check_altered(by),
-    }
-}
-
-impl Led {
-    fn ask(&self, order: Order) -> Done {
-        self.ranks.ask::<()>(&order)?;
+impl RankParts {
+    /// Overwrites their results.
+    pub(super) fn poison(&self) -> Done {
+        self.ranks.ask::<()>(&Order::Poison(self.routine))?;
         Ok(())
     }
 
+    /// Runs them, and the part of this process.
+    pub(super) fn run(&self, own: impl FnOnce() -> Done) -> Done {
+        let routine = Some(self.routine);
+        self.ranks.run(&Order::Run { routine, runs: 1 })?;
+        // The others would wait for this process.
+        own().inspect_err(|_| self.ranks.close())
+    }
+
+    /// As [`Routine::announcer`].
+    pub(super) fn announcer(&self) -> Announce {
+        let ranks = self.ranks.clone();
+        Rc::new(move |runs| {
+            let routine = None;
+            Ok(ranks.announce(&Order::Run { routine, runs }, runs)?)
+        })
+    }
+
     /// The worst verdict of all ranks, which verify at the same time.
-    fn worst(&mut self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
+    pub(super) fn verdict(
+        &self,
+        altered: Option<Alteration>,
+        own: impl FnOnce() -> Result<Option<Verified>, RoutineError>,
+    ) -> Result<Option<Verified>, RoutineError> {
         self.ranks.tell(&Order::Check(self.routine, altered), 1)?;
-        let own = verdict(&mut *self.own, altered);
+        let own = own();
         let others = self.ranks.hear::<Option<VerifiedBits>>();
         let (own, others) = (own?, others?);
         let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
@@ -158,64 +164,10 @@ impl Led {
     }
 }
 
-impl Routine for Led {
-    fn poison(&mut self) -> Done {
-        self.ask(Order::Poison(self.routine))?;
-        self.own.poison()
-    }
-
-    fn restore(&mut self) -> Done {
-        self.poison()
-    }
-
-    fn run(&mut self) -> Done {
-        let routine = Some(self.routine);
-        self.ranks.run(&Order::Run { routine, runs: 1 })?;
-        // The others would wait for this process.
-        self.own.run().inspect_err(|_| self.ranks.close())
-    }
-
-    fn announcer(&self) -> Option<Announce> {
-        let ranks = self.ranks.clone();
-        Some(Rc::new(move |runs| {
-            let routine = None;
-            Ok(ranks.announce(&Order::Run { routine, runs }, runs)?)
-        }))
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(self.worst(None)?.expect("one is there"))
-    }
-
-    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
-        self.worst(Some(by))
-    }
-
-    fn inputs(&self) -> Vec<DeviceMemory<'_>> {
-        self.own.inputs()
-    }
-
-    fn outputs(&self) -> Vec<DeviceMemory<'_>> {
-        self.own.outputs()
-    }
-
-    fn launches(&self) -> u32 {
-        self.own.launches()
-    }
-
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.own.extra()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.own.notes()
-    }
-}
-
-impl Drop for Led {
+impl Drop for RankParts {
     fn drop(&mut self) {
         // Without the others nothing is left to do.
-        let _ = self.ask(Order::Drop(self.routine));
+        let _ = self.ranks.ask::<()>(&Order::Drop(self.routine));
     }
 }
 
@@ -297,7 +249,11 @@ impl Follower {
             }
             Order::Check(of, altered) => {
                 self.wait()?;
-                let verified = verdict(&mut **self.routine(*of)?, *altered)?;
+                let routine = self.routine(*of)?;
+                let verified = match altered {
+                    None => Some(routine.check()?),
+                    Some(by) => routine.check_altered(*by)?,
+                };
                 let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
                 Ok(serde_json::to_value(verified.map(bits))?)
             }
@@ -379,17 +335,18 @@ mod tests {
             other.routines.insert(7, Box::new(theirs));
             other.follow(&one, &zero).map_err(|error| error.to_string())
         });
-        let mut led = Led {
-            own: Box::new(Fake(0.0, own_runs.clone(), checks)),
+        let mut own = Fake(0.0, own_runs.clone(), checks);
+        let others = RankParts {
             routine: 7,
             ranks: Rc::new(OtherRanks::accept(&zero, START).unwrap()),
         };
-        led.restore().unwrap();
+        others.poison().unwrap();
         // Announced, and one more.
-        led.announcer().unwrap()(3).unwrap();
-        (0..4).for_each(|_| led.run().unwrap());
-        let verified = led.check().unwrap();
-        drop(led);
+        others.announcer()(3).unwrap();
+        (0..4).for_each(|_| others.run(|| own.run()).unwrap());
+        let verified = others.verdict(None, || own.check().map(Some));
+        let verified = verified.unwrap().unwrap();
+        drop(others);
         assert_eq!(other.join().unwrap(), Ok(()));
         let runs = [own_runs, other_runs].map(|runs| runs.load(Ordering::SeqCst));
         (verified, runs)

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use crate::device::Gpu;
 use crate::model::Exchange;
-use crate::timing::Launch;
 use crate::workload::devices::OnDevices;
 use crate::workload::prepare::{Device, HostMemory, Stream};
 use crate::workload::routine::{Made, RoutineError};
@@ -89,8 +88,7 @@ fn step(
     }
     let gpu = &work.gpus[on];
     let blocks = 4 * gpu.properties().multiprocessors;
-    let function = gpu.function(&TRANSFER, "copy_bytes")?;
-    let read = Launch::new(function, (blocks, 1, 1), (256, 1, 1))
+    let read = (gpu.launch(&TRANSFER, "copy_bytes", blocks, 256)?)
         .arg(target.address)
         .arg(source.address)
         .arg(bytes as u64);

@@ -231,8 +231,8 @@ impl MachineResults {
 
     /// Reads the committed machines: of the records in each folder in `dir` one with runs of the profile
     /// `default` on one GPU alone, of these one with profiles, of these the newest; and what could not be
-    /// read. The machine whose record has the most runs comes first, of equal ones one with profiles, and
-    /// then the newest: it is shown where there is no GPU.
+    /// read. A machine whose record has several runs comes first, of these one with profiles, and then the
+    /// newest: it is shown where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let started = |machine: &Self| machine.run.as_ref().map(|run| run.started.clone());
         let has_profiles = |machine: &Self| !machine.profiles.is_empty();
@@ -259,7 +259,8 @@ impl MachineResults {
             machines.extend(records.into_iter().max_by_key(age));
         }
         machines.sort_by_key(|machine| {
-            Reverse((machine.runs.len(), has_profiles(machine), started(machine)))
+            let has_several_runs = machine.runs.len() > 1;
+            Reverse((has_several_runs, has_profiles(machine), started(machine)))
         });
         (machines, problems)
     }

@@ -213,7 +213,7 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
         ),
         "{out}"
     );
-    holds(&out, "an NVIDIA H200 at 700 W, 2026-11-25");
+    holds(&out, "an NVIDIA H200 at 700 W, 2026-11-27");
     holds(&out, "note: the thresholds were measured");
     let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
     let cannot = "the GPU cannot win: the link alone takes longer than the CPU";

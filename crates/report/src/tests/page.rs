@@ -21,11 +21,11 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 #[test]
 fn several_gpus_are_compared_with_one() {
     let dir = folder();
-    let of_two = "nvidia-h200--intel-xeon-processor/20261126T224305Z--69550918b8df.json.gz";
+    let of_two = "nvidia-h200--intel-xeon-processor/20261127T071753Z--814a689129d8.json.gz";
     let results = machine_record::read(&machines().join(of_two)).unwrap();
     written(results, dir.path());
     let read = |page: &str| fs::read_to_string(dir.path().join(page)).unwrap();
-    let answer = "Matrix product on several GPUs, 2 GPUs against one: from N = 880 on";
+    let answer = "Matrix product on several GPUs, 2 GPUs against one: from N = 892 on";
     holds(&read("index.html"), &[answer]);
     let group = read("groups/matmul_devices.html");
     holds(&group, &["against one GPU", "A speedup is over one GPU"]);

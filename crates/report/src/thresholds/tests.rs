@@ -114,7 +114,7 @@ struct Tested {
 const RECORDS: [Tested; 3] = [
     Tested {
         profile: "default",
-        file: "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261126T041543Z--bad4b16e8941.json.gz",
+        file: "nvidia-h200--intel-xeon-processor/20261127T071356Z--814a689129d8.json.gz",
         predicted: 75,
         unsure: 30,
         documented: true,

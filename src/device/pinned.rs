@@ -6,7 +6,7 @@ use std::rc::Rc;
 use cudarc::driver::PinnedHostSlice;
 
 use crate::device::Gpu;
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 
 /// The pinned memory that routines of a device have given back, the oldest first. Clones share it.
 ///
@@ -30,6 +30,9 @@ impl PinnedPool {
             |slice: &PinnedHostSlice<u8>| slice.len() >= bytes && slice.len() / Self::PART <= bytes;
         let fitting = kept.iter().enumerate().filter(|(_, slice)| fits(slice));
         if let Some((at, _)) = fitting.min_by_key(|(_, slice)| slice.len()) {
+            // The routine before may have ended with an error, and copies still under way. To release memory
+            // would have waited for them.
+            gpu.context().synchronize().called("cuCtxSynchronize")?;
             return Ok(kept.remove(at));
         }
         // SAFETY: all bits are a byte, and the caller writes the values before it reads them.

@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use anyhow::bail;
 use crossover_advice::thresholds::{CrossingKind, Place, Thresholds};
 use crossover_report::thresholds::{decision_in_words, of_table, write};
-use crossover_results::analysis::answer::answer_in_words::by_how_much;
+use crossover_results::analysis::answer::answer_in_words::{largest, wins};
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
 use crossover_results::analysis::answer::time_table::{TableAnswer, of_times};
 use crossover_words::text::{visible, visible_lines};
-use crossover_words::units;
 
 /// Find from which size on one of two programs is faster, and write the file that programs ask
 ///
@@ -79,30 +78,19 @@ fn in_words(thresholds: &Thresholds) -> String {
     let operations = thresholds.operations.iter();
     let lines = operations.flat_map(|operation| {
         operation.places.iter().map(move |place| {
+            let (topic, crossing) = decision_in_words::answer(operation, place);
             format!(
-                "{}, {}: {} wins {}{}{}",
+                "{}, {}: {} wins: {}; {}{}",
                 operation.name,
                 place.data.words(),
                 place.gpu,
-                decision_in_words::from(operation, place),
-                at_the_largest_size(place),
+                wins(&topic, &crossing),
+                largest(&topic, &crossing),
                 reservation(place)
             )
         })
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// `; at size = 4,000 it is 6× faster (5.1× to 6.9×)`.
-fn at_the_largest_size(place: &Place) -> String {
-    let Some(point) = place.points.last() else {
-        return String::new();
-    };
-    let speedup = by_how_much(point.cpu_ns / point.gpu_ns, Some((point.low, point.high)));
-    format!(
-        "; at size = {} it is {speedup}",
-        units::size(point.size as u64)
-    )
 }
 
 /// The reservation about an answer.

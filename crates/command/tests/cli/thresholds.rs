@@ -41,8 +41,14 @@ fn answers(folder: &TempDir, input: &str) -> String {
 pub(crate) fn a_table_becomes_answers_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let said = answers(&folder, &table(4, 2));
-    holds(&said, "product, in ordinary memory: gpu wins from size = 1");
-    holds(&said, "on; 4 processes; at size = 400 it is 16× faster (");
+    holds(
+        &said,
+        "product, in ordinary memory: gpu wins: from size = 1",
+    );
+    holds(
+        &said,
+        "; the median of 4 processes; 16× faster at size = 400; another run would find ",
+    );
     let file = folder.path().join("out.json");
     let advice = Advice::open(&file).unwrap();
     let choice = |size: u64| advice.decide(&Question::new("product", size)).choice;
@@ -71,7 +77,7 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     expect(
         command.current_dir(folder.path()),
         0,
-        "rayon wins from size = 1",
+        "rayon wins: from size = 1",
     );
     for (size, decision, times) in [
         (
@@ -82,7 +88,7 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
         (
             "25",
             "product, size = 25: use serial; rayon is",
-            "one call: rayon wins from",
+            "one call: rayon wins: from",
         ),
     ] {
         let arguments = ["advise", "product", size, "--thresholds", file];
@@ -97,13 +103,13 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     }
 
     let said = answers(&folder, &table(1, 8));
-    holds(&said, "one process; at size = 400");
+    holds(&said, "one process; 16× faster at size = 400");
     holds(&said, "not firm: measure in three or more processes");
     let once = "1,product,800,ordinary,a,640000\n1,product,800,ordinary,b,10000\n";
     let said = answers(&folder, &(table(3, 2) + once));
     let left_out = "note: product, in ordinary memory: size 800 was measured once and is left out";
     holds(&said, left_out);
-    holds(&said, "at size = 400 it is");
+    holds(&said, "faster at size = 400");
 }
 
 /// The replaced text of a table, its replacement, and the sentence for this fault.
@@ -156,10 +162,10 @@ pub(crate) fn a_crossing_outside_of_the_measured_sizes_is_told() {
     let said = answers(&folder, &only([25, 50]));
     holds(
         &said,
-        "gpu wins nowhere, tested size = 25 to 50; 3 processes",
+        "gpu wins: never (size = 25 to 50); the median of 3 processes",
     );
     holds(&said, "a crossing would lie above the measured sizes");
     let said = answers(&folder, &only([200, 400]));
-    holds(&said, "gpu wins everywhere");
+    holds(&said, "gpu wins: always");
     holds(&said, "a crossing would lie below the measured sizes");
 }

@@ -173,7 +173,7 @@ impl Claim {
     ) -> Result<Measured<'a>, Missing> {
         let holds = match (found.crossing.answer, self.says) {
             (Answer::Undecided, _) => {
-                let open = answer_in_words::open(found);
+                let open = answer_in_words::open(&found.topic, &found.crossing);
                 return Err(Some(format!("undecided at {open}")));
             }
             (Answer::Always, _) => false,
@@ -182,7 +182,7 @@ impl Claim {
         };
         Ok(Measured {
             verdict: if holds { Holds } else { NotSo },
-            figure: answer_in_words::wins(found),
+            figure: answer_in_words::wins(&found.topic, &found.crossing),
             ids: found.benchmarks.clone(),
             machine,
         })

@@ -81,7 +81,7 @@ fn of_group(
     let answer = |answer: &GroupAnswer| {
         object! {
             place: answer.found.question,
-            wins: answer_in_words::wins(answer.found),
+            wins: answer_in_words::wins(&answer.found.topic, &answer.found.crossing),
             cause: answer.cause(),
             evidence: link::of_answer(answer.found),
         }

@@ -56,7 +56,7 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
         article.proof id=(anchor(f)) {
             h4 { (f.question.words()) }
             dl.facts {
-                div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
+                div { dt { "answer" } dd { (answer_in_words::wins(&f.topic, &f.crossing)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
                 div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { (f.cpu_label()) } } }
                 @for (size, limit) in &answer.limits {

@@ -34,7 +34,7 @@ pub(super) fn several_gpus(report: &Report) -> Option<String> {
         from(a).total_cmp(&from(b))
     })?;
     let (title, devices) = (&first.topic.title, first.devices?);
-    let wins = answer_in_words::wins(first);
+    let wins = answer_in_words::wins(&first.topic, &first.crossing);
     Some(format!("{title}, {devices} GPUs against one: {wins}."))
 }
 
@@ -56,13 +56,8 @@ pub(super) fn main_result(report: &Report, groups: &[GroupView]) -> Option<Strin
     wins.retain(|found| found.crossing.wins_at_the_largest() == Some(true));
     let named = wins.iter().take(NAMED).map(|found| {
         let title = found.topic.title.to_lowercase();
-        match found.crossing.for_good() {
-            Some(change) => {
-                let size = found.topic.unit.from(change.size);
-                format!("{title} from {} = {size} on", found.topic.symbol)
-            }
-            None => format!("{title} at every size"),
-        }
+        let wins = answer_in_words::where_it_wins(&found.topic, &found.crossing);
+        format!("{title} {wins}")
     });
     let mut named: Vec<String> = named.collect();
     if wins.len() > NAMED {

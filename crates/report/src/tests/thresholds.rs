@@ -10,6 +10,7 @@ use crate::tests::committed::{commit, measured, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::thresholds::breakpoints::breakpoints;
 use crate::thresholds::{decision_in_words, thresholds};
+use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::store::curves::Benchmark;
 
 fn advice(report: &Report) -> Advice {
@@ -74,12 +75,18 @@ fn page_terminal_advice_and_thresholds_know_a_size_that_the_cpu_wins_above_the_c
     }
     let said = written(results.clone(), dir.path());
     holds(&said.to_string(), &["N ≥ 762, 32× faster"]);
-    holds(&said.pages(), &["crosses back; for good from N = "]);
     let advice = advice(&report(results, dir.path()));
     let matmul = &advice.thresholds().operations[0];
     assert_eq!(matmul.places[0].crossing.kind, CrossingKind::BothWays);
-    let words = decision_in_words::from(matmul, &matmul.places[0]);
-    holds(&words, &["from N = ", ", until N = ", "; 6 processes"]);
+    let (topic, crossing) = decision_in_words::answer(matmul, &matmul.places[0]);
+    let words = answer_in_words::wins(&topic, &crossing);
+    holds(
+        &words,
+        &["on; another run would find ", "; the median of 6 processes"],
+    );
+    let (changes, _) = words.split_once(" on; ").unwrap();
+    holds(changes, &["from N = ", ", until N = ", ", from N = "]);
+    holds(&said.pages(), &[changes]);
     let at = |size: u64| {
         let question = Question::new("matmul", size).data(Residency::Queued);
         advice.decide(&question).choice
@@ -171,7 +178,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
         "matmul, N = 2,048, on the device, a queue of calls: use the GPU; it is ",
         "CPU ",
         "basis: measured at this size",
-        "one call: the GPU wins from N = ",
+        "one call: the GPU wins: from N = ",
     ];
     for (line, begin) in far.lines().zip(begin) {
         assert!(line.starts_with(begin), "{line}");

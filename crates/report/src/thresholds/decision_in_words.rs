@@ -6,7 +6,10 @@ use crossover_advice::{
 };
 
 use super::with_article;
-use crossover_results::analysis::answer::answer_in_words::by_how_much;
+use crossover_results::analysis::answer::answer_in_words::{self, by_how_much};
+use crossover_results::analysis::answer::estimate;
+use crossover_results::analysis::answer::kind::{self, WinnerChange};
+use crossover_results::model::group_info::GroupInfo;
 use crossover_words::units;
 
 /// The sides in a sentence, unless an operation names others.
@@ -26,8 +29,7 @@ pub fn operations(thresholds: &Thresholds) -> String {
         let place = plain.or(operation.places.first());
         let answer = place.map(|place| {
             let at = place_words(operation, place.data);
-            let [_, gpu] = sides(operation);
-            format!("{at}: {gpu} wins {}", from(operation, place))
+            format!("{at}: {}", wins(operation, place))
         });
         format!(
             "{}, {}{}",
@@ -137,8 +139,7 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
     }
     lines.push(format!("basis: {}", reasons(&answer)));
     if let Some(place) = place {
-        let [_, gpu] = sides(operation);
-        lines.push(format!("one call: {gpu} wins {}", from(operation, place)));
+        lines.push(format!("one call: {}", wins(operation, place)));
     }
     let is_moved = operation.sides.is_none() && !question.data.on_device();
     if !answer.other_machine && is_moved && answer.choice != Choice::Gpu {
@@ -237,44 +238,47 @@ fn size(size: f64) -> String {
     units::size(size as u64)
 }
 
-/// `from N = 500 (480 to 530) on; 6 processes`.
-pub fn from(operation: &Operation, place: &Place) -> String {
-    let (first, last) = place.crossing.range;
-    let range = format!("{} = {} to {}", symbol(operation), size(first), size(last));
-    let at = |change: &Change| {
-        let (low, high) = (size(change.low.floor()), size(change.high.ceil()));
-        format!(
-            "{} = {} ({low} to {high})",
-            symbol(operation),
-            size(change.size.ceil())
-        )
+/// The answer for data in one place.
+pub fn answer(operation: &Operation, place: &Place) -> (GroupInfo, estimate::Crossing) {
+    let (stored, last) = (&place.crossing, place.points.last());
+    let change = |change: &Change| WinnerChange {
+        size: change.size,
+        low: change.low,
+        high: change.high,
+        to_b: change.to_gpu,
+        measured: true,
+        bracket: (change.low, change.high),
     };
-    let answer = match (place.crossing.kind, &place.crossing.changes[..]) {
-        (CrossingKind::Always, _) => format!("everywhere, tested {range}"),
-        (CrossingKind::Never, _) => format!("nowhere, tested {range}"),
-        (CrossingKind::Undecided, _) | (_, []) => {
-            let last = size(last);
-            format!(
-                "or loses (undecided at {} = {last}), tested {range}",
-                symbol(operation)
-            )
-        }
-        (CrossingKind::From, [only, ..]) => format!("from {} on", at(only)),
-        (CrossingKind::BothWays, changes) => {
-            let all: Vec<String> = changes
-                .iter()
-                .map(|change| {
-                    let side = if change.to_gpu { "from" } else { "until" };
-                    format!("{side} {}", at(change))
-                })
-                .collect();
-            all.join(", ")
-        }
+    let topic = GroupInfo {
+        symbol: symbol(operation).to_owned(),
+        ..GroupInfo::of(&operation.name)
     };
-    match place.crossing.processes {
-        0 | 1 => format!("{answer}; one process"),
-        n => format!("{answer}; {n} processes"),
-    }
+    let crossing = estimate::Crossing {
+        answer: match stored.kind {
+            CrossingKind::From => kind::Answer::At,
+            CrossingKind::Always => kind::Answer::Always,
+            CrossingKind::Never => kind::Answer::Never,
+            CrossingKind::BothWays => kind::Answer::CrossesBack,
+            CrossingKind::Undecided => kind::Answer::Undecided,
+        },
+        changes: stored.changes.iter().map(change).collect(),
+        root: None,
+        range: stored.range,
+        processes: stored.processes,
+        agree: stored.processes,
+        or_always: false,
+        or_never: false,
+        speedup: last.map_or(f64::NAN, |at| at.cpu_ns / at.gpu_ns),
+        speedup_interval: last.map_or((0.0, f64::INFINITY), |at| (at.low, at.high)),
+        largest: last.map_or(stored.range.1, |at| at.size),
+    };
+    (topic, crossing)
+}
+
+/// `the GPU wins: from N = 500 on; another run would find 480 to 530; the median of 6 processes`.
+fn wins(operation: &Operation, place: &Place) -> String {
+    let ([_, gpu], (topic, crossing)) = (sides(operation), answer(operation, place));
+    format!("{gpu} wins: {}", answer_in_words::wins(&topic, &crossing))
 }
 
 /// From how many uses of the same data on the GPU wins.

@@ -7,16 +7,32 @@ use crate::model::group_info::GroupInfo;
 use crossover_words::units;
 
 /// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
-pub fn wins(f: &CrossoverAnswer) -> String {
-    let processes = f.crossing.processes;
-    let rests_on = match f.crossing.agree {
-        _ if !f.crossing.is_confirmed() => "one process".to_owned(),
+pub fn wins(topic: &GroupInfo, crossing: &Crossing) -> String {
+    let processes = crossing.processes;
+    let rests_on = match crossing.agree {
+        _ if !crossing.is_confirmed() => "one process".to_owned(),
         agree if (1..processes).contains(&agree) => {
             format!("the median of {processes} processes, {agree} of which agree")
         }
         _ => format!("the median of {processes} processes"),
     };
-    format!("{}; {rests_on}", where_it_wins(f))
+    let range = sizes(topic, crossing.range);
+    let details = match (crossing.answer, crossing.changes.last()) {
+        _ if crossing.only_size().is_some() => String::new(),
+        (Answer::Undecided, _) => format!(" ({range}; {} would decide it)", open(topic, crossing)),
+        (Answer::At | Answer::CrossesBack, Some(change)) => {
+            let measured = change.measured.then_some("");
+            let interpolated = measured.unwrap_or(" (interpolated)");
+            let ends = topic.unit.range(change.low, change.high);
+            format!(
+                "{interpolated}; another run would find {ends}{}",
+                or(crossing)
+            )
+        }
+        _ => format!(" ({range})"),
+    };
+    let found = where_it_wins(topic, crossing);
+    format!("{found}{details}; {rests_on}")
 }
 
 /// `N ≥ 181`, or a word where nothing crosses.
@@ -33,40 +49,29 @@ pub fn size(f: &CrossoverAnswer) -> String {
     }
 }
 
-fn where_it_wins(f: &CrossoverAnswer) -> String {
-    let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
-    if let Some(only) = f.crossing.only_size() {
-        let only = format!(
-            "at {}, the only size measured on both",
-            f.topic.at(only as u64)
-        );
-        return match f.crossing.answer {
-            Answer::Always => only,
-            Answer::Undecided => format!("undecided {only}"),
-            _ => format!("not {only}"),
+/// `from N = 181 on`, or every change of the winner: `from N = 90, until N = 300, from N = 700 on`.
+pub fn where_it_wins(topic: &GroupInfo, crossing: &Crossing) -> String {
+    if let Some(only) = crossing.only_size() {
+        let word = match crossing.answer {
+            Answer::Always => "",
+            Answer::Undecided => "undecided ",
+            _ => "not ",
         };
+        let at = topic.at(only as u64);
+        return format!("{word}at {at}, the only size measured on both");
     }
-    let range = sizes(&f.topic, f.crossing.range);
-    let from = f.crossing.for_good().map(|change| {
-        let interpolated = if change.measured {
-            ""
-        } else {
-            " (interpolated)"
-        };
-        format!(
-            "from {symbol} = {} on{interpolated}; another run would find {}{}",
-            unit.from(change.size),
-            unit.range(change.low, change.high),
-            or(&f.crossing)
-        )
-    });
-    match (f.crossing.answer, from) {
-        (Answer::Always, _) => format!("always ({range})"),
-        (Answer::Never, _) => format!("never ({range})"),
-        (Answer::Undecided, _) => format!("undecided ({range}; {} would decide it)", open(f)),
-        (Answer::At, Some(from)) => from,
-        (_, Some(from)) => format!("crosses back; for good {from}"),
-        (_, None) => format!("crosses back, not for good ({range})"),
+    match (crossing.answer, &crossing.changes[..]) {
+        (Answer::Always, _) => "always".to_owned(),
+        (Answer::Never, _) => "never".to_owned(),
+        (Answer::Undecided, _) | (_, []) => "undecided".to_owned(),
+        (_, changes) => {
+            let all = changes.iter().map(|change| {
+                let side = if change.to_b { "from" } else { "until" };
+                format!("{side} {} = {}", topic.symbol, topic.unit.from(change.size))
+            });
+            let on = crossing.for_good().map_or("", |_| " on");
+            all.collect::<Vec<_>>().join(", ") + on
+        }
     }
 }
 
@@ -81,8 +86,8 @@ fn or(crossing: &Crossing) -> &'static str {
 }
 
 /// The sizes that would decide an answer: `N = 2,048 to 4,096`.
-pub fn open(f: &CrossoverAnswer) -> String {
-    sizes(&f.topic, f.crossing.open())
+pub fn open(topic: &GroupInfo, crossing: &Crossing) -> String {
+    sizes(topic, crossing.open())
 }
 
 fn sizes(topic: &GroupInfo, (first, last): (f64, f64)) -> String {
@@ -97,37 +102,25 @@ fn sizes(topic: &GroupInfo, (first, last): (f64, f64)) -> String {
 }
 
 /// The answer of another run: `from N = 181 on, 26× faster at N = 4,096`.
-pub fn of_another_run(topic: &GroupInfo, answer: &Crossing) -> String {
-    let wins = match (answer.answer, answer.for_good()) {
-        (_, Some(change)) => format!(
-            "from {} = {} on",
-            topic.symbol,
-            topic.unit.from(change.size)
-        ),
-        (Answer::Always, _) => "always".to_owned(),
-        (Answer::Undecided, _) => "undecided".to_owned(),
-        _ => "never".to_owned(),
-    };
-    format!(
-        "{wins}, {} at {}",
-        by_how_much(answer.speedup, None),
-        topic.at(answer.largest as u64)
-    )
+pub fn of_another_run(topic: &GroupInfo, crossing: &Crossing) -> String {
+    let wins = where_it_wins(topic, crossing);
+    let speedup = by_how_much(crossing.speedup, None);
+    format!("{wins}, {speedup} at {}", topic.at(crossing.largest as u64))
 }
 
 /// `26× faster at N = 4,096 (median SM clock 1,365 MHz under the 700 W power cap)`.
 pub fn at_largest(f: &CrossoverAnswer) -> String {
     let capped = f.capped.map(|capped| format!(" ({})", capped.words()));
-    largest(f) + &capped.unwrap_or_default()
+    largest(&f.topic, &f.crossing) + &capped.unwrap_or_default()
 }
 
 /// `26× faster at N = 4,096; another run would find 24× to 28×`.
-pub fn largest(f: &CrossoverAnswer) -> String {
-    let at = f.topic.at(f.crossing.largest as u64);
-    let ends = between(f.crossing.speedup, f.crossing.speedup_interval);
-    match f.crossing.wins_at_the_largest() {
+pub fn largest(topic: &GroupInfo, crossing: &Crossing) -> String {
+    let at = topic.at(crossing.largest as u64);
+    let ends = between(crossing.speedup, crossing.speedup_interval);
+    match crossing.wins_at_the_largest() {
         Some(_) => {
-            let speedup = units::speedup(f.crossing.speedup);
+            let speedup = units::speedup(crossing.speedup);
             format!("{speedup} at {at}; another run would find {ends}")
         }
         None => format!("either may be ahead at {at}; another run would find {ends}"),

@@ -1,7 +1,7 @@
 //! The answers in sentences: from which size on the GPU wins, with and without transfers, and several
 //! GPUs against one.
 
-use crate::analysis::answer::answer_in_words;
+use crate::analysis::answer::answer_in_words::{largest, wins};
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, headlines, of_several};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
@@ -26,7 +26,7 @@ pub(super) fn of_groups(context: &Context) -> Vec<Finding> {
 
 fn one(f: &CrossoverAnswer) -> Finding {
     let (title, data, gpu) = (&f.topic.title, f.question.words(), f.gpu_label());
-    let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
+    let (wins, largest) = (wins(&f.topic, &f.crossing), largest(&f.topic, &f.crossing));
     let text = format!("{title}, data {data}, {gpu} against the best CPU code: {wins}; {largest}.");
     let id = format!("winner.{{}}.{}", f.question.name());
     let mut finding = Finding::new(&f.group, &id, text);
@@ -50,7 +50,7 @@ fn answer(f: &CrossoverAnswer, group: &Group, series: &Series) -> Option<Finding
         Devices::Gathered => "all data on the first",
         _ => "each with its part of the data",
     };
-    let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
+    let (wins, largest) = (wins(&f.topic, &f.crossing), largest(&f.topic, &f.crossing));
     let hidden = not_hidden(group, series);
     let communication = hidden.map_or(String::new(), |(low, share, high)| {
         let [low, share, high] = [low, share, high].map(units::percent);

@@ -11,7 +11,7 @@ pub(crate) fn group() -> Group<ColdStart> {
     let sizes = Sizes::new([], [1], [1]).odd([1]);
     let in_full = Sizes::new([], [], [1]).odd([1]);
     let row = |phase: Phase| {
-        Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
+        Implementation::gpu(phase.to_string().leak(), Wall, move |gpu, problem| {
             cold_start::phase(gpu, problem, phase)
         })
         .measures(Measures::Starts(phase))

@@ -27,7 +27,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         }
     };
     let preparing = |phase: Phase| {
-        Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
+        Implementation::gpu(phase.to_string().leak(), Wall, move |gpu, problem| {
             warming_up::preparing(gpu, problem, phase)
         })
         .measures(Measures::Starts(phase))

@@ -17,7 +17,7 @@ const SCHEMA: u32 = 1;
 impl Comparison {
     /// The comparison as JSON, described in `docs/comparing.md`.
     pub fn json(&self, fail_on: FailOn) -> String {
-        let counts = VERDICTS.map(|verdict| (verdict.name(), self.count(verdict)));
+        let counts = VERDICTS.map(|verdict| (verdict.to_string(), self.count(verdict)));
         let classes = self.drifts.iter().map(|drift| {
             json!({
                 "class": drift.name(),

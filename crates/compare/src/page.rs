@@ -68,17 +68,17 @@ impl Comparison {
 
     fn table(&self) -> Markup {
         let Sheet { header, lines } = Sheet::of(&self.rows);
-        let class = |column: &str, of_verdict: &'static str| match column {
+        let class = |column: &str, of_verdict: String| match column {
             "verdict" => of_verdict,
-            column if is_number(column) => "n",
-            _ => "",
+            column if is_number(column) => "n".to_owned(),
+            _ => String::new(),
         };
         html! {
             table {
-                thead { tr { @for name in &header { th class=(class(name, "")) { (name) } } } }
+                thead { tr { @for name in &header { th class=(class(name, String::new())) { (name) } } } }
                 tbody { @for (row, cells) in &lines { tr {
                     @for (name, cell) in header.iter().zip(cells) {
-                        td class=(class(name, row.verdict.name())) { (cell) }
+                        td class=(class(name, row.verdict.to_string())) { (cell) }
                     }
                 } } }
             }

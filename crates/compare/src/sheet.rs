@@ -62,7 +62,7 @@ pub(super) fn verdict(row: &BenchmarkRow) -> String {
         _ => None,
     };
     let remarks = more.iter().chain(&row.reason).chain(&row.marks);
-    let parts = std::iter::once(row.verdict.name()).chain(remarks.map(String::as_str));
+    let parts = std::iter::once(row.verdict.to_string()).chain(remarks.cloned());
     Vec::from_iter(parts).join("; ")
 }
 

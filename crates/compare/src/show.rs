@@ -40,7 +40,7 @@ impl Comparison {
         let counts: Vec<String> = VERDICTS
             .into_iter()
             .filter(|v| self.count(*v) > 0)
-            .map(|v| format!("{} {}", self.count(v), v.name()))
+            .map(|v| format!("{} {v}", self.count(v)))
             .collect();
         if counts.is_empty() {
             "no benchmark".to_owned()

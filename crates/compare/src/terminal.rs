@@ -81,7 +81,7 @@ fn terminal_table(rows: &[&BenchmarkRow], width: u16) -> String {
     let mut sheet = Sheet::of(rows.iter().copied());
     for (row, cells) in &mut sheet.lines {
         let verdict = cells.last_mut().expect("the verdict is the last column");
-        row.verdict.name().clone_into(verdict);
+        *verdict = row.verdict.to_string();
     }
     let needs_less = |sheet: &Sheet<'_>| width >= NARROWEST && sheet.width() > width.into();
     for column in DISPENSABLE {

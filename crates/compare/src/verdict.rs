@@ -1,6 +1,7 @@
 //! The options of a comparison, its verdicts and their error rates.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use regex::Regex;
 use serde::Serialize;
@@ -73,17 +74,8 @@ pub enum Verdict {
     New,
 }
 
-impl Verdict {
-    /// The word that is shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Failed => "failed",
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Unsure => "unsure",
-            Verdict::Same => "same",
-            Verdict::Gone => "gone",
-            Verdict::New => "new",
-        }
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::report::{DeviceRow, Place, Profile, Summary, Work};
+use serde::Serialize;
+
+use super::report::{DeviceRow, LaneKind, Place, Profile, Summary, Work};
 use crossover_words::text::{shortened, visible};
 use crossover_words::units::{self, percent, rate, time};
 
@@ -206,14 +208,13 @@ impl fmt::Display for Work {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Place::Device => "device",
-            Place::Pinned => "pinned",
-            Place::Pageable => "pageable",
-            Place::Managed => "managed",
-            Place::Peer => "peer",
-            Place::Unknown => "unknown",
-        })
+        self.serialize(f)
+    }
+}
+
+impl fmt::Display for LaneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

@@ -93,7 +93,7 @@ pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
         _ => phases,
     };
     let method = "wrong values of the first launch or product, every one, or wrong transformers";
-    let phase = PhaseTime::new(gpu, processes, phase.name(), method);
+    let phase = PhaseTime::new(gpu, processes, phase, method);
     Ok(Box::new(phase))
 }
 
@@ -128,7 +128,7 @@ impl Report {
         }
         times.sort_unstable();
         self.phases
-            .insert(phase.name().to_owned(), times[count / 2] as f64);
+            .insert(phase.to_string(), times[count / 2] as f64);
         Ok(())
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
 
     let bytes = VALUES * size_of::<f32>();
     let allocate = || allocated(bytes);
-    let x = report.once(Phase::FirstAlloc.name(), allocate)?;
+    let x = report.once(Phase::FirstAlloc, allocate)?;
     report.warm(Phase::WarmAlloc, || allocate().map(drop))?;
 
     if libraries::nvrtc() {
@@ -169,7 +169,7 @@ pub(crate) fn measure_large_gemm(device: usize) -> Result<Report, RoutineError> 
 pub(crate) fn measure_transformer(device: usize) -> Result<Report, RoutineError> {
     let mut report = Report::default();
     let problem = Rc::new(Inference::new(BATCH));
-    let mut pass = report.once(Phase::FirstTransformer.name(), || {
+    let mut pass = report.once(Phase::FirstTransformer, || {
         let gpu = Rc::new(Gpu::open(device)?);
         let mut pass = transformer::gpu::pass(&gpu, &problem, Format::F32, Launches::Graph, None)?;
         pass.wait_for_each()?;
@@ -189,10 +189,10 @@ fn new_stream() -> Result<sys::CUstream, RoutineError> {
 
 /// Starts the driver, makes the context current, and creates a stream.
 fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, RoutineError> {
-    report.once(Phase::DriverInit.name(), || {
+    report.once(Phase::DriverInit, || {
         Ok(result::init().map_err(cuda("cuInit"))?)
     })?;
-    report.once(Phase::Context.name(), || {
+    report.once(Phase::Context, || {
         let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
         // SAFETY: the driver has just returned the device.
         let context = unsafe { result::primary_ctx::retain(device) }
@@ -201,7 +201,7 @@ fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, Rout
         unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
         Ok(())
     })?;
-    report.once(Phase::FirstStream.name(), new_stream)
+    report.once(Phase::FirstStream, new_stream)
 }
 
 /// Names the call that failed.
@@ -229,8 +229,8 @@ fn kernel(
     x: sys::CUdeviceptr,
     arch: (u32, u32),
 ) -> Result<(), RoutineError> {
-    let ptx = report.once(Phase::NvrtcCompile.name(), || ptx(arch))?;
-    report.once(Phase::WarmNvrtcCompile.name(), || self::ptx(arch).map(drop))?;
+    let ptx = report.once(Phase::NvrtcCompile, || ptx(arch))?;
+    report.once(Phase::WarmNvrtcCompile, || self::ptx(arch).map(drop))?;
     let cubin = COLD_START.compile(arch)?.image;
     let load = |image: &[u8]| {
         // SAFETY: a whole PTX text with its final zero, or a whole CUBIN.
@@ -242,8 +242,8 @@ fn kernel(
                 .map_err(cuda("cuModuleGetFunction"))?,
         )
     };
-    report.once(Phase::PtxJit.name(), || load(&ptx))?;
-    let fill = report.once(Phase::CubinLoad.name(), || load(&cubin))?;
+    report.once(Phase::PtxJit, || load(&ptx))?;
+    let fill = report.once(Phase::CubinLoad, || load(&cubin))?;
 
     // SAFETY: the allocation has this many bytes.
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
@@ -271,7 +271,7 @@ fn kernel(
         .map_err(cuda("cuLaunchKernel"))?;
         synchronize(stream)
     };
-    report.once(Phase::FirstLaunch.name(), launch)?;
+    report.once(Phase::FirstLaunch, launch)?;
     let mut values = vec![0f32; VALUES];
     // SAFETY: both sides have as many values, and the copy is synchronous.
     unsafe { result::memcpy_dtoh_sync(&mut values, x) }.map_err(cuda("cuMemcpyDtoH"))?;
@@ -319,7 +319,7 @@ fn product(
             .map_err(cublas_error)?;
         synchronize(stream)
     };
-    let handle = report.once(phase.name(), || {
+    let handle = report.once(phase, || {
         let handle = cublas::create_handle().map_err(cublas_error)?;
         // SAFETY: handle and stream are alive for the life of the process.
         unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(cublas_error)?;

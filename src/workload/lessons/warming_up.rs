@@ -89,10 +89,10 @@ pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: CalledWork, submitted:
 /// # Errors
 /// As [`call`].
 pub fn preparing(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, what: Phase) -> Made {
-    phase(gpu, problem, what.name())
+    phase(gpu, problem, what)
 }
 
-fn phase(gpu: &Gpu, problem: &WarmingUp, name: impl Into<String>) -> Made {
+fn phase(gpu: &Gpu, problem: &WarmingUp, name: impl ToString) -> Made {
     // The processes need this too: where it is missing here, that is a skip and not their failure.
     compile_fused(gpu)?;
     let method = "works of all processes whose last call gave a wrong result";
@@ -112,12 +112,12 @@ pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
     let mut eager = prepared(&gpu, &chain, Launches::OneByOne)?;
     calls(&gpu, &mut report, CalledWork::Chain, &mut eager)?;
     let mut graph = prepared(&gpu, &chain, Launches::Graph)?;
-    let captured = report.once(Phase::GraphCapture.name(), || Ok(graph.steps.capture()?))?;
-    report.once(Phase::GraphInstantiate.name(), || {
+    let captured = report.once(Phase::GraphCapture, || Ok(graph.steps.capture()?))?;
+    report.once(Phase::GraphInstantiate, || {
         Ok(graph.steps.instantiate(captured)?)
     })?;
     calls(&gpu, &mut report, CalledWork::Graph, &mut graph)?;
-    report.once(Phase::KernelCompile.name(), || compile_fused(&gpu))?;
+    report.once(Phase::KernelCompile, || compile_fused(&gpu))?;
     let mut fused = prepared(&gpu, &chain, Launches::Fused)?;
     calls(&gpu, &mut report, CalledWork::Fused, &mut fused)?;
     if libraries::cublas() {

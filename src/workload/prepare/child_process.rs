@@ -62,13 +62,13 @@ impl Report {
     /// Those of `run`.
     pub(crate) fn once<T>(
         &mut self,
-        phase: &str,
+        phase: impl ToString,
         run: impl FnOnce() -> Result<T, RoutineError>,
     ) -> Result<T, RoutineError> {
         let start = Instant::now();
         let value = run()?;
         self.phases
-            .insert(phase.to_owned(), start.elapsed().as_nanos() as f64);
+            .insert(phase.to_string(), start.elapsed().as_nanos() as f64);
         Ok(value)
     }
 }
@@ -135,11 +135,11 @@ impl PhaseTime {
     pub(crate) fn new(
         gpu: &Gpu,
         processes: &Rc<Processes>,
-        name: impl Into<String>,
+        name: impl ToString,
         method: &'static str,
     ) -> Self {
         Self {
-            name: name.into(),
+            name: name.to_string(),
             processes: processes.clone(),
             device: gpu.properties().ordinal,
             method,

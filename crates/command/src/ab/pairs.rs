@@ -225,7 +225,7 @@ impl Pairs<'_> {
             let comparison = self.compare(options);
             for (id, verdict) in comparison.decided() {
                 if decided.insert(id.to_owned()) {
-                    eprintln!("{}: {}", visible(id), verdict.name());
+                    eprintln!("{}: {verdict}", visible(id));
                 }
             }
             let open = (comparison.open())

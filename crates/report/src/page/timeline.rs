@@ -75,8 +75,8 @@ fn lanes(timeline: &Timeline, longest: f64) -> Markup {
     html! {
         @for lane in lanes.iter().take(MOST_LANES) {
             @for (level, spans) in levels(lane).into_iter().enumerate() {
-                div class={ "lane " (kind(lane.kind)) } {
-                    span { @if level == 0 { (kind(lane.kind)) ", " (visible(&lane.name)) } }
+                div class={ "lane " (lane.kind) } {
+                    span { @if level == 0 { (lane.kind) ", " (visible(&lane.name)) } }
                     div {
                         // Visible where nothing runs.
                         u style={ "width:" (percent(timeline.length_ns, longest)) } {}
@@ -86,16 +86,6 @@ fn lanes(timeline: &Timeline, longest: f64) -> Markup {
             }
         }
         @if left_out > 0 { p.note { (left_out) " more lanes are not drawn" } }
-    }
-}
-
-fn kind(kind: LaneKind) -> &'static str {
-    match kind {
-        LaneKind::Ranges => "ranges",
-        LaneKind::Calls => "calls",
-        LaneKind::Kernels => "kernels",
-        LaneKind::Copies => "copies",
-        LaneKind::Sets => "sets",
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
 /// Where a benchmark's work runs: the second part of its id.
@@ -19,20 +21,14 @@ pub enum Device {
 impl Device {
     /// The device of this name, `cpu` or `gpu`.
     pub fn of(name: &str) -> Option<Self> {
-        match name {
-            "cpu" => Some(Device::Cpu),
-            "gpu" => Some(Device::Gpu),
-            _ => None,
-        }
+        let name: StrDeserializer<'_, Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
     }
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Device::Cpu => "cpu",
-            Device::Gpu => "gpu",
-        })
+        self.serialize(f)
     }
 }
 

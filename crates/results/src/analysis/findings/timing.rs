@@ -72,7 +72,7 @@ const FAIR: f64 = 0.05;
 pub(super) fn ways(_: &Context, group: &Group) -> Option<Finding> {
     let (name, topic) = (&group.name, &group.topic);
     topic.truth?;
-    let mut ways: BTreeMap<&str, BTreeMap<u64, &Benchmark>> = BTreeMap::new();
+    let mut ways: BTreeMap<String, BTreeMap<u64, &Benchmark>> = BTreeMap::new();
     for series in group.on(Device::Gpu).filter(|s| s.clock.is_some()) {
         // Without a gate two rows are on one clock.
         let of_way = ways.entry(way(series)).or_default();
@@ -83,7 +83,7 @@ pub(super) fn ways(_: &Context, group: &Group) -> Option<Finding> {
     let sizes = || ways.values().flat_map(BTreeMap::keys);
     let (smallest, largest) = (*sizes().min()?, *sizes().max()?);
     let ratio = |b: &Benchmark| b.median_ns / b.size as f64;
-    let row = |(way, points): (&&str, &BTreeMap<u64, &Benchmark>)| {
+    let row = |(way, points): (&String, &BTreeMap<u64, &Benchmark>)| {
         let at = |size| points.get(&size).map_or(String::new(), |b| over(ratio(b)));
         let is_fair = |b: &&&Benchmark| (ratio(b) - 1.0).abs() < FAIR;
         let from = match points.values().rev().take_while(is_fair).last() {
@@ -92,7 +92,7 @@ pub(super) fn ways(_: &Context, group: &Group) -> Option<Finding> {
             Some(b) => format!("from {} on", topic.at(b.size)),
             None => "nowhere".to_owned(),
         };
-        vec![(*way).to_owned(), at(smallest), at(largest), from]
+        vec![way.clone(), at(smallest), at(largest), from]
     };
     let caption = format!(
         "{}: the time that each clock shows, over the true time.",
@@ -118,9 +118,9 @@ fn over(ratio: f64) -> String {
     }
 }
 
-fn way(series: &Series) -> &'static str {
+fn way(series: &Series) -> String {
     match series.role.does {
-        Measures::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
-        _ => series.clock_name(),
+        Measures::Starts(Phase::FirstCall) => Phase::FirstCall.to_string(),
+        _ => series.clock_name().to_owned(),
     }
 }

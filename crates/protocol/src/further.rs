@@ -81,12 +81,14 @@ fn broken(mut links: &[DevicePair]) -> Result<Vec<DevicePair>, Absence> {
         });
         // A copy that was begun arrives wrong, ends the process or never ends.
         let is_known = is_tried && not_interrupted().is_ok();
+        // Once all links have moved data, how the process ends does not matter.
         if let Err(cause) = asked
+            && let Some(&(first, other)) = links.get(working)
             && !is_known
         {
             return Err(Absence::Untried {
-                first: links[working].0,
-                other: links[working].1,
+                first,
+                other,
                 cause: with_causes(&*cause),
             });
         }

@@ -95,6 +95,8 @@ impl Nccl {
         [first, own, size]: [usize; 3],
         bind: impl Fn(usize) -> Result<(), CudaError>,
     ) -> Result<Vec<Communicator>, CudaError> {
+        // Within the group an error would leave those that have begun waiting for the rest, for ever.
+        (0..own).try_for_each(&bind)?;
         let mut handles = vec![std::ptr::null_mut(); own];
         self.together(|| {
             (handles.iter_mut().enumerate()).try_for_each(|(at, handle)| {

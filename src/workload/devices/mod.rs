@@ -222,7 +222,7 @@ impl Drop for OnDevices {
         drop(self.others.take());
         // A device may still use the memory of another. Errors of these calls repeat an earlier one.
         for gpu in &self.gpus {
-            let _ = gpu.synchronize();
+            let _ = gpu.context().synchronize();
         }
         // The steps go first, with the part of the first device.
         self.parts.clear();

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crossover::suite::AnyGroup;
+use crossover::workload::RoutineError;
 use crossover_results::store::baseline::Baseline;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::golden::{PART, open};
+use crate::golden::{PART, Section, open};
 use crate::stand_in::{FAULTS, SMALL_H200, StandIn, expect, mark, plan, said};
 use crate::{part, suite, text};
 
@@ -41,25 +43,62 @@ const DISPENSABLE: [(&str, &str); 2] = [
 const COUNTING: &str =
     "cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphGetNodes cuGraphNodeGetType";
 
+type Ended = std::thread::Result<Result<(), RoutineError>>;
+
+/// How a row ends with faults, where an error is a panic, and its calls.
+fn run(group: &AnyGroup, section: &Section, faults: &str) -> (Ended, String) {
+    plan("");
+    let gpu = open();
+    plan(faults);
+    let (function, size) = section.function_and_size();
+    let run = || {
+        let chosen = section.chosen.clone();
+        group.in_phases(function, size, &gpu, chosen, &mut |phase| mark(phase))
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    drop(std::panic::take_hook());
+    (ended.map(|made| made.map(drop)), plan(""))
+}
+
+/// Each change to the context of a device fails in each row on several: no device waits for another for ever, and no
+/// memory is freed that a copy still uses.
+pub(crate) fn on_several() {
+    const FUNCTION: &str = "cuCtxSetCurrent";
+    const GROUPS: [&str; 3] = ["all_reduce", "matmul_devices", "peer_copy"];
+    let mut count = 0;
+    let groups = suite::groups();
+    for group in groups.iter().filter(|group| GROUPS.contains(&group.name())) {
+        for section in text::sections(&part::read(group.name(), PART)) {
+            let (_, calls) = run(group, &section, "");
+            for line in calls.lines() {
+                let [phase, called, calls] = line.split('\t').collect::<Vec<_>>()[..] else {
+                    panic!("not phase, function and number: {line}");
+                };
+                // Between NCCL's calls that connect, which stand there, there is no way back.
+                if called != FUNCTION || phase == "set-up" && group.name() == "all_reduce" {
+                    continue;
+                }
+                for nth in 1..=calls.parse::<u32>().unwrap() {
+                    let fault = format!("{FUNCTION}:{nth}:999:{phase}");
+                    let (ended, _) = run(group, &section, &fault);
+                    assert!(ended.is_ok(), "{}: {fault}", section.row);
+                    count += 1;
+                }
+            }
+        }
+    }
+    println!("{count} faults");
+    assert!(count > 0);
+}
+
 /// No row ignores an error: the first call of each function fails in each phase of each row.
 pub(crate) fn of_group(at: usize) {
     let group = &suite::groups()[at];
     let (mut count, mut seen, mut ignored) = (0, BTreeSet::new(), Vec::new());
     for section in text::sections(&part::read(group.name(), PART)) {
-        let (row, (function, size)) = (&section.row, section.function_and_size());
-        let run = |faults: &str| {
-            plan("");
-            let gpu = open();
-            plan(faults);
-            let run = || {
-                let chosen = section.chosen.clone();
-                group.in_phases(function, size, &gpu, chosen, &mut |phase| mark(phase))
-            };
-            std::panic::set_hook(Box::new(|_| {}));
-            let ended = catch_unwind(AssertUnwindSafe(run));
-            drop(std::panic::take_hook());
-            (ended.map(|made| made.map(drop)), plan(""))
-        };
+        let row = &section.row;
+        let run = |faults: &str| run(group, &section, faults);
         let (ended, calls) = run("");
         assert!(matches!(ended, Ok(Ok(()))), "{row}: {ended:?}");
         let counts = calls.contains("\tcublas") || calls.contains("\tcufft");

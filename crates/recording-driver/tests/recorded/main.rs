@@ -87,6 +87,7 @@ fn main() -> ExitCode {
         outside("whole::streams", whole::streams),
         outside("whole::absences", whole::absences),
         outside("whole::incomplete", whole::incomplete),
+        inside("faults::on_several", TWO, &[], faults::on_several),
         inside("routines::waits", TWO, &[], routines::waits),
         inside("routines::refused", TWO, &[], routines::refused),
         inside(

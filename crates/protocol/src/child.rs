@@ -43,6 +43,9 @@ pub enum ChildError {
     /// A signal was received.
     #[error("interrupted")]
     Interrupted,
+    /// It sent another message, as an executable of another version may.
+    #[error("a message of a child process cannot be read")]
+    Message(#[source] io::Error),
     /// It sent nothing for so long.
     #[error("a child process sent nothing for {} s", .0.as_secs())]
     Silent(Duration),
@@ -115,7 +118,7 @@ impl Child {
     /// the end of the child.
     ///
     /// # Errors
-    /// An interrupt, or no message within `limit`.
+    /// An interrupt, a message that cannot be read, or none within `limit`.
     pub fn receive<M: DeserializeOwned>(
         &mut self,
         limit: Duration,
@@ -133,7 +136,9 @@ impl Child {
             match link.receive() {
                 Ok(message) => return Ok(Some(message)),
                 Err(error) if is_late(&error) => {}
-                // The end of a process, or of another version.
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    return Err(ChildError::Message(error));
+                }
                 Err(_) => self.disconnect(),
             }
         }
@@ -336,6 +341,15 @@ mod tests {
         type Reply = u32;
     }
 
+    /// The same request by another version, which expects other replies.
+    #[derive(Serialize, Deserialize)]
+    struct OtherCount(Count);
+
+    impl Request for OtherCount {
+        const VARIABLE: &'static str = Count::VARIABLE;
+        type Reply = String;
+    }
+
     /// No test, but the child, in whose standard output the harness prints before and after it.
     #[test]
     #[ignore = "started by the test below"]
@@ -353,17 +367,25 @@ mod tests {
         });
     }
 
+    fn ask<R: Request>(test: &str, request: &R) -> (Vec<R::Reply>, Result<(), String>) {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", test, "--ignored", "--nocapture"]);
+        let mut replies = Vec::new();
+        let asked = ask_by(&mut command, request, |reply| replies.push(reply));
+        (replies, asked.map_err(|error| error.to_string()))
+    }
+
+    #[test]
+    fn a_message_of_another_version_is_named() {
+        let (to, then_fails) = (1, false);
+        let (_, asked) = ask(CHILD, &OtherCount(Count { to, then_fails }));
+        let unread = "a message of a child process cannot be read";
+        assert_eq!(asked, Err(unread.to_owned()));
+    }
+
     #[test]
     fn a_child_replies_fails_or_never_asks() {
-        let ask = |test: &str, to, then_fails| {
-            let mut command = Command::new(env::current_exe().unwrap());
-            command.args(["--exact", test, "--ignored", "--nocapture"]);
-            let mut replies = Vec::new();
-            let asked = ask_by(&mut command, &Count { to, then_fails }, |number| {
-                replies.push(number);
-            });
-            (replies, asked.map_err(|error| error.to_string()))
-        };
+        let ask = |test: &str, to, then_fails| ask(test, &Count { to, then_fails });
         assert_eq!(ask(CHILD, 2, false), (vec![1, 2], Ok(())));
         let failed = Err("no device".to_owned());
         assert_eq!(ask(CHILD, 1, true), (vec![1], failed));

@@ -2,7 +2,7 @@
 //! over TCP. The other ranks do what rank 0 asks them, and reply to each request.
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -126,14 +126,18 @@ impl LinkState {
     fn watch(&self, peer: usize, mut from: Channel<TcpStream>, to: &Sender<Result<Value, String>>) {
         let mut since = Instant::now();
         let why = loop {
-            let message = from.receive();
-            let waits = message.as_ref().is_err_and(is_late);
-            if let Ok(message) = message {
-                let _ = to.send(Ok(message));
-                self.owed.fetch_sub(1, Ordering::SeqCst);
-            } else if !waits {
-                break format!("rank {peer} ended during the run; see what it printed");
-            }
+            let waits = match from.receive() {
+                Ok(message) => {
+                    let _ = to.send(Ok(message));
+                    self.owed.fetch_sub(1, Ordering::SeqCst);
+                    false
+                }
+                Err(error) if is_late(&error) => true,
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    break format!("a message of rank {peer} cannot be read: {error}");
+                }
+                Err(_) => break format!("rank {peer} ended during the run; see what it printed"),
+            };
             if !waits || self.owed.load(Ordering::SeqCst) <= 0 {
                 since = Instant::now();
             } else if since.elapsed() > SILENCE {

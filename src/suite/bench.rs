@@ -56,8 +56,6 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
     if let Some(code) = process::answer(&mut groups) {
         return code;
     }
-    output::end_with_the_reader();
-    crossover_system::end_where_output_fails(1);
     if let Err(error) = complete_command_line() {
         eprintln!(
             "error: this executable could not restart itself to hide Criterion's lines: {error}; \
@@ -80,6 +78,9 @@ fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitC
     if let Some(other) = rank.as_ref().filter(|rank| rank.rank > 0) {
         return Ok(follow(other));
     }
+    // Another rank must say why it ends.
+    output::end_with_the_reader();
+    crossover_system::end_where_output_fails(1);
     if std::env::args().any(|argument| matches!(&*argument, "--help" | "-h")) {
         println!("{VARIABLES_IN_WORDS}\n");
     }

@@ -33,20 +33,15 @@ impl SamplingPlan {
     /// The sizes of `quick` and `default` are chosen to fit these times; `full` has every
     /// size and therefore a limit on what one iteration may take.
     pub(super) fn of(profile: Profile) -> Self {
-        let ms = Duration::from_millis;
-        let quick = Self {
-            warm_up: ms(20),
-            measurement: ms(150),
-            samples: 12,
-            resamples: 1_001,
-            longest_iteration: None,
-        };
         match profile {
-            Profile::Quick => quick,
+            Profile::Quick => Self {
+                samples: 12,
+                ..Self::in_turns()
+            },
             Profile::Default => Self::in_turns(),
             Profile::Full => Self {
-                warm_up: ms(100),
-                measurement: ms(250),
+                warm_up: Duration::from_millis(100),
+                measurement: Duration::from_millis(250),
                 samples: 30,
                 resamples: 2_500,
                 longest_iteration: Some(Duration::from_secs(1)),
@@ -54,14 +49,15 @@ impl SamplingPlan {
         }
     }
 
-    /// One of several processes: those that take turns with another revision, or confirm the answers of a default
-    /// run. The spread between them counts, so each is short.
+    /// One of several processes that take turns with another revision. The spread between them counts, so each is
+    /// short.
     pub(super) fn in_turns() -> Self {
         Self {
             warm_up: Duration::from_millis(10),
             measurement: Duration::from_millis(40),
             samples: 20,
-            ..Self::of(Profile::Quick)
+            resamples: 1_001,
+            longest_iteration: None,
         }
     }
 

@@ -355,7 +355,16 @@ impl Gpu {
         // The driver takes the pages at once, and the system places them near the calling thread.
         let _near = self.keep_near();
         // SAFETY: the caller writes the values before it reads them.
-        unsafe { self.context.alloc_pinned_with_flags(len, 0) }.called("cuMemHostAlloc")
+        let allocate = || unsafe { self.context.alloc_pinned_with_flags(len, 0) };
+        // What is kept for later may be missing now.
+        let again = |error| {
+            if self.pinned.clear() {
+                allocate()
+            } else {
+                Err(error)
+            }
+        };
+        allocate().or_else(again).called("cuMemHostAlloc")
     }
 
     /// The pinned memory that its routines have given back.

@@ -19,12 +19,22 @@ impl PinnedPool {
     /// Smaller memory is released: locking it takes less time than a sample.
     const LEAST: usize = 1 << 20;
     /// Bytes that are kept.
-    const MOST: usize = 1 << 30;
+    pub(crate) const MOST: usize = 1 << 30;
     /// Memory is used for as little as this part of it.
     const PART: usize = 4;
 
-    /// At least so many bytes, with any values.
-    pub(crate) fn take(&self, gpu: &Gpu, bytes: usize) -> Result<PinnedHostSlice<u8>, CudaError> {
+    /// At least so many bytes.
+    ///
+    /// # Safety
+    /// As that of [`Gpu::alloc_pinned`].
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub(crate) unsafe fn take(
+        &self,
+        gpu: &Gpu,
+        bytes: usize,
+    ) -> Result<PinnedHostSlice<u8>, CudaError> {
         let mut kept = self.0.borrow_mut();
         let fits =
             |slice: &PinnedHostSlice<u8>| slice.len() >= bytes && slice.len() / Self::PART <= bytes;
@@ -35,21 +45,15 @@ impl PinnedPool {
             gpu.context().synchronize().called("cuCtxSynchronize")?;
             return Ok(kept.remove(at));
         }
-        // SAFETY: all bits are a byte, and the caller writes the values before it reads them.
-        unsafe { gpu.alloc_pinned(bytes) }.or_else(|error| {
-            if kept.is_empty() {
-                return Err(error);
-            }
-            kept.clear();
-            // SAFETY: as above.
-            unsafe { gpu.alloc_pinned(bytes) }
-        })
+        drop(kept);
+        // SAFETY: the caller's.
+        unsafe { gpu.alloc_pinned(bytes) }
     }
 
     /// Takes memory back.
     pub(crate) fn give_back(&self, slice: PinnedHostSlice<u8>) {
         let mut kept = self.0.borrow_mut();
-        if slice.len() >= Self::LEAST {
+        if (Self::LEAST..=Self::MOST).contains(&slice.len()) {
             kept.push(slice);
         }
         while kept.iter().map(PinnedHostSlice::len).sum::<usize>() > Self::MOST {
@@ -57,8 +61,8 @@ impl PinnedPool {
         }
     }
 
-    /// Releases all of it.
-    pub(crate) fn clear(&self) {
-        self.0.borrow_mut().clear();
+    /// Releases all of it. Returns whether there was any.
+    pub(crate) fn clear(&self) -> bool {
+        !std::mem::take(&mut *self.0.borrow_mut()).is_empty()
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::SharedKernels;
+use crate::device::pinned::PinnedPool;
 use crate::machine::{Package, commit};
 use crate::model::environment::{Environment, FurtherGpu};
 use crate::suite::group::{AnyRow, Inputs};
@@ -200,6 +201,13 @@ impl Host {
         }
     }
 
+    /// Releases pinned memory that is kept for later routines.
+    pub(super) fn release_pinned(&self) {
+        if let Some(gpu) = self.opened() {
+            gpu.pinned_pool().clear();
+        }
+    }
+
     /// Whether a benchmark that needs these bytes fits.
     ///
     /// # Errors
@@ -209,6 +217,9 @@ impl Host {
             host: *self.host_bytes.get_or_init(limits::memory),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
+        if host.saturating_add(PinnedPool::MOST as u64) > memory.host {
+            self.release_pinned();
+        }
         memory
             .lacks(host, device)
             .map_or(Ok(()), |reason| Err(Missing::Absent(reason.into())))

@@ -42,8 +42,9 @@ pub(super) fn measure_all(
             // Larger sizes need the memory.
             group.operation.forget_untimed();
         }
-        // The child processes need the memory.
+        // The child processes, and other sides in turns, need the memory.
         drop(cache);
+        run.machine.release_pinned();
         (run.journal.spent).on(Activity::Analysis, || plots.finish());
         run.confirm(When::BetweenGroups);
     }

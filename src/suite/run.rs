@@ -198,7 +198,7 @@ impl Run {
         (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
     }
 
-    /// How long and how often this code is sampled: in turns, and on a GPU in a default run, shorter than the profile
+    /// How long and how often this code is sampled: on a GPU, in turns and in a default run, shorter than the profile
     /// has it, because two processes differ by more than longer samples would show. In a default run on an H100
     /// (5d9f35a6) the intervals of ten samples are narrower than 1.6 % in 19 of 20 benchmarks behind a gate; of every
     /// tenth on another clock they are too wide.
@@ -317,8 +317,7 @@ impl Run {
         (self.turns.as_ref()).is_none_or(|turns| turns.instructions().verify)
     }
 
-    /// Waits for the device: errors of destructors surface on a later call, and must not be those of
-    /// the next benchmark.
+    /// Errors of destructors surface on a later call, and must not be those of the next benchmark.
     pub(super) fn check_device(&self) -> Result<(), Missing> {
         let opened = self.machine.opened();
         Ok(opened.map_or(Ok(()), |gpu| gpu.check_earlier())?)
@@ -361,10 +360,6 @@ impl Run {
         if !self.journal.begun || self.turns.is_some() || over {
             return;
         }
-        // The child processes need the memory.
-        self.machine
-            .opened()
-            .inspect(|gpu| gpu.pinned_pool().clear());
         let took = self.confirming.confirm(when, &mut self.journal);
         self.progress.confirmed(took, self.confirming.to_come());
         self.journal.spent.add(Activity::Confirming, took);

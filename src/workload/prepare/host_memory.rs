@@ -75,7 +75,8 @@ impl<T: Value> Buffer<T> {
     /// `write` must write all values.
     fn pinned(gpu: &Gpu, len: usize, write: impl FnOnce(&mut [T])) -> Result<Self, CudaError> {
         let pool = gpu.pinned_pool().clone();
-        let mut slice = pool.take(gpu, len * size_of::<T>())?;
+        // SAFETY: both callers, above, write all values.
+        let mut slice = unsafe { pool.take(gpu, len * size_of::<T>()) }?;
         // Pages begin where any value may.
         let first = NonNull::from(pinned_mut(&mut slice)?).cast::<T>();
         let mut buffer = Self {

@@ -127,8 +127,8 @@ pub trait Routine {
     /// An output that cannot be read. A wrong one is no error: [`Verified::passed`] says so.
     fn check(&mut self) -> Result<Verified, RoutineError>;
 
-    /// Tells other processes how many runs follow, before a clock times them. The default is for routines of
-    /// this process alone.
+    /// Tells other processes how many runs follow, before a clock times them. A run that was not announced asks
+    /// for one itself. The default is for routines of this process alone.
     fn announcer(&self) -> Option<Announce> {
         None
     }

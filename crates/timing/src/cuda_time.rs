@@ -129,7 +129,8 @@ impl CudaTime {
         Ok(Self::on_stream(&stream, gate)?)
     }
 
-    /// Calls `announce` before each sample, outside of the timed window, until `body` returns.
+    /// Calls `announce` before each sample, outside of the timed window, until `body` returns. Single runs that
+    /// load code are not announced.
     #[doc(hidden)]
     pub fn announcing<T>(&self, announce: Option<Announce>, body: impl FnOnce() -> T) -> T {
         let before = self.inner.announce.replace(announce);

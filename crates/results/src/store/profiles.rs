@@ -96,7 +96,6 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
     (profiles, problems)
 }
 
-/// Profiles for tests, of this crate and of those that show them.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,7 +113,8 @@ impl State<'_> {
         }
     }
 
-    fn values(&self) -> impl Iterator<Item = Value> {
+    /// One value of each parameter and its moments.
+    pub fn values(&self) -> impl Iterator<Item = Value> {
         let moments = self.first.iter().zip(self.second);
         let values = self.parameters.iter().zip(moments);
         values.map(|(&w, (&m, &v))| Value {
@@ -121,19 +122,6 @@ impl State<'_> {
             m: m.into(),
             v: v.into(),
         })
-    }
-
-    /// Parameters and moments after a step with these gradients, rounded to f32. `counter` has counted
-    /// that step.
-    pub fn updated(&self, gradients: &[f32], counter: Counter) -> [Vec<f32>; 3] {
-        let mut updated = [(); 3].map(|()| Vec::with_capacity(gradients.len()));
-        for (value, &g) in self.values().zip(gradients) {
-            let Value { w, m, v } = value.updated(g.into(), counter);
-            for (values, value) in updated.iter_mut().zip([w, m, v]) {
-                values.push(value as f32);
-            }
-        }
-        updated
     }
 
     /// The largest errors of the parameters, of the first and of the second moments in `after`, the

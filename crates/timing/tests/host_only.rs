@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
 use crossover_timing::{Absence, Clock, CudaBencherExt, CudaTime, Rate, TimingError};
-use crossover_words::sidecar::stored_clock;
+use crossover_words::sidecar;
 
 #[test]
 fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() {
@@ -51,9 +51,10 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
     group.finish();
     drop((criterion, _rate, time));
     // Beside the samples of a benchmark that this measurement knows of, and of no other.
-    assert_eq!(stored_clock(&root.join("sum/wall/new")), Some(Clock::Wall));
-    assert_eq!(stored_clock(&root.join("sum/wall/base")), Some(Clock::Wall));
-    assert_eq!(stored_clock(&root.join("sum/fold/4000/new")), None);
+    let clock = |of: &str| sidecar::read(&root.join(of), |_| true)?.clock();
+    assert_eq!(clock("sum/wall/new"), Some(Clock::Wall));
+    assert_eq!(clock("sum/wall/base"), Some(Clock::Wall));
+    assert_eq!(clock("sum/fold/4000/new"), None);
     let estimates = fs::read_to_string(root.join("sum/fold/4000/new/estimates.json")).unwrap();
     assert!(estimates.contains("median"), "{estimates}");
 }

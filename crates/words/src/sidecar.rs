@@ -130,13 +130,6 @@ fn digest_in(fields: &Value) -> Option<&str> {
     (fields["samples"].as_str()).or_else(|| fields["samples_sha256"].as_str())
 }
 
-/// The clock of Criterion's samples in `dir`; `None` without a sidecar about these samples.
-pub fn stored_clock(dir: &Path) -> Option<Clock> {
-    let samples = fs::read(dir.join(SAMPLES)).ok()?;
-    let sidecar = read(dir, |of| of == digest(&samples))?;
-    sidecar.clock().filter(|_| sidecar.is_of_samples)
-}
-
 /// A hash of the samples, to detect others.
 pub fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", fnv1a(bytes.iter().map(|byte| u64::from(*byte))))

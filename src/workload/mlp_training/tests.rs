@@ -15,7 +15,7 @@ use crate::workload::mlp_training::problem::{
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::routine::Workload;
-use crossover_arithmetic::adamw::{BETA_1, BETA_2, DECAY, EPSILON, RATE};
+use crossover_arithmetic::adamw::{BETA_1, BETA_2, DECAY, EPSILON, RATE, Value};
 
 /// What a step left, in memory that can be spoilt.
 #[derive(Clone)]
@@ -54,10 +54,11 @@ impl Left {
     fn update(&mut self, problem: &Training, range: Range<usize>) {
         let (start, gradients) = (&problem.start, &self.gradients[range.clone()]);
         let before = start.state().part(range.clone());
-        let [w, m, v] = before.updated(gradients, start.counter.next());
-        self.parameters[range.clone()].copy_from_slice(&w);
-        self.first[range.clone()].copy_from_slice(&m);
-        self.second[range].copy_from_slice(&v);
+        let counter = start.counter.next();
+        for ((i, value), &g) in range.zip(before.values()).zip(gradients) {
+            let Value { w, m, v } = value.updated(g.into(), counter);
+            (self.parameters[i], self.first[i], self.second[i]) = (w as f32, m as f32, v as f32);
+        }
     }
 }
 

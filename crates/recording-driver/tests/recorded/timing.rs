@@ -10,7 +10,7 @@ use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
     BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Launch, TimingError, bind, open,
 };
-use crossover_words::sidecar::stored_clock;
+use crossover_words::sidecar;
 use libtest_mimic::Trial;
 
 use crate::inside;
@@ -116,7 +116,7 @@ fn criterion(time: &CudaTime) -> Criterion<CudaTime> {
 }
 
 fn clock(benchmark: &str) -> Option<Clock> {
-    stored_clock(&results().join(benchmark).join("new"))
+    sidecar::read(&results().join(benchmark).join("new"), |_| true)?.clock()
 }
 
 type Body = fn(On) -> Result<(), BoxError>;

@@ -240,7 +240,13 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crossover_words::sidecar::stored_clock;
+
+    /// The clock of the samples in `dir`; `None` without a sidecar about them.
+    fn stored_clock(dir: &Path) -> Option<Clock> {
+        let samples = fs::read(dir.join(SAMPLES)).ok()?;
+        let sidecar = read(dir, |of| of == digest(&samples))?;
+        sidecar.clock().filter(|_| sidecar.is_of_samples)
+    }
 
     struct Root(TempDir);
 

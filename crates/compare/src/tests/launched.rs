@@ -1,12 +1,10 @@
 //! The launch constant in simulated comparisons: no change of it is taken for one of a benchmark, and none is hidden.
 
-use rayon::prelude::*;
-
 use crate::case::Launching;
 use crate::comparison::{FailOn, compare};
 use crate::constant::TOO_FEW_PAIRS;
 use crate::median::Location;
-use crate::tests::simulated::{LAUNCHED, Machine, Planted, Simulated};
+use crate::tests::simulated::{LAUNCHED, Machine, Planted, Tally, tally_prepared};
 use crate::verdict::{Options, Verdict};
 use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
@@ -18,72 +16,16 @@ use crossover_words::sidecar::LaunchConstant;
 /// As many as were measured.
 const BENCHMARKS: usize = 26;
 
-/// Verdicts over comparisons of short kernels.
-#[derive(Debug, Default)]
-struct Verdicts {
-    comparisons: usize,
-    /// Comparisons with a false verdict of a benchmark, and of the constant.
-    false_rows: usize,
-    false_constants: usize,
-    /// Sum over the comparisons of the share of false ones among the verdicts on benchmarks.
-    false_share: f64,
-    /// Benchmarks that changed, and those of them found.
-    changed: usize,
-    found: usize,
-    unchanged: usize,
-    same: usize,
-    /// Comparisons in which the constant was found to have changed.
-    constants: usize,
-}
-
 /// Compares so often on that machine, `with` the correction or without; one benchmark in `every` is truly
 /// slower by `effect`.
-fn verdicts(m: &Machine, comparisons: usize, effect: f64, every: usize, with: bool) -> Verdicts {
+fn tally(m: &Machine, comparisons: usize, effect: f64, every: usize, with: bool) -> Tally {
     let truth = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
     let truths: Vec<f64> = (0..BENCHMARKS).map(truth).collect();
-    let planted = m.launching.expect("short kernels");
-    let judged = |seed| {
-        let mut simulated = Simulated::new(m, seed as u64, truths.clone());
-        if !with {
-            for case in &mut simulated.cases {
-                case.launching = Launching::Hidden;
-            }
+    tally_prepared(m, comparisons, &truths, |simulated| {
+        for case in simulated.cases.iter_mut().filter(|_| !with) {
+            case.launching = Launching::Hidden;
         }
-        simulated.compare().0
-    };
-    let all: Vec<_> = (0..comparisons).into_par_iter().map(judged).collect();
-    let mut sums = Verdicts {
-        comparisons,
-        ..Verdicts::default()
-    };
-    for judged in all {
-        let (mut called, mut wrong) = (0, 0);
-        for (i, judged) in judged.iter().take(BENCHMARKS).enumerate() {
-            let [of_row, of_empty] = planted.adds(i, BENCHMARKS);
-            let is_slower = truths[i] > 1.0 || of_row > 0.0;
-            let is_called = [Verdict::Slower, Verdict::Faster].contains(&judged.verdict);
-            called += usize::from(is_called);
-            wrong += usize::from(is_called && !(is_slower && judged.verdict == Verdict::Slower));
-            // The part that its launch constant explains is the constant's.
-            if is_slower && of_empty == 0.0 {
-                sums.changed += 1;
-                sums.found += usize::from(judged.verdict == Verdict::Slower);
-            } else if !is_slower {
-                sums.unchanged += 1;
-                sums.same += usize::from(judged.verdict == Verdict::Same);
-            }
-        }
-        sums.false_rows += usize::from(wrong > 0);
-        sums.false_share += wrong as f64 / called.max(1) as f64 / comparisons as f64;
-        if let Some(constant) = judged.get(BENCHMARKS) {
-            let grows = [Planted::EmptyKernel, Planted::NinthStream].contains(&planted);
-            let is_called = [Verdict::Slower, Verdict::Faster].contains(&constant.verdict);
-            let is_found = grows && constant.verdict == Verdict::Slower;
-            sums.constants += usize::from(is_found);
-            sums.false_constants += usize::from(is_called && !is_found);
-        }
-    }
-    sums
+    })
 }
 
 /// The kinds of changes: their names, what is planted, the size of the change of one benchmark in ten, and its
@@ -135,22 +77,22 @@ fn launch_constants(comparisons: usize) {
         for pairs in [3, 6, 13] {
             for with in [false, true] {
                 let m = of_pairs(pairs, planted);
-                let of = verdicts(&m, comparisons, effect, every, with);
+                let of = tally(&m, comparisons, effect, every, with);
                 let percent = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
                 println!(
                     "{name} | {pairs} | {with} | {:.2} % | {:.2} % | {:.0} % | {:.0} % | {:.1} % | {:.2} %",
-                    percent(of.false_rows, of.comparisons),
-                    100.0 * of.false_share,
+                    percent(of.false_families, of.families),
+                    100.0 * of.false_rate(),
                     percent(of.found, of.changed),
                     percent(of.same, of.unchanged),
-                    percent(of.constants, of.comparisons),
-                    percent(of.false_constants, of.comparisons),
+                    percent(of.constants, of.families),
+                    percent(of.false_constants, of.families),
                 );
                 // Of a few comparisons, one weighs much. Without the correction, two levels mislead a t test.
                 let is_few = |families: usize| families * 100 <= 3 * comparisons + 100;
                 let is_rare = match of.changed > 0 {
-                    true => of.false_share <= 0.02 + 1.0 / comparisons as f64,
-                    false => is_few(of.false_rows),
+                    true => of.false_rate() <= 0.02 + 1.0 / comparisons as f64,
+                    false => is_few(of.false_families),
                 };
                 assert!(!with || is_rare, "{name}: {of:?}");
                 assert!(is_few(of.false_constants), "{name}: {of:?}");

@@ -374,6 +374,9 @@ pub(super) struct Tally {
     pub(super) missed: usize,
     pub(super) unchanged: usize,
     pub(super) same: usize,
+    /// Comparisons in which the launch constant was found to have changed, and with a false verdict of it.
+    pub(super) constants: usize,
+    pub(super) false_constants: usize,
 }
 
 impl Tally {
@@ -386,21 +389,24 @@ impl Tally {
         self.false_share / self.families as f64
     }
 
-    fn count(&mut self, judged: &[Judged], truths: &[f64]) {
+    fn count(&mut self, judged: &[Judged], truths: &[f64], planted: Planted) {
         let (mut called, mut wrong) = (0_usize, 0_usize);
-        for (judged, truth) in judged.iter().zip(truths) {
+        for (i, (judged, truth)) in judged.iter().zip(truths).enumerate() {
+            let [of_row, of_empty] = planted.adds(i, truths.len());
+            let change = (truth - 1.0) + of_row;
             let right = match judged.verdict {
-                Verdict::Slower => Some(*truth > 1.0),
-                Verdict::Faster => Some(*truth < 1.0),
+                Verdict::Slower => Some(change > 0.0),
+                Verdict::Faster => Some(change < 0.0),
                 _ => None,
             };
             called += usize::from(right.is_some());
             wrong += usize::from(right == Some(false));
             let is_same = judged.verdict == Verdict::Same;
-            if *truth == 1.0 {
+            if change == 0.0 {
                 self.unchanged += 1;
                 self.same += usize::from(is_same);
-            } else {
+            } else if of_empty == 0.0 {
+                // The part that its launch constant explains is the constant's.
                 self.changed += 1;
                 self.found += usize::from(right == Some(true));
                 self.missed += usize::from(is_same);
@@ -409,6 +415,13 @@ impl Tally {
         self.families += 1;
         self.false_families += usize::from(wrong > 0);
         self.false_share += wrong as f64 / called.max(1) as f64;
+        if let Some(constant) = judged.get(truths.len()) {
+            let grows = [Planted::EmptyKernel, Planted::NinthStream].contains(&planted);
+            let is_called = [Verdict::Slower, Verdict::Faster].contains(&constant.verdict);
+            let is_found = grows && constant.verdict == Verdict::Slower;
+            self.constants += usize::from(is_found);
+            self.false_constants += usize::from(is_called && !is_found);
+        }
     }
 }
 
@@ -420,11 +433,25 @@ pub(super) fn tally(m: &Machine, families: usize, effect: f64, every: usize) -> 
 }
 
 pub(super) fn tally_of(m: &Machine, families: usize, truths: &[f64]) -> Tally {
-    let simulated = |seed| Simulated::new(m, seed as u64, truths.to_vec()).compare().0;
-    let all: Vec<Vec<Judged>> = (0..families).into_par_iter().map(simulated).collect();
+    tally_prepared(m, families, truths, |_| ())
+}
+
+/// The same of cases that `prepare` changes before they are run.
+pub(super) fn tally_prepared(
+    m: &Machine,
+    families: usize,
+    truths: &[f64],
+    prepare: impl Fn(&mut Simulated) + Sync,
+) -> Tally {
+    let judged = |seed| {
+        let mut simulated = Simulated::new(m, seed as u64, truths.to_vec());
+        prepare(&mut simulated);
+        simulated.compare().0
+    };
+    let all: Vec<Vec<Judged>> = (0..families).into_par_iter().map(judged).collect();
     let mut tally = Tally::default();
     for judged in all {
-        tally.count(&judged, truths);
+        tally.count(&judged, truths, m.launching.unwrap_or(Planted::Nothing));
     }
     tally
 }

@@ -156,8 +156,7 @@ impl Executable {
 
     /// Makes its file, or those beside the `run` of a bundle, be read into other pages of memory. A
     /// cached file keeps its pages, and with some pages all its processes are slower: by 1.6 % than
-    /// those of an equal executable (docs/comparing.md). Files that cannot leave the cache keep their
-    /// pages.
+    /// those of an equal executable. Files that cannot leave the cache keep their pages.
     pub(super) fn read_anew(&self) {
         let program = Path::new(&self.program);
         let beside = (self.started.is_none())

@@ -142,7 +142,7 @@ enum Probed {
 /// takes, and its resamples are for intervals that nobody reads. On a busy machine samples of a few
 /// milliseconds fit between two interruptions: beside seven busy processes on two cores, the fastest
 /// samples of one code's processes differed by 1.0 to 1.2 %; with samples four times as long by 1.6 to
-/// 2.5 %, and eight times as long by 30 to 54 % (docs/comparing.md).
+/// 2.5 %, and eight times as long by 30 to 54 %.
 const OPTIONS: [&str; 5] = [
     "--noplot",
     "--nresamples 100",

@@ -18,7 +18,7 @@ use crossover_words::Clock;
 use crossover_words::sidecar::LaunchConstant;
 
 /// One benchmark of a comparison.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct BenchmarkRow {
     /// Full id.
     pub id: String,
@@ -61,26 +61,6 @@ pub(crate) struct ConstantRow {
 }
 
 impl BenchmarkRow {
-    /// A row without anything but its name and clock.
-    fn open(id: String, clock: Option<Clock>) -> Self {
-        Self {
-            id,
-            verdict: Verdict::Unsure,
-            clock,
-            base_ns: None,
-            new_ns: None,
-            class: None,
-            judgement: None,
-            base_samples: Vec::new(),
-            new_samples: Vec::new(),
-            reason: None,
-            marks: Vec::new(),
-            correction_ns: None,
-            uncorrected: None,
-            constant: None,
-        }
-    }
-
     /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
     /// their times may contradict the ratio: both move by the same factor until they have it, with the
     /// correction.
@@ -119,15 +99,16 @@ impl BenchmarkRow {
 
     /// The row of a launch constant, which is still to be judged.
     pub(super) fn of_constant(constant: &Constant, shortest: &str) -> Self {
-        let id = format!("launch constant ({})", constant.clock);
         Self {
+            id: format!("launch constant ({})", constant.clock),
+            clock: Some(constant.clock),
             base_ns: Some(constant.base_ns),
             new_ns: Some(constant.base_ns),
             constant: Some(ConstantRow {
                 shortest: shortest.to_owned(),
                 shortest_ns: constant.shortest_ns,
             }),
-            ..Self::open(id, Some(constant.clock))
+            ..Self::default()
         }
     }
 }
@@ -201,12 +182,14 @@ fn row(
     let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
     let one = clocks.first().filter(|_| clocks.len() == 1);
     let mut row = BenchmarkRow {
+        id: id.to_owned(),
+        clock: one.copied().flatten(),
         base_ns: centre(pairs.iter().filter_map(|pair| pair.base), options),
         new_ns: centre(pairs.iter().filter_map(|pair| pair.new), options),
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
         marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
-        ..BenchmarkRow::open(id.to_owned(), one.copied().flatten())
+        ..BenchmarkRow::default()
     };
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;

@@ -55,7 +55,7 @@ impl Default for Options {
 }
 
 /// The verdict on a benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// A process of `ab` that ran it failed.
@@ -65,6 +65,7 @@ pub enum Verdict {
     /// A change is shown, downwards and by the threshold or more.
     Faster,
     /// Neither shown: too noisy, or not comparable.
+    #[default]
     Unsure,
     /// Equivalence is shown: the whole interval lies within the threshold.
     Same,

@@ -109,6 +109,7 @@ fn equal_times_on_a_clock_are_below_its_resolution() {
     let (row, case) = rows(&side, &side, &Options::default()).remove(0);
     assert!(case.is_none() && row.judgement.is_none());
     assert_eq!(row.reason.as_deref(), Some(BELOW_RESOLUTION));
+    assert_eq!(row.verdict, Verdict::Unsure);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Atomic replacement of files.
+//! Reading files and replacing them at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,6 +9,30 @@ use std::time::SystemTime;
 
 /// The names of unfinished files and folders begin with this.
 pub const TEMPORARY: &str = ".crossover-";
+
+/// Reads a file.
+///
+/// # Errors
+/// The system's. `path` is no file: to open a pipe would wait for its writer.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.is_file() {
+        return fs::read(path);
+    }
+    Err(io::Error::other("is not a file; move it away"))
+}
+
+/// Accepts schemas up to the newest known one.
+///
+/// # Errors
+/// The schema is newer.
+pub fn check_schema(found: Option<u64>, newest: u32) -> io::Result<()> {
+    match found.filter(|found| *found > u64::from(newest)) {
+        None => Ok(()),
+        Some(found) => Err(io::Error::other(format!(
+            "schema {found} is newer than {newest}, the newest this version reads; update crossover"
+        ))),
+    }
+}
 
 /// Writes a file beside `path` and renames it: a reader sees the old file until the new one is complete.
 ///

@@ -1,11 +1,12 @@
 //! The sidecar: `crossover.json` beside Criterion's samples, with what they lack. `crossover-timing` writes
 //! the clock, the suite its whole description of a result.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::files::{self, check_schema};
 use crate::units::time_fine;
 use crate::{Clock, fnv1a};
 
@@ -111,18 +112,9 @@ pub fn read(dir: &Path, is_of_samples: impl Fn(&str) -> bool) -> Option<SidecarF
 }
 
 fn read_fields(path: &Path) -> io::Result<Value> {
-    // To open a pipe would wait for its writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("is not a file; move it away"));
-    }
-    let fields: Value = serde_json::from_slice(&fs::read(path)?)?;
-    let schema = fields["schema"].as_u64();
-    match schema.filter(|schema| *schema > u64::from(SCHEMA)) {
-        None => Ok(fields),
-        Some(newer) => Err(io::Error::other(format!(
-            "schema {newer} is newer than {SCHEMA}, the newest this version reads; update crossover"
-        ))),
-    }
+    let fields: Value = serde_json::from_slice(&files::read(path)?)?;
+    check_schema(fields["schema"].as_u64(), SCHEMA)?;
+    Ok(fields)
 }
 
 /// The digest of the samples that it is about. Earlier versions of the suite wrote SHA-256.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
 use crate::store::unreadable::Unreadable;
-use crossover_words::files::replace;
+use crossover_words::files::{self, check_schema, replace};
 use crossover_words::text::{is_plain, visible};
 
 /// A file that could not be read or written.
@@ -161,12 +161,7 @@ pub(super) fn of_schema<T: DeserializeOwned>(
 ) -> Result<T, FileError> {
     make_visible(&mut value);
     let schema = value.get("schema").and_then(Value::as_u64);
-    if let Some(found) = schema.filter(|found| *found > u64::from(newest)) {
-        let reason = format!(
-            "schema {found} is newer than {newest}, the newest this version reads; update crossover"
-        );
-        return Err(FileError::other(path, reason));
-    }
+    check_schema(schema, newest).map_err(|error| FileError::io(path, error))?;
     serde_json::from_value(value).map_err(|error| FileError::io(path, error))
 }
 
@@ -177,12 +172,7 @@ pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result
 }
 
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
-    let io = |error| FileError::io(path, error);
-    // To open a pipe would wait for its writer.
-    if fs::metadata(path).map_err(io)?.is_file() {
-        return fs::read(path).map_err(io);
-    }
-    Err(FileError::other(path, "is not a file; move it away"))
+    files::read(path).map_err(|error| FileError::io(path, error))
 }
 
 pub(super) fn make_visible(value: &mut Value) {

@@ -70,7 +70,9 @@ mod tests {
         fs::remove_dir_all(&path).unwrap();
         replace(&path, b"old").unwrap();
         replace(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(read(&path).unwrap(), b"new");
+        let error = read(&folder).unwrap_err();
+        assert_eq!(error.to_string(), "is not a file; move it away");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -10,10 +10,7 @@ use std::time::SystemTime;
 /// The names of unfinished files and folders begin with this.
 pub const TEMPORARY: &str = ".crossover-";
 
-/// Reads a file.
-///
-/// # Errors
-/// The system's. `path` is no file: to open a pipe would wait for its writer.
+/// Reads a file. A pipe, whose writer this would wait for, is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.is_file() {
         return fs::read(path);
@@ -21,10 +18,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Err(io::Error::other("is not a file; move it away"))
 }
 
-/// Accepts schemas up to the newest known one.
-///
-/// # Errors
-/// The schema is newer.
+/// A schema above the newest known one is an error.
 pub fn check_schema(found: Option<u64>, newest: u32) -> io::Result<()> {
     match found.filter(|found| *found > u64::from(newest)) {
         None => Ok(()),

@@ -20,10 +20,8 @@ use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
-use crate::suite::surroundings::background_since;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, TimingError, catch_panic, reset_persisting_lines};
-use crossover_machine::load::Load;
 use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
@@ -41,8 +39,6 @@ pub(super) struct Bench<'a> {
     /// The cache of earlier benchmarks of the group.
     cache: &'a mut GroupCache,
     pub(super) folder: BenchmarkFolder,
-    /// When it was begun; `None` in turns with another process, whose work is no background load.
-    begun: Option<Load>,
     /// The time it took beside its set-up.
     pub(super) spent: Spent,
     /// Reasons from before its samples not to believe its time.
@@ -66,6 +62,7 @@ impl<'a> Bench<'a> {
         cache: &'a mut GroupCache,
     ) -> Self {
         let id = group.id_of(row, size);
+        run.surroundings.begin_benchmark();
         Self {
             id: id.to_string(),
             group,
@@ -73,7 +70,6 @@ impl<'a> Bench<'a> {
             size,
             cache,
             folder: BenchmarkFolder::new(&run.settings.results, id, group.rate.is_some()),
-            begun: run.turns.is_none().then(Load::now).flatten(),
             spent: Spent::default(),
             doubts: Vec::new(),
             notes: Vec::new(),
@@ -485,11 +481,12 @@ impl<'a> Bench<'a> {
             }
         }
         notes.append(&mut self.notes);
-        let others = background_since(self.begun, &self.run.journal.record);
-        let machine = &self.run.machine;
+        let run = &mut *self.run;
+        let others = run.surroundings.used_by_others(&run.journal.record);
+        let (machine, in_turns) = (&run.machine, run.turns.is_some());
         let needed = machine.choices.take_needed();
         let mut disturbed = BTreeSet::new();
-        if self.run.turns.is_none() {
+        if !in_turns {
             let meanwhile = others.map(|_| needed.names.keys().cloned());
             disturbed = (machine.choices).forget_disturbed(meanwhile.into_iter().flatten());
         }

@@ -45,7 +45,7 @@ pub(super) struct Run {
     pub(super) machine: Host,
     /// Where another process takes turns with this one.
     pub(super) turns: Option<Turns>,
-    surroundings: Surroundings,
+    pub(super) surroundings: Surroundings,
     /// The events so far.
     pub(super) journal: Journal,
     pub(super) progress: Progress,

@@ -22,6 +22,8 @@ pub(super) struct Surroundings {
     has_gpu_limits: bool,
     /// When the load was last read; `None` where the system does not tell.
     load: Option<Load>,
+    /// The same when the run and its latest benchmarks began, the newest last; none in turns.
+    begun: Vec<Load>,
     /// The busiest background so far.
     background: Background,
     /// Only problems are printed, and no progress.
@@ -35,12 +37,13 @@ impl Surroundings {
             Profile::Quick => Effort::BRIEF,
             Profile::Default | Profile::Full => Effort::WHOLE,
         };
+        // The other side of a comparison stands still while this one measures, so it is no background load.
+        let load = if in_turns { None } else { Load::now() };
         Self {
             effort: (!in_turns).then_some(effort),
             has_gpu_limits: in_turns,
-            // The other side of a comparison stands still while this one measures, so it is no background
-            // load.
-            load: if in_turns { None } else { Load::now() },
+            load,
+            begun: load.into_iter().collect(),
             background: Background::default(),
             is_quiet: arguments.is_quiet(),
         }
@@ -112,6 +115,24 @@ impl Surroundings {
         found
     }
 
+    /// Notes that a benchmark begins.
+    pub(super) fn begin_benchmark(&mut self) {
+        if !self.begun.is_empty() {
+            self.begun.extend(Load::now());
+        }
+    }
+
+    /// How many cores other programs used since the benchmark began, where it matters. Of one that is too short to
+    /// tell, the time of those before counts too.
+    pub(super) fn used_by_others(&mut self, record: &RunRecord) -> Option<f64> {
+        let now = Load::now()?;
+        let known = |begun: &Load| now.background_since(*begun).is_some();
+        let at = self.begun.iter().rposition(known)?;
+        self.begun.drain(..at);
+        let background = now.background_since(self.begun[0])?;
+        (background.is_busy(processors(record))).then_some(background.cores)
+    }
+
     /// Reads the background load since the last time. Returns the disturbances of the busiest time so far,
     /// which the record keeps.
     pub(super) fn record_background(&mut self, record: &mut RunRecord) -> Vec<String> {
@@ -142,12 +163,6 @@ impl Surroundings {
 fn processors(record: &RunRecord) -> usize {
     let cpu = &record.environment.cpu;
     cpu.allowed_cores.unwrap_or(cpu.usable_cores)
-}
-
-/// How many cores other programs used since `earlier`, where it matters.
-pub(super) fn background_since(earlier: Option<Load>, record: &RunRecord) -> Option<f64> {
-    let background = Load::now()?.background_since(earlier?)?;
-    (background.is_busy(processors(record))).then_some(background.cores)
 }
 
 /// The CPU's limits that an earlier run of this machine exceeds by far, a sentence each.

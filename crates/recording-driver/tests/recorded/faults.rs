@@ -35,7 +35,7 @@ const DISPENSABLE: [(&str, &str); 2] = [
     (
         "drop",
         "cublasLtMatmulDescDestroy cublasLtMatrixLayoutDestroy cublasLtMatmulPreferenceDestroy cufftDestroy \
-         cuCtxGetCurrent cuCtxSetCurrent cuStreamSynchronize",
+         cuCtxGetCurrent cuCtxSetCurrent cuCtxSynchronize cuStreamSynchronize",
     ),
 ];
 

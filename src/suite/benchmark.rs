@@ -1,13 +1,14 @@
 //! The steps of one benchmark, in the order in which they happen: checked, set up, verified, sampled by Criterion,
 //! verified again, stored.
 
+mod sidecar;
+
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use criterion::BenchmarkId;
 
-use crate::model::record::{Activity, SCHEMA, Sidecar};
+use crate::model::record::{Activity, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
 use crate::suite::criterion_instance::{Plots, sample_as_planned};
@@ -21,12 +22,11 @@ use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
-use crate::timing::{Clock, Doubt, TimingError, catch_panic, reset_persisting_lines};
+use crate::timing::{Clock, Doubt, catch_panic};
 use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
-use crossover_words::sidecar::{EMPTY_KERNEL, GRAPHS, LAUNCHES, LaunchConstant};
 use crossover_words::units;
 
 /// A benchmark that is about to run, with its state so far.
@@ -389,34 +389,6 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The constant of a launch on the clock of a stored result, ns.
-    ///
-    /// Once the driver has put work on eight streams beside the first, each launch takes 0.08 to 0.26 µs longer,
-    /// until another process has used the device. Each reset of persisting lines counts as a stream. Every
-    /// benchmark begins with as many as that takes, so that its time does not depend on those before.
-    fn launch_constant(&mut self, clock: Clock) -> Option<f64> {
-        if !(self.row.is_gpu() && self.run.arguments.saves) {
-            return None;
-        }
-        let constant = || {
-            (0..16).try_for_each(|_| reset_persisting_lines())?;
-            self.run.machine.time.launch_constant(clock)
-        };
-        let constant = (self.spent).on(Activity::Checks, constant);
-        self.if_known("the launch constant", constant)
-    }
-
-    /// A figure that comparisons correct samples by; an error is no reason to lose the samples.
-    fn if_known<T>(&mut self, what: &str, figure: Result<Option<T>, TimingError>) -> Option<T> {
-        figure.unwrap_or_else(|error| {
-            let note =
-                format!("{what} is unknown, so it is compared without a correction: {error}");
-            eprintln!("note: {}: {note}", self.id);
-            self.notes.push(note);
-            None
-        })
-    }
-
     /// Checksums of the memory that a guarded benchmark reads.
     fn checksums(&mut self, code: &Timed) -> Result<Vec<u64>, Missing> {
         if !self.is_guarded() {
@@ -444,80 +416,6 @@ impl<'a> Bench<'a> {
                 series.unsteady = earlier.or_else(|| Some(doubt?.to_string()));
             }
             compare(&mut prepared.code)
-        })
-    }
-
-    /// What Criterion's files lack.
-    fn sidecar(
-        &mut self,
-        code: &mut Timed,
-        empty_before_ns: Option<f64>,
-    ) -> Result<Sidecar, Missing> {
-        let mut notes = code.routine.notes();
-        if self.row.is_gpu() && recorded() {
-            notes.push("recorded, not measured".to_owned());
-        }
-        let mut extra = code.routine.extra()?;
-        self.run.check_device()?;
-        // From here on a lost device is no reason to lose the samples.
-        let is_gated = matches!(code.clock, Clock::EventsGated | Clock::EventsCold);
-        // Not every driver describes copies between devices that it has captured.
-        if is_gated && !self.group.on_several {
-            let time = &self.run.machine.time;
-            let counted = time.count_launches(|| code.routine.run());
-            if let Some(counted) = self.if_known("the number of launches", counted) {
-                extra.insert(LAUNCHES.to_owned(), counted.launches.into());
-                if counted.graphs > 0 {
-                    extra.insert(GRAPHS.to_owned(), counted.graphs.into());
-                }
-            }
-        }
-        let empty_after_ns = self.launch_constant(code.clock);
-        if let Some(empty_ns) = empty_before_ns.zip(empty_after_ns).map(<[f64; 2]>::from) {
-            extra.extend(EMPTY_KERNEL.map(str::to_owned).into_iter().zip(empty_ns));
-            if let Some(note) = LaunchConstant::moved(empty_ns) {
-                eprintln!("note: {}: {note}", self.id);
-                notes.push(note);
-            }
-        }
-        notes.append(&mut self.notes);
-        let run = &mut *self.run;
-        let others = run.surroundings.used_by_others(&run.journal.record);
-        let (machine, in_turns) = (&run.machine, run.turns.is_some());
-        let needed = machine.choices.take_needed();
-        let mut disturbed = BTreeSet::new();
-        if !in_turns {
-            let meanwhile = others.map(|_| needed.names.keys().cloned());
-            disturbed = (machine.choices).forget_disturbed(meanwhile.into_iter().flatten());
-        }
-        if !needed.calibration_time.is_zero() {
-            let took = needed.calibration_time.as_nanos() as f64;
-            extra.insert("calibration_ns".to_owned(), took);
-        }
-        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
-        if !disturbed.is_empty() {
-            let disturbed = Vec::from_iter(disturbed);
-            notes.push(format!(
-                "calibrated under background load, so another process calibrates again: {}",
-                disturbed.join(", ")
-            ));
-        }
-        let monitor = machine.monitor().filter(|_| self.row.is_gpu());
-        Ok(Sidecar {
-            schema: SCHEMA,
-            id: self.id.clone(),
-            samples: String::new(),
-            clock: machine.time.effective_clock(code.clock),
-            cost: self.group.cost_of(self.row, self.size),
-            role: self.row.role.clone(),
-            verified: None,
-            device_state: monitor.map(|monitor| monitor.state()),
-            monitor: None,
-            unsteady: None,
-            extra,
-            choices: needed.names,
-            notes,
-            run: self.run.journal.record.run.clone(),
         })
     }
 }

@@ -209,7 +209,11 @@ impl Run {
         match self.turns {
             Some(_) if is_on_gpu => short,
             None if is_default && code.clock == Clock::EventsGated => short,
-            None if is_default && is_on_gpu => self.sampling.warmed_up_like(&short),
+            None if is_default && is_on_gpu => {
+                let mut plan = self.sampling;
+                plan.warm_up = short.warm_up;
+                plan
+            }
             _ => self.sampling,
         }
     }

@@ -75,12 +75,6 @@ impl SamplingPlan {
         }
     }
 
-    /// The same with another plan's warm-up.
-    pub(super) fn warmed_up_like(mut self, other: &Self) -> Self {
-        self.warm_up = other.warm_up;
-        self
-    }
-
     /// The longest iteration of an implementation that is measured. The CPU code of answers may take
     /// ten times as long as other code, because without it a size has no answer.
     pub(super) fn longest_iteration_of(&self, role: &Role) -> Option<Duration> {

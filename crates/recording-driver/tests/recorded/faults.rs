@@ -61,6 +61,12 @@ fn run(group: &AnyGroup, section: &Section, faults: &str) -> (Ended, String) {
     (ended.map(|made| made.map(drop)), plan(""))
 }
 
+/// Phase, function and number.
+fn of_line(line: &str) -> [&str; 3] {
+    let parts: Vec<&str> = line.split('\t').collect();
+    parts.try_into().expect(line)
+}
+
 /// Each change to the context of a device fails in each row on several: no device waits for another for ever, and no
 /// memory is freed that a copy still uses.
 pub(crate) fn on_several() {
@@ -72,9 +78,7 @@ pub(crate) fn on_several() {
         for section in text::sections(&part::read(group.name(), PART)) {
             let (_, calls) = run(group, &section, "");
             for line in calls.lines() {
-                let [phase, called, calls] = line.split('\t').collect::<Vec<_>>()[..] else {
-                    panic!("not phase, function and number: {line}");
-                };
+                let [phase, called, calls] = of_line(line);
                 // Between NCCL's calls that connect, which stand there, there is no way back.
                 if called != FUNCTION || phase == "set-up" && group.name() == "all_reduce" {
                     continue;
@@ -103,9 +107,7 @@ pub(crate) fn of_group(at: usize) {
         assert!(matches!(ended, Ok(Ok(()))), "{row}: {ended:?}");
         let counts = calls.contains("\tcublas") || calls.contains("\tcufft");
         for line in calls.lines() {
-            let [phase, called, calls] = line.split('\t').collect::<Vec<_>>()[..] else {
-                panic!("not phase, function and number: {line}");
-            };
+            let [phase, called, calls] = of_line(line);
             // Rows with as many calls share code. A check takes as long as its reference, which is the same
             // for all rows.
             let is_late = ["verification", "drop"].contains(&phase);

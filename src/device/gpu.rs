@@ -356,7 +356,7 @@ impl Gpu {
         let _near = self.keep_near();
         // SAFETY: the caller writes the values before it reads them.
         let allocate = || unsafe { self.context.alloc_pinned_with_flags(len, 0) };
-        // What is kept for later may be missing now.
+        // Memory that is kept for later may be missing now.
         let again = |error| {
             if self.pinned.clear() {
                 allocate()

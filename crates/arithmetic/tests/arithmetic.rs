@@ -11,7 +11,7 @@ use crossover_arithmetic::direct::{multiply_by, takes};
 use crossover_arithmetic::limits::{BLOCK_BYTES, CHAINS};
 use crossover_arithmetic::{DoubleDouble, Isa, Wide};
 
-/// What float64 cannot hold: 0.1², and its sum with -0.01.
+/// Values that float64 cannot hold: 0.1², and its sum with -0.01.
 #[test]
 fn a_product_keeps_what_float64_rounds_off() {
     let square = DoubleDouble::from(0.0).plus_product(0.1, 0.1f64.into());

@@ -1,5 +1,5 @@
-//! What this process may use of the machine: memory, and the CPU quota that a container or a systemd unit puts on
-//! it. Linux keeps both in control groups.
+//! The share of the machine that this process may use: memory, and the CPU quota that a container or a systemd
+//! unit puts on it. Linux keeps both in control groups.
 
 use std::fs;
 use std::path::Path;

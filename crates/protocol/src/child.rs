@@ -243,7 +243,7 @@ impl Parent {
     }
 }
 
-/// What a child is asked to do.
+/// A task for a child.
 pub trait Request: Serialize + DeserializeOwned {
     /// The environment variable that tells a child of it.
     const VARIABLE: &'static str;

@@ -61,7 +61,7 @@ fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {
 const KEPT: [&str; 3] = ["parameters_bytes", "activations_bytes", "workspace_bytes"];
 const PEAK: &str = "peak_bytes";
 
-/// What a network needs by number format, at the largest size that every format has.
+/// The memory of a network by number format, at the largest size that every format has.
 pub(super) fn of_formats(_: &Context, group: &Group) -> Option<Finding> {
     let formats = [Format::F32, Format::Tf32, Format::Bf16, Format::Fp16];
     let at = |size| -> Vec<(Format, &Benchmark)> {

@@ -106,7 +106,7 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
     Some(finding)
 }
 
-/// What the smallest exchange costs, and the rate of the largest.
+/// The time of the smallest exchange, and the rate of the largest.
 pub(super) fn exchanges(_: &Context, group: &Group) -> Option<Finding> {
     let kind = |series: &Series| match series.role.does {
         Measures::Exchanges(exchange) => Some(exchange),

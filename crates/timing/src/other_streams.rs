@@ -19,6 +19,9 @@ const LEAST_NS: f64 = 20_000.0;
 /// How many samples in a row the device must stay busy for longer. A host that is taken off its core
 /// for a moment waits long only once.
 const TIMES: u32 = 3;
+/// With the longest of how many waits for idle devices a long wait is compared: a busy host is slow in these
+/// too.
+const IDLE_WAITS: usize = 8;
 
 impl CudaTime {
     /// Ignores work on other streams than [`stream`](Self::stream), or (`false`, as at the start)
@@ -117,7 +120,10 @@ impl CudaTime {
         let waits = self.waits()?;
         let mut after_ns = waits.iter().sum::<Duration>().as_nanos() as f64;
         if after_ns > allowed_ns {
-            after_ns = longest_beyond(&waits, &self.waits()?);
+            let idle: Vec<_> = (0..IDLE_WAITS)
+                .map(|_| self.waits())
+                .collect::<Result<_, _>>()?;
+            after_ns = longest_beyond(&waits, &idle);
         }
         Ok(
             (after_ns > allowed_ns).then_some(TimingError::WorkElsewhere {
@@ -128,10 +134,14 @@ impl CudaTime {
     }
 }
 
-/// By how many nanoseconds the longest of these waits exceeds the wait for the same device once it is idle.
-/// Not their sum: after a sample, the call takes some microseconds longer for each device that took part.
-fn longest_beyond(waits: &[Duration], idle: &[Duration]) -> f64 {
-    let beyond = (waits.iter().zip(idle)).map(|(wait, idle)| wait.saturating_sub(*idle));
+/// By how many nanoseconds the longest of these waits exceeds each of those for the same device once it is
+/// idle. Not their sum: after a sample, the call takes some microseconds longer for each device that took
+/// part.
+fn longest_beyond(waits: &[Duration], idle: &[Vec<Duration>]) -> f64 {
+    let beyond = (0..waits.len()).filter_map(|at| {
+        let each = idle.iter().map(|idle| waits[at].saturating_sub(idle[at]));
+        each.min()
+    });
     beyond.max().unwrap_or_default().as_nanos() as f64
 }
 
@@ -162,13 +172,19 @@ mod tests {
     #[test]
     fn the_longest_wait_counts_and_not_the_calls_for_many_devices() {
         let micros = |times: [u64; 4]| times.map(Duration::from_micros);
-        let idle = micros([2, 3, 3, 3]);
+        let idle = vec![micros([2, 3, 3, 3]).to_vec()];
         assert_eq!(
             longest_beyond(&micros([9, 10, 11, 9]), &idle),
             8_000.0,
             "together 28 µs"
         );
         assert_eq!(longest_beyond(&micros([2, 3, 63, 3]), &idle), 60_000.0);
-        assert_eq!(longest_beyond(&idle, &micros([9, 9, 9, 9])), 0.0);
+        let late = vec![micros([9, 9, 9, 9]).to_vec()];
+        assert_eq!(longest_beyond(&idle[0], &late), 0.0);
+        let is_late_again = [&idle[..], &late].concat();
+        assert_eq!(
+            longest_beyond(&micros([2, 3, 63, 3]), &is_late_again),
+            54_000.0
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Captures a routine as a CUDA graph, to count its launches and to replay it.
 
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
 
@@ -141,15 +142,16 @@ impl Captured {
         stream
             .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             .called("cuStreamBeginCapture")?;
-        let enqueued = enqueue();
+        // The panic goes on below.
+        let enqueued = catch_unwind(AssertUnwindSafe(enqueue));
         let mut captured = Self {
             graph: ptr::null_mut(),
             stream: stream.clone(),
         };
-        // Ends the capture on failure too: a stream left capturing refuses everything else.
+        // Ends the capture on failure and after a panic too: a stream left capturing refuses everything else.
         // SAFETY: the stream is alive.
         let ended = unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &mut captured.graph) };
-        enqueued?;
+        enqueued.unwrap_or_else(|panic| resume_unwind(panic))?;
         CudaError::check("cuStreamEndCapture", ended)?;
         if captured.graph.is_null() {
             let message = "the capture was invalidated and left no graph";

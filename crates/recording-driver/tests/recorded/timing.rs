@@ -8,7 +8,8 @@ use crossover_timing::criterion::{Bencher, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
-    BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Launch, TimingError, bind, open,
+    BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch, TimingError,
+    bind, open,
 };
 use crossover_words::sidecar;
 use libtest_mimic::Trial;
@@ -431,6 +432,11 @@ fn graphs(on: On) -> Result<(), BoxError> {
         assert_eq!(calls, captured);
     }
     let mut device = on.stream.alloc_zeros::<u8>(64)?;
+    let panics = || -> Result<(), CudaError> { panic!("in a capture") };
+    let capture = || Graph::capture(&on.stream, panics);
+    assert!(catch_unwind(AssertUnwindSafe(capture)).is_err());
+    // Otherwise the stream were capturing still.
+    on.waits()?;
     // The values are gone when the routine has returned.
     let copies = || on.stream.memcpy_htod(&vec![1u8; 64], &mut device);
     refused_in_graph(&on.time, copies, "ordinary (pageable) host memory")?;

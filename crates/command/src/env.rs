@@ -11,7 +11,7 @@ use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
 use crossover_machine::nccl;
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
-use crossover_results::model::environment::{Cpu, Environment, GpuInfo, GpuLink, PcieLink};
+use crossover_results::model::environment::{Environment, GpuLink};
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -48,122 +48,73 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The column of the names.
+const WIDTH: usize = 22;
+/// Rows behind an empty line.
+const SECTIONS: [&str; 4] = ["CPU", "GPU", "disturbances", "results"];
+
 fn listing(environment: &Environment, results: &Path) -> String {
-    let mut rows = Rows::default();
-    rows.add("crossover", &environment.crossover);
-    rows.maybe("system", environment.os.clone());
-    cpu(&mut rows, &environment.cpu);
-    rows.maybe(
-        "NUMA node",
-        environment.numa_node.map(|node| node.to_string()),
-    );
-    match (&environment.gpu, &environment.gpu_absent) {
-        (Some(info), _) => gpu(&mut rows, info),
-        (None, reason) => {
-            let reason = reason.as_deref().unwrap_or("not probed");
-            rows.section("GPU", format!("none: {reason}"));
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| {
+        if SECTIONS.contains(&name) {
+            text.push('\n');
         }
+        text += &format!("{name:<WIDTH$}{value}\n");
+    };
+    row("crossover", &environment.crossover);
+    let facts = environment.facts();
+    for (name, fact) in &facts {
+        let which = match (*name, &environment.gpu) {
+            ("GPU", Some(gpu)) => format!(" (device {})", gpu.ordinal),
+            ("GPU", None) => format!(
+                ": {}",
+                environment.gpu_absent.as_deref().unwrap_or_default()
+            ),
+            _ => String::new(),
+        };
+        row(name, &format!("{fact}{which}"));
     }
     for further in &environment.further_gpus {
         let (name, ordinal) = (&further.name, further.ordinal);
-        rows.section("GPU", format!("{name} (device {ordinal})"));
-        rows.add("link", further.link.in_words());
+        row("GPU", &format!("{name} (device {ordinal})"));
+        row("link", further.link.in_words());
         for other in &further.broken_with {
-            let link = format!("with device {other}: {}", GpuLink::Broken.in_words());
-            rows.add("", link);
+            let broken = GpuLink::Broken.in_words();
+            row("", &format!("with device {other}: {broken}"));
         }
     }
-    let nvrtc = libraries::nvrtc_version().map(version);
-    rows.add(
-        "NVRTC",
-        nvrtc.unwrap_or_else(|| format!("none: {NO_NVRTC}")),
-    );
-    let cublas = libraries::cublas_version();
-    rows.add(
-        "cuBLAS",
-        cublas.unwrap_or_else(|| format!("none: {NO_CUBLAS}")),
-    );
-    if !environment.further_gpus.is_empty() {
-        rows.add(
-            "NCCL",
-            nccl::version().unwrap_or_else(|absence| format!("none: {absence}")),
-        );
+    let nvrtc = libraries::nvrtc_version().map(|(major, minor)| format!("{major}.{minor}"));
+    let nccl = (!environment.further_gpus.is_empty()).then(nccl::version);
+    let libraries = [
+        Some(("NVRTC version", nvrtc.ok_or(NO_NVRTC))),
+        Some((
+            "cuBLAS version",
+            libraries::cublas_version().ok_or(NO_CUBLAS),
+        )),
+        nccl.map(|version| ("NCCL version", version)),
+    ];
+    let is_told = |name: &str| facts.iter().any(|(told, _)| *told == name);
+    for (name, version) in libraries.into_iter().flatten() {
+        if !is_told(name) {
+            row(
+                name,
+                &version.unwrap_or_else(|absence| format!("none: {absence}")),
+            );
+        }
     }
+    let line = format!("\n{:WIDTH$}", "");
     match &environment.disturbances[..] {
-        [] => rows.section("disturbances", "none found"),
-        found => rows.section("disturbances", found.join("\n              ")),
+        [] => row("disturbances", "none found"),
+        found => row("disturbances", &found.join(&line)),
     }
-    rows.section("results", results.display().to_string());
-    rows.0
-}
-
-fn cpu(rows: &mut Rows, cpu: &Cpu) {
-    rows.section("CPU", &cpu.model);
-    let mut cores = format!("{} usable, {} logical", cpu.usable_cores, cpu.logical_cores);
-    if let Some(physical) = cpu.physical_cores {
-        cores += &format!(", {physical} physical");
-    }
-    rows.add("cores", cores);
-    rows.maybe("quota", cpu.quota_cores.map(|q| format!("{q:.2} cores")));
-    rows.maybe("memory", cpu.memory_bytes.map(gibibytes));
-    rows.maybe("caches", cpu.caches.clone());
-    let extensions = Some(cpu.vector_extensions.join(" "));
-    rows.maybe("vectors", extensions.filter(|names| !names.is_empty()));
-    rows.maybe("governor", cpu.governor.clone());
-}
-
-fn gpu(rows: &mut Rows, gpu: &GpuInfo) {
-    rows.section("GPU", format!("{} (device {})", gpu.name, gpu.ordinal));
-    let (major, minor) = gpu.compute_capability;
-    let units = gpu.multiprocessors;
-    rows.add(
-        "compute",
-        format!("capability {major}.{minor}, {units} multiprocessors"),
-    );
-    rows.add("memory", gibibytes(gpu.memory_bytes));
-    rows.maybe("link", gpu.pcie.map(link));
-    rows.maybe("driver", gpu.driver.clone());
-    rows.maybe("CUDA", gpu.cuda.map(version));
-}
-
-fn link(link: PcieLink) -> String {
-    format!("PCIe {}.0 x{}", link.generation, link.width)
-}
-
-fn version((major, minor): (u32, u32)) -> String {
-    format!("{major}.{minor}")
-}
-
-fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
-}
-
-/// Lines of a name and a value, the values aligned.
-#[derive(Default)]
-struct Rows(String);
-
-impl Rows {
-    fn add(&mut self, name: &str, value: impl AsRef<str>) {
-        self.0 += &format!("{name:<14}{}\n", value.as_ref());
-    }
-
-    fn maybe(&mut self, name: &str, value: Option<String>) {
-        if let Some(value) = value {
-            self.add(name, value);
-        }
-    }
-
-    /// As [`add`](Self::add), after an empty line.
-    fn section(&mut self, name: &str, value: impl AsRef<str>) {
-        self.0.push('\n');
-        self.add(name, value);
-    }
+    row("results", &results.display().to_string());
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_results::model::environment::FurtherGpu;
+    use crossover_results::model::environment::{Cpu, FurtherGpu, GpuInfo, PcieLink};
 
     #[test]
     fn a_machine_is_listed() {
@@ -198,20 +149,22 @@ mod tests {
         };
         let text = listing(&environment, Path::new("/results"));
         for line in [
-            "CPU           Xeon",
-            "cores         4 usable, 16 logical",
-            "quota         0.50 cores",
-            "caches        48K 32K 2048K",
-            "vectors       avx2 fma",
-            "GPU           NVIDIA H200 (device 0)",
-            "memory        139.0 GiB",
-            "link          PCIe 5.0 x16",
-            "GPU           NVIDIA H200 (device 1)",
-            "link          NVLink",
-            "              with device 2: peer access is reported and does not work: disable the IOMMU or PCIe \
+            "CPU                   Xeon",
+            "usable cores          4",
+            "logical cores         16",
+            "CPU quota             0.5 cores",
+            "caches                48K 32K 2048K",
+            "vectors               avx2 fma",
+            "GPU                   NVIDIA H200 (device 0)",
+            "compute capability    9.0",
+            "GPU memory            139 GiB",
+            "PCIe link             generation 5, x16",
+            "GPU                   NVIDIA H200 (device 1)",
+            "link                  NVLink",
+            "                      with device 2: peer access is reported and does not work: disable the IOMMU or PCIe \
              ACS, or set NCCL_P2P_DISABLE=1",
-            "disturbances  one",
-            "              two",
+            "disturbances          one",
+            "                      two",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }
@@ -220,7 +173,10 @@ mod tests {
             ..Environment::default()
         };
         let text = listing(&absent, Path::new("r"));
-        assert!(text.contains("GPU           none: no driver\n"), "{text}");
+        assert!(
+            text.contains("GPU                   none: no driver\n"),
+            "{text}"
+        );
         assert!(text.contains("none found"), "{text}");
     }
 }

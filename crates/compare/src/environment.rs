@@ -79,48 +79,21 @@ fn commit(run: &RunRecord) -> String {
 
 fn facts(runs: &[&RunRecord]) -> Facts {
     let mut facts = Facts::new();
-    let mut add = |name, value: Option<String>| {
-        if let Some(value) = value {
-            facts.entry(name).or_default().insert(value);
-        }
-    };
     for run in runs {
         let e = &run.environment;
-        add("crossover version", Some(e.crossover.clone()));
-        add("package", e.package.clone());
-        add("profile", Some(run.profile.clone()));
-        add("operating system", e.os.clone());
-        add("CPU", Some(e.cpu.model.clone()));
-        add("usable cores", Some(e.cpu.usable_cores.to_string()));
-        add("CPU quota", Some(or_none(e.cpu.quota_cores)));
-        add("CPU governor", e.cpu.governor.clone());
-        add("NUMA node", Some(or_none(e.numa_node)));
-        let Some(gpu) = &e.gpu else {
-            add("GPU", Some("none".to_owned()));
-            continue;
-        };
-        let version = |v: Option<(u32, u32)>| v.map(|(a, b)| format!("{a}.{b}"));
-        add("GPU", Some(gpu.name.clone()));
-        add("GPU board", gpu.uuid.clone());
-        add("GPU driver", gpu.driver.clone());
-        add("CUDA version", version(gpu.cuda));
-        add("NVRTC version", version(gpu.nvrtc));
-        add("cuBLAS version", gpu.cublas.clone());
-        let mhz = |v: Option<u32>| v.map(|v| format!("{v} MHz"));
-        add("highest SM clock", mhz(gpu.max_sm_clock_mhz));
-        add("highest memory clock", mhz(gpu.max_memory_clock_mhz));
-        add("power limit", gpu.power_limit_w.map(|v| format!("{v} W")));
-        add("MIG mode", gpu.mig.map(|v| v.to_string()));
-        let pcie = gpu
-            .pcie
-            .map(|p| format!("gen {} x{}", p.generation, p.width));
-        add("PCIe link", pcie);
+        let package = e
+            .package
+            .as_ref()
+            .map(|package| ("package", package.clone()));
+        let of_code = [
+            ("crossover version", e.crossover.clone()),
+            ("profile", run.profile.clone()),
+        ];
+        for (name, fact) in of_code.into_iter().chain(package).chain(e.facts()) {
+            facts.entry(name).or_default().insert(fact);
+        }
     }
     facts
-}
-
-fn or_none<T: ToString>(value: Option<T>) -> String {
-    value.map_or("none".to_owned(), |v| v.to_string())
 }
 
 /// Two runs whose SM clocks differ by more than this are marked.

@@ -134,7 +134,7 @@ pub(super) fn runs(machine: &MachineResults) -> Option<(&'static str, String)> {
         )
     };
     let all: Vec<String> = runs.map(one).collect();
-    (all.len() > 1).then(|| ("Results of several runs", all.join("; ")))
+    (all.len() > 1).then(|| ("results of several runs", all.join("; ")))
 }
 
 /// `2026-11-21 14:12:29 UTC`.

@@ -30,7 +30,6 @@ use crossover_results::analysis::telemetry;
 use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
-use crossover_words::units;
 
 /// Hides elements that need scripts, if there are none.
 const NO_SCRIPTS: &str = ".scripted{display:none!important}";
@@ -317,54 +316,15 @@ fn environment(machine: &MachineResults) -> Markup {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if let Some(run) = &machine.run {
         facts.push((
-            "Measured",
+            "measured",
             format!("{}, profile {}", evidence::when(run), run.profile),
         ));
         if run.finished.is_none() {
-            facts.push(("Run", "interrupted, or not finished yet".into()));
+            facts.push(("run", "interrupted, or not finished yet".into()));
         }
     }
-    let memory = |bytes: Option<u64>| bytes.map(|b| format!(", {}", units::bytes(b as f64)));
-    let cores = match e.cpu.usable_cores {
-        0 => String::new(),
-        1 => "1 usable processor".into(),
-        n => format!("{n} usable processors"),
-    };
-    let quota = e.cpu.quota_cores.map_or(String::new(), |q| {
-        format!(", quota {} cores", units::number(q))
-    });
-    facts.push((
-        "CPU",
-        format!(
-            "{cores}{quota}{}; {}",
-            memory(e.cpu.memory_bytes).unwrap_or_default(),
-            e.cpu.vector_extensions.join(" ")
-        ),
-    ));
-    if let Some(gpu) = &e.gpu {
-        let (major, minor) = gpu.compute_capability;
-        facts.push((
-            "GPU",
-            format!(
-                "compute capability {major}.{minor}, {} SMs{}",
-                gpu.multiprocessors,
-                memory(Some(gpu.memory_bytes)).unwrap_or_default()
-            ),
-        ));
-        let version = |name: &str, v: Option<(u32, u32)>| v.map(|(a, b)| format!("{name} {a}.{b}"));
-        let software: Vec<String> = [
-            gpu.driver.as_ref().map(|d| format!("driver {d}")),
-            version("CUDA", gpu.cuda),
-            version("NVRTC", gpu.nvrtc),
-            gpu.cublas.as_ref().map(|c| format!("cuBLAS {c}")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        facts.push(("Software", software.join(", ")));
-    }
-    let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
-    facts.push(("Code", e.code() + &os));
+    facts.extend(e.facts());
+    facts.push(("code", e.code()));
     facts.extend(evidence::runs(machine));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }

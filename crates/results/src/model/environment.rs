@@ -1,5 +1,6 @@
 //! The fingerprint of the machine that a result comes from.
 
+use crossover_words::units;
 use serde::{Deserialize, Serialize};
 
 /// The machine and software a run was measured on. What cannot be known is `None`.
@@ -62,6 +63,55 @@ impl Environment {
         }
     }
 
+    /// What is known of the machine, each fact with its name, in the order in which it is shown. Runs on one
+    /// machine with the same software have the same facts.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let cpu = &self.cpu;
+        let quota = cpu.quota_cores.map(|quota| format!("{quota} cores"));
+        let extensions = Some(cpu.vector_extensions.join(" "));
+        let mut facts = vec![
+            ("operating system", self.os.clone()),
+            ("CPU", Some(cpu.model.clone())),
+            ("usable cores", Some(cpu.usable_cores.to_string())),
+            ("logical cores", Some(cpu.logical_cores.to_string())),
+            ("physical cores", cpu.physical_cores.map(|n| n.to_string())),
+            ("CPU quota", Some(or_none(quota))),
+            ("memory", cpu.memory_bytes.map(units::binary)),
+            ("caches", cpu.caches.clone()),
+            ("vectors", extensions.filter(|names| !names.is_empty())),
+            ("CPU governor", cpu.governor.clone()),
+            ("NUMA node", Some(or_none(self.numa_node))),
+            ("GPU", Some(or_none(self.gpu.as_ref().map(|gpu| &gpu.name)))),
+        ];
+        if let Some(gpu) = &self.gpu {
+            let version = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+            let clock = |mhz: u32| format!("{mhz} MHz");
+            let link = |link: PcieLink| format!("generation {}, x{}", link.generation, link.width);
+            facts.extend([
+                ("GPU board", gpu.uuid.clone()),
+                ("compute capability", Some(version(gpu.compute_capability))),
+                ("multiprocessors", Some(gpu.multiprocessors.to_string())),
+                ("GPU memory", Some(units::binary(gpu.memory_bytes))),
+                ("GPU driver", gpu.driver.clone()),
+                ("CUDA version", gpu.cuda.map(version)),
+                ("NVRTC version", gpu.nvrtc.map(version)),
+                ("cuBLAS version", gpu.cublas.clone()),
+                ("highest SM clock", gpu.max_sm_clock_mhz.map(clock)),
+                ("highest memory clock", gpu.max_memory_clock_mhz.map(clock)),
+                (
+                    "power limit",
+                    gpu.power_limit_w.map(|watts| format!("{watts} W")),
+                ),
+                ("MIG mode", gpu.mig.map(|is_on| is_on.to_string())),
+                ("PCIe link", gpu.pcie.map(link)),
+            ]);
+        }
+        let known = facts.into_iter();
+        known
+            .filter_map(|(name, fact)| Some((name, fact?)))
+            .collect()
+    }
+
     /// The GPU's name, else the CPU's.
     pub(crate) fn hardware(&self) -> Option<&str> {
         match &self.gpu {
@@ -80,6 +130,10 @@ impl Environment {
     pub fn recorded(&self) -> bool {
         self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)
     }
+}
+
+fn or_none(value: Option<impl ToString>) -> String {
+    value.map_or("none".to_owned(), |value| value.to_string())
 }
 
 /// A product's name in lower-case letters, digits and hyphens, without trademark signs.

@@ -33,7 +33,9 @@ pub struct Work {
 pub enum Limit {
     /// Arithmetic.
     Compute,
-    /// Memory or its caches.
+    /// The caches of the CPU or the L2 cache of the GPU; of work that was never measured a part of the memory.
+    Cache,
+    /// Memory.
     Memory,
     /// Launching and waiting.
     Launch,
@@ -46,6 +48,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Limit::Compute => "compute",
+            Limit::Cache => "cache",
             Limit::Memory => "memory",
             Limit::Launch => "launch",
             Limit::Link => "link",

@@ -53,52 +53,16 @@ use crate::model::role::{Format, Library, Measures, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
+use crossover_advice::Limit;
 use crossover_advice::curve::log_log;
 use crossover_words::Clock;
 use crossover_words::units;
 
-/// The resource that a limit is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// Launching kernels.
-    Launch,
-    /// Moving data between host and device.
-    Link,
-    /// The caches of the CPU or the L2 cache of the GPU.
-    Cache,
-    /// The memory of the CPU or of the GPU.
-    Memory,
-    /// Arithmetic.
-    Compute,
-}
-
-impl Resource {
-    /// All of them, in the order in which they usually bind as the size grows.
-    pub const ALL: [Resource; 5] = [
-        Resource::Launch,
-        Resource::Link,
-        Resource::Cache,
-        Resource::Memory,
-        Resource::Compute,
-    ];
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Resource::Launch => "launch",
-            Resource::Link => "link",
-            Resource::Cache => "cache",
-            Resource::Memory => "memory",
-            Resource::Compute => "compute",
-        }
-    }
-}
-
 /// A benchmark's share of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// The resource.
-    pub kind: Resource,
+    /// The limit.
+    pub kind: Limit,
     /// The limit in words; `None` where the L2 cache serves part of the data, of which no limit is known.
     pub limit: Option<&'static str>,
     /// Achieved over limit, by which the nearest limit is found. Of data partly in a cache, over the memory's
@@ -107,7 +71,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn of(kind: Resource, limit: impl Into<Option<&'static str>>, ratio: f64) -> Option<Self> {
+    fn of(kind: Limit, limit: impl Into<Option<&'static str>>, ratio: f64) -> Option<Self> {
         let limit = limit.into();
         ratio.is_finite().then_some(Self { kind, limit, ratio })
     }
@@ -118,7 +82,7 @@ impl Share {
             (None, _) => "partly from the L2 cache".to_owned(),
             (Some(limit), None) => format!("above the {limit}, so no share"),
             (Some(limit), Some(percent)) => match self.kind {
-                Resource::Launch => format!("{limit} take at least {percent} of the time"),
+                Limit::Launch => format!("{limit} take at least {percent} of the time"),
                 _ => format!("{percent} of {limit}"),
             },
         }
@@ -198,7 +162,7 @@ fn nearest<'a>(
         };
         let rate = rate(benchmark, benchmark.cost.flop)?;
         Share::of(
-            Resource::Compute,
+            Limit::Compute,
             limit,
             rate / (lanes * limits.ceiling(name)?),
         )
@@ -269,7 +233,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) ->
     let each = machine.ceiling_of(benchmark, each)?;
     let count = f64::from(benchmark.cost.launches?);
     let share = count * each / benchmark.median_ns;
-    Share::of(Resource::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
+    Share::of(Limit::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
 }
 
 /// An amount of one iteration as a rate, where it is sound.
@@ -300,7 +264,7 @@ fn arithmetic<'a>(
         Format::Bf16 => "BF16 peak",
         Format::Fp8 => "FP8 peak",
     };
-    Share::of(Resource::Compute, limit, fraction(benchmark)?)
+    Share::of(Limit::Compute, limit, fraction(benchmark)?)
 }
 
 /// FLOP/s of a device in the format of the arithmetic.
@@ -367,20 +331,20 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     if benchmark.clock == Some(Clock::EventsCold) {
         let fraction = moved(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
-            true => Share::of(Resource::Cache, None, fraction),
-            false => Share::of(Resource::Memory, "memory bandwidth", fraction),
+            true => Share::of(Limit::Cache, None, fraction),
+            false => Share::of(Limit::Memory, "memory bandwidth", fraction),
         };
     }
     if set <= cache {
         let within = if kernels == 1 { set } else { set / 2.0 };
-        return Share::of(Resource::Cache, "L2 bandwidth", moved(within)?);
+        return Share::of(Limit::Cache, "L2 bandwidth", moved(within)?);
     }
     if kernels > 1 && set < REUSED * cache {
-        return Share::of(Resource::Cache, None, moved(set)?);
+        return Share::of(Limit::Cache, None, moved(set)?);
     }
     match set >= BEYOND * cache {
-        true => Share::of(Resource::Memory, "memory bandwidth", moved(set)?),
-        false => Share::of(Resource::Memory, "L2 and memory bandwidth", moved(set)?),
+        true => Share::of(Limit::Memory, "memory bandwidth", moved(set)?),
+        false => Share::of(Limit::Memory, "L2 and memory bandwidth", moved(set)?),
     }
 }
 
@@ -391,8 +355,8 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let limit = bandwidth(limits, Device::Cpu, set)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
     match limit > ABOVE_MEMORY * memory {
-        true => Share::of(Resource::Cache, "cache bandwidth", share),
-        false => Share::of(Resource::Memory, "memory bandwidth", share),
+        true => Share::of(Limit::Cache, "cache bandwidth", share),
+        false => Share::of(Limit::Memory, "memory bandwidth", share),
     }
 }
 
@@ -436,7 +400,7 @@ fn rate_of(limits: &Limits, curve: &str, set: f64) -> Option<f64> {
 /// The share of the link's rate, one way or the other.
 fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let least = link_ns(benchmark.cost.link_bytes?, limits)?;
-    Share::of(Resource::Link, "PCIe rate", least / benchmark.median_ns)
+    Share::of(Limit::Link, "PCIe rate", least / benchmark.median_ns)
 }
 
 /// The least time in which bytes cross the link, ns: both ways at once, the longer one counts.

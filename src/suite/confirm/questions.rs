@@ -7,13 +7,13 @@ use crate::model::id::{self, Device};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::suite::journal::Journal;
 use crate::timing::Clock;
+use crossover_advice::thresholds::CrossingKind;
 use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines, of_several,
 };
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
-use crossover_results::analysis::answer::kind::Answer;
 use crossover_results::analysis::trust::{Grade, Trust};
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
@@ -201,9 +201,9 @@ fn question(
     let change = found.crossing.changes.last().filter(|c| c.to_b);
     let near = match (found.crossing.answer, change) {
         // With more than one crossing, only the speedup is measured again.
-        (Answer::CrossesBack, _) => f64::NAN,
-        (Answer::Always, None) => 0.0,
-        (Answer::Undecided, None) if found.crossing.speedup >= 1.0 => 0.0,
+        (CrossingKind::BothWays, _) => f64::NAN,
+        (CrossingKind::Always, None) => 0.0,
+        (CrossingKind::Undecided, None) if found.crossing.speedup >= 1.0 => 0.0,
         (_, Some(change)) => change.size,
         (_, None) => f64::INFINITY,
     };

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use crate::claims::declared::{Evidence, Quantity, Statement};
 use crate::claims::figure::{Figure, Missing};
 use crate::report::Report;
+use crossover_advice::thresholds::CrossingKind;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
-use crossover_results::analysis::answer::kind::Answer;
 use crossover_results::store::machine::MachineResults;
 
 use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
@@ -172,11 +172,11 @@ impl Claim {
         found: &CrossoverAnswer,
     ) -> Result<Measured<'a>, Missing> {
         let holds = match (found.crossing.answer, self.says) {
-            (Answer::Undecided, _) => {
+            (CrossingKind::Undecided, _) => {
                 let open = answer_in_words::open(&found.topic, &found.crossing);
                 return Err(Some(format!("undecided at {open}")));
             }
-            (Answer::Always, _) => false,
+            (CrossingKind::Always, _) => false,
             (_, Statement::FromASize) => found.crossing.for_good().is_some(),
             _ => found.crossing.for_good().is_none(),
         };

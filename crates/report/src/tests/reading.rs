@@ -76,7 +76,7 @@ fn results_of_another_machine_are_left_out_and_named() {
     assert_eq!(results[..2], [1, count - 1]);
     holds(
         &written(same, dir.path()).pages(),
-        &["Results of several runs", "of the run of 2026-"],
+        &["results of several runs", "of the run of 2026-"],
     );
 }
 

@@ -1,6 +1,6 @@
 //! A decision in words, for `crossover advise` and the page.
 
-use crossover_advice::thresholds::{Binding, Change, CrossingKind, Operation, Place, Thresholds};
+use crossover_advice::thresholds::{Binding, Change, Operation, Place, Thresholds};
 use crossover_advice::{
     Advice, Answer, Choice, Least, OffloadEstimate, Question, Range, Residency, Size, Work,
 };
@@ -8,7 +8,7 @@ use crossover_advice::{
 use super::with_article;
 use crossover_results::analysis::answer::answer_in_words::{self, by_how_much};
 use crossover_results::analysis::answer::estimate;
-use crossover_results::analysis::answer::kind::{self, WinnerChange};
+use crossover_results::analysis::answer::kind::WinnerChange;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_words::units;
 
@@ -254,23 +254,15 @@ pub fn answer(operation: &Operation, place: &Place) -> (GroupInfo, estimate::Cro
         ..GroupInfo::of(&operation.name)
     };
     let crossing = estimate::Crossing {
-        answer: match stored.kind {
-            CrossingKind::From => kind::Answer::At,
-            CrossingKind::Always => kind::Answer::Always,
-            CrossingKind::Never => kind::Answer::Never,
-            CrossingKind::BothWays => kind::Answer::CrossesBack,
-            CrossingKind::Undecided => kind::Answer::Undecided,
-        },
+        answer: stored.kind,
         changes: stored.changes.iter().map(change).collect(),
-        root: None,
         range: stored.range,
         processes: stored.processes,
         agree: stored.processes,
-        or_always: false,
-        or_never: false,
         speedup: last.map_or(f64::NAN, |at| at.cpu_ns / at.gpu_ns),
         speedup_interval: last.map_or((0.0, f64::INFINITY), |at| (at.low, at.high)),
         largest: last.map_or(stored.range.1, |at| at.size),
+        ..estimate::Crossing::default()
     };
     (topic, crossing)
 }

@@ -13,8 +13,7 @@ mod tests;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
-    Binding, Change, Crossing, CrossingKind, Machine as Held, Operation, Place, Point, SCHEMA,
-    Shape, Thresholds,
+    Binding, Change, Crossing, Machine as Held, Operation, Place, Point, SCHEMA, Shape, Thresholds,
 };
 use rayon::prelude::*;
 
@@ -23,7 +22,7 @@ use crate::group::{GroupView, describe};
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, of_several};
 use crossover_results::analysis::answer::curve::Curve;
-use crossover_results::analysis::answer::kind::{Answer, Speedup};
+use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::answer::{estimate, kind};
 use crossover_results::analysis::cold_start;
 use crossover_results::analysis::limits::at as limit_at;
@@ -190,13 +189,7 @@ fn stored(crossing: &estimate::Crossing) -> Crossing {
         to_gpu: c.to_b,
     };
     Crossing {
-        kind: match crossing.answer {
-            Answer::At => CrossingKind::From,
-            Answer::Always => CrossingKind::Always,
-            Answer::Never => CrossingKind::Never,
-            Answer::CrossesBack => CrossingKind::BothWays,
-            Answer::Undecided => CrossingKind::Undecided,
-        },
+        kind: crossing.answer,
         changes: crossing.changes.iter().map(change).collect(),
         range: crossing.range,
         processes: crossing.processes,

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use crate::analysis::answer::confirmations::RunAnswer;
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, of_other_runs};
 use crate::analysis::answer::estimate::Crossing;
-use crate::analysis::answer::kind::Answer;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
+use crossover_advice::thresholds::CrossingKind;
 use crossover_words::units;
 
 /// A crossing is rough if its interval is this wide, as a factor.
@@ -71,7 +71,7 @@ impl Trust {
                 "{others} of {processes} processes disagree about the winner"
             ));
         }
-        if self.own.answer == Answer::Undecided {
+        if self.own.answer == CrossingKind::Undecided {
             doubts.push("another run may find either side ahead at the largest size".to_owned());
         }
         let width = self.own.for_good().map(|change| change.high / change.low);
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_lowered_clock_is_a_doubt_only_where_the_gpu_might_win_without_it() {
         let mut trust = Trust::of_estimate(&Crossing {
-            answer: Answer::Never,
+            answer: CrossingKind::Never,
             changes: Vec::new(),
             root: None,
             range: (1.0, 64.0),

@@ -2,8 +2,8 @@
 
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::answer::estimate::Crossing;
-use crate::analysis::answer::kind::Answer;
 use crate::model::group_info::GroupInfo;
+use crossover_advice::thresholds::CrossingKind;
 use crossover_words::units;
 
 /// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
@@ -19,8 +19,10 @@ pub fn wins(topic: &GroupInfo, crossing: &Crossing) -> String {
     let range = sizes(topic, crossing.range);
     let details = match (crossing.answer, crossing.changes.last()) {
         _ if crossing.only_size().is_some() => String::new(),
-        (Answer::Undecided, _) => format!(" ({range}; {} would decide it)", open(topic, crossing)),
-        (Answer::At | Answer::CrossesBack, Some(change)) => {
+        (CrossingKind::Undecided, _) => {
+            format!(" ({range}; {} would decide it)", open(topic, crossing))
+        }
+        (CrossingKind::From | CrossingKind::BothWays, Some(change)) => {
             let measured = change.measured.then_some("");
             let interpolated = measured.unwrap_or(" (interpolated)");
             let ends = topic.unit.range(change.low, change.high);
@@ -39,11 +41,11 @@ pub fn wins(topic: &GroupInfo, crossing: &Crossing) -> String {
 pub fn size(f: &CrossoverAnswer) -> String {
     let only = f.crossing.only_size().is_some();
     match (f.crossing.answer, f.crossing.for_good()) {
-        (Answer::Always, _) if only => "faster".to_owned(),
-        (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
-        (Answer::Always, _) => "always".to_owned(),
-        (Answer::Never, _) => "never".to_owned(),
-        (Answer::Undecided, _) => "undecided".to_owned(),
+        (CrossingKind::Always, _) if only => "faster".to_owned(),
+        (CrossingKind::Never | CrossingKind::BothWays, None) if only => "not faster".to_owned(),
+        (CrossingKind::Always, _) => "always".to_owned(),
+        (CrossingKind::Never, _) => "never".to_owned(),
+        (CrossingKind::Undecided, _) => "undecided".to_owned(),
         (_, Some(change)) => format!("{} ≥ {}", f.topic.symbol, f.topic.unit.from(change.size)),
         (_, None) => "not for good".to_owned(),
     }
@@ -53,17 +55,17 @@ pub fn size(f: &CrossoverAnswer) -> String {
 pub fn where_it_wins(topic: &GroupInfo, crossing: &Crossing) -> String {
     if let Some(only) = crossing.only_size() {
         let word = match crossing.answer {
-            Answer::Always => "",
-            Answer::Undecided => "undecided ",
+            CrossingKind::Always => "",
+            CrossingKind::Undecided => "undecided ",
             _ => "not ",
         };
         let at = topic.at(only as u64);
         return format!("{word}at {at}, the only size measured on both");
     }
     match (crossing.answer, &crossing.changes[..]) {
-        (Answer::Always, _) => "always".to_owned(),
-        (Answer::Never, _) => "never".to_owned(),
-        (Answer::Undecided, _) | (_, []) => "undecided".to_owned(),
+        (CrossingKind::Always, _) => "always".to_owned(),
+        (CrossingKind::Never, _) => "never".to_owned(),
+        (CrossingKind::Undecided, _) | (_, []) => "undecided".to_owned(),
         (_, changes) => {
             let all = changes.iter().map(|change| {
                 let side = if change.to_b { "from" } else { "until" };

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use crate::analysis::answer::confirmations::{RunAnswer, of_confirmations, of_runs};
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, find, headlines};
 use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES};
-use crate::analysis::answer::kind::Answer;
 use crate::analysis::tests::{H100, NEWEST, golden, machines};
 use crate::analysis::trust::{self, Grade, Trust};
 use crate::model::record::Confirmation;
 use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
+use crossover_advice::thresholds::CrossingKind;
 
 const RECORDS: [&str; 6] = [
     "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
@@ -77,8 +77,8 @@ fn holds(own: &Crossing, other: &Crossing) -> [bool; 2] {
     let size = match (own.for_good(), other.for_good()) {
         (Some(own), Some(other)) => (own.low..=own.high).contains(&other.size),
         (Some(_), None) => match other.answer {
-            Answer::Always => own.or_always,
-            Answer::Never => own.or_never,
+            CrossingKind::Always => own.or_always,
+            CrossingKind::Never => own.or_never,
             _ => false,
         },
         (None, _) => own.answer == other.answer,

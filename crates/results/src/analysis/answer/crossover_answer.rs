@@ -26,7 +26,7 @@ use rayon::prelude::*;
 use crate::analysis::answer::confirmations::{RunAnswer, confirmed, with_own};
 use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
-use crate::analysis::answer::kind::{Answer, Speedup};
+use crate::analysis::answer::kind::Speedup;
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -35,6 +35,7 @@ use crate::model::record::{Confirmation, DEVICES, PairedTimes};
 use crate::model::role::Residency;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
+use crossover_advice::thresholds::CrossingKind;
 
 /// The answer for one GPU implementation of one group.
 #[derive(Clone, Debug)]
@@ -285,8 +286,8 @@ fn compare(
             let cpu = cpu.at(b.size as f64);
             b.unsteady.is_some() && cpu.is_some_and(|cpu| b.low_ns() < cpu.high)
         });
-        if found.crossing.answer == Answer::Never && may_win {
-            found.crossing.answer = Answer::Undecided;
+        if found.crossing.answer == CrossingKind::Never && may_win {
+            found.crossing.answer = CrossingKind::Undecided;
         }
     }
     found
@@ -377,7 +378,7 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
 /// the smallest size on, the fastest at the largest.
 pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize> {
     let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
-        (Answer::Always, _) => f.crossing.range.0,
+        (CrossingKind::Always, _) => f.crossing.range.0,
         (_, Some(change)) => change.size,
         (_, None) => f64::INFINITY,
     };

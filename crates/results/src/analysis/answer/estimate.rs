@@ -12,12 +12,13 @@
 //! its interval is that of its benchmarks.
 
 use crate::analysis::answer::curve::Gap;
-use crate::analysis::answer::kind::{Answer, Speedup, WinnerChange, is_close, kind, winner};
+use crate::analysis::answer::kind::{Speedup, WinnerChange, is_close, kind, winner};
 use crate::analysis::answer::root::{Root, last_lost, middle, near};
 use crate::model::role::Residency;
 use crate::statistics::mean;
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, TWO_SIDED_95, freedom_of_sum, quantile};
+use crossover_advice::thresholds::CrossingKind;
 
 /// Probability that another run's estimate lies in the interval.
 const COVERAGE: f64 = 0.95;
@@ -48,10 +49,10 @@ pub struct Samples {
 }
 
 /// The estimate for one pair of sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Crossing {
     /// Which side is faster where.
-    pub answer: Answer,
+    pub answer: CrossingKind,
     /// All changes of the winner, by size; none where it is undecided.
     pub changes: Vec<WinnerChange>,
     /// Where b begins to win by the times around that size.
@@ -82,7 +83,7 @@ impl Crossing {
 
     /// The change from which on b wins for good; `None` where it does not.
     pub fn for_good(&self) -> Option<&WinnerChange> {
-        let decided = self.answer != Answer::Undecided;
+        let decided = self.answer != CrossingKind::Undecided;
         self.changes.last().filter(|c| c.to_b && decided)
     }
 
@@ -101,7 +102,7 @@ impl Crossing {
 
     /// Whether a table shows the speedup: the answer is decided, and the winner at the largest size known.
     pub fn shows_speedup(&self) -> bool {
-        self.answer != Answer::Undecided && self.wins_at_the_largest().is_some()
+        self.answer != CrossingKind::Undecided && self.wins_at_the_largest().is_some()
     }
 
     /// Whether b is faster at the largest size; `None` where another run may find either.
@@ -139,9 +140,9 @@ impl Crossing {
             _ => {
                 let winners = (self.wins_at_the_largest(), other.wins_at_the_largest());
                 matches!(winners, (Some(own), Some(other)) if own != other)
-                    || self.answer == Answer::Always
+                    || self.answer == CrossingKind::Always
                         && other.for_good().is_some_and(|c| c.low > self.range.0)
-                    || other.answer == Answer::Always
+                    || other.answer == CrossingKind::Always
                         && self.for_good().is_some_and(|c| c.low > other.range.0)
             }
         }
@@ -253,17 +254,14 @@ impl<'a> Pooled<'a> {
         };
         let (first, last) = self.asked.range;
         let mut crossing = Crossing {
-            answer: Answer::Undecided,
-            changes: Vec::new(),
-            root: None,
             range: (first, last),
             processes: self.asked.processes.len(),
-            agree: 0,
             or_always: self.roots.iter().any(|root| root.high == f64::NEG_INFINITY),
             or_never: self.roots.iter().any(|root| root.low == f64::INFINITY),
             speedup: self.speedup.exp(),
             speedup_interval: interval(self.speedup, of_speedup, &self.speedups),
             largest: self.largest(),
+            ..Crossing::default()
         };
         crossing.root = self.root.filter(|root| root.is_finite()).map(|root| {
             let reach = of_crossing / self.slope.map_or(1.0, f64::abs) + self.unknown;
@@ -275,7 +273,9 @@ impl<'a> Pooled<'a> {
             processes => crossing.decide(at_each_size(processes.concat())),
         }
         // Without a joint crossing there may be one between the other sizes.
-        let root = self.root.or((crossing.answer == Answer::At).then_some(0.0));
+        let root = self
+            .root
+            .or((crossing.answer == CrossingKind::From).then_some(0.0));
         let agree = |own: &&Root| root.is_some_and(|root| agrees(root, own));
         crossing.agree = self.roots.iter().filter(agree).count();
         crossing

@@ -6,13 +6,13 @@
 //! measured is unsure. Then the answer is
 //!
 //! - *undecided* if the largest size is unsure,
-//! - *crosses back* if a size is won below one that is lost,
+//! - *both ways* if a size is won below one that is lost,
 //! - *never* if the largest size is lost, and none below is won,
 //! - *always* if the smallest and the largest size are won, and none is lost,
 //! - *from* a size on if the largest size is won, the smallest is not, and none is won below one that is
 //!   lost. That size lies between the last one that is lost and the first from which on all are won.
 
-use serde::{Deserialize, Serialize};
+use crossover_advice::thresholds::CrossingKind;
 
 /// CPU over GPU time at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,22 +27,6 @@ pub struct Speedup {
     pub high: f64,
     /// Number of processes that it is the median of.
     pub processes: usize,
-}
-
-/// Which side is faster where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// a below one size, b from there on.
-    At,
-    /// b at every size.
-    Always,
-    /// a at every size.
-    Never,
-    /// b at some sizes, and a again at larger ones.
-    CrossesBack,
-    /// Another run may find either side ahead at the largest size.
-    Undecided,
 }
 
 /// One change of the winner.
@@ -76,7 +60,7 @@ pub(super) fn kind(
     sizes: &[Speedup],
     range: (f64, f64),
     estimate: Option<WinnerChange>,
-) -> (Answer, Vec<WinnerChange>) {
+) -> (CrossingKind, Vec<WinnerChange>) {
     let wins = |at: &Speedup| winner((at.low, at.high));
     let decided: Vec<(&Speedup, bool)> = (sizes.iter())
         .filter_map(|at| Some((at, wins(at)?)))
@@ -128,11 +112,11 @@ pub(super) fn kind(
         .last()
         .filter(|at| wins(at) == Some(true) || at.size >= range.1);
     let answer = match largest.and_then(wins) {
-        None => return (Answer::Undecided, Vec::new()),
-        _ if changes.iter().any(|change| !change.to_b) => Answer::CrossesBack,
-        Some(false) => Answer::Never,
-        Some(true) if changes.is_empty() => Answer::Always,
-        Some(true) => Answer::At,
+        None => return (CrossingKind::Undecided, Vec::new()),
+        _ if changes.iter().any(|change| !change.to_b) => CrossingKind::BothWays,
+        Some(false) => CrossingKind::Never,
+        Some(true) if changes.is_empty() => CrossingKind::Always,
+        Some(true) => CrossingKind::From,
     };
     (answer, changes)
 }

@@ -5,24 +5,25 @@ use rayon::prelude::*;
 use crate::analysis::answer::confirmations::{of_confirmations, with_own};
 use crate::analysis::answer::curve::Gap;
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
-use crate::analysis::answer::kind::{Answer, WinnerChange};
+use crate::analysis::answer::kind::WinnerChange;
 use crate::analysis::answer::tests::asked;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
+use crossover_advice::thresholds::CrossingKind;
 
 /// The definition, in terms of pairs of sizes.
-fn defined(pattern: &str) -> Answer {
+fn defined(pattern: &str) -> CrossingKind {
     let after_a_win = pattern.split_once('W').map_or("", |(_, after)| after);
     if pattern.ends_with('U') {
-        Answer::Undecided
+        CrossingKind::Undecided
     } else if after_a_win.contains('L') {
-        Answer::CrossesBack
+        CrossingKind::BothWays
     } else if pattern.ends_with('L') {
-        Answer::Never
+        CrossingKind::Never
     } else if pattern.starts_with('W') {
-        Answer::Always
+        CrossingKind::Always
     } else {
-        Answer::At
+        CrossingKind::From
     }
 }
 
@@ -59,7 +60,7 @@ fn is_as_defined(pattern: &str, found: &Crossing) {
         changes.is_sorted_by_key(|change| change.size),
         "{pattern} {found:?}"
     );
-    if found.answer == Answer::Undecided {
+    if found.answer == CrossingKind::Undecided {
         return assert!(changes.is_empty(), "{pattern} {found:?}");
     }
     // Between the last loss and the wins that nothing interrupts, b begins to win for good.
@@ -75,7 +76,7 @@ fn is_as_defined(pattern: &str, found: &Crossing) {
         let wins = match (below, changes.first()) {
             (Some(change), _) => change.to_b,
             (None, Some(first)) => !first.to_b,
-            (None, None) => found.answer == Answer::Always,
+            (None, None) => found.answer == CrossingKind::Always,
         };
         let is_open = (lost..settled).contains(&at) && pattern.ends_with('W');
         let right = state == 'U' || is_open || wins == (state == 'W');

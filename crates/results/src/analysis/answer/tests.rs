@@ -6,10 +6,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::analysis::answer::confirmations::{next_sizes, of_confirmations};
 use crate::analysis::answer::curve::{Curve, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates, half_width};
-use crate::analysis::answer::kind::Answer;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
 use crate::statistics::spread::Spread;
+use crossover_advice::thresholds::CrossingKind;
 use crossover_words::Clock;
 
 const RANGE: (u64, u64) = (8, 4096);
@@ -110,11 +110,11 @@ fn is_consistent(found: &Crossing) {
         assert!(ends.is_sorted(), "{found:?}");
     }
     let holds = match found.answer {
-        Answer::Undecided => found.for_good().is_none(),
-        Answer::Never => high < 1.0 && found.changes.is_empty(),
-        Answer::Always => low > 1.0 && found.changes.is_empty(),
-        Answer::At => low > 1.0 && found.changes.len() == 1,
-        Answer::CrossesBack => !found.changes.is_empty(),
+        CrossingKind::Undecided => found.for_good().is_none(),
+        CrossingKind::Never => high < 1.0 && found.changes.is_empty(),
+        CrossingKind::Always => low > 1.0 && found.changes.is_empty(),
+        CrossingKind::From => low > 1.0 && found.changes.len() == 1,
+        CrossingKind::BothWays => !found.changes.is_empty(),
     };
     assert!(holds, "{found:?}");
 }
@@ -140,7 +140,7 @@ fn a_planted_crossing_is_found() {
         );
         for found in [several, one.unwrap()] {
             is_consistent(&found);
-            assert_eq!(found.answer, Answer::At);
+            assert_eq!(found.answer, CrossingKind::From);
             let size = found.for_good().unwrap().size;
             assert!((size / at).ln().abs() < 1e-6, "{size} for {at}");
             assert!((found.speedup / (4096.0 / at).powf(steep)).ln().abs() < 1e-9);
@@ -236,13 +236,13 @@ fn processes_that_disagree_give_no_answer() {
     let at = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
     let (always, never) = (4.0, 9e4);
     for (crossings, answer, agree) in [
-        (&[always; 5][..], Answer::Always, 5),
-        (&[never; 5], Answer::Never, 5),
-        (&[always, always, never, never], Answer::Undecided, 0),
-        (&[never, never, never, 11.0], Answer::Undecided, 3),
-        (&[7.0, 10.0, 11.0, 11.0], Answer::At, 3),
+        (&[always; 5][..], CrossingKind::Always, 5),
+        (&[never; 5], CrossingKind::Never, 5),
+        (&[always, always, never, never], CrossingKind::Undecided, 0),
+        (&[never, never, never, 11.0], CrossingKind::Undecided, 3),
+        (&[7.0, 10.0, 11.0, 11.0], CrossingKind::From, 3),
         // One that is far off moves little.
-        (&[98.0, 99.0, 100.0, 101.0, 160.0], Answer::At, 5),
+        (&[98.0, 99.0, 100.0, 101.0, 160.0], CrossingKind::From, 5),
     ] {
         let processes: Vec<_> = crossings.iter().map(|size| at(*size)).collect();
         let found = of(&processes);

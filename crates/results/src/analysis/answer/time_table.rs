@@ -136,7 +136,7 @@ fn curves(sizes: BySize) -> [Curve; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::answer::kind::Answer;
+    use crossover_advice::thresholds::CrossingKind;
 
     const SIZES: [u64; 4] = [64, 90, 112, 200];
 
@@ -164,7 +164,10 @@ mod tests {
                 panic!("one operation in one place has one answer");
             };
             let crossing = answer.crossing.as_ref().unwrap();
-            assert_eq!((crossing.answer, crossing.processes), (Answer::At, counted));
+            assert_eq!(
+                (crossing.answer, crossing.processes),
+                (CrossingKind::From, counted)
+            );
             assert!((crossing.for_good().unwrap().size / 100.0 - 1.0).abs() < 1e-6);
             assert!((crossing.speedup / 4.0 - 1.0).abs() < 1e-6);
             assert_eq!(answer.curves[0].points().len(), 4);
@@ -198,7 +201,10 @@ mod tests {
                 let times: Vec<Time> = times.flat_map(time).collect();
                 let crossing = of_times(&times).remove(0).crossing.unwrap();
                 let to_b: Vec<bool> = crossing.changes.iter().map(|change| change.to_b).collect();
-                assert_eq!((crossing.answer, &to_b[..]), (Answer::CrossesBack, changes));
+                assert_eq!(
+                    (crossing.answer, &to_b[..]),
+                    (CrossingKind::BothWays, changes)
+                );
             }
         }
     }
@@ -216,8 +222,8 @@ mod tests {
         let wanted = [
             (Residency::Queued, None),
             (Residency::Awaited, None),
-            (Residency::Pinned, Some(Answer::Never)),
-            (Residency::Ordinary, Some(Answer::At)),
+            (Residency::Pinned, Some(CrossingKind::Never)),
+            (Residency::Ordinary, Some(CrossingKind::From)),
         ];
         assert_eq!(answers.iter().map(answer).collect::<Vec<_>>(), wanted);
         assert_eq!(of_times(&[]), []);

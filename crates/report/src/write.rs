@@ -55,20 +55,16 @@ fn remove_others(report: &Report, out: &Path) {
     }
 }
 
-/// Writes the record of this machine; without one removes that of an earlier report.
+/// Writes the record of this machine. Without one, a file that is there stays: it may be the only copy of
+/// what was measured.
 fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
-    let path = out.join(BESIDE_THE_PAGE);
     let own = Some(&report.machine).filter(|machine| !machine.other);
     let record = own.and_then(|machine| {
         export::record(machine, &report.found, &report.findings, &report.reuse)
     });
-    match record {
-        Some(record) => machine_record::write(&path, &record),
-        None if path.exists() => {
-            fs::remove_file(&path).map_err(|source| FileError::io(&path, source))
-        }
-        None => Ok(()),
-    }
+    record.map_or(Ok(()), |record| {
+        machine_record::write(&out.join(BESIDE_THE_PAGE), &record)
+    })
 }
 
 /// Writes the report on results under `root` into `out`: `index.html`, `groups/*.html`, `plots/*.svg`,

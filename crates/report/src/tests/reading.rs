@@ -10,6 +10,7 @@ use crate::report::{Options, ReportError, read};
 use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::write::write;
+use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::model::record::{Failure, RunRecord, Skip};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
@@ -99,6 +100,21 @@ fn a_report_that_cannot_be_made_says_what_to_do() {
     let report = report(measured(&["matmul"]), &out);
     let error = write(&report, &none, &out).unwrap_err();
     holds(&error.to_string(), &["out", "--out"]);
+}
+
+#[test]
+fn a_record_beside_the_page_outlives_the_results() {
+    let dir = folder();
+    let (out, record) = (dir.path(), dir.path().join(BESIDE_THE_PAGE));
+    written(measured(&["matmul"]), out);
+    let before = fs::read(&record).unwrap();
+    let with = Options {
+        with: vec![record.clone()],
+        no_reference: false,
+    };
+    let none = out.join("none");
+    write(&read(&none, out, &with).unwrap(), &none, out).unwrap();
+    assert_eq!(fs::read(&record).unwrap(), before);
 }
 
 #[test]

@@ -180,7 +180,8 @@ pub(crate) fn day(machine: &MachineResults) -> Option<&str> {
 pub enum ReportError {
     /// There are no results.
     #[error(
-        "no results under {}: run `cargo bench` first, or name the record of a machine with `--with`",
+        "no results under {}: run `cargo bench` first; of the record of a machine, \
+         `crossover report --with RECORD` makes a page and thresholds",
         .0.display()
     )]
     NoResults(PathBuf),

@@ -7,7 +7,7 @@ use crate::device::gpu::Gpu;
 use crate::machine::ceilings::kernels::{self, REPEATS, typical};
 use crate::machine::ceilings::measured::raise;
 use crate::model::record::RunRecord;
-use crate::timing::{Clock, CudaError, CudaTime, TimingError};
+use crate::timing::{Called, Clock, CudaTime, TimingError};
 
 /// Bytes of a copy over the link, at which the fixed cost of a copy is negligible.
 const LINK_BYTES: usize = 256 << 20;
@@ -25,7 +25,7 @@ pub(crate) fn measure(
     record: &mut RunRecord,
 ) -> Result<(), TimingError> {
     // Free memory, because other processes may use some.
-    let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
+    let (free, _) = result::mem_get_info().called("cuMemGetInfo")?;
     // If one of them fails, the record has none of them.
     let mut measured = record.clone();
     launches(gpu, time, &mut measured)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crossover_arithmetic::number::{different, equal};
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
-use cudarc::driver::{DriverError, result, sys};
+use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
 use crate::device::Gpu;
@@ -17,7 +17,7 @@ use crate::device::gpu::cublas_error;
 use crate::device::kernel::Source;
 use crate::device::libraries::{self, NO_NVRTC};
 use crate::model::{Cost, Format, Launches, Phase};
-use crate::timing::CudaError;
+use crate::timing::Called;
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task, kernels};
 use crate::workload::product::Workspace;
 use crate::workload::routine::{Made, RoutineError, Workload};
@@ -184,38 +184,30 @@ pub(crate) fn measure_transformer(device: usize) -> Result<Report, RoutineError>
 
 fn new_stream() -> Result<sys::CUstream, RoutineError> {
     let kind = result::stream::StreamKind::NonBlocking;
-    Ok(result::stream::create(kind).map_err(cuda("cuStreamCreate"))?)
+    Ok(result::stream::create(kind).called("cuStreamCreate")?)
 }
 
 /// Starts the driver, makes the context current, and creates a stream.
 fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, RoutineError> {
-    report.once(Phase::DriverInit, || {
-        Ok(result::init().map_err(cuda("cuInit"))?)
-    })?;
+    report.once(Phase::DriverInit, || Ok(result::init().called("cuInit")?))?;
     report.once(Phase::Context, || {
-        let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
+        let device = result::device::get(ordinal).called("cuDeviceGet")?;
         // SAFETY: the driver has just returned the device.
-        let context = unsafe { result::primary_ctx::retain(device) }
-            .map_err(cuda("cuDevicePrimaryCtxRetain"))?;
+        let context =
+            unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
         // SAFETY: nobody releases the context before the process ends.
-        unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
+        unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         Ok(())
     })?;
     report.once(Phase::FirstStream, new_stream)
 }
 
-/// Names the call that failed.
-fn cuda(call: &'static str) -> impl Fn(DriverError) -> CudaError {
-    move |error| CudaError::new(call, error)
-}
-
 fn arch(ordinal: i32) -> Result<(u32, u32), RoutineError> {
     use sys::CUdevice_attribute::*;
-    let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
+    let device = result::device::get(ordinal).called("cuDeviceGet")?;
     let attribute = |which| {
         // SAFETY: the device was just returned by the driver.
-        unsafe { result::device::get_attribute(device, which) }
-            .map_err(cuda("cuDeviceGetAttribute"))
+        unsafe { result::device::get_attribute(device, which) }.called("cuDeviceGetAttribute")
     };
     Ok((
         attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
@@ -235,11 +227,11 @@ fn kernel(
     let load = |image: &[u8]| {
         // SAFETY: a whole PTX text with its final zero, or a whole CUBIN.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
-            .map_err(cuda("cuModuleLoadData"))?;
+            .called("cuModuleLoadData")?;
         // SAFETY: the module is alive.
         Ok(
             unsafe { result::module::get_function(module, CString::new("fill")?) }
-                .map_err(cuda("cuModuleGetFunction"))?,
+                .called("cuModuleGetFunction")?,
         )
     };
     report.once(Phase::PtxJit, || load(&ptx))?;
@@ -247,7 +239,7 @@ fn kernel(
 
     // SAFETY: the allocation has this many bytes.
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
-        .map_err(cuda("cuMemsetD8Async"))?;
+        .called("cuMemsetD8Async")?;
     synchronize(stream)?;
     let launch = || -> Result<(), RoutineError> {
         let (mut x, mut value, mut n) = (x, 1.0f32, VALUES as u32);
@@ -268,13 +260,13 @@ fn kernel(
                 &mut arguments,
             )
         }
-        .map_err(cuda("cuLaunchKernel"))?;
+        .called("cuLaunchKernel")?;
         synchronize(stream)
     };
     report.once(Phase::FirstLaunch, launch)?;
     let mut values = vec![0f32; VALUES];
     // SAFETY: both sides have as many values, and the copy is synchronous.
-    unsafe { result::memcpy_dtoh_sync(&mut values, x) }.map_err(cuda("cuMemcpyDtoH"))?;
+    unsafe { result::memcpy_dtoh_sync(&mut values, x) }.called("cuMemcpyDtoH")?;
     report.wrong += values.iter().filter(|v| **v != 1.0).count() as u64;
     report.warm(Phase::WarmLaunch, launch)
 }
@@ -306,7 +298,7 @@ fn product(
         let address = allocated(order * order * size_of::<f32>())?;
         // SAFETY: both sides have as many values, and the copy is synchronous.
         unsafe { result::memcpy_htod_sync(address, &equal(order * order, value)) }
-            .map_err(cuda("cuMemcpyHtoD"))?;
+            .called("cuMemcpyHtoD")?;
         Ok(address)
     };
     let (a, b, c) = (matrix(1.0)?, matrix(1.0)?, matrix(f32::NAN)?);
@@ -328,7 +320,7 @@ fn product(
     })?;
     let mut values = vec![0f32; order * order];
     // SAFETY: both sides have as many values, and the copy is synchronous.
-    unsafe { result::memcpy_dtoh_sync(&mut values, c) }.map_err(cuda("cuMemcpyDtoH"))?;
+    unsafe { result::memcpy_dtoh_sync(&mut values, c) }.called("cuMemcpyDtoH")?;
     report.wrong += different(&values, order as f32) as u64;
     Ok(move || multiply(handle))
 }
@@ -336,10 +328,10 @@ fn product(
 /// Device memory that is released with the process.
 fn allocated(bytes: usize) -> Result<sys::CUdeviceptr, RoutineError> {
     // SAFETY: only addresses are handed out, and whoever writes to one says that the memory suffices.
-    Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
+    Ok(unsafe { result::malloc_sync(bytes) }.called("cuMemAlloc")?)
 }
 
 fn synchronize(stream: sys::CUstream) -> Result<(), RoutineError> {
     // SAFETY: the stream lives as long as the process.
-    Ok(unsafe { result::stream::synchronize(stream) }.map_err(cuda("cuStreamSynchronize"))?)
+    Ok(unsafe { result::stream::synchronize(stream) }.called("cuStreamSynchronize")?)
 }

@@ -11,7 +11,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result, sys::CUdeviceptr}
 
 use crate::device::copies_and_events::{mapped_address, synchronize};
 use crate::device::{Gpu, Value};
-use crate::timing::{CudaError, DeviceMemory};
+use crate::timing::{Called, CudaError, DeviceMemory};
 use crate::workload::prepare::host_memory::{Buffer, fill};
 
 /// Values in the device memory of a [`Prepared`](super::prepared::Prepared).
@@ -160,7 +160,7 @@ impl Memory {
         fill(&mut copy, T::zeroed());
         (self.stream)
             .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+            .called("cuMemcpyDtoHAsync")?;
         synchronize(&self.stream)?;
         Ok(copy)
     }
@@ -216,7 +216,7 @@ impl Memory {
         let (to, stream) = (self.place(device), self.stream.cu_stream());
         // SAFETY: `place` returns memory that `self` owns, and `Value` makes all bits a value.
         unsafe { result::memset_d8_async(to.address(), byte, to.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+            .called("cuMemsetD8Async")
     }
 
     /// Enqueues a copy of all of `from` to `to`, which is equally long.
@@ -226,6 +226,6 @@ impl Memory {
         let stream = self.stream.cu_stream();
         // SAFETY: `place` returns memory that `self` owns, and both have as many bytes.
         unsafe { result::memcpy_dtod_async(to.address(), from.address(), to.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
+            .called("cuMemcpyDtoDAsync")
     }
 }

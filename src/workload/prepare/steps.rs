@@ -8,7 +8,7 @@ use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
 use crate::device::Gpu;
 use crate::device::copies_and_events::synchronize;
-use crate::timing::{Captured, CudaError, Enqueued, Graph, Launch, Range, range};
+use crate::timing::{Called, Captured, CudaError, Enqueued, Graph, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};
 
 /// A stream of the steps.
@@ -340,7 +340,7 @@ impl Steps {
                     let [here, there] = [from, to].map(|side| self.gpu(side.0).context().cu_ctx());
                     let (from, to) = (from.1, to.1);
                     result::memcpy_peer_async(there, to, here, from, *bytes, raw(*on))
-                        .map_err(|e| CudaError::new("cuMemcpyPeerAsync", e))
+                        .called("cuMemcpyPeerAsync")
                 }
                 PreparedStep::Kernel(launch, on) => {
                     self.enter(*on)?;
@@ -352,12 +352,11 @@ impl Steps {
                 }
                 PreparedStep::Order(event, first, then) => {
                     self.enter(*first)?;
-                    result::event::record(event.cu_event(), raw(*first))
-                        .map_err(|e| CudaError::new("cuEventRecord", e))?;
+                    result::event::record(event.cu_event(), raw(*first)).called("cuEventRecord")?;
                     self.enter(*then)?;
                     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
                     result::stream::wait_event(raw(*then), event.cu_event(), flags)
-                        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+                        .called("cuStreamWaitEvent")
                 }
                 PreparedStep::Wait(on) => {
                     self.enter(*on)?;

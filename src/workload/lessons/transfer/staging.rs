@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::device::Gpu;
 use crate::device::copies_and_events::{pinned_mut, record, synchronize, wait};
-use crate::timing::{CudaError, bind};
+use crate::timing::{Called, CudaError, bind};
 use crate::workload::prepare::{Block, Direction};
 
 /// Pinned buffers per thread: while the device copies one, the thread fills or empties the other.
@@ -207,9 +207,7 @@ impl Lane {
 impl Slot {
     /// Waits until the device is done with the buffer, and copies a download to its place.
     fn settle(&mut self) -> Result<(), CudaError> {
-        self.done
-            .synchronize()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        self.done.synchronize().called("cuEventSynchronize")?;
         if let Some(block) = self.pending.take() {
             let buffer = pinned_mut(&mut self.memory)?.as_ptr();
             // SAFETY: the caller of `new` promised the block's memory, and the device has filled the buffer.

@@ -18,15 +18,13 @@ use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload, uniform, visit_f32};
 use rayon::prelude::*;
 
-static SIGMOID: Source = Source {
-    name: "sigmoid.cu",
-    text: r#"extern "C" __global__ void sigmoid(const float *x, float *y, unsigned int n) {
+static SIGMOID: Source = Source::new(
+    "sigmoid.cu",
+    r#"extern "C" __global__ void sigmoid(const float *x, float *y, unsigned int n) {
         unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) y[i] = 1.0f / (1.0f + expf(-x[i]));
     }"#,
-    options: &[],
-    oldest: (7, 5),
-};
+);
 
 pub(crate) struct Sigmoid(Vec<f32>);
 

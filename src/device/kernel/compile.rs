@@ -68,6 +68,16 @@ pub enum CompileError {
 }
 
 impl Source {
+    /// A source without options, for compute capability 7.5 and later.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Self {
+            name,
+            text,
+            options: &[],
+            oldest: (7, 5),
+        }
+    }
+
     /// Compiles the source to machine code for the compute capability `arch` (major, minor). Needs
     /// NVRTC and no GPU.
     ///

@@ -11,12 +11,8 @@ use crate::timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
 use crossover_results::statistics::median::median;
 
 /// The kernels that measure the device's limits.
-pub static CEILINGS: Source = Source {
-    name: "ceilings.cu",
-    text: include_str!("../../../kernels/ceilings.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static CEILINGS: Source =
+    Source::new("ceilings.cu", include_str!("../../../kernels/ceilings.cu"));
 
 /// The smallest working set of the curves.
 const SMALLEST: usize = 256 << 10;

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Gpu;
-use crate::device::kernel::Source;
 use crate::model::record::DEVICES;
 use crate::timing::CudaError;
 use crate::workload::devices::OnDevices;
@@ -62,10 +61,6 @@ impl Workload for AllReduce {
 
     fn device_bytes(bytes: u64) -> u64 {
         2 * bytes
-    }
-
-    fn kernels() -> &'static [&'static Source] {
-        &[]
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -17,7 +17,7 @@ use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
-pub static HOST_SYNC: Source = kernels!("elementwise.cuh", "host_sync.cu");
+pub static HOST_SYNC: Source = kernels!("host_sync.cu", after "elementwise.cuh");
 
 /// Steps of the pipeline.
 pub const STEPS: usize = 64;

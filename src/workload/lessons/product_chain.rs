@@ -22,7 +22,7 @@ use crossover_arithmetic::{Number, error::worse};
 use crossover_results::statistics::median::median;
 
 /// The kernel of the small step.
-pub static PRODUCT_CHAIN: Source = kernels!("values.cuh", "product_chain.cu");
+pub static PRODUCT_CHAIN: Source = kernels!("product_chain.cu", after "values.cuh");
 
 /// Products of the chain.
 pub const PRODUCTS: usize = 8;

@@ -103,7 +103,7 @@ pub fn link_bytes(batch: u64) -> LinkBytes {
 }
 
 /// The kernels of the loss and the update.
-pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu");
+pub(super) static MLP_TRAINING: Source = kernels!("mlp_training.cu", after "values.cuh");
 
 /// Steps before the one that is verified. In the first step of all, AdamW moves each parameter by
 /// the sign of its gradient alone, and a wrong moment or correction would hardly show.

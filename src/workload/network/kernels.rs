@@ -9,7 +9,7 @@ use crate::workload::prepare::kernels;
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(crate) static NETWORK: Source = kernels!("values.cuh", "network.cu");
+pub(crate) static NETWORK: Source = kernels!("network.cu", after "values.cuh");
 
 /// Threads per block of each kernel: `SUM_THREADS` in the source.
 const THREADS: u32 = 256;

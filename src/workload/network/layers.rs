@@ -21,10 +21,10 @@ use crate::workload::product::{Matrix, Product};
 use crate::workload::routine::{Done, RoutineError};
 
 /// The kernels between the products of a transformer.
-pub(crate) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
+pub(crate) static TRANSFORMER: Source = kernels!("transformer.cu", after "values.cuh");
 
 /// Attention of BF16, on tensor cores.
-pub(crate) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
+pub(crate) static ATTENTION: Source = kernels!("attention.cu", after "values.cuh", oldest(8, 0));
 
 /// Threads per block, except of attention in f32: `THREADS` in both sources.
 const THREADS: u32 = 256;

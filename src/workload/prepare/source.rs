@@ -1,33 +1,21 @@
 //! Kernel sources from files of `kernels/`.
 
-/// The source in a file, after the header that it shares with others, if named first. Compute
-/// capability 7.5 is the oldest, unless `oldest` is given. Line numbers in the compiler's messages are
-/// those of the file.
+/// The source in a file, after the header that it shares with others, if named. Compute capability 7.5 is the
+/// oldest, unless `oldest` is given. Line numbers in the compiler's messages are those of the file.
 macro_rules! kernels {
-    ($file:literal) => {
-        kernels!(@ $file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file)), (7, 5))
-    };
-    ($file:literal, oldest $oldest:expr) => {
-        kernels!(@ $file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file)), $oldest)
-    };
-    ($header:literal, $file:literal) => {
-        kernels!($header, $file, oldest (7, 5))
-    };
-    ($header:literal, $file:literal, oldest $oldest:expr) => {
-        kernels!(@ $file, concat!(
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $header)),
-            "\n#line 1 \"",
-            $file,
-            "\"\n",
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file))
-        ), $oldest)
-    };
-    (@ $file:literal, $text:expr, $oldest:expr) => {
+    ($file:literal $(, after $header:literal)? $(, oldest $oldest:expr)?) => {
         $crate::device::kernel::Source {
-            name: $file,
-            text: $text,
-            options: &[],
-            oldest: $oldest,
+            $(oldest: $oldest,)?
+            ..$crate::device::kernel::Source::new(
+                $file,
+                concat!(
+                    $(
+                        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $header)),
+                        "\n#line 1 \"", $file, "\"\n",
+                    )?
+                    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file))
+                ),
+            )
         }
     };
 }

@@ -14,7 +14,7 @@ use crate::workload::routine::RoutineError;
 // From compute capability 8.0 on, for asynchronous copies to shared memory.
 pub(crate) static FEW_ROWS: Source = Source {
     options: ON_ALL_CORES,
-    ..kernels!("values.cuh", "few_rows.cu", oldest(8, 0))
+    ..kernels!("few_rows.cu", after "values.cuh", oldest(8, 0))
 };
 
 /// Columns and warps of a block, as in the source.

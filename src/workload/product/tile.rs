@@ -8,7 +8,7 @@ use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::Format;
-use crate::timing::{CudaError, Launch};
+use crate::timing::{Called, Launch};
 use crate::workload::prepare::{ON_ALL_CORES, kernels};
 use crate::workload::product::shape::{Product, Shape};
 use crate::workload::routine::RoutineError;
@@ -23,7 +23,7 @@ pub(crate) static MATMUL: Source = Source {
 // From compute capability 8.0 on, for asynchronous copies to shared memory.
 pub(crate) static LINEAR: Source = Source {
     options: ON_ALL_CORES,
-    ..kernels!("values.cuh", "linear.cu", oldest(8, 0))
+    ..kernels!("linear.cu", after "values.cuh", oldest(8, 0))
 };
 
 /// Terms of the sum per stage: `DEPTH` in `linear.cu`.
@@ -221,7 +221,7 @@ pub(crate) fn of_layer(
 pub(super) fn most_shared_memory(gpu: &Gpu) -> Result<u32, RoutineError> {
     let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     let most = gpu.context().attribute(most);
-    let most = most.map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+    let most = most.called("cuDeviceGetAttribute")?;
     Ok(u32::try_from(most)?)
 }
 
@@ -229,7 +229,7 @@ pub(super) fn most_shared_memory(gpu: &Gpu) -> Result<u32, RoutineError> {
 pub(super) fn request_shared_memory(kernel: &CudaFunction, bytes: u32) -> Result<(), RoutineError> {
     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let set = kernel.set_attribute(attribute, i32::try_from(bytes)?);
-    Ok(set.map_err(|e| CudaError::new("cuFuncSetAttribute", e))?)
+    Ok(set.called("cuFuncSetAttribute")?)
 }
 
 #[cfg(test)]

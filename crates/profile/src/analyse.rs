@@ -142,8 +142,8 @@ mod tests {
 
     use super::super::recording::Raw;
     use super::*;
-    use crate::recording::planted::{call, kernel, upload, window, work};
-    use crate::tests::{random_cases, recording, several};
+    use crate::recording::planted::{call, kernel, work};
+    use crate::tests::{random_cases, recording, several, upload, window};
 
     #[test]
     fn no_share_is_over_one_where_the_recorded_iterations_were_the_slower_ones() {

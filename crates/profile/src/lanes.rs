@@ -277,8 +277,8 @@ mod tests {
     use super::super::analyse::analyse;
     use super::super::recording::RangeRecord;
     use super::*;
-    use crate::recording::planted::{kernel, range, work};
-    use crate::tests::{about, random_cases, recording, several};
+    use crate::recording::planted::{kernel, work};
+    use crate::tests::{about, random_cases, range, recording, several};
 
     const LANES: [(LaneKind, &str); 8] = [
         (LaneKind::Ranges, "ranges"),

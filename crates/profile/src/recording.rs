@@ -269,23 +269,6 @@ impl Window {
 #[doc(hidden)]
 pub mod planted {
     use super::*;
-    use crate::report::Place;
-
-    /// A range of the code.
-    pub fn range(
-        name: &str,
-        within: Option<usize>,
-        start: u64,
-        end: impl Into<Option<u64>>,
-    ) -> RangeRecord {
-        RangeRecord {
-            name: name.to_owned(),
-            thread: 1,
-            within,
-            start,
-            end: end.into(),
-        }
-    }
 
     /// A kernel of four blocks.
     pub fn kernel(name: &str) -> Work {
@@ -295,15 +278,6 @@ pub mod planted {
             block: [128, 1, 1],
             registers: 32,
             shared_bytes: 0,
-        }
-    }
-
-    /// A copy from pinned memory to the device.
-    pub fn upload(bytes: u64) -> Work {
-        Work::Copy {
-            from: Place::Pinned,
-            to: Place::Device,
-            bytes,
         }
     }
 
@@ -329,21 +303,13 @@ pub mod planted {
             correlation,
         }
     }
-
-    /// Iterations: start, end, and when the device was known idle.
-    pub fn window(iterations: &[(u64, u64, Option<u64>)]) -> Window {
-        Window {
-            iterations: (iterations.iter())
-                .map(|&(start, end, idle)| Iteration { start, end, idle })
-                .collect(),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::planted::{call, kernel, window, work};
+    use super::planted::{call, kernel, work};
     use super::*;
+    use crate::tests::window;
 
     #[test]
     fn a_call_of_the_runtime_counts_only_without_driver_calls_in_it() {

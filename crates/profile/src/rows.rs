@@ -125,8 +125,8 @@ mod tests {
 
     use super::super::recording::Raw;
     use super::*;
-    use crate::recording::planted::{kernel, window, work};
-    use crate::tests::{random_cases, several};
+    use crate::recording::planted::{kernel, work};
+    use crate::tests::{random_cases, several, window};
 
     #[test]
     fn no_record_is_lost_and_shares_make_one() {

@@ -5,9 +5,43 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::recording::planted::{call, kernel, range, upload, window, work};
-use crate::recording::{Raw, Recording};
-use crate::{Profile, Work, analyse};
+use crate::recording::planted::{call, kernel, work};
+use crate::recording::{Iteration, RangeRecord, Raw, Recording, Window};
+use crate::{Place, Profile, Work, analyse};
+
+/// A range of the code.
+pub(crate) fn range(
+    name: &str,
+    within: Option<usize>,
+    start: u64,
+    end: impl Into<Option<u64>>,
+) -> RangeRecord {
+    RangeRecord {
+        name: name.to_owned(),
+        thread: 1,
+        within,
+        start,
+        end: end.into(),
+    }
+}
+
+/// A copy from pinned memory to the device.
+pub(crate) fn upload(bytes: u64) -> Work {
+    Work::Copy {
+        from: Place::Pinned,
+        to: Place::Device,
+        bytes,
+    }
+}
+
+/// Iterations: start, end, and when the device was known idle.
+pub(crate) fn window(iterations: &[(u64, u64, Option<u64>)]) -> Window {
+    Window {
+        iterations: (iterations.iter())
+            .map(|&(start, end, idle)| Iteration { start, end, idle })
+            .collect(),
+    }
+}
 
 pub(crate) type Random = Xoshiro256PlusPlus;
 

@@ -5,9 +5,6 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaSlice, DevicePtr, DeviceSlice};
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rayon::prelude::*;
 
 use crate::device::Gpu;
 use crate::device::kernel::Source;
@@ -15,17 +12,13 @@ use crate::model::{Cost, Verified};
 use crate::timing::{CudaError, DeviceMemory};
 use crate::workload::matmul::reference::Reference;
 use crate::workload::number::{Number, in_f64};
-use crate::workload::prepare::{Device, Memory, seed};
+use crate::workload::prepare::{Device, Memory, in_blocks, seed};
 use crate::workload::product::{CUBLAS_WORKSPACE, Element, MATMUL, Shape};
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::error::worse;
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;
-
-/// Values drawn from one seed. Each block of values has a seed of its own, so that the inputs do
-/// not depend on the number of threads that draw them.
-const SEED_BLOCK: usize = 1 << 16;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul<T: Element = f32> {
@@ -221,17 +214,8 @@ impl<T: Element> Workload for Matmul<T> {
 
 /// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
 pub(crate) fn uniform<T: Number>(len: usize, stream: u64) -> Vec<T> {
-    let mut values = vec![T::zero(); len];
     let stream = seed(stream);
-    values
-        .par_chunks_mut(SEED_BLOCK)
-        .enumerate()
-        .for_each(|(block, values)| {
-            let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream << 32 | block as u64);
-            // 24 or 53 random bits: all values are exact, multiples of 2^-23 or 2^-52.
-            T::fill_uniform(values, 1.0, &mut rng);
-        });
-    values
+    in_blocks(len, 1.0, |block| stream << 32 | block)
 }
 
 /// Cost of one product of order `n` whose operands lie where it computes: 2 n^3 FLOP, and each
@@ -281,13 +265,14 @@ impl<T> Inputs<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::prepare::seed::BLOCK;
 
     #[test]
     fn inputs_are_fixed_uniform_and_different() {
         let problem = Matmul::new(300);
         assert_eq!(problem.a, Matmul::new(300).a);
         assert_ne!(problem.a, problem.b);
-        assert_ne!(problem.a[..1000], problem.a[SEED_BLOCK..SEED_BLOCK + 1000]);
+        assert_ne!(problem.a[..1000], problem.a[BLOCK..BLOCK + 1000]);
         for values in [problem.a(), problem.b()] {
             assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
             let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / 90_000.0;

@@ -3,15 +3,11 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rayon::prelude::*;
-
 use crate::device::kernel::Source;
 use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::number::{Number, in_f64};
-use crate::workload::prepare::seed;
+use crate::workload::prepare::{in_blocks, seed};
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::sine;
 use crossover_arithmetic::sine_f64;
@@ -168,16 +164,9 @@ pub fn cost_vector_f64(n: u64) -> Cost {
 }
 
 const SEED: u64 = 0x6e65_7374_6564;
-/// Elements of one random stream. Part of what the seed means.
-const STREAM: usize = 1 << 16;
 
 /// Inputs uniform in [-3, 3).
 fn uniform<T: Number>(n: usize) -> Vec<T> {
-    let mut x = vec![T::zero(); n];
     let first = seed(SEED);
-    x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(first + i as u64);
-        T::fill_uniform(chunk, 3.0, &mut random);
-    });
-    x
+    in_blocks(n, 3.0, |block| first + block)
 }

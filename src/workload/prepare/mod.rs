@@ -27,7 +27,7 @@ pub(crate) use host_memory::{Buffer, fill};
 pub(crate) use memory::Host;
 pub use memory::{Device, Memory};
 pub use prepared::Prepared;
-pub(crate) use seed::{in_version, version};
+pub(crate) use seed::{in_blocks, in_version, version};
 pub use seed::{seed, uniform};
 pub(crate) use source::{ON_ALL_CORES, kernels};
 pub(crate) use steps::{PeerAddress, PeerStream, Stage, Steps, Stream, launches};

@@ -5,8 +5,14 @@ use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
+use crate::workload::number::Number;
 use crate::workload::routine::Workload;
+
+/// Values drawn from one seed by [`in_blocks`]. Each block has a seed of its own, so that the inputs do not
+/// depend on the number of threads that draw them.
+pub(crate) const BLOCK: usize = 1 << 16;
 
 thread_local! {
     /// The version of the inputs that this thread makes: 0 is the timed one. Groups make their inputs
@@ -28,6 +34,22 @@ pub fn seed(usual: u64) -> u64 {
 pub fn uniform(usual: u64, n: u64, range: Range<f32>) -> Vec<f32> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(usual));
     (0..n).map(|_| random.random_range(range.clone())).collect()
+}
+
+/// Random values in [-reach, reach), in blocks that all threads share out. `seed_of` gives the seed of each
+/// block. From 24 or 53 random bits: within [-1, 1) all values are exact, multiples of 2^-23 or 2^-52.
+pub(crate) fn in_blocks<T: Number>(
+    len: usize,
+    reach: f32,
+    seed_of: impl Fn(u64) -> u64 + Sync,
+) -> Vec<T> {
+    let mut values = vec![T::zero(); len];
+    let blocks = values.par_chunks_mut(BLOCK).enumerate();
+    blocks.for_each(|(block, values)| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed_of(block as u64));
+        T::fill_uniform(values, reach, &mut random);
+    });
+    values
 }
 
 /// The version of the inputs that this thread makes, for another process that makes the same.

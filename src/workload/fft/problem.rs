@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::model::{Cost, Verified};
 use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
 use crate::workload::routine::{Workload, visit_f32};
+use crossover_arithmetic::error::worse;
 
 /// Signals that are transformed at once.
 pub const BATCH: usize = 64;
@@ -78,23 +79,18 @@ impl Fft {
             let spectrum = spectra.clone().nth(signal).unwrap_or_default();
             let found = spectrum.par_iter().zip(expected);
             let error = found.map(|(found, expected)| (wide(found) - expected).norm());
-            errors.push(worst(error) / of_spectrum);
+            errors.push(error.reduce(|| 0.0, worse) / of_spectrum);
         }
         let found = complex(back).par_iter().zip(complex(&self.x));
-        errors.push(worst(found.map(|(found, x)| (wide(found) - wide(x)).norm())) / of_signal);
+        let error = found.map(|(found, x)| (wide(found) - wide(x)).norm());
+        errors.push(error.reduce(|| 0.0, worse) / of_signal);
         Verified {
-            error: worst(errors.into_par_iter()),
+            error: errors.into_iter().fold(0.0, worse),
             bound: bound(self.n),
             method: "largest error of spectrum and inverse, relative to the root mean square"
                 .to_owned(),
         }
     }
-}
-
-/// The largest error. Of a NaN nothing is known.
-fn worst(errors: impl ParallelIterator<Item = f64>) -> f64 {
-    let known = errors.map(|error| if error.is_nan() { f64::INFINITY } else { error });
-    known.reduce(|| 0.0, f64::max)
 }
 
 fn bound(n: usize) -> f64 {

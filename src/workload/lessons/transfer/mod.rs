@@ -11,8 +11,6 @@ mod staging;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
-
 use crate::device::Gpu;
 use crate::model::CopyDirection;
 use crate::timing::CudaError;
@@ -42,7 +40,8 @@ pub fn copy(
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
     let piece = problem.pattern.len().div_ceil(pieces as usize);
-    Ok(Box::new(copies(gpu, problem, way, memory, |_| piece)?))
+    let pieces = problem.pattern.chunks(piece).map(<[u8]>::len);
+    Ok(Box::new(copies(gpu, problem, way, memory, pieces)?))
 }
 
 /// As [`copy`] to the device in one piece, without waiting for it.
@@ -50,9 +49,8 @@ pub fn copy(
 /// # Errors
 /// As [`copy`].
 pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory) -> Made {
-    let mut work = copies(gpu, problem, CopyDirection::ToDevice, memory, |_| {
-        problem.pattern.len()
-    })?;
+    let (way, whole) = (CopyDirection::ToDevice, problem.pattern.len());
+    let mut work = copies(gpu, problem, way, memory, [whole])?;
     work.waits = false;
     Ok(Box::new(work))
 }
@@ -65,22 +63,17 @@ pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory, bytes:
     if bytes.iter().sum::<usize>() != problem.pattern.len() {
         return Err("the tensors are not as long as what is copied".into());
     }
-    Ok(Box::new(copies(
-        gpu,
-        problem,
-        CopyDirection::ToDevice,
-        memory,
-        |i| bytes[i],
-    )?))
+    let (way, pieces) = (CopyDirection::ToDevice, bytes.iter().copied());
+    Ok(Box::new(copies(gpu, problem, way, memory, pieces)?))
 }
 
-/// The steps of a copy; `piece` gives the length of each piece of one to the device.
+/// The steps of a copy; one to the device has pieces of these lengths.
 fn copies(
     gpu: &Rc<Gpu>,
     problem: &Rc<Transfer>,
     way: CopyDirection,
     memory: HostMemory,
-    piece: impl Fn(usize) -> usize,
+    pieces: impl IntoIterator<Item = usize>,
 ) -> Result<Prepared, RoutineError> {
     let len = problem.pattern.len();
     let mut work = Prepared::new(gpu)?;
@@ -91,18 +84,11 @@ fn copies(
     match way {
         CopyDirection::ToDevice => {
             let mut first = 0;
-            for i in 0.. {
-                let bytes = piece(i).min(len - first);
-                let (from, to) = (
-                    host.part(first, bytes),
-                    device.address + first as CUdeviceptr,
-                );
-                // SAFETY: `first` and `bytes` stay within the pattern, which both sides have room for.
+            for bytes in pieces {
+                let (from, to) = (host.part(first, bytes), device.at(first));
+                // SAFETY: `part` stays within the pattern, which both sides have room for.
                 unsafe { work.steps.upload(Stream::Compute, from, to) };
                 first += bytes;
-                if first == len {
-                    break;
-                }
             }
         }
         CopyDirection::ToHost => {

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use cudarc::driver::sys::{self, CUmemPool_attribute as A};
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
+use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use crate::device::Gpu;
 use crate::model::{Allocator, Cost, Verified};
-use crate::timing::CudaError;
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::timing::{Called, CudaError};
+use crate::workload::prepare::Prepared;
+use crate::workload::routine::{Made, Workload};
 
 /// The value of the last word of each allocation.
 const WORD: u32 = 0x5EED_CAFE;
@@ -49,18 +50,32 @@ pub fn cost(_: u64) -> Cost {
 /// # Errors
 /// Errors of CUDA.
 pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
+    let mut work = Prepared::new(gpu)?;
     let source = match allocator {
         Allocator::Malloc => AllocatedFrom::Synchronous,
         Allocator::MallocAsync => AllocatedFrom::Pool(Pool::new(gpu, 0)?),
         Allocator::MallocAsyncKept => AllocatedFrom::Pool(Pool::new(gpu, u64::MAX)?),
         Allocator::Reuse => AllocatedFrom::Kept(gpu.alloc(problem.bytes as usize)?),
     };
-    Ok(Box::new(Allocation {
+    let word = work.unobserved::<u32>(1)?;
+    let allocation = Rc::new(Allocation {
         gpu: gpu.clone(),
-        problem: problem.clone(),
+        bytes: problem.bytes as usize,
         source,
-        word: gpu.alloc(1)?,
-    }))
+    });
+    let iteration = allocation.clone();
+    // SAFETY: the routine owns the word.
+    (work.steps).call(move |_| unsafe { iteration.run(word.address) });
+    work.measure = Some(Box::new(move |_| Ok(allocation.pool_usage()?)));
+    work.check_by(move |memory| {
+        let is_wrong = memory.read(word)? != [WORD];
+        Ok(Verified {
+            error: f64::from(u8::from(is_wrong)),
+            bound: 0.0,
+            method: "the last word of the allocation reads back".to_owned(),
+        })
+    });
+    Ok(Box::new(work))
 }
 
 enum AllocatedFrom {
@@ -71,24 +86,23 @@ enum AllocatedFrom {
 
 struct Allocation {
     gpu: Rc<Gpu>,
-    problem: Rc<Memory>,
+    bytes: usize,
     source: AllocatedFrom,
-    word: CudaSlice<u32>,
 }
 
 impl Allocation {
     fn allocate(&self) -> Result<sys::CUdeviceptr, CudaError> {
-        let bytes = self.problem.bytes as usize;
+        let bytes = self.bytes;
         match &self.source {
             AllocatedFrom::Synchronous => {
-                // SAFETY: `run` and `extra` give each address to `release` once, after its last use.
-                unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
+                // SAFETY: `run` and `pool_usage` give each address to `release` once, after its last use.
+                unsafe { result::malloc_sync(bytes) }.called("cuMemAlloc")
             }
             AllocatedFrom::Pool(pool) => {
                 let stream = self.gpu.stream().cu_stream();
-                // SAFETY: `self` owns the pool, and `run` and `extra` give each address to `release` once.
+                // SAFETY: `self` owns the pool, and `run` and `pool_usage` give each address to `release` once.
                 unsafe { result::mem_pool::alloc_async(pool.pool, bytes, stream) }
-                    .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
+                    .called("cuMemAllocFromPoolAsync")
             }
             AllocatedFrom::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
         }
@@ -99,55 +113,40 @@ impl Allocation {
             AllocatedFrom::Synchronous => {
                 self.gpu.synchronize()?;
                 // SAFETY: allocated by `allocate`, and the stream is idle.
-                unsafe { result::free_sync(address) }.map_err(|e| CudaError::new("cuMemFree", e))
+                unsafe { result::free_sync(address) }.called("cuMemFree")
             }
             AllocatedFrom::Pool(_) => {
                 // SAFETY: allocated by `allocate`; freed in stream order after its last use.
                 unsafe { result::free_async(address, self.gpu.stream().cu_stream()) }
-                    .map_err(|e| CudaError::new("cuMemFreeAsync", e))?;
+                    .called("cuMemFreeAsync")?;
                 self.gpu.synchronize()
             }
             AllocatedFrom::Kept(_) => self.gpu.synchronize(),
         }
     }
-}
 
-impl Routine for Allocation {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.gpu.poison(&mut self.word)?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
+    /// An iteration, which copies the last word to `word`.
+    ///
+    /// # Safety
+    /// There must be room for a word.
+    unsafe fn run(&self, word: sys::CUdeviceptr) -> Result<(), CudaError> {
         let stream = self.gpu.stream().cu_stream();
         let address = self.allocate()?;
-        let last = address + self.problem.bytes - size_of::<u32>() as u64;
-        let used = {
-            let (word, _word) = self.word.device_ptr_mut(self.gpu.stream());
-            // SAFETY: the last word of the allocation, which is a multiple of four bytes.
-            CudaError::check("cuMemsetD32Async", unsafe {
-                sys::cuMemsetD32Async(last, WORD, 1, stream)
-            })
-            .and_then(|()| {
-                // SAFETY: one word from the allocation to the routine's own buffer.
-                unsafe { result::memcpy_dtod_async(word, last, size_of::<u32>(), stream) }
-                    .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
-            })
-        };
+        let last = address + (self.bytes - size_of::<u32>()) as sys::CUdeviceptr;
+        // SAFETY: the last word of the allocation, which is a multiple of four bytes.
+        let set = unsafe { sys::cuMemsetD32Async(last, WORD, 1, stream) };
+        let used = CudaError::check("cuMemsetD32Async", set).and_then(|()| {
+            // SAFETY: one word of the allocation; the caller promises room for it.
+            unsafe { result::memcpy_dtod_async(word, last, size_of::<u32>(), stream) }
+                .called("cuMemcpyDtoDAsync")
+        });
         // Released also where using it failed.
         self.release(address)?;
-        Ok(used?)
+        used
     }
 
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let word = self.gpu.download(&self.word)?[0];
-        Ok(Verified {
-            error: f64::from(u8::from(word != WORD)),
-            bound: 0.0,
-            method: "the last word of the allocation reads back".to_owned(),
-        })
-    }
-
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+    /// What the pool holds: before an allocation, during it, after it, and after its unused memory is returned.
+    fn pool_usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
         let AllocatedFrom::Pool(pool) = &self.source else {
             return Ok(BTreeMap::new());
         };
@@ -179,8 +178,7 @@ impl Pool {
         properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
         properties.location.id = gpu.properties().ordinal as i32;
         // SAFETY: the properties are valid for the call.
-        let pool = unsafe { result::mem_pool::create(&properties) }
-            .map_err(|e| CudaError::new("cuMemPoolCreate", e))?;
+        let pool = unsafe { result::mem_pool::create(&properties) }.called("cuMemPoolCreate")?;
         let this = Self {
             gpu: gpu.clone(),
             pool,
@@ -194,7 +192,7 @@ impl Pool {
                 (&raw mut threshold).cast(),
             )
         }
-        .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))?;
+        .called("cuMemPoolSetAttribute")?;
         Ok(this)
     }
 
@@ -226,7 +224,7 @@ impl Pool {
             unsafe {
                 result::mem_pool::get_attribute(self.pool, attribute, (&raw mut value).cast())
             }
-            .map_err(|e| CudaError::new("cuMemPoolGetAttribute", e))?;
+            .called("cuMemPoolGetAttribute")?;
             Ok((format!("pool_{what}_bytes"), value as f64))
         };
         attributes.into_iter().map(get).collect()

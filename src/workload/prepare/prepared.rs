@@ -16,6 +16,8 @@ use crate::workload::routine::{Alteration, Routine, RoutineError, judged};
 type Preparation = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
 /// Of the output, or of an altered copy if it can make one.
 type Check = Box<dyn Fn(&Memory, Option<Alteration>) -> Result<Option<Verified>, RoutineError>>;
+/// Gives the values of figures, by their keys.
+type Measure = Box<dyn Fn(&Steps) -> Result<BTreeMap<String, f64>, RoutineError>>;
 
 /// A routine of the GPU. Add memory ([`upload`](Self::upload), [`output`](Self::output),
 /// [`input`](Self::input)), [kernels](Self::kernel) and a [check](Self::check_by), in the order in
@@ -23,6 +25,8 @@ type Check = Box<dyn Fn(&Memory, Option<Alteration>) -> Result<Option<Verified>,
 pub struct Prepared {
     /// The steps of an iteration. Dropped before the memory that they use.
     pub(crate) steps: Steps,
+    /// Measures further figures after the last check.
+    pub(crate) measure: Option<Measure>,
     pub(crate) memory: Memory,
     /// Whether an iteration ends only when the device is done with it.
     pub(crate) waits: bool,
@@ -61,6 +65,7 @@ impl Prepared {
     fn with(gpu: &Rc<Gpu>, memory: Memory) -> Result<Self, CudaError> {
         Ok(Self {
             steps: Steps::new(gpu)?,
+            measure: None,
             memory,
             waits: false,
             awaited: false,
@@ -126,6 +131,16 @@ impl Prepared {
     pub fn output<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
         let device = self.alloc(len)?;
         self.poison_by(device, 0xFF);
+        Ok(device)
+    }
+
+    /// As [`output`](Self::output), for memory that the suite need not observe.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub(crate) fn unobserved<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
+        let device = self.alloc(len)?;
+        self.poison(move |memory| Ok(memory.fill(device, 0xFF)?));
         Ok(device)
     }
 
@@ -351,7 +366,10 @@ impl Routine for Prepared {
     }
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        Ok(self.figures.clone())
+        let measure = self.measure.as_ref();
+        let mut figures = measure.map_or(Ok(BTreeMap::new()), |measure| measure(&self.steps))?;
+        figures.extend(self.figures.clone());
+        Ok(figures)
     }
 
     fn notes(&self) -> Vec<String> {

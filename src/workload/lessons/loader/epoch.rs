@@ -1,25 +1,26 @@
 //! An epoch: how the batches reach the device.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaEvent, CudaStream};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{
     Gpu,
     copies_and_events::{copy_to_device, record, wait},
 };
-use crate::model::Verified;
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 use crate::workload::lessons::loader::consumer::Consumer;
-use crate::workload::lessons::loader::images::{BATCHES, IMAGE};
+use crate::workload::lessons::loader::images::{BATCHES, IMAGE, Images};
 use crate::workload::lessons::loader::problem::Loader;
-use crate::workload::prepare::{Buffer, HostMemory};
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::prepare::{Buffer, HostMemory, Prepared, Stream};
+use crate::workload::routine::{Made, RoutineError};
 use crossover_results::statistics::median::median;
 
 /// Epochs that the share of the time in which a kernel runs rests on; their median counts.
@@ -43,6 +44,7 @@ pub enum Feed {
 /// # Panics
 /// On [`Feed::Threads`] of 0.
 pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
+    let mut work = Prepared::new(gpu)?;
     let (source, buffers) = match feed {
         Feed::InSequence(memory) => (BatchSource::Buffer(buffer(gpu, problem, memory)?), 1),
         Feed::Threads(threads) => (
@@ -51,18 +53,36 @@ pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
         ),
     };
     let device = (0..buffers)
-        .map(|_| gpu.alloc(problem.images.batch_bytes()))
+        .map(|_| work.unobserved(problem.images.batch_bytes()))
         .collect::<Result<Vec<_>, _>>()?;
-    let consumer = Consumer::new(gpu, problem, &device)?;
+    let consumer = Consumer::new(&mut work, problem, &device)?;
     // The buffers were allocated in the order of one stream and are used on two.
     gpu.synchronize()?;
-    Ok(Box::new(Epoch {
+    let epoch = RefCell::new(Epoch {
         gpu: gpu.clone(),
         problem: problem.clone(),
         source,
-        device,
-        consumer,
-    }))
+        device: device.iter().map(|buffer| buffer.address).collect(),
+        consumer: consumer.clone(),
+    });
+    let run = move |_: &_| epoch.borrow_mut().run();
+    work.steps.call_on(Stream::Compute, BATCHES as u32, run);
+    work.waits = true;
+    work.measure = Some(Box::new(move |steps| {
+        consumer.timed.set(true);
+        let share = |_| {
+            let start = Instant::now();
+            steps.run()?;
+            let wall = start.elapsed().as_nanos() as f64;
+            Ok(consumer.kernels_ns()? / wall)
+        };
+        let shares: Result<Vec<f64>, CudaError> = (0..TIMED_EPOCHS).map(share).collect();
+        consumer.timed.set(false);
+        let running = median(shares?).map(|share| ("kernel_running_share".to_owned(), share));
+        let samples = [("sample_bytes".to_owned(), IMAGE as f64)];
+        Ok(samples.into_iter().chain(running).collect())
+    }));
+    Ok(Box::new(work))
 }
 
 enum BatchSource {
@@ -80,58 +100,30 @@ struct Epoch {
     gpu: Rc<Gpu>,
     problem: Rc<Loader>,
     source: BatchSource,
-    /// A feed in sequence uses only the first.
-    device: Vec<CudaSlice<u8>>,
-    consumer: Consumer,
+    device: Vec<CUdeviceptr>,
+    consumer: Rc<Consumer>,
 }
 
-impl Routine for Epoch {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        for buffer in &mut self.device {
-            self.gpu.poison(buffer)?;
-        }
-        self.consumer.poison()?;
-        // The stream of the copies does not wait for the clock's.
-        Ok(self.gpu.synchronize()?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let Self {
-            gpu,
-            problem,
-            device,
-            consumer,
-            ..
-        } = self;
+impl Epoch {
+    /// Enqueues the epoch. Nothing but the last kernels may be under way when this returns.
+    fn run(&mut self) -> Result<(), CudaError> {
+        let (gpu, images, consumer) = (&self.gpu, &self.problem.images, &self.consumer);
         match &mut self.source {
             BatchSource::Buffer(host) => {
-                in_sequence(gpu, problem, host.values_mut(), &device[0], consumer)
+                let (host, stream) = (host.values_mut(), gpu.stream());
+                for batch in 0..BATCHES {
+                    if batch > 0 {
+                        // This batch is gathered into the buffer of the one before.
+                        gpu.synchronize()?;
+                    }
+                    images.gather(batch, host);
+                    copy(host, self.device[0], stream)?;
+                    consumer.enqueue(batch, stream)?;
+                }
+                Ok(())
             }
-            BatchSource::Pipeline(pipeline) => pipeline.run(gpu, problem, device, consumer),
+            BatchSource::Pipeline(pipeline) => pipeline.run(gpu, images, &self.device, consumer),
         }
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(self.consumer.check(&self.problem)?)
-    }
-
-    fn launches(&self) -> u32 {
-        BATCHES as u32
-    }
-
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.consumer.timed = true;
-        let mut shares = Vec::with_capacity(TIMED_EPOCHS);
-        for _ in 0..TIMED_EPOCHS {
-            let start = Instant::now();
-            self.run()?;
-            let wall = start.elapsed().as_nanos() as f64;
-            shares.push(self.consumer.kernels_ns()? / wall);
-        }
-        self.consumer.timed = false;
-        let running = median(shares).map(|share| ("kernel_running_share".to_owned(), share));
-        let samples = [("sample_bytes".to_owned(), IMAGE as f64)];
-        Ok(samples.into_iter().chain(running).collect())
     }
 }
 
@@ -142,28 +134,9 @@ impl Drop for Epoch {
     }
 }
 
-fn in_sequence(
-    gpu: &Gpu,
-    problem: &Loader,
-    host: &mut [u8],
-    device: &CudaSlice<u8>,
-    consumer: &Consumer,
-) -> Result<(), RoutineError> {
-    let stream = gpu.stream();
-    for batch in 0..BATCHES {
-        problem.images.gather(batch, host);
-        copy(host, device, stream)?;
-        consumer.enqueue(batch)?;
-        // The next batch is gathered into the same buffer.
-        gpu.synchronize()?;
-    }
-    Ok(())
-}
-
 /// Enqueues a copy to the device. The caller keeps `host` as it is until it has waited for the
 /// copy.
-fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), CudaError> {
-    let to = device.device_ptr(stream).0;
+fn copy(host: &[u8], to: CUdeviceptr, stream: &CudaStream) -> Result<(), CudaError> {
     // SAFETY: both sides hold a batch. The callers are in this file: one synchronises before
     // it writes the buffer again, the other waits for the event behind the copy.
     unsafe { copy_to_device(host, to, stream) }
@@ -201,15 +174,15 @@ impl Pipeline {
     fn run(
         &mut self,
         gpu: &Gpu,
-        problem: &Loader,
-        device: &[CudaSlice<u8>],
+        images: &Images,
+        device: &[CUdeviceptr],
         consumer: &Consumer,
-    ) -> Result<(), RoutineError> {
+    ) -> Result<(), CudaError> {
         let (copies, copied, consumed) = (&self.copies, &self.copied, &self.consumed);
         let slots = (self.slots.iter_mut())
             .map(|slot| Mutex::new(slot.values_mut()))
             .collect::<Vec<_>>();
-        let (slots, images, ahead) = (&slots, &problem.images, slots.len());
+        let (slots, ahead) = (&slots, slots.len());
         self.threads.in_place_scope_fifo(|scope| {
             // Orders a batch to be gathered into its slot, which must be free.
             let order = |batch: usize| {
@@ -223,31 +196,33 @@ impl Pipeline {
             };
             let mut ordered: VecDeque<Receiver<()>> = (0..ahead).map(order).collect();
             for batch in 0..BATCHES {
-                let gathered = ordered.pop_front().map(|gathered| gathered.recv());
-                // If a thread panicked, the scope panics once this has returned.
-                gathered
-                    .transpose()
-                    .map_err(|_| "a loader thread panicked")?;
+                if ordered
+                    .pop_front()
+                    .is_some_and(|gathered| gathered.recv().is_err())
+                {
+                    // A thread panicked, and the scope panics once this has returned.
+                    return Err(CudaError::with_message("loader", "a thread panicked"));
+                }
                 let (slot, buffer) = (batch % ahead, batch % device.len());
                 if batch >= device.len() {
                     wait(copies, &consumed[buffer])?;
                 }
-                copy(&held(&slots[slot]), &device[buffer], copies)?;
+                copy(&held(&slots[slot]), device[buffer], copies)?;
                 record(&copied[slot], copies)?;
                 wait(gpu.stream(), &copied[slot])?;
-                consumer.enqueue(batch)?;
+                consumer.enqueue(batch, gpu.stream())?;
                 record(&consumed[buffer], gpu.stream())?;
                 // The slot of the batch before is free once its copy has arrived; that of this
                 // batch is copied meanwhile.
                 if batch >= 1 && batch - 1 + ahead < BATCHES {
                     copied[(batch - 1) % ahead]
                         .synchronize()
-                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                        .called("cuEventSynchronize")?;
                     ordered.push_back(order(batch - 1 + ahead));
                 }
             }
-            // The consumer waited for every copy.
-            Ok(gpu.synchronize()?)
+            // The consumer waits for every copy, and the routine for the consumer.
+            Ok(())
         })
     }
 }

@@ -10,6 +10,7 @@ use crate::workload::product::{
 };
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
+use crossover_words::units::counted;
 
 /// Three nested loops on one thread, as a beginner writes them.
 pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
@@ -38,8 +39,8 @@ pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Made {
     let (threads, shape) = (Threads::up_to(threads), problem.shape);
     let plan = fastest(problem, &threads);
     let count = plan.threads(shape, threads.count());
-    let plural = if count == 1 { "" } else { "s" };
-    let note = format!("{plan} on {count} thread{plural}, the fastest in calibration");
+    let on = counted(count, "thread");
+    let note = format!("{plan} on {on}, the fastest in calibration");
     // Threads that the way has no work for are not kept.
     let threads = if count == 1 { Threads::One } else { threads };
     Ok(by(problem, threads, plan, vec![note]))

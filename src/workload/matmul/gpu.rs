@@ -143,7 +143,7 @@ fn resident<T: Element>(
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape.c_len())?;
-    let [a, b] = inputs.addresses();
+    let [a, b] = inputs.matrices.map(|matrix| matrix.address);
     let product = Product::whole(problem.shape, T::FORMAT, [a, b, c.address]);
     let plan = plan(&product)?;
     // SAFETY: these are the routine's three matrices.
@@ -153,9 +153,7 @@ fn resident<T: Element>(
     } else {
         work.steps.call(enqueue);
     }
-    work.keep(&inputs);
-    // SAFETY: `work` keeps the inputs.
-    work.reads(&unsafe { inputs.memory() });
+    work.reads(&inputs.memory, inputs.matrices);
     check_by_rows(&mut work, problem, c, None);
     Ok(work)
 }

@@ -3,13 +3,10 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaSlice, DevicePtr, DeviceSlice};
-
 use crate::device::Gpu;
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
-use crate::timing::{CudaError, DeviceMemory};
+use crate::timing::CudaError;
 use crate::workload::matmul::reference::Reference;
 use crate::workload::number::{Number, in_f64};
 use crate::workload::prepare::{Device, Memory, in_blocks, seed};
@@ -26,7 +23,7 @@ pub struct Matmul<T: Element = f32> {
     pub(super) a: Vec<T>,
     pub(super) b: Vec<T>,
     reference: OnceCell<Reference<T>>,
-    inputs: RefCell<Option<Rc<Inputs<T>>>>,
+    inputs: RefCell<Option<Inputs<T>>>,
 }
 
 impl Matmul {
@@ -154,19 +151,16 @@ impl<T: Element> Matmul<T> {
     }
 
     /// A and B in device memory, uploaded once for all implementations without transfers.
-    pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs<T>>, CudaError> {
+    pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Inputs<T>, CudaError> {
         let mut cached = self.inputs.borrow_mut();
-        if let Some(inputs) = cached
-            .as_ref()
-            .filter(|inputs| Rc::ptr_eq(&inputs.gpu, gpu))
-        {
+        let known = cached.as_ref();
+        if let Some(inputs) = known.filter(|inputs| Rc::ptr_eq(inputs.memory.gpu(), gpu)) {
             return Ok(inputs.clone());
         }
-        let inputs = Inputs {
-            matrices: [gpu.upload(&self.a)?, gpu.upload(&self.b)?],
-            gpu: gpu.clone(),
-        };
-        Ok(cached.insert(Rc::new(inputs)).clone())
+        let mut memory = Memory::new(gpu);
+        let matrices = [memory.upload(&self.a)?, memory.upload(&self.b)?];
+        let memory = Rc::new(memory);
+        Ok(cached.insert(Inputs { memory, matrices }).clone())
     }
 
     fn reference(&self) -> &Reference<T> {
@@ -236,30 +230,10 @@ pub(crate) fn host_bytes(n: u64) -> u64 {
 }
 
 /// A and B of one problem, which all implementations without transfers read.
+#[derive(Clone)]
 pub(super) struct Inputs<T> {
-    gpu: Rc<Gpu>,
-    matrices: [CudaSlice<T>; 2],
-}
-
-impl<T> Inputs<T> {
-    /// Where they lie as long as this lives. Using one stream orders the work on them.
-    pub(super) fn addresses(&self) -> [CUdeviceptr; 2] {
-        let stream = self.gpu.stream();
-        (self.matrices.each_ref()).map(|matrix| matrix.device_ptr(stream).0)
-    }
-
-    /// Their memory.
-    ///
-    /// # Safety
-    /// It must not be used when this no longer lives.
-    pub(super) unsafe fn memory(&self) -> [DeviceMemory<'static>; 2] {
-        let [a, b] = self.addresses();
-        let [of_a, of_b] = self.matrices.each_ref().map(DeviceSlice::num_bytes);
-        [(a, of_a), (b, of_b)].map(|(address, bytes)| {
-            // SAFETY: a matrix of this, for which the caller takes care of the time.
-            unsafe { DeviceMemory::from_raw(address, bytes) }
-        })
-    }
+    pub(super) memory: Rc<Memory>,
+    pub(super) matrices: [Device<T>; 2],
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
+use crossover_words::units::counted;
 
 /// Accuracy assumed of a C library's `sinf` and `sin`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
@@ -176,8 +177,7 @@ fn routine<T: Sine>(
     by: &str,
 ) -> Box<dyn Routine> {
     let tasks = problem.len().div_ceil(plan.grain.max(1)).max(1);
-    let count = threads.count().min(tasks);
-    let plural = if count == 1 { "" } else { "s" };
+    let on = counted(threads.count().min(tasks), "thread");
     let past = match plan.stores {
         Stores::Cached => "",
         Stores::Streamed => ", stored past the caches",
@@ -192,7 +192,7 @@ fn routine<T: Sine>(
             share_out(threads, plan, input.input(), y, &compute);
         },
         check: move |y: &[T]| judge.compare(ulp, |window| Ok(y[window].to_vec())),
-        notes: vec![format!("{by}, {count} thread{plural}{past}")],
+        notes: vec![format!("{by}, {on}{past}")],
     })
 }
 

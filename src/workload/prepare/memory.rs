@@ -88,7 +88,7 @@ pub struct Memory {
 
 impl Memory {
     /// None yet. It is written and read on the timed stream.
-    pub(super) fn new(gpu: &Rc<Gpu>) -> Self {
+    pub(crate) fn new(gpu: &Rc<Gpu>) -> Self {
         Self::on(gpu, gpu.stream())
     }
 
@@ -115,6 +115,12 @@ impl Memory {
         };
         self.device.push(Box::new(slice));
         device
+    }
+
+    /// Device memory with a copy of `values`, of which there is one at least.
+    pub(crate) fn upload<T: Value>(&mut self, values: &[T]) -> Result<Device<T>, CudaError> {
+        let slice = self.gpu.upload(values)?;
+        Ok(self.own(slice, values.len()))
     }
 
     pub(super) fn own_host<T: Value>(&mut self, buffer: Buffer<T>) -> Host<T> {
@@ -191,7 +197,7 @@ impl Memory {
     /// On values of another routine, whose memory may be freed.
     pub(super) fn place<T: Value>(&self, device: Device<T>) -> DeviceMemory<'static> {
         let address = self.slice(device).device_ptr(self.gpu.stream()).0;
-        // SAFETY: this owns the slice, and the routine that owns this returns its memory only while it is
+        // SAFETY: this owns the slice, and the routine that keeps this returns its memory only while it is
         // borrowed.
         unsafe { DeviceMemory::from_raw(address, device.bytes()) }
     }

@@ -109,8 +109,7 @@ impl Prepared {
         if values.is_empty() {
             return self.alloc(0);
         }
-        let slice = self.memory.gpu().upload(values)?;
-        Ok(self.memory.own(slice, values.len()))
+        self.memory.upload(values)
     }
 
     /// Device memory for `len` values, neither initialised nor poisoned.
@@ -300,9 +299,17 @@ impl Prepared {
         self.restores.push(Box::new(copy));
     }
 
-    /// Declares that the steps read memory of others, which no step changes.
-    pub(crate) fn reads(&mut self, memory: &[DeviceMemory<'static>]) {
-        self.inputs.extend_from_slice(memory);
+    /// Declares that the steps read these values of memory that others share, which no step changes.
+    ///
+    /// # Panics
+    /// On values of other memory.
+    pub(crate) fn reads<T: Value, const N: usize>(
+        &mut self,
+        memory: &Rc<Memory>,
+        values: [Device<T>; N],
+    ) {
+        (self.inputs).extend(values.map(|device| memory.place(device)));
+        self.keep(memory);
     }
 
     /// Keeps something alive as long as the routine.

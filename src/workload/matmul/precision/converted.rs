@@ -36,7 +36,7 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     let is_fp8 = format == Format::Fp8;
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
-    let [a, b] = inputs.addresses();
+    let [a, b] = inputs.matrices.map(|matrix| matrix.address);
     let a = converted(&mut work, format, a, n, false)?.address;
     // The library's 8-bit kernels sum along rows of both operands.
     let b = converted(&mut work, format, b, n, is_fp8)?.address;

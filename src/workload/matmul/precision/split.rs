@@ -102,7 +102,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
         Ok::<_, RoutineError>(launch.arg(first as u64).arg(step))
     };
     let matrix = i64::try_from(n * n)?;
-    let [a, b] = inputs.addresses();
+    let [a, b] = inputs.matrices.map(|matrix| matrix.address);
     let splits = [
         splitting(a, to_a, PARTS * n, 0, i64::try_from(n)?)?,
         splitting(b, to_b, n, (PARTS - 1) * n * n, -matrix)?,
@@ -135,7 +135,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
             plan.enqueue(stream)
         });
     }
-    work.keep(&inputs);
+    work.keep(&inputs.memory);
     let bound = accumulation_bound(problem.shape().k, chunk);
     check_by_rows(&mut work, problem, c, Some(bound));
     Ok(Box::new(work))

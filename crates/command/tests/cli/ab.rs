@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::compare::{compared, row, verdict};
 use crate::full_disk;
-use crate::printed::{ended, holds, text};
+use crate::printed::{ended, ends, holds, text};
 use crate::repositories::{
     BOTH, Bundles, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git, repository,
 };
@@ -21,20 +21,6 @@ fn kept(cwd: &Path) -> PathBuf {
     let dir = dirs.next().unwrap();
     assert!(dirs.next().is_none());
     dir
-}
-
-/// Fails where a process goes on.
-pub(crate) fn ends(process: &str) {
-    // It may wait a moment to be reaped.
-    let stat = || fs::read_to_string(format!("/proc/{process}/stat"));
-    for _ in 0..500 {
-        if stat().is_ok_and(|stat| !stat.contains(") Z ")) {
-            std::thread::sleep(Duration::from_millis(10));
-        } else {
-            return;
-        }
-    }
-    panic!("process {process} was left");
 }
 
 pub(crate) fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {

@@ -7,8 +7,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::ab::ends;
-use crate::printed::{ended, holds, printed, text};
+use crate::printed::{ended, ends, holds, printed, text};
 use crate::repositories::{
     self, NO_PACKAGES, alone, builds, commit, crossover, executable, git, harness,
 };

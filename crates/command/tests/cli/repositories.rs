@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::compare::compared;
-use crate::printed::{printed, text};
+use crate::printed::{printed, script, text};
 
 pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
 
@@ -114,16 +114,7 @@ impl Bundles {
 }
 
 pub(crate) fn executable(path: &Path, body: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
     script(path, &format!("#!/bin/sh\nset -e\n{body}\n"));
-}
-
-/// A process of its own writes it: a child of another test would hold open for a moment what this process
-/// writes, and it could not be started ("Text file busy").
-fn script(path: &Path, text: &str) {
-    let mut writes = Command::new("sh");
-    writes.args(["-c", r#"printf %s "$1" > "$0" && chmod +x "$0""#]);
-    assert!(writes.arg(path).arg(text).status().unwrap().success());
 }
 
 pub(crate) fn crossover(cwd: &Path) -> Command {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::faults::habits::in_a_library;
 use crossover::model::{Cost, Verified};
@@ -49,8 +49,6 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
     }))
     .with(never("none"));
     let few = |name, sizes| Group::new(name, sizes, None, |_| Cost::default()).no_inputs();
-    let modes = few("modes", Sizes::new([4], [4], [4]))
-        .with(Implementation::cpu("two", with(Fault::TwoModes)));
     // By its cost, the second size takes 64 times as long as the first.
     let cost = |n| Cost {
         flop: Some((n as f64).powi(3)),
@@ -72,7 +70,6 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         sound.into(),
         faulty.into(),
         choice.into(),
-        modes.into(),
         long.into(),
         moody.into(),
         stateful.into(),
@@ -177,28 +174,23 @@ enum Fault {
     Decays,
     /// Takes 16 ms.
     Sleeps,
-    /// Takes 1 ms for a while, then 3 ms for a while.
-    TwoModes,
 }
 
 /// Writes the ones.
 fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
     move |problem| {
-        let (n, start) = (problem.0, Instant::now());
+        let n = problem.0;
         let mut runs = 0;
         let compute = move |y: &mut [f32]| {
             runs += 1;
             y.fill(1.0);
-            in_a_library();
-            let sleep = |ms| std::thread::sleep(Duration::from_millis(ms));
+            in_a_library(n, runs);
             match fault {
                 Fault::Wrong => y[1] += 0.5,
                 Fault::Unwritten => y[2] = f32::NAN,
                 Fault::Panics if runs > 2 => panic!("ran out of luck"),
                 Fault::Decays if runs > 100 => y[0] = 2.0,
-                Fault::Sleeps => sleep(16),
-                Fault::TwoModes if start.elapsed().as_millis() / 150 % 2 == 1 => sleep(3),
-                Fault::TwoModes => sleep(1),
+                Fault::Sleeps => std::thread::sleep(Duration::from_millis(16)),
                 _ => {}
             }
         };

@@ -1,5 +1,7 @@
-//! The output of a process, and how it ended.
+//! Scripts that tests start, the output of a process, and how it ended.
 
+#[cfg(unix)]
+use std::path::Path;
 use std::process::{Command, Output};
 
 pub(crate) fn text(bytes: &[u8]) -> String {
@@ -24,6 +26,33 @@ pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
     let said = ended(&command.output().unwrap(), code, words);
     assert!(!said.contains("panicked"), "{said}");
     said
+}
+
+/// Waits until a condition holds, for a minute at most. Returns whether it does.
+#[cfg(unix)]
+pub(crate) fn comes_true(condition: impl Fn() -> bool) -> bool {
+    let moment = std::time::Duration::from_millis(10);
+    let mut moments = (0..6_000).map(|_| std::thread::sleep(moment));
+    condition() || moments.any(|()| condition())
+}
+
+/// Fails where a process goes on.
+#[cfg(unix)]
+pub(crate) fn ends(process: &str) {
+    let stat = || std::fs::read_to_string(format!("/proc/{process}/stat"));
+    // It may wait a moment to be reaped.
+    let is_over = || stat().map_or(true, |stat| stat.contains(") Z "));
+    assert!(comes_true(is_over), "process {process} was left");
+}
+
+/// Writes a script in a process of its own: a child of another test would hold open for a moment what this
+/// process writes, and it could not be started ("Text file busy").
+#[cfg(unix)]
+pub(crate) fn script(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut writes = Command::new("sh");
+    writes.args(["-c", r#"printf %s "$1" > "$0" && chmod +x "$0""#]);
+    assert!(writes.arg(path).arg(text).status().unwrap().success());
 }
 
 /// Fails where the text lacks these words.

@@ -72,7 +72,10 @@ impl Watch {
     /// Notes that a sample of `iterations` has just ended and the device is idle. Call it outside
     /// the timed window.
     pub fn sampled(&mut self, iterations: u64) {
-        let now = self.start.elapsed();
+        self.sampled_at(self.start.elapsed(), iterations);
+    }
+
+    fn sampled_at(&mut self, now: Duration, iterations: u64) {
         self.iterations += iterations;
         self.sampled_until = now;
         let Some(before) = self.energy_before else {
@@ -150,14 +153,13 @@ mod tests {
             ..Fake::default()
         };
         let mut watch = Watch::start(Arc::new(fake)).unwrap();
-        watch.sampled(3);
+        watch.sampled_at(SHORTEST_ENERGY / 2, 3);
         assert_eq!(watch.energy, None, "too early to tell");
-        std::thread::sleep(SHORTEST_ENERGY);
-        watch.sampled(2);
+        watch.sampled_at(SHORTEST_ENERGY, 2);
         let energy = watch.energy.unwrap();
         assert_eq!((energy.joules, energy.iterations), (10.0, 5));
         assert_eq!(energy.per_iteration(), 2.0);
-        assert!(energy.seconds >= SHORTEST_ENERGY.as_secs_f64());
+        assert_eq!(energy.seconds, SHORTEST_ENERGY.as_secs_f64());
         drop(watch);
     }
 

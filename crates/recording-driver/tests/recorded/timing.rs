@@ -348,23 +348,26 @@ fn panics(on: On) -> Result<(), BoxError> {
     let cannot = "cannot be captured in a CUDA graph";
     panics(cannot, &mut |b| b.iter_graph(&on.time, || on.waits()));
     on.time.ignore_other_streams(false);
-    panics(ELSEWHERE, &mut |b| b.iter(|| on.hidden().unwrap()));
+    panics(ELSEWHERE, &mut |b| {
+        (0..100).for_each(|_| b.iter(|| on.hidden().unwrap()));
+    });
     Ok(())
 }
 
 fn hidden(on: On) -> Result<(), BoxError> {
     on.time.ignore_other_streams(false);
-    let time = |&clock: &Clock| on.time.measure_launches(clock, 10, 1, || on.hidden());
-    let mut times: Vec<_> = Clock::ALL.iter().map(time).collect();
-    times.push(
-        on.time
-            .measure_graph(Clock::EventsGated, 10, || on.hidden()),
-    );
-    for time in times {
-        let error = time.expect_err("the work is elsewhere");
+    // A busy host is late when the devices are idle, too.
+    let found = |measure: &dyn Fn() -> Result<f64, TimingError>| {
+        let error = (0..100).find_map(|_| measure().err());
+        let error = error.expect("the work is elsewhere");
         let is_found = matches!(error, TimingError::WorkElsewhere { .. });
         assert!(is_found && error.to_string().contains(ELSEWHERE), "{error}");
+    };
+    for &clock in Clock::ALL {
+        found(&|| on.time.measure_launches(clock, 10, 1, || on.hidden()));
     }
+    let gated = Clock::EventsGated;
+    found(&|| on.time.measure_graph(gated, 10, || on.hidden()));
     on.time.ignore_other_streams(true);
     on.is_known(&on.time)
 }

@@ -173,11 +173,11 @@ impl Browser {
         Ok(())
     }
 
-    /// Waits until a condition holds, ten seconds at most.
+    /// Waits until a condition holds, a minute at most.
     pub(crate) fn until(&mut self, condition: &str) -> Driven {
         let start = Instant::now();
         while self.eval(condition)? != true {
-            if start.elapsed() > Duration::from_secs(10) {
+            if start.elapsed() > Duration::from_secs(60) {
                 return Err(format!("never came true: {condition}").into());
             }
             self.drawn()?;
@@ -192,7 +192,7 @@ impl Browser {
         let result = loop {
             match self.call("Runtime.evaluate", params.clone()) {
                 // A slow machine may still be on its way from the page before.
-                Err(error) if tries < 20 && error.to_string().contains("navigated or closed") => {
+                Err(error) if tries < 600 && error.to_string().contains("navigated or closed") => {
                     tries += 1;
                     std::thread::sleep(Duration::from_millis(100));
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossover_timing::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
@@ -201,9 +201,9 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
     time.measure_launches(clock, 1, 1, || code.run())?;
     let mut ns = time.measure_launches(clock, 10, 1, || code.run())? / 10.0;
     if cheat == "early clock" {
-        let begun = Instant::now();
         code.run()?;
-        ns = begun.elapsed().as_nanos() as f64;
+        // As if it had been read after the launch.
+        ns = 0.01 * WORK.as_nanos() as f64;
     }
     time.settle()?;
     let mut claim = Claim::new(clock, 1, ns);

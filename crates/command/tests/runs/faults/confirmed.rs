@@ -157,7 +157,7 @@ pub(crate) fn after_another() {
     let mut run = bench(&root, &["--bench", "--quick"]);
     run.env("CROSSOVER_PROCESSES", "99");
     let words = "confirming 1 answer in child process 2";
-    let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM);
+    let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM, ());
     assert_eq!(code, Some(143), "{said}");
     let run = newest_run(&root);
     let [asked] = &run.confirmations[..] else {

@@ -1,23 +1,33 @@
 //! Executables whose own code uses standard output, or leaves processes behind, where a run or `ab` starts
 //! them to ask them.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
 use crate::faults::confirmed::run;
+use crate::printed::ends;
 
 /// Names habits of an executable.
-const HABITS: &str = "CROSSOVER_TEST_HABITS";
-/// Names the folder in which it notes the processes that it leaves.
+pub(crate) const HABITS: &str = "CROSSOVER_TEST_HABITS";
+/// Names the folder in which it notes the processes that it leaves, and finds files that hold its routines.
 const FOLDER: &str = "CROSSOVER_TEST_LEFT";
 
 const MAIN_PRINTS: &str = "main-prints";
 const LIBRARY_PRINTS: &str = "library-prints";
 const LEAVES_A_PROCESS: &str = "leaves-a-process";
+pub(crate) const IS_KILLED: &str = "is-killed";
+pub(crate) const IS_STOPPED: &str = "is-stopped";
+
+/// Printed by a routine that is held.
+pub(crate) const HELD: &str = "the routine is held";
 
 fn has(habit: &str) -> bool {
     static ALL: LazyLock<String> = LazyLock::new(|| std::env::var(HABITS).unwrap_or_default());
@@ -50,15 +60,41 @@ pub(crate) fn before_it_answers() {
     }
 }
 
-/// Called by a routine.
-pub(crate) fn in_a_library() {
+/// Called by a routine of this size in its run of this number. It waits as long as the file that
+/// [`held`] makes is there.
+pub(crate) fn in_a_library(size: usize, run: u32) {
+    static OF: LazyLock<Option<OsString>> = LazyLock::new(|| std::env::var_os(FOLDER));
+    let file = OF.as_ref().map(|of| hold(Path::new(of), size, run));
+    if let Some(file) = file.filter(|file| file.exists()) {
+        eprintln!("{HELD}");
+        while file.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    for (habit, signal) in [(IS_KILLED, Signal::SIGKILL), (IS_STOPPED, Signal::SIGSTOP)] {
+        if run == 50 && has(habit) {
+            nix::sys::signal::raise(signal).unwrap();
+        }
+    }
     if has(LIBRARY_PRINTS) {
         // Past Rust's own handle, as C does.
         let _ = nix::unistd::write(io::stdout(), b"a library of C\n");
     }
 }
 
-/// Gives a run all habits.
+fn hold(folder: &Path, size: usize, run: u32) -> PathBuf {
+    folder.join(format!("hold-{size}-{run}"))
+}
+
+/// Holds the routine of this size in its run of this number until the folder is dropped.
+pub(crate) fn held(command: &mut Command, size: usize, run: u32) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(hold(folder.path(), size, run), "").unwrap();
+    command.env(FOLDER, folder.path());
+    folder
+}
+
+/// Gives a run all habits of the code around it.
 pub(crate) fn all<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     let habits = [MAIN_PRINTS, LIBRARY_PRINTS, LEAVES_A_PROCESS].join(" ");
     command.env(HABITS, habits).env(FOLDER, folder)
@@ -72,15 +108,7 @@ pub(crate) fn nothing_is_left(folder: &Path) {
         .filter_map(|name| Some(name.strip_prefix("left-")?.to_owned()))
         .collect();
     assert!(!left.is_empty());
-    for process in left {
-        let goes_on = || {
-            let stat = fs::read_to_string(format!("/proc/{process}/stat"));
-            // It may wait a moment to be reaped.
-            stat.is_ok_and(|stat| !stat.contains(") Z "))
-        };
-        let mut glances = (0..500).map(|_| std::thread::sleep(Duration::from_millis(10)));
-        assert!(glances.any(|()| !goes_on()), "process {process} was left");
-    }
+    left.iter().for_each(|process| ends(process));
 }
 
 /// Has one answer confirmed by processes with this habit.

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::faults::files::records_in;
+use crate::faults::habits::{HELD, held};
 use crate::faults::run::{SOUND, bench, crossover, files, measured, shown, summary};
+use crate::groups::Moody;
 use crate::printed::{expect, holds, printed};
 
 pub(crate) fn closed_pipe() {
@@ -46,11 +48,12 @@ fn long(root: &Path, seconds: &str, filter: &str) -> Command {
     )
 }
 
-/// Runs it until it says so, sends the signal, and gives exit code and words.
-pub(crate) fn interrupted_at(
+/// Runs it until it says so, sends the signal, drops what holds it, and gives exit code and words.
+pub(crate) fn interrupted_at<T>(
     run: &mut Command,
     words: &str,
     signal: nix::sys::signal::Signal,
+    hold: T,
 ) -> (Option<i32>, String) {
     let mut child = run
         .stdout(Stdio::piped())
@@ -73,6 +76,7 @@ pub(crate) fn interrupted_at(
     }
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
     nix::sys::signal::kill(pid, signal).unwrap();
+    drop(hold);
     errors.read_to_string(&mut said).unwrap();
     let status = child.wait().unwrap();
     said += &printed.join().unwrap().unwrap();
@@ -83,11 +87,12 @@ pub(crate) fn signals() {
     use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
         let dir = tempfile::tempdir().unwrap();
-        // While the second benchmark is measured.
-        let words = "Benchmarking sound/cpu/fill/8";
         let mut run = long(dir.path(), "0.4", "sound");
-        let (ended, said) = interrupted_at(&mut run, words, signal);
+        // While the second benchmark is measured.
+        let hold = held(&mut run, 8, 9);
+        let (ended, said) = interrupted_at(&mut run, HELD, signal, hold);
         assert_eq!(ended, Some(code), "{said}");
+        holds(&said, "Benchmarking sound/cpu/fill/8");
         holds(&said, "interrupted: the results so far are kept");
         assert!(!said.contains("FAILED"), "{said}");
         let ids = shown(dir.path());
@@ -103,14 +108,17 @@ pub(crate) fn signals() {
 pub(crate) fn once_more() {
     let dir = tempfile::tempdir().unwrap();
     let signal = nix::sys::signal::Signal::SIGINT;
-    let words = "modes/cpu/two/4 is unsteady and is measured again";
-    let (code, said) = interrupted_at(&mut long(dir.path(), "1", "modes"), words, signal);
+    let mut run = bench(dir.path(), &["--bench", "moody/cpu/never/4"]);
+    // One run verifies the first result.
+    let hold = held(run.args(Moody::OPTIONS), 4, Moody::OF_THE_FIRST + 3);
+    let (code, said) = interrupted_at(&mut run, HELD, signal, hold);
     assert_eq!(code, Some(130), "{said}");
+    holds(&said, "moody/cpu/never/4 is unsteady and is measured again");
     let summary = summary(dir.path());
     let [result] = &summary["benchmarks"].as_array().unwrap()[..] else {
         panic!("{summary}")
     };
-    assert_eq!(result["id"], "modes/cpu/two/4");
+    assert_eq!(result["id"], "moody/cpu/never/4");
     assert!(result["unsteady"].is_string(), "{result}");
     let aside = files(dir.path()).into_keys().find(|path| {
         let text = path.to_string_lossy();
@@ -122,16 +130,15 @@ pub(crate) fn once_more() {
 /// A run that has no chance to say so: its record has what was skipped until then and what was
 /// still to come.
 pub(crate) fn killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path();
-    let (first, last) = ("sound/cpu/fill/4", "choice/cpu/best/4");
-    let filter = "sound/.*/4$|choice";
+    let (_dir, root) = measured();
+    let (first, last) = ("faulty/cpu/errs/4", "choice/cpu/best/4");
+    let filter = "faulty/cpu/errs/4$|choice";
     let signal = nix::sys::signal::Signal::SIGKILL;
     let words = format!("Benchmarking {last}");
-    let (code, said) = interrupted_at(&mut long(root, "0.4", filter), &words, signal);
+    let (code, said) = interrupted_at(&mut long(&root, "600", filter), &words, signal, ());
     assert_eq!(code, None, "{said}");
-    let record = records_in(root).remove(0);
-    assert_eq!(record.finished, None);
+    let mut records = records_in(&root).into_iter();
+    let record = records.find(|run| run.finished.is_none()).unwrap();
     let mut planned = record.planned.clone();
     planned.sort();
     assert_eq!(planned, [last, first]);
@@ -150,7 +157,7 @@ pub(crate) fn killed() {
         );
     }
     let not_reached = || -> Vec<Value> {
-        let left_out = summary(root)["left_out"].as_array().unwrap().clone();
+        let left_out = summary(&root)["left_out"].as_array().unwrap().clone();
         let ended = |out: &Value| out["reason"].as_str().unwrap().contains("ended before it");
         left_out
             .into_iter()
@@ -160,6 +167,7 @@ pub(crate) fn killed() {
     };
     assert_eq!(not_reached(), [last]);
     // A run that gets to its end leaves nothing of the kind.
-    expect(&mut bench(root, &["--bench", "--quick", filter]), 0, "");
+    let quick = ["--bench", "--quick", "choice"];
+    expect(&mut bench(&root, &quick), 0, "");
     assert_eq!(not_reached(), [""; 0]);
 }

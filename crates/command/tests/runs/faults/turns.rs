@@ -1,7 +1,6 @@
 //! Two processes that take turns, and what goes wrong with one of them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::faults::habits;
 use crate::faults::run::{RUN, SOUND, crossover, shown};
-use crate::printed::{ended, printed};
+use crate::printed::{comes_true, ended, printed, script};
 
 /// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
 /// it can.
@@ -20,13 +19,11 @@ fn bundles(dir: &Path, second: &str) {
     let this = std::env::current_exe().unwrap();
     let bench = format!("env {RUN}=1 {} --bench \"$@\"", this.display());
     for (name, how) in [("a", "exec"), ("b", second)] {
-        fs::create_dir_all(dir.join(name)).unwrap();
-        let run = dir.join(name).join("run");
         let text = how.replace("exec", &format!("exec {bench}"));
         let text = text.replace("start", &bench);
         let lists = format!("case \"$*\" in *--list*) exec {bench};; esac");
-        fs::write(&run, format!("#!/bin/sh\nshift\n{lists}\n{text}\n")).unwrap();
-        fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("#!/bin/sh\nshift\n{lists}\n{text}\n");
+        script(&dir.join(name).join("run"), &text);
     }
 }
 
@@ -60,18 +57,16 @@ fn samples(root: &Path, id: &str) -> usize {
     sample["times"].as_array().unwrap().len()
 }
 
-/// Processes that were started for a comparison in `dir`.
-fn left(dir: &Path) -> Vec<String> {
+/// Fails if a process that was started for a comparison in `dir` goes on.
+fn nothing_goes_on(dir: &Path) {
     let dir = dir.display().to_string();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter(|process| {
-            let read = |file| fs::read(process.path().join(file)).unwrap_or_default();
-            let environment = String::from_utf8_lossy(&read("environ")).into_owned();
-            environment.contains(&dir) && environment.contains("CROSSOVER_TURNS")
-        })
-        .map(|process| process.path().display().to_string())
-        .collect()
+    let is_of_it = |process: fs::DirEntry| {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment);
+        environment.contains(&dir) && environment.contains("CROSSOVER_TURNS")
+    };
+    let is_left = || fs::read_dir("/proc").unwrap().flatten().any(is_of_it);
+    assert!(comes_true(|| !is_left()), "a process of {dir} was left");
 }
 
 /// Later processes do not verify, and do not time what failed in the first one.
@@ -91,7 +86,7 @@ pub(crate) fn in_turns() {
         assert_eq!(samples(&root, "sound/cpu_fill/32"), 20);
     }
     habits::nothing_is_left(dir.path());
-    assert_eq!(left(dir.path()), [""; 0]);
+    nothing_goes_on(dir.path());
 }
 
 /// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
@@ -124,31 +119,26 @@ fn run_again_within(budget: &str) -> bool {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["screened"], 2);
     assert_eq!(json["failures"], serde_json::json!([]));
-    assert_eq!(left(dir.path()), [""; 0]);
+    nothing_goes_on(dir.path());
     root.join("a3").is_dir() && root.join("b3").is_dir()
 }
 
 /// Where one side dies or hangs, all results of the other are there.
 pub(crate) fn one_side_fails() {
+    let with = |habit: &str| format!("{}={habit} start; exit $?", habits::HABITS);
     for (second, words) in [
-        (
-            "start & sleep 0.05; kill -9 $!; wait $!",
-            "failed (exit status: 137)",
-        ),
-        (
-            "start & sleep 0.05; kill -STOP $!; wait $!",
-            "hung and was ended",
-        ),
-        ("exit 3", "failed (exit status: 3)"),
+        (with(habits::IS_KILLED), "failed (exit status: 137)"),
+        (with(habits::IS_STOPPED), "hung and was ended"),
+        ("exit 3".to_owned(), "failed (exit status: 3)"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        bundles(dir.path(), second);
-        let output = ab(dir.path(), &["--turn-limit", "3"]).output().unwrap();
+        bundles(dir.path(), &second);
+        let output = ab(dir.path(), &["--turn-limit", "10"]).output().unwrap();
         let said = printed(&output);
         assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
         assert!(said.contains(words), "{words:?} is not in {said}");
         assert_eq!(shown(&results(dir.path()).join("a1")), SOUND);
-        assert_eq!(left(dir.path()), [""; 0], "{second}");
+        nothing_goes_on(dir.path());
     }
 }
 
@@ -175,7 +165,7 @@ pub(crate) fn interrupted() {
             early || matches!(output.status.code(), Some(130 | 0 | 1)),
             "{said}"
         );
-        assert_eq!(left(dir.path()), [""; 0]);
+        nothing_goes_on(dir.path());
         for entry in walkdir::WalkDir::new(dir.path().join("target-reports")) {
             let entry = entry.unwrap();
             let is_file = entry.file_type().is_file();

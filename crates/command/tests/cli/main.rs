@@ -45,6 +45,15 @@ macro_rules! named {
 }
 
 fn main() -> ExitCode {
+    // `ab` links to all that lies beside a repository and the folders around it, in `/tmp` often thousands of
+    // files.
+    #[cfg(unix)]
+    let _temporary = std::env::var_os("TMPDIR").is_none().then(|| {
+        let folder = tempfile::tempdir_in("/var/tmp").expect("a temporary folder");
+        // SAFETY: this is the only thread.
+        unsafe { std::env::set_var("TMPDIR", folder.path()) };
+        folder
+    });
     // The tests that wait longest come first.
     #[cfg(unix)]
     let mut trials = named![

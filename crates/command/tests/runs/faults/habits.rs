@@ -23,6 +23,9 @@ const FOLDER: &str = "CROSSOVER_TEST_LEFT";
 const MAIN_PRINTS: &str = "main-prints";
 const LIBRARY_PRINTS: &str = "library-prints";
 const LEAVES_A_PROCESS: &str = "leaves-a-process";
+/// All processes that are to answer hang, but the one that removes the file [`FIRST`].
+const HANGS_LATER: &str = "hangs-later";
+const FIRST: &str = "first";
 pub(crate) const IS_KILLED: &str = "is-killed";
 pub(crate) const IS_STOPPED: &str = "is-stopped";
 
@@ -40,19 +43,25 @@ pub(crate) fn before_it_answers() {
         println!("{{\"Ok\":{{}}}}\nhello");
     }
     let is_asked = |name| std::env::var_os(name).is_some();
+    let folder = || PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    if has(HANGS_LATER)
+        && is_asked("CROSSOVER_CONFIRMS")
+        && fs::remove_file(folder().join(FIRST)).is_err()
+    {
+        std::thread::sleep(Duration::from_secs(600));
+    }
     if has(LEAVES_A_PROCESS)
         && ["CROSSOVER_CONFIRMS", "CROSSOVER_TURNS"]
             .into_iter()
             .any(is_asked)
     {
-        let folder = std::env::var_os(FOLDER).unwrap();
         // It holds no pipe of a test, which would wait for its end.
         let leaves = r#"sleep 600 > /dev/null 2>&1 & : > "$0/left-$!""#;
         let mut shell = Command::new("sh");
         assert!(
             shell
                 .args(["-c", leaves])
-                .arg(folder)
+                .arg(folder())
                 .status()
                 .unwrap()
                 .success()
@@ -91,6 +100,14 @@ pub(crate) fn held(command: &mut Command, size: usize, run: u32) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(hold(folder.path(), size, run), "").unwrap();
     command.env(FOLDER, folder.path());
+    folder
+}
+
+/// Lets the first process answer, and no other one.
+pub(crate) fn hang_later(command: &mut Command) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(FIRST), "").unwrap();
+    command.env(HABITS, HANGS_LATER).env(FOLDER, folder.path());
     folder
 }
 

@@ -114,67 +114,31 @@ fn driver(text: &str) -> Option<String> {
     line.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// Why thresholds may not hold here.
+/// Why thresholds may not hold here: displayed, a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Concern {
-    /// They were measured on another CPU.
-    Cpu {
-        /// The CPU of the thresholds.
-        theirs: String,
-        /// The CPU here.
-        ours: String,
-    },
-    /// The CPU has other caches or vector extensions, though its name may be the same.
-    CpuFeatures {
-        /// Those of the thresholds.
-        theirs: String,
-        /// Those here.
-        ours: String,
-    },
-    /// The name of the CPU has no model number, so CPUs of this name may differ.
-    CpuName {
-        /// The name.
-        cpu: String,
-        /// The properties besides it that were compared.
-        compared: Vec<&'static str>,
-    },
-    /// The CPU code might use another number of threads.
-    Threads {
-        /// The threads of the thresholds.
-        theirs: usize,
-        /// The threads here.
-        ours: usize,
-    },
-    /// They were measured on another GPU, or with the GPU of another machine.
-    Gpu {
-        /// The GPU of the thresholds.
-        theirs: String,
-    },
-    /// They were measured with another driver.
-    Driver {
-        /// The driver of the thresholds.
-        theirs: String,
-        /// The driver here.
-        ours: String,
-    },
-    /// They are too old.
-    Age {
-        /// Their age in days.
-        days: i64,
-    },
+pub struct Concern {
+    sentence: String,
+    is_other_machine: bool,
 }
 
 impl Concern {
+    fn other_machine(sentence: String) -> Self {
+        Self {
+            sentence,
+            is_other_machine: true,
+        }
+    }
+
+    fn doubt(sentence: String) -> Self {
+        Self {
+            sentence,
+            is_other_machine: false,
+        }
+    }
+
     /// Whether the thresholds are of another machine, so that they decide nothing here.
     pub fn is_other_machine(&self) -> bool {
-        matches!(
-            self,
-            Concern::Cpu { .. }
-                | Concern::CpuFeatures { .. }
-                | Concern::Threads { .. }
-                | Concern::Gpu { .. }
-        )
+        self.is_other_machine
     }
 
     /// The differences between the machine of the thresholds and `here`.
@@ -182,8 +146,10 @@ impl Concern {
         let machine = &thresholds.machine;
         let mut concerns = Vec::new();
         if let Some(ours) = here.cpu.as_ref().filter(|ours| **ours != machine.cpu) {
-            let (theirs, ours) = (machine.cpu.clone(), ours.clone());
-            concerns.push(Concern::Cpu { theirs, ours });
+            concerns.push(Self::other_machine(format!(
+                "the thresholds were measured on the CPU {}, and this one is {ours}",
+                machine.cpu
+            )));
         }
         let features = |caches: &Option<String>, extensions: &[String]| {
             [caches.clone().unwrap_or_default(), extensions.join(" ")]
@@ -200,39 +166,48 @@ impl Concern {
             }
             compared.push(name);
             if theirs != ours {
-                let [theirs, ours] = [theirs, ours].map(|text| format!("{name} {text}"));
-                concerns.push(Concern::CpuFeatures { theirs, ours });
+                concerns.push(Self::other_machine(format!(
+                    "the thresholds were measured on a CPU with {name} {theirs}, and this one has {name} {ours}"
+                )));
             }
         }
-        let has_model = |cpu: &&String| cpu.contains(|c: char| c.is_ascii_digit());
+        let has_model = |cpu: &str| cpu.contains(|c: char| c.is_ascii_digit());
         if concerns.is_empty()
-            && let Some(cpu) = here.cpu.clone().filter(|cpu| !has_model(&cpu))
+            && let Some(cpu) = here.cpu.as_ref().filter(|cpu| !has_model(cpu))
         {
-            concerns.push(Concern::CpuName { cpu, compared });
+            concerns.push(Self::doubt(format!(
+                "CPUs named {cpu} may differ in speed; besides the name only {} could be compared",
+                compared.join(", ")
+            )));
         }
         if let Some(ours) = here.threads.filter(|ours| *ours != machine.threads) {
-            let theirs = machine.threads;
-            concerns.push(Concern::Threads { theirs, ours });
+            concerns.push(Self::other_machine(format!(
+                "the thresholds were measured with {} threads, and there are {ours} here",
+                machine.threads
+            )));
         }
         // Without a GPU the times are of two CPU programs.
         let known = !machine.gpu.is_empty() && !here.gpus.is_empty();
         let is_here = !known || here.gpus.contains(&machine.gpu);
         if machine.gpu_of_another_machine || !is_here {
-            let theirs = machine.gpu.clone();
-            concerns.push(Concern::Gpu { theirs });
+            concerns.push(Self::other_machine(format!(
+                "the thresholds were measured on the GPU of another machine, {}",
+                machine.gpu
+            )));
         }
         if let Some((theirs, ours)) = machine.driver.as_ref().zip(here.driver.as_ref())
             && theirs != ours
         {
-            let (theirs, ours) = (theirs.clone(), ours.clone());
-            concerns.push(Concern::Driver { theirs, ours });
+            concerns.push(Self::doubt(format!(
+                "the thresholds were measured with driver {theirs}, and this one is {ours}"
+            )));
         }
         let age = here
             .today
             .zip(day(&thresholds.date))
             .map(|(today, day)| today - day);
         if let Some(days) = age.filter(|days| *days > OLD) {
-            concerns.push(Concern::Age { days });
+            concerns.push(Self::doubt(format!("the thresholds are {days} days old")));
         }
         concerns
     }
@@ -240,46 +215,7 @@ impl Concern {
 
 impl fmt::Display for Concern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Concern::Cpu { theirs, ours } => {
-                write!(
-                    f,
-                    "the thresholds were measured on the CPU {theirs}, and this one is {ours}"
-                )
-            }
-            Concern::CpuFeatures { theirs, ours } => {
-                write!(
-                    f,
-                    "the thresholds were measured on a CPU with {theirs}, and this one has {ours}"
-                )
-            }
-            Concern::CpuName { cpu, compared } => {
-                write!(
-                    f,
-                    "CPUs named {cpu} may differ in speed; besides the name only {} could be compared",
-                    compared.join(", ")
-                )
-            }
-            Concern::Threads { theirs, ours } => {
-                write!(
-                    f,
-                    "the thresholds were measured with {theirs} threads, and there are {ours} here"
-                )
-            }
-            Concern::Gpu { theirs } => {
-                write!(
-                    f,
-                    "the thresholds were measured on the GPU of another machine, {theirs}"
-                )
-            }
-            Concern::Driver { theirs, ours } => {
-                write!(
-                    f,
-                    "the thresholds were measured with driver {theirs}, and this one is {ours}"
-                )
-            }
-            Concern::Age { days } => write!(f, "the thresholds are {days} days old"),
-        }
+        f.write_str(&self.sentence)
     }
 }
 

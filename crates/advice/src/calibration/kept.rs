@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use crate::calibration::Problem;
 use crate::thresholds::{Operation, Place, Point, SCHEMA, Thresholds};
 use crate::{Advice, HostInfo};
 
@@ -104,7 +103,7 @@ impl Key {
 }
 
 /// Writes a whole file or none: another process reads the old one or the new one.
-pub(super) fn write(path: &Path, thresholds: &Thresholds) -> Result<(), Problem> {
+pub(super) fn write(path: &Path, thresholds: &Thresholds) -> Result<(), String> {
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
     // Processes in two containers may have the same number.
@@ -121,7 +120,8 @@ pub(super) fn write(path: &Path, thresholds: &Thresholds) -> Result<(), Problem>
     write().map_err(|error| {
         // A file that was never written is nothing to remove.
         let _ = fs::remove_file(&temporary);
-        Problem::NotKept(format!("{}: {error}", path.display()))
+        let path = path.display();
+        format!("the result holds for this process alone: {path}: {error}")
     })
 }
 

@@ -6,7 +6,6 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use crate::calibration::Problem;
 use crate::thresholds::{Choice, Point};
 use crate::turns::take_turns;
 
@@ -46,9 +45,9 @@ pub(super) fn measure<I>(
     mut prepare: impl FnMut(usize) -> I,
     ways: &mut [Way<'_, I>],
     names: &[String],
-) -> Result<Measured, Problem> {
+) -> Result<Measured, String> {
     if sizes.is_empty() || sizes[0] == 0 {
-        return Err(Problem::NoSizes);
+        return Err("there is nothing to measure: name sizes above zero".to_owned());
     }
     let start = Instant::now();
     let mut ratios = vec![Ratios::new(ways.len()); sizes.len()];
@@ -94,7 +93,7 @@ impl Ratios {
         prepare: &mut impl FnMut(usize) -> I,
         ways: &mut [Way<'_, I>],
         names: &[String],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), String> {
         let start = Instant::now();
         let input = &prepare(size);
         let mut sides = Vec::with_capacity(ways.len());
@@ -114,10 +113,11 @@ impl Ratios {
         let samples = take_turns(&mut sides, left, is_decided)?;
         *self = earlier.with(&samples);
         match (1..self.0.len()).find_map(|way| self.implausible(way)) {
-            Some(at) => Err(Problem::Implausible {
-                name: names[at].clone(),
-                size,
-            }),
+            Some(at) => Err(format!(
+                "{} takes less than a hundred-thousandth of the other's time at size {size}, so nothing \
+                 is decided: does it return before its result is there?",
+                names[at]
+            )),
             None => Ok(()),
         }
     }
@@ -227,17 +227,12 @@ impl Interval {
 }
 
 /// One call, whose panic is an error.
-fn call<I>(way: &mut Way<'_, I>, input: &I, name: &str, size: usize) -> Result<(), Problem> {
+fn call<I>(way: &mut Way<'_, I>, input: &I, name: &str, size: usize) -> Result<(), String> {
     let ended = catch_unwind(AssertUnwindSafe(|| way(black_box(input))));
-    let name = || name.to_owned();
+    let nothing = || format!("at size {size}, so nothing is decided");
     match ended {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Problem::Failed {
-            name: name(),
-            size,
-            error: error.to_string(),
-        }),
-        Err(_) => Err(Problem::Panicked { name: name(), size }),
+        Ok(ended) => ended.map_err(|error| format!("{name} failed {}: {error}", nothing())),
+        Err(_) => Err(format!("{name} panicked {}", nothing())),
     }
 }
 

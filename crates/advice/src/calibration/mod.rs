@@ -5,8 +5,6 @@ mod kept;
 mod measure;
 
 use std::cmp::Ordering;
-use std::error::Error;
-use std::fmt;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -199,7 +197,13 @@ impl<P> Calibration<P> {
         if is_complete {
             problem = path.and_then(|path| kept::write(&path, &thresholds).err());
         } else {
-            problem.get_or_insert(Problem::Budget(budget));
+            problem.get_or_insert_with(|| {
+                format!(
+                    "{} ms were over before every size was measured; the next process tries again: give it \
+                     more time, fewer sizes or smaller ones",
+                    budget.as_millis()
+                )
+            });
         }
         if let Some(problem) = &problem {
             eprintln!("crossover: calibration of {}: {problem}", key.name);
@@ -213,7 +217,7 @@ impl<P> Calibration<P> {
 #[derive(Clone, Debug)]
 pub struct Calibrated {
     advice: Advice,
-    problem: Option<Problem>,
+    problem: Option<String>,
 }
 
 /// The faster of two closures.
@@ -267,9 +271,9 @@ impl Calibrated {
         is_fastest.then_some(at + 1)
     }
 
-    /// The reason why there is no decision, or why it was not kept.
-    pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref()
+    /// The reason why there is no decision, or why it was not kept: a sentence.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 
     /// The measured times and their intervals, the first closure in the place of the CPU.
@@ -277,71 +281,3 @@ impl Calibrated {
         &self.advice
     }
 }
-
-/// The reason why a calibration decides nothing, or why a later process cannot read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Problem {
-    /// No size was named, or the size zero.
-    NoSizes,
-    /// A closure panicked.
-    Panicked {
-        /// The name of the closure.
-        name: String,
-        /// The size of its input.
-        size: usize,
-    },
-    /// A closure returned an error.
-    Failed {
-        /// The name of the closure.
-        name: String,
-        /// The size of its input.
-        size: usize,
-        /// The error.
-        error: String,
-    },
-    /// One closure is so much faster that it cannot do the same work.
-    Implausible {
-        /// The name of the faster closure.
-        name: String,
-        /// The size of the input.
-        size: usize,
-    },
-    /// The time was over before every size was measured.
-    Budget(Duration),
-    /// The result cannot be written, so the next process measures again.
-    NotKept(String),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Problem::NoSizes => f.write_str("there is nothing to measure: name sizes above zero"),
-            Problem::Panicked { name, size } => {
-                write!(f, "{name} panicked at size {size}, so nothing is decided")
-            }
-            Problem::Failed { name, size, error } => {
-                write!(
-                    f,
-                    "{name} failed at size {size}, so nothing is decided: {error}"
-                )
-            }
-            Problem::Implausible { name, size } => write!(
-                f,
-                "{name} takes less than a hundred-thousandth of the other's time at size {size}, so nothing \
-                 is decided: does it return before its result is there?"
-            ),
-            Problem::Budget(budget) => write!(
-                f,
-                "{} ms were over before every size was measured; the next process tries again: give it \
-                 more time, fewer sizes or smaller ones",
-                budget.as_millis()
-            ),
-            Problem::NotKept(error) => {
-                write!(f, "the result holds for this process alone: {error}")
-            }
-        }
-    }
-}
-
-impl Error for Problem {}

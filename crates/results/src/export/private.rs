@@ -1,23 +1,23 @@
 //! Removes private data from a record: folders, which contain the user's name, and serial numbers of
 //! boards.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// How the UUIDs of a whole GPU and of a slice of one begin.
-const UUIDS: [&str; 2] = ["GPU-", "MIG-"];
+/// The UUID of a whole GPU or of a slice of one, `GPU-01234567-89ab-cdef-0123-456789abcdef`. Fewer characters are
+/// a word, such as `GPU-bad`.
+static UUID: LazyLock<Regex> = LazyLock::new(|| pattern("(GPU|MIG)-[0-9A-Fa-f-]{8,36}"));
 
-/// Further characters of a UUID: `01234567-89ab-cdef-0123-456789abcdef`.
-const UUID_CHARACTERS: usize = 36;
+/// A path from the root or from a home folder, behind the beginning of a word.
+static PATH: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(^|[\s"'`=:()\[\]{}<>,;|])([/~][^\s"'`=:()\[\]{}<>,;|]+)"#));
 
-/// Fewer characters are a word, such as `GPU-bad`.
-const FEWEST_OF_A_UUID: usize = 8;
-
-/// Replaces folders.
-const LEFT_OUT: &str = "…";
-
-/// A path with fewer parts than this may end in the name of a user.
-const FEWEST_PARTS: usize = 3;
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is sound")
+}
 
 /// Replaces folders and UUIDs in all texts.
 pub(super) fn remove(value: &mut Value) {
@@ -31,50 +31,27 @@ pub(super) fn remove(value: &mut Value) {
 
 /// `board-` and a digest in place of each UUID, so that results of one board are known as such.
 fn without_uuids(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = UUIDS.iter().filter_map(|kind| rest.find(kind)).min() {
-        let from = &rest[at..];
-        let is_of_one = |c: &char| c.is_ascii_hexdigit() || *c == '-';
-        let id = from[UUIDS[0].len()..].chars().take(UUID_CHARACTERS);
-        let length = id.take_while(is_of_one).count();
-        let (uuid, after) = from.split_at(UUIDS[0].len() + length);
-        out += &rest[..at];
-        out += &match length < FEWEST_OF_A_UUID {
-            true => uuid.to_owned(),
-            false => board(uuid),
-        };
-        rest = after;
-    }
-    out + rest
+    let board = |uuid: &Captures| {
+        let digest = Sha256::digest(&uuid[0]);
+        let digits: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        format!("board-{digits}")
+    };
+    UUID.replace_all(text, board).into_owned()
 }
 
-fn board(uuid: &str) -> String {
-    let digest = Sha256::digest(uuid);
-    let digits: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
-    format!("board-{digits}")
-}
-
-/// Paths from the root or from a home folder without their folders: `…/name`.
+/// Paths without their folders: `…/name`. One with fewer than three parts may end in the name of a user.
 fn without_folders(text: &str) -> String {
-    let is_end = |c: char| c.is_whitespace() || "\"'`=:()[]{}<>,;|".contains(c);
-    let mut out = String::new();
-    for word in text.split_inclusive(is_end) {
-        let path = word.trim_end_matches(is_end);
-        let is_path = (path.starts_with('/') || path.starts_with('~')) && path.len() > 1;
-        if !is_path {
-            out += word;
-            continue;
+    let shortened = |found: &Captures| {
+        let parts: Vec<&str> = found[2]
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .collect();
+        match parts[..] {
+            [_, _, .., name] => format!("{}…/{name}", &found[1]),
+            _ => format!("{}…", &found[1]),
         }
-        out += LEFT_OUT;
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        if let Some(name) = parts.last().filter(|_| parts.len() >= FEWEST_PARTS) {
-            out += "/";
-            out += name;
-        }
-        out += &word[path.len()..];
-    }
-    out
+    };
+    PATH.replace_all(text, shortened).into_owned()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! One finding, its input, and the words and lookups that several kinds share.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::analysis::answer::crossover_answer::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::model::id::Device;
@@ -135,24 +137,19 @@ impl Finding {
 
 /// The gains of each technique, by group, the largest factor first. Techniques without a gain are
 /// absent.
-pub fn gains(findings: &[Finding]) -> Vec<(Technique, Vec<(&Finding, &Gain)>)> {
-    let of = |technique: Technique| {
-        let mut all: Vec<(&Finding, &Gain)> =
-            (findings.iter().filter_map(|f| Some((f, f.gain.as_ref()?))))
-                .filter(|(_, gain)| gain.technique == technique)
-                .collect();
+pub fn gains(findings: &[Finding]) -> BTreeMap<Technique, Vec<(&Finding, &Gain)>> {
+    let mut gains: BTreeMap<Technique, Vec<(&Finding, &Gain)>> = BTreeMap::new();
+    for (finding, gain) in findings.iter().filter_map(|f| Some((f, f.gain.as_ref()?))) {
+        let of_technique = gains.entry(gain.technique).or_default();
+        of_technique.push((finding, gain));
+    }
+    for all in gains.values_mut() {
         all.sort_by(|a, b| b.1.factor.total_cmp(&a.1.factor));
         // One per group: if a technique was tried in several ways, the best of them.
-        let mut seen: Vec<&str> = Vec::new();
-        all.retain(|(finding, _)| {
-            let is_new = !seen.contains(&finding.group.as_str());
-            seen.push(&finding.group);
-            is_new
-        });
-        (technique, all)
-    };
-    let all = Technique::ALL.into_iter().map(of);
-    all.filter(|(_, gains)| !gains.is_empty()).collect()
+        let mut seen = BTreeSet::new();
+        all.retain(|(finding, _)| seen.insert(&finding.group));
+    }
+    gains
 }
 
 /// GPU curves of a group on a clock.
@@ -199,9 +196,9 @@ mod tests {
         ];
         let mut all: Vec<Finding> = factors.map(finding).into();
         all.push(finding(("c", "none", f64::NAN)));
-        let [(Technique::Fuse, found)] = &gains(&all)[..] else {
-            panic!("one technique");
-        };
+        let gains = gains(&all);
+        assert!(gains.keys().eq(&[Technique::Fuse]));
+        let found = &gains[&Technique::Fuse];
         let ids: Vec<_> = found.iter().map(|(f, _)| (&*f.group, &*f.id)).collect();
         assert_eq!(ids, [("b", "small"), ("a", "large")]);
     }

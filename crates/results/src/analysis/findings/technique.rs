@@ -1,7 +1,7 @@
 //! Techniques that make code faster.
 
-/// One thing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+/// One thing to do, in the order in which one would try them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Technique {
     /// The GPU in place of the best CPU code.
@@ -12,6 +12,8 @@ pub enum Technique {
     Fuse,
     /// A CUDA graph in place of launches.
     ReplayGraph,
+    /// The host runs ahead of the device.
+    DoNotWait,
     /// Page-locked host memory.
     Pin,
     /// Copies of ordinary memory through pinned buffers, by several threads.
@@ -24,26 +26,9 @@ pub enum Technique {
     FewerBits,
     /// A memory pool that keeps what it has.
     KeepPool,
-    /// The host runs ahead of the device.
-    DoNotWait,
 }
 
 impl Technique {
-    /// In the order in which one would try them.
-    pub const ALL: [Technique; 11] = [
-        Technique::MoveToGpu,
-        Technique::KeepOnDevice,
-        Technique::Fuse,
-        Technique::ReplayGraph,
-        Technique::DoNotWait,
-        Technique::Pin,
-        Technique::Stage,
-        Technique::Overlap,
-        Technique::Prefetch,
-        Technique::FewerBits,
-        Technique::KeepPool,
-    ];
-
     /// The advice in words.
     pub fn words(self) -> &'static str {
         match self {

@@ -50,15 +50,20 @@ pub(crate) enum Launching {
     Constant,
 }
 
-/// How uncertain the slope of a correction is.
+/// The nanoseconds per launch that the benchmarks of a clock take longer if its empty kernel takes one
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SlopeError {
-    /// Standard error, as a share of the slope.
-    pub share: f64,
+pub struct LaunchSlope {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
     /// Degrees of freedom of the error.
-    pub freedom: f64,
-    /// The degrees of freedom that its fit takes from what is left of the shifts of the pairs.
-    pub fitted: f64,
+    pub(crate) freedom: f64,
+    /// The degrees of freedom that its fit takes from what is left of the shifts: 0 if it is the expected one.
+    pub(crate) fitted: f64,
+    /// Benchmarks that it was learnt from.
+    pub benchmarks: usize,
 }
 
 /// One benchmark, measured on both sides on the same clock.
@@ -69,8 +74,8 @@ pub(crate) struct Case {
     /// At least one pair.
     pub pairs: Vec<RunPair>,
     pub launching: Launching,
-    /// Of a corrected benchmark.
-    pub slope_error: Option<SlopeError>,
+    /// By which a corrected benchmark is corrected.
+    pub slope: Option<LaunchSlope>,
     /// The factor that makes its changes as large as those of the typical benchmark of its class.
     pub scale: f64,
 }
@@ -81,7 +86,7 @@ impl Case {
             class,
             pairs,
             launching: Launching::Hidden,
-            slope_error: None,
+            slope: None,
             scale: 1.0,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::case::{Case, Launching};
-use crate::constant::{self, LaunchSlope, LaunchesOfProcess};
+use crate::case::{Case, LaunchSlope, Launching};
+use crate::constant::{self, LaunchesOfProcess};
 use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;

@@ -18,29 +18,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, Launching, RunPair, SlopeError};
+use crate::case::{Case, LaunchSlope, Launching, RunPair};
 use crate::estimate::Estimate;
 use crate::median::Median;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
-
-/// The nanoseconds per launch that the benchmarks of a clock take longer if its empty kernel takes one
-/// longer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LaunchSlope {
-    /// The estimate.
-    pub value: f64,
-    /// Its standard error.
-    pub error: f64,
-    /// Degrees of freedom of the error.
-    freedom: f64,
-    /// The degrees of freedom that its fit takes from what is left of the shifts: 0 if it is the expected one.
-    fitted: f64,
-    /// Benchmarks that it was learnt from.
-    pub benchmarks: usize,
-}
 
 /// The slope before any pair is seen, and its standard deviation: fourteen processes on an H200, 26 gated
 /// benchmarks under 20 µs.
@@ -194,11 +178,7 @@ pub(super) fn corrected(cases: &[Case]) -> Option<Vec<Case>> {
         let mut case = case.clone();
         let slope = case.class.clock.and_then(|clock| slopes.get(&clock));
         if let (Launching::Kernels(kernels), Some(slope)) = (case.launching, slope) {
-            case.slope_error = Some(SlopeError {
-                share: slope.error / slope.value,
-                freedom: slope.freedom,
-                fitted: slope.fitted,
-            });
+            case.slope = Some(*slope);
             if case.class.short {
                 let typical = mean(logarithms[&case.class].iter().copied());
                 case.scale = per_launch(&case, kernels) / typical.exp();

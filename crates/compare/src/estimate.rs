@@ -58,11 +58,11 @@ impl Estimate {
         if changes.is_empty() {
             return None;
         }
-        let slope = case.slope_error.map(|slope| {
+        let slope = case.slope.map(|slope| {
             let correction = mean(pairs().map(|pair| pair.correction));
             (
                 correction,
-                (correction * slope.share).powi(2),
+                (correction * slope.error / slope.value).powi(2),
                 slope.freedom,
             )
         });
@@ -72,7 +72,7 @@ impl Estimate {
         let own = model.own[member].map_or(Spread::default(), |own| {
             Spread::known(squared * own.square, own.freedom)
         });
-        let fitted = case.slope_error.map_or(0.0, |slope| slope.fitted);
+        let fitted = case.slope.map_or(0.0, |slope| slope.fitted);
         let common = Spread {
             freedom: (model.common.freedom - fitted).max(0.0),
             ..model.common
@@ -352,7 +352,7 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::SlopeError;
+    use crate::case::LaunchSlope;
     use crate::drift::Hypothesis;
     use crate::median::Median;
     use crossover_results::model::id::Device;
@@ -390,13 +390,15 @@ mod tests {
         let median = |ns| Median::of(&[ns; 5]).unwrap();
         let class = Class::of(Some(Device::Gpu), None, 1e3, None);
         let pairs = (0..4).map(|round| RunPair::of(round, median(100.0), median(110.0)));
-        let slope = SlopeError {
-            share: 0.05,
+        let slope = LaunchSlope {
+            value: 1.0,
+            error: 0.05,
             freedom: 3.0,
             fitted: 0.75,
+            benchmarks: 1,
         };
         let case = Case {
-            slope_error: Some(slope),
+            slope: Some(slope),
             ..Case::of(class, pairs.collect())
         };
         let certain = Hypothesis {

@@ -146,7 +146,7 @@ pub(super) fn evidence(
     let edge = options.threshold.ln_1p();
     let is_constant = |case: &Case| case.launching == Launching::Constant;
     // Corrected benchmarks spread less than others, so they are a class of their own.
-    let is_corrected = |case: &Case| case.slope_error.is_some();
+    let is_corrected = |case: &Case| case.slope.is_some();
     let mut classes: BTreeMap<(Class, bool, bool), Vec<usize>> = BTreeMap::new();
     for (i, case) in cases.iter().enumerate() {
         let class = (case.class, is_corrected(case), is_constant(case));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
+use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
-use crate::constant::{FEWEST_PAIRS, LaunchSlope, LaunchesOfProcess};
+use crate::constant::{FEWEST_PAIRS, LaunchesOfProcess};
 use crate::rows::BenchmarkRow;
 use crate::sheet::{Sheet, is_number};
 use crossover_draw::ink::Paint;

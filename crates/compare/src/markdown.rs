@@ -6,7 +6,7 @@ use crate::comparison::Comparison;
 use crate::rows::BenchmarkRow;
 use crate::sheet::{Sheet, is_number};
 use crate::verdict::Verdict;
-use crossover_words::text::visible;
+use crossover_words::text::{escape, visible};
 use crossover_words::units::counted;
 
 impl Comparison {
@@ -56,20 +56,6 @@ impl Comparison {
 fn code_list(labels: &[String]) -> String {
     let quoted: Vec<String> = labels.iter().map(|l| format!("`{}`", visible(l))).collect();
     quoted.join(", ")
-}
-
-/// Text that cannot break out of a Markdown table cell or list item.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 fn markdown_table(rows: &[&BenchmarkRow]) -> String {

@@ -17,6 +17,20 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// As [`visible`], Markdown that cannot break out of a Markdown table cell or list item.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// As [`visible`], for a text of several lines, which stay lines.
 pub fn visible_lines(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(visible).collect();
@@ -106,6 +120,7 @@ mod tests {
             assert_eq!(visible(text), shown);
         }
         assert_eq!(visible_lines("a\x07\nb\r"), "a\\u{7}\nb ");
+        assert_eq!(escape("![x](y)|<b>\n"), r"!\[x\](y)\|&lt;b&gt; ");
         assert!(is_plain("größer") && !is_plain("a\nb") && !is_plain("\u{9b}31m"));
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn inside(
 
 fn main() -> ExitCode {
     if let Some(code) = crossover::workload::run_child() {
-        return code;
+        let fails = std::env::var_os(stand_in::CHILDREN_FAIL).is_some();
+        return if fails { ExitCode::FAILURE } else { code };
     }
     // The processes that the suite starts inherit the task.
     if let Ok(task @ ("bench" | "counted")) = std::env::var(TASK).as_deref() {

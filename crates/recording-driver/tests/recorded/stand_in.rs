@@ -36,6 +36,9 @@ pub(crate) const LOG: &str = "RECORDING_DRIVER_LOG";
 /// A fault that is planned from the beginning on.
 pub(crate) const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
+/// Has processes that tried links, or measured, fail after their last answer.
+pub(crate) const CHILDREN_FAIL: &str = "RECORDED_CHILDREN_FAIL";
+
 pub(crate) const TWO: &str = "h200,h200";
 
 /// An H200 with so little memory that its bandwidth is soon measured.

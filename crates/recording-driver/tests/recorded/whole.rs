@@ -12,7 +12,9 @@ use crossover_results::export::{ExportError, export};
 use crossover_words::sidecar::EMPTY_KERNEL;
 use serde_json::Value;
 
-use crate::stand_in::{FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, said, samples};
+use crate::stand_in::{
+    CHILDREN_FAIL, FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, said, samples,
+};
 
 /// A run on two devices: what is in the files of its rows, the answers of processes of their own, the page,
 /// and what is refused because nothing was measured.
@@ -194,6 +196,13 @@ pub(crate) fn absences() {
     let absent = "device 1 and device 2 have no link for it (peer access is reported and does";
     let arguments = ["--test", "^all_reduce/.*/1024$"];
     says(&stand_in, three, &arguments, &[absent]);
+    // How the process ends that has tried them all does not matter.
+    let mut failing = stand_in.command("bench", TWO);
+    failing
+        .env("CROSSOVER_DEVICE", "all")
+        .env(CHILDREN_FAIL, "1");
+    let said = expect(failing.args(["--test", "peer_copy/gpu/engine/4096$"]), 0);
+    assert!(said.contains(ran), "{said}");
     // Each device of a link gets two pieces of memory.
     let cannot = |link| format!("the link between {link} could not be tried: cuMemAlloc failed");
     for (which, fault, sentence) in [

@@ -125,6 +125,7 @@ pub(crate) fn crossover(cwd: &Path) -> Command {
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUST_BACKTRACE")
         .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_BENCH_LTO", "off")
         // Work trees go where the test can see that they are gone.
         .env("TMPDIR", cwd.join("tmp"))
         .stdin(Stdio::null())
@@ -154,6 +155,7 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         .arg("-C")
         .arg(dir)
         .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
+        .args(["-c", "maintenance.auto=false"])
         .args(args)
         .output()
         .unwrap();

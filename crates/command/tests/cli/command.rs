@@ -19,6 +19,7 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
         "CROSSOVER_MONITOR",
         "CROSSOVER_THRESHOLDS",
         "CRITERION_HOME",
+        "CARGO_TARGET_DIR",
         "RUST_BACKTRACE",
     ] {
         command.env_remove(variable);

@@ -9,15 +9,14 @@ use crossover_results::model::record::Failure;
 use serde_json::{Value, json};
 
 use crate::baselines::{Result, folder, record, suite, write};
+use crate::command;
 use crate::printed::{ended, holds, text};
 
 fn crossover(root: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    let mut command = command::crossover(&["compare"]);
     command
-        .arg("compare")
         .args(arguments.split_whitespace())
-        .env("CRITERION_HOME", root)
-        .env_remove("RUST_BACKTRACE");
+        .env("CRITERION_HOME", root);
     command
 }
 
@@ -165,42 +164,40 @@ pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
     ended(&output, 2, "--save-baseline");
 }
 
+/// How a comparison with these variables ends in a folder.
+fn in_folder(folder: &Path, variables: &[(&str, &str)], code: i32) -> String {
+    let mut command = command::crossover(&["compare", "main", "mine"]);
+    command.envs(variables.iter().copied()).current_dir(folder);
+    ended(&command.output().unwrap(), code, "")
+}
+
+/// Baselines in a folder.
+fn plant(folder: &Path) {
+    for (seed, baseline) in [(1, "main"), (2, "mine")] {
+        suite(folder, baseline, seed, |_| 1.0);
+    }
+}
+
 /// Where `cargo bench -- --save-baseline NAME` leaves them, in a package, a workspace, or neither.
 pub(crate) fn baselines_are_found_where_criterion_puts_them() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
-    let found = |place: &str, variable: (&str, &str), code: i32| {
-        let mut command = crate::command::crossover(&["compare", "main", "mine"]);
-        command
-            .env_remove("CARGO_TARGET_DIR")
-            .env(variable.0, variable.1);
-        ended(
-            &command.current_dir(top.join(place)).output().unwrap(),
-            code,
-            "",
-        )
-    };
-    let plant = |folder: &str| {
-        for (seed, baseline) in [(1, "main"), (2, "mine")] {
-            suite(&top.join(folder), baseline, seed, |_| 1.0);
-        }
-    };
-    let unset = ("CRITERION_HOME", "");
-    let nowhere = found("", unset, 2).replace('\\', "/");
+    let unset = &[("CRITERION_HOME", "")];
+    let nowhere = in_folder(&top, unset, 2).replace('\\', "/");
     let folders = "no results in target-reports/criterion, nor in target/criterion;";
     holds(&nowhere, folders);
-    plant("target/criterion");
-    found("", unset, 0);
-    let elsewhere = ("CARGO_TARGET_DIR", "elsewhere");
-    holds(&found("", elsewhere, 2), "elsewhere");
-    plant("elsewhere/criterion");
-    found("", elsewhere, 0);
+    plant(&top.join("target/criterion"));
+    in_folder(&top, unset, 0);
+    let elsewhere = &[("CARGO_TARGET_DIR", "elsewhere")];
+    holds(&in_folder(&top, elsewhere, 2), "elsewhere");
+    plant(&top.join("elsewhere/criterion"));
+    in_folder(&top, elsewhere, 0);
     // Both sides come from one folder, and another one that has both is named.
     suite(&top.join("target-reports/criterion"), "main", 3, |_| 1.0);
-    let one = found("", unset, 0);
+    let one = in_folder(&top, unset, 0);
     assert!(!one.contains("note: "), "{one}");
     suite(&top.join("target-reports/criterion"), "mine", 4, |_| 1.0);
-    holds(&found("", unset, 0), "are also in target");
+    holds(&in_folder(&top, unset, 0), "are also in target");
 }
 
 /// As cargo describes a workspace. There is no cargo where tests run under Wine.
@@ -222,21 +219,10 @@ pub(crate) fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
     }
     for (folder, home) in [("built/criterion", ""), ("one/home", "home")] {
         for place in ["", "one"] {
-            let compared = |code: i32| {
-                let mut command = crate::command::crossover(&["compare", "main", "mine"]);
-                command
-                    .env_remove("CARGO_TARGET_DIR")
-                    .env("CRITERION_HOME", home);
-                ended(
-                    &command.current_dir(top.join(place)).output().unwrap(),
-                    code,
-                    "",
-                )
-            };
+            let compared =
+                |code: i32| in_folder(&top.join(place), &[("CRITERION_HOME", home)], code);
             holds(&compared(2), "--save-baseline NAME");
-            for (seed, baseline) in [(1, "main"), (2, "mine")] {
-                suite(&top.join(folder), baseline, seed, |_| 1.0);
-            }
+            plant(&top.join(folder));
             compared(0);
             fs::remove_dir_all(top.join(folder)).unwrap();
         }

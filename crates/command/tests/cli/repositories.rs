@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::command;
 use crate::compare::compared;
 use crate::printed::{printed, script, text};
 
@@ -118,12 +119,9 @@ pub(crate) fn executable(path: &Path, body: &str) {
 }
 
 pub(crate) fn crossover(cwd: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    let mut command = command::crossover(&["ab"]);
     alone(&mut command)
-        .arg("ab")
         .current_dir(cwd)
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("RUST_BACKTRACE")
         .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_BENCH_LTO", "off")
         // Work trees go where the test can see that they are gone.

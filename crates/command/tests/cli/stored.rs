@@ -15,8 +15,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
+use crate::command::crossover;
 use crate::h200;
-use crate::printed::{printed, text};
+use crate::printed::{ended, printed, text};
 
 /// The record of an H100, which has every group. A package of this crate has none.
 fn h100() -> Option<PathBuf> {
@@ -39,14 +40,6 @@ fn json(text: impl AsRef<[u8]>) -> Value {
     serde_json::from_slice(text.as_ref()).expect("JSON")
 }
 
-fn crossover(results: &Path, arguments: &[&str]) -> std::process::Output {
-    Command::new(env!("CARGO_BIN_EXE_crossover"))
-        .args(arguments)
-        .env("CRITERION_HOME", results)
-        .output()
-        .expect("the command was built for this test")
-}
-
 /// A report in a folder of its own.
 struct Report {
     folder: TempDir,
@@ -64,12 +57,10 @@ impl Report {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().to_str().expect("a path in UTF-8");
         let report = ["report", "--no-reference", "--out", out];
-        let output = crossover(results, &[&report, arguments].concat());
-        assert!(
-            output.status.success() && output.stderr.is_empty(),
-            "{}",
-            printed(&output)
-        );
+        let mut command = crossover(&[&report, arguments].concat());
+        let output = command.env("CRITERION_HOME", results).output().unwrap();
+        let said = ended(&output, 0, "");
+        assert!(output.stderr.is_empty(), "{said}");
         let table = text(&output.stdout).replace(out, "");
         Self { folder, table }
     }

@@ -9,7 +9,7 @@ use crossover::timing::Clock;
 use serde_json::Value;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{bench, crossover, files, plotted};
+use crate::faults::run::{bench, crossover, files, plotted, read};
 use crate::groups::Moody;
 use crate::printed::{ended, expect, holds};
 use crate::test::tests;
@@ -33,10 +33,6 @@ tests! {
 fn sidecar(folder: &Path) -> Sidecar {
     let read = crossover_results::store::sampled::read_sidecar(folder);
     read.expect("of its samples").expect("a sidecar")
-}
-
-fn read(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 fn lacks(said: &str, all: &[&str]) {

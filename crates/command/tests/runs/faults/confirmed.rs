@@ -8,16 +8,11 @@ use std::process::Command;
 use crossover::model::RunRecord;
 use crossover::model::record::Activity;
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use crate::faults::habits::hang_later;
-use crate::faults::run::{bench, crossover, files, measured, record, shown};
+use crate::faults::run::{bench, crossover, files, measured, read, record, shown};
 use crate::faults::signals::interrupted_at;
 use crate::printed::{expect, holds};
-
-fn read(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
 
 /// The record of the results of `root` as a GPU's, in `machines` beside it.
 fn reference(root: &Path) {

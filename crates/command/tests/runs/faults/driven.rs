@@ -12,7 +12,7 @@ use crossover::model::{RunRecord, Sidecar};
 use serde_json::{Value, json};
 
 use crate::faults::files::records_in;
-use crate::faults::run::{SOUND, bench, shown};
+use crate::faults::run::{SOUND, bench, read, shown};
 
 /// The outcome of a run.
 struct Driven {
@@ -103,7 +103,7 @@ impl Driven {
 
     fn sidecar(&self, folder: &str) -> Sidecar {
         let path = self.root().join(folder).join("new/crossover.json");
-        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+        serde_json::from_value(read(&path)).unwrap()
     }
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crossover::model::RunRecord;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::faults::run::{SOUND, bench, crossover, files, measured, shown};
+use crate::faults::run::{SOUND, bench, crossover, files, limited, measured, read, shown};
 use crate::full_disk;
 use crate::printed::{ended, expect};
 
@@ -28,16 +28,9 @@ pub(crate) fn unwritable_folder() {
 /// The results are whole, but the page is larger than a file may be.
 pub(crate) fn too_large_a_page() {
     let dir = tempfile::tempdir().unwrap();
-    let run = bench(dir.path(), &[]);
-    let mut limited = Command::new("sh");
-    limited
-        .args(["-c", "ulimit -f 60; exec \"$0\" \"$@\""])
-        .arg(run.get_program())
-        .args(["--bench", "--quick", "--noplot", "sound"]);
-    for (name, value) in run.get_envs() {
-        limited.env(name, value.unwrap());
-    }
-    let said = expect(&mut limited, 1, "error: no report was written: ");
+    let run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+    let words = "error: no report was written: ";
+    let said = expect(&mut limited(&run, "-f 60"), 1, words);
     assert!(said.contains("raise the limit (`ulimit -f`)"), "{said}");
     assert_eq!(shown(dir.path()), SOUND);
 }
@@ -142,8 +135,7 @@ pub(crate) fn busy_host() {
         .filter(|it| it.starts_with("background load"))
         .collect();
     assert_eq!(found.len(), 1, "{found:?}");
-    let sidecar = fs::read(dir.path().join("choice/cpu_best/4/new/crossover.json")).unwrap();
-    let sidecar: Value = serde_json::from_slice(&sidecar).unwrap();
+    let sidecar = read(&dir.path().join("choice/cpu_best/4/new/crossover.json"));
     let others = &sidecar["extra"]["processors_busy_with_other_work"];
     assert!(others.as_f64() >= Some(0.2), "{others}");
     let notes = &sidecar["notes"];
@@ -153,8 +145,8 @@ pub(crate) fn busy_host() {
 
 pub(crate) fn records_in(root: &Path) -> Vec<RunRecord> {
     let files = fs::read_dir(root.join("runs")).unwrap();
-    let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
-    text.map(|text| serde_json::from_slice(&text).unwrap())
+    let read = files.map(|file| read(&file.unwrap().path()));
+    read.map(|value| serde_json::from_value(value).unwrap())
         .collect()
 }
 
@@ -195,7 +187,7 @@ pub(crate) fn records() {
     fs::write(&record, kept).unwrap();
     // One sidecar names a record outside.
     let sidecar = root.join("sound/cpu_fill/4/new/crossover.json");
-    let mut value: Value = serde_json::from_slice(&fs::read(&sidecar).unwrap()).unwrap();
+    let mut value = read(&sidecar);
     value["run"] = "../../outside".into();
     fs::write(&sidecar, value.to_string()).unwrap();
     fs::write(dir.path().join("outside.json"), "{}").unwrap();

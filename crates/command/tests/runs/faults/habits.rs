@@ -128,30 +128,16 @@ pub(crate) fn nothing_is_left(folder: &Path) {
     left.iter().for_each(|process| ends(process));
 }
 
-/// Has one answer confirmed by processes with this habit.
-fn confirmed_with(habit: &str) {
+/// Has one answer confirmed by processes with all habits.
+pub(crate) fn confirmed_with_all() {
     let folder = tempfile::tempdir().unwrap();
     let (_dir, run, said) = run("1", "sound", |command| {
-        command.env(HABITS, habit).env(FOLDER, folder.path());
+        all(command, folder.path());
     });
     assert!(!said.contains("did not answer"), "{said}");
     let [confirmation] = &run.confirmations[..] else {
         panic!("{said}")
     };
     assert!(!confirmation.processes.is_empty(), "{said}");
-    if habit == LEAVES_A_PROCESS {
-        nothing_is_left(folder.path());
-    }
-}
-
-pub(crate) fn main_prints() {
-    confirmed_with(MAIN_PRINTS);
-}
-
-pub(crate) fn library_prints() {
-    confirmed_with(LIBRARY_PRINTS);
-}
-
-pub(crate) fn process_is_left() {
-    confirmed_with(LEAVES_A_PROCESS);
+    nothing_is_left(folder.path());
 }

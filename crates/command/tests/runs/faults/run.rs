@@ -88,6 +88,23 @@ pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
+pub(crate) fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The same run with a limit of the shell.
+pub(crate) fn limited(run: &Command, limit: &str) -> Command {
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")])
+        .arg(run.get_program())
+        .args(run.get_args());
+    for (name, value) in run.get_envs() {
+        limited.env(name, value.unwrap());
+    }
+    limited
+}
+
 /// The record that a report of these results writes.
 pub(crate) fn summary(root: &Path) -> Value {
     let out = tempfile::tempdir().unwrap();

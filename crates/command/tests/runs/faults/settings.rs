@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::faults::files::records_in;
-use crate::faults::run::{FOLDER, SOUND, bench, crossover, files, measured, shown};
+use crate::faults::run::{FOLDER, SOUND, bench, crossover, files, limited, measured, shown};
 use crate::printed::{expect, holds, printed};
 
 pub(crate) fn bad_options() {
@@ -88,20 +88,12 @@ pub(crate) fn commit_of_another() {
 
 pub(crate) fn little_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let mut limited = Command::new("sh");
-    let run = bench(dir.path(), &[]);
-    limited
-        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
-        .arg(run.get_program())
-        .args(["--bench", "--quick", "sound"])
-        // The stacks of many threads alone would be more.
-        .env("RAYON_NUM_THREADS", "2");
-    for (name, value) in run.get_envs() {
-        limited.env(name, value.unwrap());
-    }
-    // The profile `quick` would measure the caches alone.
-    limited.env("CROSSOVER_PROFILE", "default");
-    expect(&mut limited, 0, "");
+    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+    // The stacks of many threads alone would be more.
+    run.env("RAYON_NUM_THREADS", "2")
+        // `quick` would measure the caches alone.
+        .env("CROSSOVER_PROFILE", "default");
+    expect(&mut limited(&run, "-v 600000"), 0, "");
     let all = ["16", "4", "8"].map(|size| format!("sound/cpu/fill/{size}"));
     assert_eq!(shown(dir.path()), all);
     let record = records_in(dir.path()).remove(0);

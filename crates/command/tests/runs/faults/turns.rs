@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 
 use crate::faults::habits;
-use crate::faults::run::{RUN, SOUND, crossover, shown};
+use crate::faults::run::{RUN, SOUND, crossover, read, shown};
 use crate::printed::{comes_true, ended, printed, script};
 
 /// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
@@ -52,8 +52,7 @@ fn results(dir: &Path) -> PathBuf {
 }
 
 fn samples(root: &Path, id: &str) -> usize {
-    let path = root.join(id).join("new/sample.json");
-    let sample: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let sample = read(&root.join(id).join("new/sample.json"));
     sample["times"].as_array().unwrap().len()
 }
 
@@ -108,9 +107,8 @@ fn run_again_within(budget: &str) -> bool {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     let root = results(dir.path());
     let verified = |run: &str| -> bool {
-        let path = root.join(run).join("sound/cpu_fill/32/new/crossover.json");
-        let sidecar: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        !sidecar["verified"].is_null()
+        let sidecar = root.join(run).join("sound/cpu_fill/32/new/crossover.json");
+        !read(&sidecar)["verified"].is_null()
     };
     assert!(
         verified("a1") && verified("b1") && !verified("a2"),

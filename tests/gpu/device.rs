@@ -1,4 +1,9 @@
+//! What the tests share.
+
 use std::sync::{Mutex, MutexGuard};
+
+use crossover::device::Gpu;
+use crossover::workload::{Routine, RoutineError};
 
 /// Held by a test for as long as it uses the device. A test of another thread that
 /// synchronises or loads a module would wait behind this one's gate, and the gate for it.
@@ -7,4 +12,27 @@ pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     DEVICE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The error of the last of so many runs. Before them the poisoned output must fail the check.
+pub(crate) fn error_after(
+    runs: usize,
+    device: &Gpu,
+    routine: &mut dyn Routine,
+    what: &str,
+) -> Result<f64, RoutineError> {
+    routine.poison()?;
+    device.synchronize()?;
+    assert!(!routine.check()?.passed(), "{what}: poison passes");
+    (0..runs).try_for_each(|_| routine.run())?;
+    device.synchronize()?;
+    let verified = routine.check()?;
+    assert!(verified.passed(), "{what}: {verified:?}");
+    Ok(verified.error)
+}
+
+/// The upper median.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

@@ -11,7 +11,7 @@ use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
 use crossover::workload::{Routine, RoutineError, Workload};
 
-use crate::device::one_at_a_time;
+use crate::device::{error_after, one_at_a_time};
 
 type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
@@ -19,14 +19,7 @@ type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineError> {
     for (name, mut routine) in ways? {
         for runs in [1, 3] {
-            routine.poison()?;
-            device.synchronize()?;
-            assert!(!routine.check()?.passed(), "{what}, {name}: poison passes");
-            for _ in 0..runs {
-                routine.run()?;
-            }
-            let verified = routine.check()?;
-            assert!(verified.passed(), "{what}, {name}: {verified:?}");
+            error_after(runs, device, &mut *routine, &format!("{what}, {name}"))?;
         }
         println!("{what}: {name}");
     }

@@ -14,7 +14,7 @@ use cudarc::cublas::sys::{cublasOperation_t::CUBLAS_OP_N, cublasSgemm_v2};
 use cudarc::driver::sys::{CUevent_flags, cuEventRecord, cuLaunchKernel};
 use cudarc::driver::{CudaEvent, DevicePtr};
 
-use crate::device::one_at_a_time;
+use crate::device::{median, one_at_a_time};
 
 type Outcome<T = ()> = Result<T, RoutineError>;
 
@@ -85,11 +85,7 @@ fn compare(
             ours.push(suite()?);
         }
     }
-    let median = |values: &mut Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let (ours, theirs) = (median(&mut ours), median(&mut theirs));
+    let (ours, theirs) = (median(ours), median(theirs));
     let ratio = ours / theirs;
     println!("{what}: {ours:.1} ns, raw loop {theirs:.1} ns, ratio {ratio:.4}");
     Ok(ratio)

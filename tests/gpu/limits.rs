@@ -10,7 +10,7 @@ use crossover::model::Format;
 use crossover::timing::{CudaTime, GateMode};
 use crossover::workload::RoutineError;
 
-use crate::device::one_at_a_time;
+use crate::device::{median, one_at_a_time};
 
 /// Measurements of some 30 ms each: several readings of the clock.
 const ROUNDS: usize = 40;
@@ -50,9 +50,4 @@ fn multiply_adds_in_registers_reach_the_peak_of_the_table() -> Result<(), Routin
     );
     assert!((0.95..=1.01).contains(&(rate / peak)), "{}", rate / peak);
     Ok(())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

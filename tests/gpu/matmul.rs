@@ -8,7 +8,7 @@ use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::matmul::{Matmul, gpu};
 use crossover::workload::{Routine, RoutineError};
 
-use crate::device::one_at_a_time;
+use crate::device::{error_after, one_at_a_time};
 
 type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
 
@@ -28,20 +28,10 @@ fn each_is_right_twice_at(orders: &[u64]) -> Result<(), RoutineError> {
     for &n in orders {
         let problem = Rc::new(Matmul::new(n));
         for (name, make) in IMPLEMENTATIONS {
-            let what = || format!("{name} at {n}");
+            let what = format!("{name} at {n}");
             let mut routine = make(&device, &problem)?;
-            let mut errors = [0.0; 2];
-            for error in &mut errors {
-                routine.poison()?;
-                device.synchronize()?;
-                assert!(!routine.check()?.passed(), "{}: poison passes", what());
-                routine.run()?;
-                device.synchronize()?;
-                let verified = routine.check()?;
-                assert!(verified.passed(), "{}: {verified:?}", what());
-                *error = verified.error;
-            }
-            assert_eq!(errors[0], errors[1], "{}", what());
+            let mut error = || error_after(1, &device, &mut *routine, &what);
+            assert_eq!(error()?, error()?, "{what}");
         }
     }
     Ok(())

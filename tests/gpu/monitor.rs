@@ -13,7 +13,7 @@ use crossover::timing::{Clock, CudaTime, GateMode};
 use crossover::workload::timing_methods::{Spin, spin};
 use crossover::workload::{Routine, RoutineError, Workload};
 
-use crate::device::one_at_a_time;
+use crate::device::{median, one_at_a_time};
 
 /// Rounds; each measures each state once.
 const ROUNDS: usize = 15;
@@ -94,9 +94,4 @@ fn compare(
         again / unwatched
     );
     Ok(watched / unwatched)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -12,7 +12,7 @@ use crossover::workload::matmul::gpu::cublas;
 use crossover::workload::matmul::precision::{PRECISION, product, split};
 use crossover::workload::{Routine, RoutineError, Value};
 
-use crate::device::one_at_a_time;
+use crate::device::{error_after, one_at_a_time};
 
 type Made = Result<Box<dyn Routine>, RoutineError>;
 
@@ -30,18 +30,6 @@ fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, Ro
     }
 }
 
-/// The error of one run. Before it the poisoned output must fail the check.
-fn error_of(device: &Gpu, routine: &mut dyn Routine, what: &str) -> Result<f64, RoutineError> {
-    routine.poison()?;
-    device.synchronize()?;
-    assert!(!routine.check()?.passed(), "{what}: poison passes");
-    routine.run()?;
-    device.synchronize()?;
-    let verified = routine.check()?;
-    assert!(verified.passed(), "{what}: {verified:?}");
-    Ok(verified.error)
-}
-
 /// At orders larger than in the tests of groups.
 #[test]
 #[ignore = "needs a CUDA device"]
@@ -54,8 +42,8 @@ fn the_split_is_within_its_bound() -> Result<(), RoutineError> {
         let Some(mut routine) = unless_too_old(&what, split(&device, &problem, 2048))? else {
             continue;
         };
-        let first = error_of(&device, &mut *routine, &what)?;
-        let second = error_of(&device, &mut *routine, &what)?;
+        let first = error_after(1, &device, &mut *routine, &what)?;
+        let second = error_after(1, &device, &mut *routine, &what)?;
         assert_eq!(first, second, "{what} differs from run to run");
         println!("{what}: error {first:.2e}");
     }
@@ -204,7 +192,7 @@ fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError>
     let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
     let problem = Rc::new(Matmul::new(N));
     let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64), RoutineError> {
-        let error = error_of(&device, routine, what)?;
+        let error = error_after(1, &device, routine, what)?;
         let launches = routine.launches();
         let mut best = f64::INFINITY;
         for _ in 0..5 {

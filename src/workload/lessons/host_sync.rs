@@ -157,11 +157,9 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
         steps.replay()?;
     }
     (work.waits, work.threads) = (true, Some(threads));
-    let problem = problem.clone();
-    work.check_by(move |memory| {
-        let output = memory.read(buffers[(STEPS - 1) % 2])?;
-        Ok(verify(&output, problem.reference()))
-    });
+    let (problem, output) = (problem.clone(), buffers[(STEPS - 1) % 2]);
+    let check = move |output: &[f32]| verify(output, problem.reference());
+    work.check_values(None, output, f32::NAN, check)?;
     Ok(Box::new(work))
 }
 

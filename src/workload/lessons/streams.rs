@@ -153,6 +153,6 @@ fn cut_up(
     // The other streams are not ordered behind the GPU's.
     work.poison(|memory| Ok(memory.gpu().synchronize()?));
     let problem = problem.clone();
-    work.check_by(move |memory| problem.check_output(memory.values(to)));
+    work.check_by(move |memory| Ok(problem.check_output(memory.values(to))));
     Ok(Box::new(work))
 }

@@ -12,7 +12,7 @@ use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
-    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, Stream, end_to_end,
+    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -114,15 +114,9 @@ pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     })?;
     let y = work.output::<f32>(n)?;
     enqueue(&mut work, x, y, n, &KERNELS)?;
-    let result = work.host_output(HostMemory::Pageable, POISON, n)?;
-    // SAFETY: both have `n` values, the routine owns them, and `waits` keeps the host from them.
-    unsafe {
-        work.steps
-            .download(Stream::Compute, y.address, result.values)
-    };
-    work.waits = true;
     let problem = problem.clone();
-    work.check_by(move |memory| problem.check_output(memory.values(result)));
+    let check = move |y: &[f32]| problem.check_output(y);
+    work.check_values(Some(HostMemory::Pageable), y, POISON, check)?;
     Ok(Box::new(work))
 }
 
@@ -163,7 +157,7 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
         self.len()
     }
 
-    fn check(&self, result: &[T]) -> Result<Verified, RoutineError> {
+    fn check(&self, result: &[T]) -> Verified {
         self.check_output(result)
     }
 

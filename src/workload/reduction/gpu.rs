@@ -101,8 +101,8 @@ unsafe impl EndToEnd for Sum {
         blocks(gpu, self.x.len()) as usize
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
-        Ok(Sum::check(self, LONGEST, result))
+    fn check(&self, result: &[f32]) -> Verified {
+        Sum::check(self, LONGEST, result)
     }
 
     /// Each piece adds to the parts, and the last piece adds up the parts.

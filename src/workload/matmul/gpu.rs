@@ -121,7 +121,7 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
         };
         match at % 2 {
             0 => Ok(work),
-            _ => Ok(replayed(gpu, work)?),
+            _ => Ok(replayed(work)?),
         }
     };
     let (way, mut routine) = choose::made_by(&choice, names, make, run)?;
@@ -194,11 +194,8 @@ fn by_cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Result<Prepa
 }
 
 /// A product that is captured and replayed.
-fn replayed(gpu: &Gpu, mut work: Prepared) -> Result<Prepared, CudaError> {
-    // Run once before the capture, during which the library must not load code.
-    work.steps.enqueue()?;
-    gpu.synchronize()?;
-    work.steps.replay()?;
+fn replayed(mut work: Prepared) -> Result<Prepared, CudaError> {
+    work.steps = work.steps.into_graph()?;
     work.notes.push("replayed as a graph".to_owned());
     Ok(work)
 }

@@ -54,13 +54,14 @@ impl Tensor {
         })
     }
 
-    /// Values of `owner`, copied once, or by the steps from host memory of one kind.
-    pub(crate) fn input<W: 'static, T: FourBytes>(
+    /// Numbers of four bytes of `owner`, copied once, or by the steps from host memory of one kind.
+    pub(crate) fn input<W: 'static, T: NoUninit>(
         work: &mut Prepared,
         from: Option<HostMemory>,
         owner: &Rc<W>,
         values: impl Fn(&W) -> &[T],
     ) -> Result<Self, CudaError> {
+        const { assert!(size_of::<T>() == 4) };
         Ok(Self {
             device: work.input(from, owner, |owner| bytemuck::cast_slice(values(owner)))?,
             format: Format::F32,
@@ -117,11 +118,6 @@ impl Tensor {
         })
     }
 }
-
-/// A number of four bytes.
-pub(crate) trait FourBytes: NoUninit {}
-impl FourBytes for f32 {}
-impl FourBytes for u32 {}
 
 /// Rounds to BF16, to nearest, ties to even, as the kernels do.
 pub(crate) fn bf16(value: f32) -> u16 {

@@ -1,11 +1,13 @@
 //! Kernel sources from files of `kernels/`.
 
 /// The source in a file, after the header that it shares with others, if named. Compute capability 7.5 is the
-/// oldest, unless `oldest` is given. Line numbers in the compiler's messages are those of the file.
+/// oldest, and NVRTC has no options, unless others are given. Line numbers in the compiler's messages are those
+/// of the file.
 macro_rules! kernels {
-    ($file:literal $(, after $header:literal)? $(, oldest $oldest:expr)?) => {
+    ($file:literal $(, after $header:literal)? $(, oldest $oldest:expr)? $(, options $options:expr)?) => {
         $crate::device::kernel::Source {
             $(oldest: $oldest,)?
+            $(options: $options,)?
             ..$crate::device::kernel::Source::new(
                 $file,
                 concat!(

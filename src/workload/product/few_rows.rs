@@ -12,10 +12,8 @@ use crate::workload::routine::RoutineError;
 
 /// The kernels of products of a few rows.
 // From compute capability 8.0 on, for asynchronous copies to shared memory.
-pub(crate) static FEW_ROWS: Source = Source {
-    options: ON_ALL_CORES,
-    ..kernels!("few_rows.cu", after "values.cuh", oldest(8, 0))
-};
+pub(crate) static FEW_ROWS: Source =
+    kernels!("few_rows.cu", after "values.cuh", oldest(8, 0), options ON_ALL_CORES);
 
 /// Columns and warps of a block, as in the source.
 const COLUMNS: u32 = 32;

@@ -14,17 +14,12 @@ use crate::workload::product::shape::{Product, Shape};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of square matrices.
-pub(crate) static MATMUL: Source = Source {
-    options: ON_ALL_CORES,
-    ..kernels!("matmul.cu")
-};
+pub(crate) static MATMUL: Source = kernels!("matmul.cu", options ON_ALL_CORES);
 
 /// The kernels of linear layers.
 // From compute capability 8.0 on, for asynchronous copies to shared memory.
-pub(crate) static LINEAR: Source = Source {
-    options: ON_ALL_CORES,
-    ..kernels!("linear.cu", after "values.cuh", oldest(8, 0))
-};
+pub(crate) static LINEAR: Source =
+    kernels!("linear.cu", after "values.cuh", oldest(8, 0), options ON_ALL_CORES);
 
 /// Terms of the sum per stage: `DEPTH` in `linear.cu`.
 const DEPTH: usize = 32;

@@ -107,7 +107,6 @@ fn main() -> ExitCode {
         command::absent_and_broken_libraries_are_named_with_the_remedy,
         command::advise_answers_with_the_record_of_another_machine_and_says_whose_it_is,
         compare::baselines_of_a_workspace_are_found_from_each_of_its_folders,
-        compare::benchmarks_that_share_a_folder_are_named,
         release::a_release_that_is_ready_has_its_commands_in_order,
         release::what_a_release_lacks_is_named,
         thresholds::a_table_becomes_answers_and_a_file,

@@ -146,9 +146,15 @@ const EMPTY_NS: [[f64; 2]; 6] = [
 ];
 
 fn sides(pairs: usize) -> [Vec<Baseline>; 2] {
+    sides_of(false, |_, _| Some(1.0)).map(|side| side[..pairs].to_vec())
+}
+
+/// All pairs, with the kernels of a side's benchmark of each number.
+fn sides_of(has_graphs: bool, kernels: impl Fn(usize, usize) -> Option<f64>) -> [Vec<Baseline>; 2] {
     [0, 1].map(|side| {
-        let empty = EMPTY_NS[..pairs].iter().map(|pair| pair[side]);
-        empty.map(|ns| run(ns, |_| Some(1.0), false)).collect()
+        let empty = EMPTY_NS.iter().map(|pair| pair[side]);
+        let run = |ns| run(ns, |i| kernels(side, i), has_graphs);
+        empty.map(run).collect()
     })
 }
 
@@ -229,20 +235,14 @@ fn the_page_shows_how_each_process_follows_the_slope() {
     assert_eq!(figure(&compared.page()), Some(12));
     let page = |base: &[Baseline], new: &[Baseline]| compare(base, new, &Options::default()).page();
     assert_eq!(figure(&page(&base[..3], &new[..3])), None);
-    let [graphs, more] = [0, 1].map(|side| empty(side).map(|ns| run(ns, |_| None, true)));
+    let [graphs, more] = sides_of(true, |_, _| None);
     assert_eq!(figure(&page(&graphs, &more)), None);
 }
 
 #[test]
 fn rows_that_are_not_corrected_have_the_reason() {
-    let pairs = |kernels: [Option<f64>; 2], has_graphs| {
-        [0, 1].map(|side| {
-            let empty = EMPTY_NS.iter().map(|pair| pair[side]);
-            empty
-                .map(|ns| run(ns, |_| kernels[side], has_graphs))
-                .collect::<Vec<_>>()
-        })
-    };
+    let pairs =
+        |kernels: [Option<f64>; 2], has_graphs| sides_of(has_graphs, |side, _| kernels[side]);
     let (one, two) = (Some(1.0), Some(2.0));
     let mut untimed = pairs([one; 2], false);
     for sampled in untimed[0][3].results.values_mut() {
@@ -351,11 +351,7 @@ fn a_benchmark_that_is_open_with_its_constant_is_given_once() {
 /// The constant moves benchmarks that cannot be corrected by up to 14 %.
 #[test]
 fn benchmarks_without_a_correction_hide_nothing_of_corrected_ones() {
-    let [base, new] = [0, 1].map(|side| {
-        let empty = EMPTY_NS.iter().map(|pair| pair[side]);
-        let kernels = |i: usize| i.is_multiple_of(3).then_some(1.0);
-        empty.map(|ns| run(ns, kernels, false)).collect::<Vec<_>>()
-    });
+    let [base, new] = sides_of(false, |_, i| i.is_multiple_of(3).then_some(1.0));
     let compared = compare(&base, &new, &Options::default());
     for row in compared.rows.iter().filter(|row| row.class.is_some()) {
         let is_corrected = row.correction_ns.is_some();

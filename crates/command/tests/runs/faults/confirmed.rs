@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crossover::model::RunRecord;
 use crossover::model::record::Activity;
+use crossover::model::{GpuInfo, RunRecord};
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::faults::habits::hang_later;
 use crate::faults::run::{bench, crossover, files, measured, read, record, shown};
@@ -18,41 +19,33 @@ use crate::printed::{expect, holds};
 fn reference(root: &Path) {
     let results = tempfile::tempdir().unwrap();
     let to = results.path();
-    for (path, bytes) in files(root) {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+    for (path, mut bytes) in files(root) {
         let mut copy = to.join(path.strip_prefix(root).unwrap());
-        let name = copy.file_name().unwrap().to_str().unwrap().to_owned();
-        let is_run = copy.parent().unwrap().ends_with("runs");
-        let bytes = match name.as_str() {
-            "benchmark.json" => text.replace("cpu/fill", "gpu/none").into_bytes(),
-            "crossover.json" => {
-                let mut file = read(&path);
-                file["id"] = file["id"]
-                    .as_str()
-                    .unwrap()
-                    .replace("cpu/fill", "gpu/none")
-                    .into();
-                file["clock"] = "events".into();
-                let role = file["role"].as_object_mut().unwrap();
-                role.remove("threads");
-                role.insert("data".to_owned(), "queued".into());
-                role.insert("launches".to_owned(), "one-by-one".into());
-                serde_json::to_vec(&file).unwrap()
+        if copy.parent().unwrap().ends_with("runs") {
+            let mut run = read(&path);
+            run["environment"]["gpu"] = json!(GpuInfo {
+                name: "Example GPU".into(),
+                ..GpuInfo::default()
+            });
+            bytes = run.to_string().into();
+        } else {
+            let text = String::from_utf8_lossy(&bytes).replace("cpu/fill", "gpu/none");
+            bytes = text.into();
+            copy = copy
+                .to_str()
+                .unwrap()
+                .replace("cpu_fill", "gpu_none")
+                .into();
+        }
+        if copy.ends_with("crossover.json") {
+            let mut sidecar: Value = serde_json::from_slice(&bytes).unwrap();
+            sidecar["clock"] = "events".into();
+            let role = sidecar["role"].as_object_mut().unwrap();
+            role.remove("threads");
+            for (name, value) in [("data", "queued"), ("launches", "one-by-one")] {
+                role.insert(name.to_owned(), value.into());
             }
-            _ if is_run => {
-                let mut file = read(&path);
-                file["environment"]["gpu"] = serde_json::to_value(crossover::model::GpuInfo {
-                    name: "Example GPU".into(),
-                    ..Default::default()
-                })
-                .unwrap();
-                serde_json::to_vec(&file).unwrap()
-            }
-            _ => bytes,
-        };
-        if !is_run {
-            let moved = copy.to_str().unwrap().replace("cpu_fill", "gpu_none");
-            copy = moved.into();
+            bytes = sidecar.to_string().into();
         }
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::write(copy, bytes).unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use clap::ArgGroup;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossover_advice::thresholds::Operation;
 use crossover_advice::{Advice, HostInfo, Question, Residency, Size, Work};
@@ -22,7 +23,8 @@ use crossover_words::text::{visible, visible_lines};
 /// --bytes 3e6 --upload 4e6 --download 4e6 --launches 12`): from the limits of this machine it
 /// computes the least and the typical time.
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
+#[command(group = ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
+#[command(group = ArgGroup::new("asked").multiple(true).args(["operation", "flop", "bytes", "upload", "download"]))]
 pub(crate) struct Args {
     /// The operation, a group of the report
     operation: Option<String>,
@@ -32,6 +34,7 @@ pub(crate) struct Args {
     /// Where the data start and end [default: ordinary]
     #[arg(
         long,
+        requires = "asked",
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Option<Residency>,
@@ -49,11 +52,12 @@ pub(crate) struct Args {
         long,
         value_name = "TIMES",
         value_parser = clap::value_parser!(u32).range(1..),
+        requires = "operation",
         conflicts_with = "amounts"
     )]
     reuse: Option<u32>,
     /// Include the cold start: the call is the first one of its process on the GPU
-    #[arg(long, conflicts_with = "amounts")]
+    #[arg(long, requires = "operation", conflicts_with = "amounts")]
     cold: bool,
     /// Floating-point operations of the work
     #[arg(long, value_name = "COUNT", group = "amounts", value_parser = amount())]
@@ -72,11 +76,12 @@ pub(crate) struct Args {
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u32).range(1..),
+        requires = "amounts",
         conflicts_with = "operation"
     )]
     launches: Option<u32>,
     /// Time that the work takes on the CPU now
-    #[arg(long, value_name = "MS", value_parser = amount(), conflicts_with = "operation")]
+    #[arg(long, value_name = "MS", value_parser = amount(), requires = "amounts", conflicts_with = "operation")]
     cpu_ms: Option<f64>,
     /// Use this file of thresholds [default: CROSSOVER_THRESHOLDS, or else the stored results]
     #[arg(long, value_name = "FILE")]
@@ -94,34 +99,9 @@ impl Args {
             .iter()
             .any(Option::is_some)
     }
-
-    /// # Errors
-    /// An option that would change nothing.
-    fn check(&self) -> anyhow::Result<()> {
-        let asks = self.operation.is_some();
-        let moves = self.upload.unwrap_or(0.0) + self.download.unwrap_or(0.0) > 0.0;
-        if self.has_amounts() {
-            let is_moved = !self.data.is_some_and(Residency::on_device);
-            ensure!(
-                self.data.is_none() || moves == is_moved,
-                "--data names host memory beside --upload and --download, and the device without them"
-            );
-        } else {
-            ensure!(
-                asks || !self.cold && self.data.is_none() && self.reuse.is_none(),
-                "--data, --reuse and --cold need an operation, such as `crossover advise matmul 1000`"
-            );
-            ensure!(
-                self.launches.is_none() && self.cpu_ms.is_none(),
-                "--launches and --cpu-ms need --flop, --bytes, --upload or --download"
-            );
-        }
-        Ok(())
-    }
 }
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
-    arguments.check()?;
     let named = arguments.thresholds.clone();
     let (advice, groups) = match named.or_else(|| crate::path_in("CROSSOVER_THRESHOLDS")) {
         Some(file) => (Advice::open(&file)?, Vec::new()),
@@ -238,12 +218,17 @@ fn unmeasured(advice: &Advice, arguments: &Args) -> anyhow::Result<String> {
         cpu_ns: arguments.cpu_ms.map(|ms| ms * 1e6),
     };
     // Without copies the data are on the device.
-    let there = if work.upload + work.download > 0.0 {
+    let is_moved = work.upload + work.download > 0.0;
+    let there = if is_moved {
         Residency::Ordinary
     } else {
         Residency::Awaited
     };
     let data = arguments.data.unwrap_or(there);
+    ensure!(
+        is_moved != data.on_device(),
+        "--data names host memory beside --upload and --download, and the device without them"
+    );
     let estimate = advice.estimate_offload(&work, data)?;
     Ok(decision_in_words::unmeasured(&work, data, &estimate))
 }

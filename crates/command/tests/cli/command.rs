@@ -251,8 +251,14 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
         ),
         ("--flop NaN", "an amount is a number from zero"),
         ("--bytes=-1", "an amount is a number from zero"),
-        ("--cpu-ms 3", "need --flop, --bytes, --upload or --download"),
-        ("--cold", "need an operation"),
+        (
+            "--cpu-ms 3",
+            "required arguments were not provided:\n  <--flop",
+        ),
+        (
+            "--cold",
+            "required arguments were not provided:\n  <OPERATION>",
+        ),
     ] {
         advise(&Vec::from_iter(wrong.split(' ')), 2, reason);
     }

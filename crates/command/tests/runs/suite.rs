@@ -31,8 +31,8 @@ tests! {
 
 /// The sidecar of a result, which must be that of the samples beside it.
 fn sidecar(folder: &Path) -> Sidecar {
-    let read = crossover_results::store::sampled::read_sidecar(folder);
-    read.expect("of its samples").expect("a sidecar")
+    let read = crossover_results::store::sampled::Sampled::whole(folder);
+    read.expect("a whole result").sidecar.expect("a sidecar")
 }
 
 fn lacks(said: &str, all: &[&str]) {

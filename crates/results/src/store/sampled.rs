@@ -46,7 +46,7 @@ impl Sampled {
         let path = dir.join(SAMPLE);
         let samples = read_bytes(&path)?;
         let ns = times(&path, &samples)?;
-        let beside = sidecar_of(dir, &samples, Some(id)).unwrap_or_else(|error| {
+        let beside = sidecar_of(dir, &samples, id).unwrap_or_else(|error| {
             let mut problem = Unreadable::from(error);
             problem.reason += ": its clock is unknown";
             problems.push(problem);
@@ -56,7 +56,7 @@ impl Sampled {
     }
 
     /// The result in `dir`, if it has every file that the suite writes, each sound.
-    pub(super) fn whole(dir: &Path) -> Option<Self> {
+    pub fn whole(dir: &Path) -> Option<Self> {
         let id = id_of(dir).ok()?;
         let sampled = Self::read(dir, &id, &mut Vec::new()).ok()?;
         // The estimates are of no use here, but Criterion compares the next result with them.
@@ -71,13 +71,8 @@ pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), Fil
     write_json(&dir.join(SIDECAR), sidecar)
 }
 
-/// Reads the suite's sidecar in `dir`; `Ok(None)` where there is none.
-pub fn read_sidecar(dir: &Path) -> Result<Option<Sidecar>, FileError> {
-    Ok(sidecar_of(dir, &read_bytes(&dir.join(SAMPLE))?, None)?.sidecar)
-}
-
 /// The sidecar of these samples in `dir`, and its facts. Its id must be `id`, if the suite wrote it.
-fn sidecar_of(dir: &Path, samples: &[u8], id: Option<&str>) -> Result<Sampled, FileError> {
+fn sidecar_of(dir: &Path, samples: &[u8], id: &str) -> Result<Sampled, FileError> {
     let is_of_samples = |of: &str| of == digest(samples) || of == sha256(samples);
     let Some(file) = sidecar::read(dir, is_of_samples) else {
         return Ok(Sampled::default());
@@ -101,16 +96,14 @@ fn sidecar_of(dir: &Path, samples: &[u8], id: Option<&str>) -> Result<Sampled, F
             "belongs to other samples than the sample.json beside it; run the benchmark again";
         return Err(FileError::other(path, reason));
     }
-    match id.filter(|id| *id != sidecar.id) {
-        Some(id) => Err(FileError::other(
-            path,
-            format!("describes {}, not {id}", sidecar.id),
-        )),
-        None => Ok(Sampled {
-            sidecar: Some(sidecar),
-            ..beside
-        }),
+    if id != sidecar.id {
+        let reason = format!("describes {}, not {id}", sidecar.id);
+        return Err(FileError::other(path, reason));
     }
+    Ok(Sampled {
+        sidecar: Some(sidecar),
+        ..beside
+    })
 }
 
 /// The digest of samples in the sidecars of earlier versions.
@@ -200,16 +193,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let sample = dir.path().join(SAMPLE);
         fs::write(&sample, "{}").unwrap();
-        assert!(read_sidecar(dir.path()).unwrap().is_none());
+        let read = || {
+            let samples = fs::read(&sample).unwrap();
+            sidecar_of(dir.path(), &samples, "a/cpu/b/1").map(|read| read.sidecar)
+        };
+        assert!(read().unwrap().is_none());
         let mut sidecar = Sidecar {
             extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
             notes: vec!["a note".into()],
             ..Sidecar::of("a/cpu/b/1", Clock::EventsGated)
         };
         write_sidecar(&mut sidecar, dir.path()).unwrap();
-        assert_eq!(read_sidecar(dir.path()).unwrap(), Some(sidecar));
+        assert_eq!(read().unwrap(), Some(sidecar));
         fs::write(&sample, "{ }").unwrap();
-        let error = read_sidecar(dir.path()).unwrap_err();
+        let error = read().unwrap_err();
         assert!(error.reason().starts_with("belongs to other samples"));
     }
 

@@ -8,124 +8,91 @@ use crate::model::{Format, Verified};
 use crate::workload::mlp_training::problem::{CLASSES, GRADIENTS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::operations::{GRAIN, rows_per_task};
-use crate::workload::network::{OnCpu, products::Products};
+use crate::workload::network::{CpuRoutine, OnCpu, products::Products};
 use crate::workload::prepare::{Threads, exponentials, wide};
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::Made;
 use crossover_arithmetic::adamw::{Counter, step_in_f32};
 
 /// On up to `threads` threads: each product in the way that is fastest in a short calibration, the rest in
 /// the widest vectors, shared out among the threads.
 pub fn best(problem: &Rc<Training>, threads: usize) -> Made {
-    Ok(Box::new(CpuStep::new(problem, Threads::up_to(threads))))
+    let (start, threads) = (&problem.start, Threads::up_to(threads));
+    let products = Products::new(threads, "a training step");
+    let network = OnCpu::new(&problem.model, products, &start.parameters, problem.batch);
+    let mut network = network.trained(&problem.inputs);
+    let mut state = StepState {
+        first: start.first.clone(),
+        second: start.second.clone(),
+        counter: start.counter,
+        loss: f32::NAN,
+        problem: problem.clone(),
+    };
+    // Chooses the ways, each on the results of the one before.
+    step(&mut network, &mut state);
+    put_back(&mut network, &mut state);
+    Ok(Box::new(CpuRoutine {
+        network,
+        state,
+        run: step,
+        restore: put_back,
+        check,
+    }))
 }
 
-/// A step, and what it reads and writes beside its batch.
-struct CpuStep {
+/// What a step reads and writes beside its network.
+struct StepState {
     problem: Rc<Training>,
-    network: OnCpu,
     first: Vec<f32>,
     second: Vec<f32>,
     counter: Counter,
     loss: f32,
 }
 
-impl CpuStep {
-    fn new(problem: &Rc<Training>, threads: Threads) -> Self {
-        let (start, products) = (&problem.start, Products::new(threads, "a training step"));
-        let (model, parameters) = (&problem.model, &start.parameters);
-        let network = OnCpu::new(model, products, parameters, problem.batch);
-        let mut step = Self {
-            network: network.trained(&problem.inputs),
-            first: start.first.clone(),
-            second: start.second.clone(),
-            counter: start.counter,
-            loss: f32::NAN,
-            problem: problem.clone(),
-        };
-        // Chooses the ways, each on the results of the one before.
-        step.step();
-        step.put_back();
-        step
+fn put_back(network: &mut OnCpu, state: &mut StepState) {
+    let start = &state.problem.start;
+    for (to, from) in [
+        (&mut network.parameters, &start.parameters),
+        (&mut state.first, &start.first),
+        (&mut state.second, &start.second),
+    ] {
+        to.par_chunks_mut(GRAIN)
+            .zip(from.par_chunks(GRAIN))
+            .for_each(|(to, from)| to.copy_from_slice(from));
     }
-
-    fn put_back(&mut self) {
-        let start = &self.problem.start;
-        for (to, from) in [
-            (&mut self.network.parameters, &start.parameters),
-            (&mut self.first, &start.first),
-            (&mut self.second, &start.second),
-        ] {
-            to.par_chunks_mut(GRAIN)
-                .zip(from.par_chunks(GRAIN))
-                .for_each(|(to, from)| to.copy_from_slice(from));
-        }
-        self.counter = start.counter;
-    }
-
-    fn step(&mut self) {
-        let network = &mut self.network;
-        network.forward(&[]);
-        let (threads, labels) = (&network.products.threads, &self.problem.labels);
-        let (logits, of_logits) = (&network.values[2], &mut network.of_values[2]);
-        self.loss = cross_entropy(threads, logits, labels, of_logits);
-        network.backward(&GRADIENTS);
-
-        self.counter = self.counter.next();
-        let (rate, root) = (self.counter.rate as f32, self.counter.root as f32);
-        let tasks = (network.parameters.chunks_mut(GRAIN))
-            .zip(network.of_parameters.chunks(GRAIN))
-            .zip(self.first.chunks_mut(GRAIN))
-            .zip(self.second.chunks_mut(GRAIN));
-        let threads = &network.products.threads;
-        threads.each(tasks.collect(), |(((w, g), m), v)| {
-            step_in_f32(w, g, m, v, rate, root);
-        });
-    }
+    (state.counter, state.loss) = (start.counter, f32::NAN);
 }
 
-impl Routine for CpuStep {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.loss = f32::NAN;
-        self.network.poison();
-        Ok(())
-    }
+fn step(network: &mut OnCpu, state: &mut StepState) {
+    network.forward(&[]);
+    let (threads, labels) = (&network.products.threads, &state.problem.labels);
+    let (logits, of_logits) = (&network.values[2], &mut network.of_values[2]);
+    state.loss = cross_entropy(threads, logits, labels, of_logits);
+    network.backward(&GRADIENTS);
 
-    fn restore(&mut self) -> Result<(), RoutineError> {
-        self.put_back();
-        Ok(())
-    }
+    state.counter = state.counter.next();
+    let (rate, root) = (state.counter.rate as f32, state.counter.root as f32);
+    let tasks = (network.parameters.chunks_mut(GRAIN))
+        .zip(network.of_parameters.chunks(GRAIN))
+        .zip(state.first.chunks_mut(GRAIN))
+        .zip(state.second.chunks_mut(GRAIN));
+    let threads = &network.products.threads;
+    threads.each(tasks.collect(), |(((w, g), m), v)| {
+        step_in_f32(w, g, m, v, rate, root);
+    });
+}
 
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.step();
-        Ok(())
-    }
-
-    fn park(&mut self) {
-        self.network.products.threads.park();
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let network = &self.network;
-        let outputs = Outputs {
-            hidden: &network.values[1],
-            logits: &network.values[2],
-            loss: self.loss,
-            gradients: &network.of_parameters,
-            parameters: &network.parameters,
-            first: &self.first,
-            second: &self.second,
-            copies: None,
-        };
-        Ok(verified(&self.problem, Format::F32, &outputs))
-    }
-
-    fn launches(&self) -> u32 {
-        0
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.network.products.notes()
-    }
+fn check(network: &OnCpu, state: &StepState) -> Verified {
+    let outputs = Outputs {
+        hidden: &network.values[1],
+        logits: &network.values[2],
+        loss: state.loss,
+        gradients: &network.of_parameters,
+        parameters: &network.parameters,
+        first: &state.first,
+        second: &state.second,
+        copies: None,
+    };
+    verified(&state.problem, Format::F32, &outputs)
 }
 
 wide! {

@@ -6,11 +6,13 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
+use crate::model::Verified;
 use crate::workload::network::attention::attention;
 use crate::workload::network::model::{Layer, LayerKind, Linear, Model};
 use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, transpose};
 use crate::workload::network::products::{Products, matrix, matrix_mut};
 use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
+use crate::workload::routine::{Done, Routine, RoutineError};
 
 /// A network with its activations.
 pub(crate) struct OnCpu {
@@ -131,6 +133,49 @@ impl OnCpu {
                 relu_backward(&products.threads, of_x, inputs);
             }
         }
+    }
+}
+
+/// A network as a routine, with the state that its operation has beside it.
+pub(crate) struct CpuRoutine<S> {
+    pub(crate) network: OnCpu,
+    pub(crate) state: S,
+    pub(crate) run: fn(&mut OnCpu, &mut S),
+    /// Restores what a run changes.
+    pub(crate) restore: fn(&mut OnCpu, &mut S),
+    pub(crate) check: fn(&OnCpu, &S) -> Verified,
+}
+
+impl<S> Routine for CpuRoutine<S> {
+    fn poison(&mut self) -> Done {
+        self.network.poison();
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Done {
+        (self.restore)(&mut self.network, &mut self.state);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Done {
+        (self.run)(&mut self.network, &mut self.state);
+        Ok(())
+    }
+
+    fn park(&mut self) {
+        self.network.products.threads.park();
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok((self.check)(&self.network, &self.state))
+    }
+
+    fn launches(&self) -> u32 {
+        0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.network.products.notes()
     }
 }
 

@@ -16,6 +16,6 @@ pub(super) mod rows;
 pub(super) mod tensor;
 
 pub(crate) use compared::{Compared, largest, rms, unit};
-pub(crate) use cpu::OnCpu;
+pub(crate) use cpu::{CpuRoutine, OnCpu};
 pub(crate) use gpu::{Concurrency, Network, fused_and_replayed};
 pub(crate) use tensor::Tensor;

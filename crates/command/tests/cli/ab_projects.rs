@@ -338,7 +338,8 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     assert!(Path::new(&third["results"]).join("compare.json").exists());
 }
 
-/// A branch left `main` at its first commit; then `main` got another one, and both were merged.
+/// A branch left `main` at its third commit; then `main` got another one, and both were merged. No clone
+/// loses commits or gains branches.
 pub(crate) fn the_action_compares_what_its_event_changed() {
     let action = Action::new();
     let top = action.path("top");
@@ -351,7 +352,9 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         commit(&top, name);
         at("HEAD")
     };
-    let start = at("main");
+    committed("second");
+    let start = committed("third");
+    git(&top, &["branch", "--quiet", "release"]);
     git(&top, &["switch", "--quiet", "-c", "branch"]);
     let branch = committed("of-branch");
     git(&top, &["switch", "--quiet", "main"]);
@@ -363,11 +366,14 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
     for (name, of, depth) in [
         ("merged", "merge", "--depth=1"),
         ("shallow", "branch", "--depth=1"),
+        ("deeper", "branch", "--depth=3"),
         ("whole", "branch", "--no-local"),
     ] {
         let clone = ["clone", "--quiet", "--branch", of, depth, &url, name];
         git(action.dir.path(), &clone);
     }
+    git(&top, &["switch", "--quiet", "-c", "later", "main"]);
+    let later = committed("later");
     // Logs the commits that it is given.
     let log = action.path("log");
     let logs = format!(
@@ -375,31 +381,29 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         log.display()
     );
     executable(&action.path("crossover"), &logs);
-    let zeros = "0".repeat(40);
+    let (none, zeros) = (String::new(), "0".repeat(40));
     for (place, event_base, event_head, named, sides) in [
         // The event knows an older commit of the base.
-        ("merged", &start, &branch, "", Some([&main, &merge])),
-        ("whole", &main, &branch, "", Some([&start, &branch])),
-        ("shallow", &main, &branch, "", Some([&main, &branch])),
-        ("whole", &start, &String::new(), "", Some([&start, &branch])),
-        ("merged", &start, &branch, "branch", Some([&branch, &merge])),
+        ("merged", &start, &branch, "", Ok([&main, &merge])),
+        ("whole", &main, &branch, "", Ok([&start, &branch])),
+        ("shallow", &main, &branch, "", Ok([&main, &branch])),
+        ("whole", &start, &none, "", Ok([&start, &branch])),
+        ("merged", &start, &branch, "branch", Ok([&branch, &merge])),
+        // Branches that have no local one.
         (
             "shallow",
             &start,
-            &branch,
+            &none,
             "origin/main",
-            Some([&main, &branch]),
+            Ok([&main, &branch]),
         ),
+        ("deeper", &none, &none, "release", Ok([&start, &branch])),
+        ("whole", &none, &none, "main", Ok([&main, &branch])),
+        ("whole", &none, &none, "later", Ok([&later, &branch])),
         // A new branch, and one in a clone without its history.
-        ("whole", &zeros, &String::new(), "", Some([&start, &branch])),
-        (
-            "shallow",
-            &zeros,
-            &String::new(),
-            "",
-            Some([&main, &branch]),
-        ),
-        ("whole", &String::new(), &String::new(), "", None),
+        ("whole", &zeros, &none, "", Ok([&start, &branch])),
+        ("shallow", &zeros, &none, "", Ok([&main, &branch])),
+        ("whole", &none, &none, "", Err("set the input `base`")),
     ] {
         let _ = fs::remove_file(&log);
         let set = [
@@ -408,16 +412,20 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
             ("AB_BASE", named),
             ("AB_DEFAULT_BRANCH", "main"),
         ];
-        let code = if sides.is_some() { 0 } else { 2 };
+        let clone = action.path(place);
+        let kept = || git(&clone, &["log", "--oneline"]) + &git(&clone, &["for-each-ref"]);
+        let before = kept();
+        let code = if sides.is_ok() { 0 } else { 2 };
         let outputs = action.run(place, &action.path("crossover"), &set, code);
+        assert_eq!(kept(), before, "{place} {named}");
         let comment = fs::read_to_string(&outputs["comment"]).unwrap();
         match sides {
-            Some([base, head]) => {
+            Ok([base, head]) => {
                 let given = fs::read_to_string(&log).unwrap();
                 // Behind them nothing: the defaults are those of the command.
                 assert_eq!(given, format!("{base}\n{head}\n\n"), "{place} {named}");
             }
-            None => holds(&comment, "set the input `base`"),
+            Err(why) => holds(&comment, why),
         }
     }
 }

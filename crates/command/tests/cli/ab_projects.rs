@@ -306,6 +306,8 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     workspace(&top);
     planted(&top, "one", &SLOWER);
     commit(&top, "slower");
+    fs::write(top.join("README.md"), "one\n").unwrap();
+    commit(&top, "a text");
     git(
         action.dir.path(),
         &["clone", "--quiet", "--bare", "top", "bare"],
@@ -319,7 +321,7 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
         let crossover = Path::new(env!("CARGO_BIN_EXE_crossover"));
         action.run("bare", crossover, &set, code)
     };
-    let first = run("HEAD~1", "slower", 1);
+    let first = run("HEAD~2", "slower", 1);
     let summary = fs::read_to_string(action.path("summary")).unwrap();
     holds(&summary, "### Benchmarks: 1 slower, 1 same");
     holds(&summary, "| sort/100 |");
@@ -334,7 +336,7 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     let comment = fs::read_to_string(&second["comment"]).unwrap();
     holds(&comment, "could not be compared");
     // Equal sides have a comparison.
-    let third = run("HEAD", "none", 0);
+    let third = run("HEAD~1", "none", 0);
     assert!(Path::new(&third["results"]).join("compare.json").exists());
 }
 
@@ -368,6 +370,7 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         ("shallow", "branch", "--depth=1"),
         ("deeper", "branch", "--depth=3"),
         ("whole", "branch", "--no-local"),
+        ("base", "main", "--no-local"),
     ] {
         let clone = ["clone", "--quiet", "--branch", of, depth, &url, name];
         git(action.dir.path(), &clone);
@@ -382,6 +385,7 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
     );
     executable(&action.path("crossover"), &logs);
     let (none, zeros) = (String::new(), "0".repeat(40));
+    let same = "base and head are the same commit: name the new code in the input `head`";
     for (place, event_base, event_head, named, sides) in [
         // The event knows an older commit of the base.
         ("merged", &start, &branch, "", Ok([&main, &merge])),
@@ -404,6 +408,9 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         ("whole", &zeros, &none, "", Ok([&start, &branch])),
         ("shallow", &zeros, &none, "", Ok([&main, &branch])),
         ("whole", &none, &none, "", Err("set the input `base`")),
+        // A tag of the default branch, and a pull request whose base was checked out.
+        ("base", &zeros, &none, "", Err(same)),
+        ("base", &main, &branch, "", Err(same)),
     ] {
         let _ = fs::remove_file(&log);
         let set = [
@@ -413,7 +420,8 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
             ("AB_DEFAULT_BRANCH", "main"),
         ];
         let clone = action.path(place);
-        let kept = || git(&clone, &["log", "--oneline"]) + &git(&clone, &["for-each-ref"]);
+        let is_shallow = ["rev-parse", "--is-shallow-repository"];
+        let kept = || [&["log"][..], &["for-each-ref"], &is_shallow].map(|what| git(&clone, what));
         let before = kept();
         let code = if sides.is_ok() { 0 } else { 2 };
         let outputs = action.run(place, &action.path("crossover"), &set, code);
@@ -446,6 +454,7 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
     let run = || {
         let set = [
             ("AB_BASE", "HEAD"),
+            ("AB_ARGUMENTS", "--run-equal"),
             ("PATH", &*path),
             ("RUSTFLAGS", "-D warnings"),
         ];

@@ -38,19 +38,16 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     if base_runs.is_empty() || new_runs.is_empty() {
         return remarks;
     }
+    if !on_one_machine {
+        remarks.other_machine = other_machine(base, new);
+    }
     let (before, after) = (facts(&base_runs), facts(&new_runs));
     for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
         let sides = [&before, &after].map(|side| side.get(name));
         if sides[0] == sides[1] {
             continue;
         }
-        let is_known = |side: &Option<&BTreeSet<String>>| side.is_some_and(|s| !s.contains("none"));
-        let names_machine = ["CPU", "GPU"].contains(name) && sides.iter().all(is_known);
         let [a, b] = sides.map(|side| side.map_or_else(|| "unknown".to_owned(), list));
-        if names_machine && !on_one_machine && remarks.other_machine.is_none() {
-            let why = format!("the sides ran on different machines: {name} {a} and {b}");
-            remarks.other_machine = Some(why);
-        }
         let warning = format!("{name} differs: base {a}, new {b}");
         remarks.warnings.push(warning);
     }
@@ -66,6 +63,29 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
         }
     }
     remarks
+}
+
+/// How the machines of two results that are compared differ, if both are known. The sides as wholes do not
+/// tell: a side may have runs of several machines, and runs without a GPU.
+fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
+    let machine = |side: &'_ Baseline, id| {
+        let run = &side.results.get(id)?.sidecar.as_ref()?.run;
+        let environment = &side.runs.get(run)?.environment;
+        Some((
+            environment.cpu.model.clone(),
+            environment.gpu.as_ref().map(|gpu| gpu.name.clone()),
+        ))
+    };
+    let differ = |what, a: &str, b: &str| {
+        (a != b).then(|| format!("the sides ran on different machines: {what} {a} and {b}"))
+    };
+    let pairs = base.iter().zip(new);
+    let mut compared = pairs.flat_map(|(a, b)| a.results.keys().map(move |id| (a, b, id)));
+    compared.find_map(|(base, new, id)| {
+        let ((cpu, gpu), (new_cpu, new_gpu)) = (machine(base, id)?, machine(new, id)?);
+        let gpus = gpu.zip(new_gpu);
+        differ("CPU", &cpu, &new_cpu).or_else(|| gpus.and_then(|(a, b)| differ("GPU", &a, &b)))
+    })
 }
 
 fn list(values: &BTreeSet<String>) -> String {
@@ -135,4 +155,57 @@ pub(super) fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
         marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::planted;
+    use crossover_results::model::record::Sidecar;
+    use crossover_results::model::{Environment, GpuInfo};
+    use crossover_words::Clock;
+
+    /// A result for each GPU, or absent GPU, of the run that it is from.
+    fn side(gpus: &[Option<&str>]) -> Vec<Baseline> {
+        let ids = (0..gpus.len()).map(|i| (format!("a/cpu/b/{i}"), vec![1.0]));
+        let mut side = planted(ids);
+        for ((id, result), gpu) in side.results.iter_mut().zip(gpus) {
+            let run = format!("{gpu:?}");
+            let environment = Environment {
+                gpu: gpu.map(|name| GpuInfo {
+                    name: name.to_owned(),
+                    ..GpuInfo::default()
+                }),
+                ..Environment::default()
+            };
+            result.sidecar = Some(Sidecar {
+                run: run.clone(),
+                ..Sidecar::of(id, Clock::Wall)
+            });
+            let record = RunRecord {
+                environment,
+                ..RunRecord::default()
+            };
+            side.runs.insert(run, record);
+        }
+        vec![side]
+    }
+
+    #[test]
+    fn machines_differ_where_two_results_do() {
+        let (none, h100, h200) = (None, Some("H100"), Some("H200"));
+        for (base, new, differ) in [
+            ([h100, h100], [h200, h200], true),
+            ([h100, none], [h200, h200], true),
+            ([h100, none], [h200, none], true),
+            ([h100, h200], [h200, h100], true),
+            ([h100, none], [h100, h100], false),
+            ([none, none], [h100, h100], false),
+            ([h100, h200], [h100, h200], false),
+        ] {
+            let remarks = |known| remarks(&side(&base), &side(&new), known).other_machine;
+            assert_eq!(remarks(false).is_some(), differ, "{base:?} {new:?}");
+            assert_eq!(remarks(true), None);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// The names of unfinished files and folders begin with this.
-pub const TEMPORARY: &str = ".crossover-";
+pub const TEMPORARY: &str = ".crossover-unfinished-";
 
 /// Reads a file. A pipe, whose writer this would wait for, is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::store::layout::{CHANGE, REPORT, TEMPORARY};
+use crate::store::layout::{CHANGE, ESTIMATES, REPORT, SAMPLE, TEMPORARY};
 use crate::store::unreadable::Unreadable;
 use crossover_words::files::{self, check_schema, replace};
 use crossover_words::text::{is_plain, visible};
@@ -74,22 +74,40 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> 
 /// leads to is written; a device or a pipe is written to and not replaced.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = |source| FileError::io(path, source);
-    let found = fs::symlink_metadata(path);
-    let target = match &found {
-        Ok(found) if !found.is_file() && !found.is_dir() => {
-            if fs::metadata(path).is_ok_and(|led_to| !led_to.is_file() && !led_to.is_dir()) {
-                return fs::write(path, bytes).map_err(io);
-            }
-            fs::canonicalize(path).unwrap_or_else(|_| path.into())
-        }
-        _ => path.into(),
+    let Some(file) = file_behind(path) else {
+        return fs::write(path, bytes).map_err(io);
     };
-    let path = target.as_path();
-    let dir = path.parent().unwrap_or(Path::new("."));
-    if found.is_err() {
-        fs::create_dir_all(dir).map_err(io)?;
+    if !file.exists() {
+        fs::create_dir_all(folder_of(&file)).map_err(io)?;
     }
-    replace(path, bytes).map_err(io)
+    replace(&file, bytes).map_err(io)
+}
+
+/// The file that is replaced; `None` for a device or a pipe.
+fn file_behind(path: &Path) -> Option<PathBuf> {
+    let is_special = |found: &fs::Metadata| !found.is_file() && !found.is_dir();
+    if !fs::symlink_metadata(path).is_ok_and(|found| is_special(&found)) {
+        return Some(path.into());
+    }
+    let leads_to_file = !fs::metadata(path).is_ok_and(|found| is_special(&found));
+    leads_to_file.then(|| fs::canonicalize(path).unwrap_or_else(|_| path.into()))
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("."))
+}
+
+/// Tries whether [`write_atomic`] can write a file. Creates the folder.
+pub fn try_to_replace(path: &Path) -> Result<(), FileError> {
+    let try_file = |file: PathBuf| {
+        if file.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let folder = folder_of(&file);
+        fs::create_dir_all(folder).and_then(|()| try_to_write(folder))
+    };
+    let tried = file_behind(path).map_or(Ok(()), try_file);
+    tried.map_err(|error| FileError::io(path, error))
 }
 
 /// Copies a file, as [`write_atomic`] writes one.
@@ -131,10 +149,8 @@ pub fn sweep(root: &Path) {
     let mut walk = walkdir::WalkDir::new(root).into_iter();
     while let Some(entry) = walk.next() {
         let Ok(entry) = entry else { continue };
-        let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let unread = || below.iter().any(|part| part == REPORT || part == CHANGE);
         let empty = || entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
-        if !(is_temporary(entry.file_name()) || unread() && empty()) {
+        if !(is_temporary(entry.file_name()) || is_unread(root, entry.path()) && empty()) {
             continue;
         }
         // A file that cannot be removed does no harm: readers ignore it.
@@ -145,6 +161,31 @@ pub fn sweep(root: &Path) {
             fs::remove_file(entry.path())
         };
     }
+}
+
+/// Whether this is one of Criterion's pages or its record of a change, by its name and the results beside it:
+/// under a root that has other files too, a user may have named a folder so.
+fn is_unread(root: &Path, path: &Path) -> bool {
+    let mut above = path.ancestors().skip(1).take_while(|above| *above != root);
+    let is_named = |folder: &&Path| folder.ends_with(REPORT) || folder.ends_with(CHANGE);
+    let Some(folder) = above.find(is_named) else {
+        return false;
+    };
+    let beside = folder_of(folder);
+    if beside == root {
+        return path == root.join(REPORT).join("index.html");
+    }
+    let is_page = || {
+        path.extension()
+            .is_some_and(|kind| kind == "html" || kind == "svg")
+    };
+    let is_criterions = match folder.ends_with(REPORT) {
+        true => is_page(),
+        false => path == folder.join(ESTIMATES),
+    };
+    // `<group>/<function>/<size>/new/sample.json`, seen from the group.
+    let near = walkdir::WalkDir::new(beside).max_depth(4).into_iter();
+    is_criterions && near.flatten().any(|entry| entry.file_name() == SAMPLE)
 }
 
 /// Reads a JSON file with a `schema` field of at most `newest`, unknown fields ignored. Its texts are made
@@ -187,5 +228,43 @@ pub(super) fn make_visible(value: &mut Value) {
             fields.values_mut().for_each(make_visible);
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The root is the folder of a project.
+    #[test]
+    fn a_sweep_removes_what_runs_left_and_no_file_of_a_user() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let left = [
+            "g/cpu/1/.crossover-unfinished-1",
+            "g/cpu/1/report/both/pdf.svg",
+            "g/cpu/1/change/estimates.json",
+            "g/report/index.html",
+            "report/index.html",
+        ];
+        let others = [
+            "g/cpu/1/new/sample.json",
+            "g/cpu/1/report/.gitkeep",
+            "g/cpu/1/change/.gitkeep",
+            "report/empty.svg",
+            "src/report/index.html",
+            "src/change/estimates.json",
+            ".crossover-thresholds.json",
+        ];
+        for name in left.into_iter().chain(others) {
+            write_atomic(&root.join(name), b"").unwrap();
+        }
+        sweep(root);
+        for name in left {
+            assert!(!root.join(name).exists(), "{name}");
+        }
+        for name in others {
+            assert!(root.join(name).exists(), "{name}");
+        }
     }
 }

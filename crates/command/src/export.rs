@@ -1,6 +1,6 @@
 //! `crossover export`: the record of a machine, and thresholds for programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -32,8 +32,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
-    if let Some(destination) = &arguments.destination {
-        let record = export(settings.report_folder(), destination)?;
+    let destination = arguments.destination.as_ref();
+    let record = destination
+        .map(|folder| export(settings.report_folder(), folder))
+        .transpose()?;
+    // First, since the process ends where its output cannot be printed.
+    let thresholds = (arguments.thresholds.clone()).map(|file| export_thresholds(&settings, file));
+    if let Some(record) = record {
         for reason in &record.left_out {
             eprintln!("left out: {reason}");
         }
@@ -45,16 +50,16 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
             units::bytes(record.bytes as f64)
         );
     }
-    if let Some(file) = &arguments.thresholds {
-        let of_this_machine =
-            || Advice::data_file().context("there is no home folder: name a file");
-        let file = file.clone().map_or_else(of_this_machine, Ok)?;
-        export_thresholds(&settings, &file)?;
+    if let Some(file) = thresholds {
+        println!("thresholds: {}", visible(&file?.to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn export_thresholds(settings: &Settings, file: &Path) -> anyhow::Result<()> {
+/// Writes them to this file, or where programs look for them, and returns its path.
+fn export_thresholds(settings: &Settings, file: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let of_this_machine = || Advice::data_file().context("there is no home folder: name a file");
+    let file = file.map_or_else(of_this_machine, Ok)?;
     let report = report::read(
         &settings.results,
         settings.report_folder(),
@@ -63,7 +68,6 @@ fn export_thresholds(settings: &Settings, file: &Path) -> anyhow::Result<()> {
     let Some(thresholds) = thresholds::thresholds(&report) else {
         bail!("the results have no answers: measure an operation on the CPU and on a GPU");
     };
-    thresholds::write(&thresholds, file)?;
-    println!("thresholds: {}", visible(&file.to_string_lossy()));
-    Ok(())
+    thresholds::write(&thresholds, &file)?;
+    Ok(file)
 }

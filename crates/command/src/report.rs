@@ -49,10 +49,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let out = args.out.unwrap_or_else(beside);
     let report = report::read(&args.root, &out, &options)?;
     let written = write::write(&report, &args.root, &out)?;
+    // First, since the process ends where its output cannot be printed.
+    let refreshed = (args.readme.as_deref())
+        .map(|readme| readme::refresh(readme, &args.root, &out, &options).map(|()| readme));
     print!("{written}");
-    if let Some(readme) = &args.readme {
-        readme::refresh(readme, &args.root, &out, &options)?;
-        println!("refreshed: {}", visible(&readme.to_string_lossy()));
+    if let Some(readme) = refreshed {
+        println!("refreshed: {}", visible(&readme?.to_string_lossy()));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::number;
 use crossover_compare::comparison::{Comparison, FailOn};
 use crossover_compare::verdict::Options;
-use crossover_results::store::whole_file::write_atomic;
+use crossover_results::store::whole_file::{try_to_replace, write_atomic};
 
 /// How to judge and show a comparison.
 #[derive(Debug, clap::Args)]
@@ -52,11 +52,20 @@ impl VerdictArgs {
         }
     }
 
-    /// Prints the comparison and returns the exit code.
+    /// Tries whether the page can be written, before anything is measured for it.
+    pub(crate) fn check_page(&self) -> anyhow::Result<()> {
+        let tried = self.html.as_deref().map_or(Ok(()), try_to_replace);
+        tried.context("--html: choose another file")
+    }
+
+    /// Writes the page, prints the comparison, and returns the exit code.
+    ///
+    /// # Errors
+    /// That the page cannot be written.
     pub(crate) fn show(&self, comparison: &Comparison) -> anyhow::Result<ExitCode> {
-        if let Some(path) = &self.html {
-            write(path, &comparison.page())?;
-        }
+        // First, since the process ends where its output cannot be printed.
+        let write_page = |path: &PathBuf| write(path, &comparison.page());
+        let page = self.html.as_ref().map_or(Ok(()), write_page);
         let text = if self.json {
             comparison.json(self.fail_on)
         } else if self.markdown {
@@ -65,6 +74,7 @@ impl VerdictArgs {
             comparison.text(self.all)
         };
         print!("{text}");
+        page?;
         let code = comparison.exit_code(self.fail_on);
         if code == 2 {
             eprintln!(

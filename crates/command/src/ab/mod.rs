@@ -141,6 +141,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn ab(args: &Args) -> anyhow::Result<ExitCode> {
+    args.verdict.check_page()?;
     let options = args.verdict.options();
     let a = args.a.as_deref();
     let itself = || a.unwrap_or("HEAD");
@@ -169,8 +170,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             let comparison = Comparison::of_equal(labels, &options);
-            args.verdict.keep(&comparison, &results)?;
-            return args.verdict.show(&comparison);
+            return pairs::show(args, &results, &comparison);
         };
         remarks.push(remark);
     }

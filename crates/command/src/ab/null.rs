@@ -12,6 +12,7 @@ use crate::ab::pairs::{self, Sampling};
 use crossover_compare::comparison::Comparison;
 use crossover_compare::verdict::{Options, Verdict};
 use crossover_results::statistics::median::median;
+use crossover_results::store::whole_file::write_atomic;
 use crossover_words::text::visible;
 use crossover_words::units;
 
@@ -48,8 +49,15 @@ pub(super) fn run<'a>(
         }
         all.push((comparison, outcome.seconds));
     }
-    print!("{}", summary(&all));
-    eprintln!("results of all comparisons: {}", results.display());
+    let summary = summary(&all);
+    // First, since the process ends where its output cannot be printed.
+    let kept = write_atomic(&results.join("summary.txt"), summary.as_bytes());
+    eprintln!(
+        "results of all comparisons, summary.txt: {}",
+        results.display()
+    );
+    print!("{summary}");
+    kept?;
     let codes = all.iter().map(|(comparison, _)| {
         let fails = !comparison.failures.is_empty() || comparison.count(Verdict::Failed) > 0;
         if fails {

@@ -142,30 +142,30 @@ pub(super) fn judge(
     Ok((comparison, outcome))
 }
 
-/// Shows a comparison, keeps it in the folder of its results, and says how the command ends.
+/// Keeps a comparison in the folder of its results, shows it, and says how the command ends.
 ///
 /// # Errors
-/// That it cannot be shown.
+/// That the page of `--html` cannot be written.
 pub(super) fn show(
     args: &Args,
     results: &Path,
     comparison: &Comparison,
 ) -> anyhow::Result<ExitCode> {
-    let mut code = args.verdict.show(comparison)?;
-    for text in &comparison.failures {
-        eprintln!("error: {}", visible(text));
-    }
-    match args.verdict.keep(comparison, results) {
+    // First, and with its place: the process ends where its output cannot be printed.
+    let kept = args.verdict.keep(comparison, results);
+    match &kept {
         Ok(()) => eprintln!(
             "results of all runs, compare.html, compare.md and compare.json: {}",
             results.display()
         ),
-        Err(error) => {
-            eprintln!("error: {}", with_causes(error.as_ref()));
-            code = ExitCode::FAILURE;
-        }
+        Err(error) => eprintln!("error: {}", with_causes(error.as_ref())),
     }
-    Ok(code)
+    let shown = args.verdict.show(comparison);
+    for text in &comparison.failures {
+        eprintln!("error: {}", visible(text));
+    }
+    let code = shown?;
+    Ok(kept.map_or(ExitCode::FAILURE, |()| code))
 }
 
 impl Pairs<'_> {

@@ -46,10 +46,11 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let Some(thresholds) = thresholds else {
         bail!("the table has no size that was measured more than once on both sides");
     };
+    // First, since the process ends where its output cannot be printed.
+    let written = (arguments.output.as_ref()).map(|file| write(&thresholds, file).map(|()| file));
     println!("{}", visible_lines(&in_words(&thresholds)));
-    if let Some(file) = &arguments.output {
-        write(&thresholds, file)?;
-        println!("thresholds: {}", visible(&file.to_string_lossy()));
+    if let Some(file) = written {
+        println!("thresholds: {}", visible(&file?.to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `crossover ab`: order of the runs, verdicts, and what is left behind.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use crate::repositories::{
 };
 
 /// The one results folder of a run of the command.
-fn kept(cwd: &Path) -> PathBuf {
+pub(crate) fn kept(cwd: &Path) -> PathBuf {
     let entries = fs::read_dir(cwd.join("target-reports/ab")).unwrap();
     let mut dirs = entries
         .map(|entry| entry.unwrap().path())
@@ -341,6 +341,28 @@ pub(crate) fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
         bundles.dir().join("tmp").display()
     );
     holds(&text(&output.stderr), &named);
+}
+
+/// Because of the file of its page, or of standard output.
+pub(crate) fn a_comparison_that_cannot_be_shown_is_kept() {
+    let is_kept = |bundles: &Bundles| kept(bundles.dir()).join("compare.json").exists();
+    let takes_its_place = "mkdir -p \"$(dirname $log)/page.html\"";
+    let bundles = Bundles::new(&BOTH, &BOTH, takes_its_place);
+    let options = "--pairs 1 --budget 0 --all --html page.html";
+    let said = ended(&bundles.ab(options), 2, "page.html: ");
+    holds(&said, "sort/100");
+    assert!(is_kept(&bundles));
+    // It is refused before anything runs.
+    let ran = bundles.read("log");
+    let says = "--html: choose another file: page.html: is a directory";
+    ended(&bundles.ab(options), 2, says);
+    assert_eq!(bundles.read("log"), ran);
+
+    let bundles = Bundles::new(&BOTH, &BOTH, "");
+    let mut ab = bundles.command("--pairs 1 --budget 0");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    ended(&ab.stdout(full).output().unwrap(), 2, "compare.json: /");
+    assert!(is_kept(&bundles));
 }
 
 pub(crate) fn equal_executables_are_not_run() {

@@ -80,6 +80,39 @@ fn near(value: &Value, expected: f64) {
     assert!(value.as_f64().is_some_and(is_near), "{value} ≠ {expected}");
 }
 
+#[cfg(unix)]
+pub(crate) fn files_are_written_where_nothing_can_be_printed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    h200::unpack(&path("criterion"));
+    let markers = "<!-- crossover:begin -->\n<!-- crossover:end -->\n";
+    let sample = |side: &str| format!("product,1,ordinary,{side},1,9\n").repeat(2);
+    let times = "operation,size,place,side,process,ns\n".to_owned() + &sample("a") + &sample("b");
+    for (name, text) in [("README.md", markers), ("times.csv", &times)] {
+        fs::write(path(name), text).expect(name);
+    }
+    for arguments in [
+        "report --no-reference --readme",
+        "export machines --thresholds=exported.json",
+        "thresholds times.csv --output of_times.json",
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full");
+        let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+            .args(arguments.split(' '))
+            .current_dir(folder.path())
+            .env("CRITERION_HOME", "criterion")
+            .stdout(full.expect("a full device"))
+            .output();
+        let output = output.expect("the command");
+        crate::printed::ended(&output, 2, "failed printing to stdout");
+    }
+    assert_ne!(
+        fs::read_to_string(path("README.md")).expect("a README"),
+        markers
+    );
+    assert!(path("exported.json").exists() && path("of_times.json").exists());
+}
+
 pub(crate) fn a_report_answers_from_stored_results() {
     let results = tempfile::tempdir().expect("a temporary folder");
     h200::unpack(results.path());

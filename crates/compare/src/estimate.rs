@@ -354,7 +354,7 @@ mod tests {
     use super::*;
     use crate::case::LaunchSlope;
     use crate::drift::Hypothesis;
-    use crate::median::Median;
+    use crate::median::{Location, Median};
     use crossover_results::model::id::Device;
     use crossover_results::statistics::between_processes::Class;
 
@@ -387,7 +387,7 @@ mod tests {
     /// The shifts that the slope was fitted to vary less around it.
     #[test]
     fn the_fit_of_the_slope_leaves_the_common_part_less_freedom() {
-        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let median = |ns| Median::of(Location::Median, &[ns; 5]).unwrap();
         let class = Class::of(Some(Device::Gpu), None, 1e3, None);
         let pairs = (0..4).map(|round| RunPair::of(round, median(100.0), median(110.0)));
         let slope = LaunchSlope {
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn eight_pairs_also_speak_for_themselves() {
-        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let median = |ns| Median::of(Location::Median, &[ns; 5]).unwrap();
         let pair = |round| RunPair::of(round, median(100.0), median(100.0 + round as f64));
         let of = |pairs| {
             let class = Class::of(Some(Device::Cpu), None, 1e3, None);
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_pair_far_off_is_no_change_of_the_few_that_it_fell_among() {
-        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let median = |ns| Median::of(Location::Median, &[ns; 5]).unwrap();
         // As of a real benchmark beside other processes: 70 pairs within 2 %, one 42 % off.
         let new = |round: usize| match round {
             9 => 152.0,

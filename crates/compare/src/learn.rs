@@ -166,13 +166,13 @@ fn split_common_drift(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::median::Median;
+    use crate::median::{Location, Median};
     use crossover_results::model::id::Device;
     use crossover_results::statistics::between_processes::Class;
 
     #[test]
     fn shared_drift_is_separated_from_own_drift() {
-        let median = |ns: f64| Median::of(&[ns; 5]).unwrap();
+        let median = |ns: f64| Median::of(Location::Median, &[ns; 5]).unwrap();
         let common = [0.0_f64, 0.1, 0.3, 0.2];
         // Each truly changed by an amount of its own, and most ran in the first two rounds only.
         let case = |i: usize| {

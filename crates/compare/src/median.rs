@@ -39,30 +39,20 @@ pub(crate) struct Median {
 }
 
 impl Median {
-    /// This statistic of the samples. The variance of the fastest one is known only from other
-    /// processes.
-    pub(crate) fn at(location: Location, ns: &[f64]) -> Option<Self> {
-        let median = Self::of(ns)?;
-        Some(match location {
-            Location::Median => median,
-            Location::Fastest => Self {
-                ns: location.of(ns)?,
-                variance: 0.0,
-                ..median
-            },
-        })
-    }
-
-    /// Median of the per-iteration times `ns`, in the order they were taken.
+    /// The statistic of the per-iteration times `ns`, in the order they were taken. The variance of the fastest
+    /// one is known only from other processes.
     ///
     /// `None` for fewer than [`FEWEST_SAMPLES`] and for times that are not positive and
     /// finite.
-    pub(crate) fn of(ns: &[f64]) -> Option<Self> {
+    pub(crate) fn of(location: Location, ns: &[f64]) -> Option<Self> {
         let samples = ns.len();
         if samples < FEWEST_SAMPLES || ns.iter().any(|t| !t.is_finite() || *t <= 0.0) {
             return None;
         }
-        let (ns, variance) = median_and_log_variance(ns)?;
+        let (ns, variance) = match location {
+            Location::Median => median_and_log_variance(ns)?,
+            Location::Fastest => (location.of(ns)?, 0.0),
+        };
         Some(Self {
             ns,
             samples,
@@ -76,32 +66,38 @@ mod tests {
     use super::*;
     #[test]
     fn the_median_is_the_middle() {
-        assert_eq!(Median::of(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap().ns, 3.0);
         assert_eq!(
-            Median::of(&[6.0, 1.0, 4.0, 2.0, 3.0, 90.0]).unwrap().ns,
+            Median::of(Location::Median, &[5.0, 1.0, 4.0, 2.0, 3.0])
+                .unwrap()
+                .ns,
+            3.0
+        );
+        assert_eq!(
+            Median::of(Location::Median, &[6.0, 1.0, 4.0, 2.0, 3.0, 90.0])
+                .unwrap()
+                .ns,
             3.5
         );
-        let equal = Median::of(&[7.0; 20]).unwrap();
+        let equal = Median::of(Location::Median, &[7.0; 20]).unwrap();
         assert_eq!((equal.ns, equal.variance), (7.0, 0.0));
     }
 
     #[test]
     fn the_fastest_sample_is_what_other_work_did_not_slow_down() {
         let slowed = [9.0, 5.1, 8.0, 5.0, 7.0, 12.0];
-        assert_eq!(Median::at(Location::Median, &slowed), Median::of(&slowed));
-        let fastest = Median::at(Location::Fastest, &slowed).unwrap();
+        let fastest = Median::of(Location::Fastest, &slowed).unwrap();
         assert_eq!(
             (fastest.ns, fastest.variance, fastest.samples),
             (5.0, 0.0, 6)
         );
-        assert!(Median::at(Location::Fastest, &slowed[..4]).is_none());
+        assert!(Median::of(Location::Fastest, &slowed[..4]).is_none());
     }
 
     #[test]
     fn too_few_and_impossible_times_have_no_median() {
-        assert!(Median::of(&[1.0; 4]).is_none());
+        assert!(Median::of(Location::Median, &[1.0; 4]).is_none());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Median::of(&[1.0, 2.0, bad, 3.0, 4.0]).is_none());
+            assert!(Median::of(Location::Median, &[1.0, 2.0, bad, 3.0, 4.0]).is_none());
         }
     }
 }

@@ -278,7 +278,7 @@ fn case(
         if before.ns == after.ns && !options.on_one_machine {
             return Err("both sides have the same samples: one measurement, saved twice".into());
         }
-        let median = |side: &Sampled| Median::at(options.location, &side.ns);
+        let median = |side: &Sampled| Median::of(options.location, &side.ns);
         let (Some(base), Some(new)) = (median(before), median(after)) else {
             return Err(format!(
                 "fewer than {FEWEST_SAMPLES} samples; measure without `--quick`"

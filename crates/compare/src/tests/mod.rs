@@ -6,7 +6,7 @@ mod simulated;
 
 use crate::case::{Case, RunPair};
 use crate::judge::{Judged, judge};
-use crate::median::Median;
+use crate::median::{Location, Median};
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, Random, SHARED, SHORT, Simulated, Tally, WALL, compare, tally,
     tally_of,
@@ -275,7 +275,7 @@ fn one_absurd_sample_hides_no_change() {
         simulated.run(0, |_| true);
         let mut slower = Random::seeded(9).samples(1.55e5, &m, m.spread.0);
         slower[3] *= 1e4;
-        simulated.cases[7].pairs[0].new = Median::of(&slower).unwrap();
+        simulated.cases[7].pairs[0].new = Median::of(Location::Median, &slower).unwrap();
         let (judged, _) = simulated.judge();
         assert_eq!(judged[7].verdict, Verdict::Slower, "{samples} samples");
     }
@@ -420,14 +420,15 @@ fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
 #[test]
 fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
     let case = |base: &[f64], new: &[f64], pairs: usize| {
-        let [base, new] = [base, new].map(|ns| Median::of(ns).expect("sound times"));
+        let [base, new] =
+            [base, new].map(|ns| Median::of(Location::Median, ns).expect("sound times"));
         let pairs = (0..pairs).map(|round| RunPair::of(round, base, new));
         let class = Class::of(Some(Device::Cpu), Some(Clock::Wall), 1e3, None);
         Case::of(class, pairs.collect())
     };
     for far in [1e80, 1e160, 1e300] {
         let apart = [1.0, 1.0, 1.0, 1.0, far, far, far];
-        assert!(Median::of(&apart).unwrap().variance > 1.0);
+        assert!(Median::of(Location::Median, &apart).unwrap().variance > 1.0);
         for pairs in [1, 2, 8] {
             let cases = [case(&apart, &apart, pairs), case(&apart, &[1.0; 6], pairs)];
             for judged in judged(&cases, &[true; 2]).into_iter().flatten() {

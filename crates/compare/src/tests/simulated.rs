@@ -308,7 +308,7 @@ impl<'m> Simulated<'m> {
                     kernels(i) * (short_ns(i, all) * ratio + constants[side][1] + added + own)
                 });
                 let samples = self.random.samples(time * process.exp(), m, spread);
-                Median::at(m.location, &samples).expect("enough samples")
+                Median::of(m.location, &samples).expect("enough samples")
             });
             let empty_ns =
                 constants.map(|(planted, [base, new])| [base[0], new[0] + planted.adds(i, all)[1]]);

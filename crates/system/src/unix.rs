@@ -1,6 +1,6 @@
 //! Common code of Linux and macOS: signals, process groups, and standard output by file descriptors.
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, signal};
 
 /// Records each of the signals, or only `once`: a second one then ends the process.
 pub(crate) fn catch_signals(once: bool) {
@@ -8,9 +8,16 @@ pub(crate) fn catch_signals(once: bool) {
     flags.set(SaFlags::SA_RESETHAND, once);
     let handler = SigHandler::Handler(crate::interrupt::note);
     let action = SigAction::new(handler, flags, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for caught in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler stores to an atomic, which a handler may.
-        let _ = unsafe { sigaction(signal, &action) };
+        let before = unsafe { sigaction(caught, &action) };
+        let is_ignored = before.is_ok_and(|before| matches!(before.handler(), SigHandler::SigIgn));
+        // By `nohup`. A shell ignores SIGINT for a command behind which is `&`, but child processes are
+        // asked to end by it.
+        if is_ignored && caught == Signal::SIGHUP {
+            // SAFETY: ignoring a signal runs no handler.
+            let _ = unsafe { signal(caught, SigHandler::SigIgn) };
+        }
     }
 }
 

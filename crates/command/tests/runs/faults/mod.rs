@@ -29,6 +29,7 @@ tests! {
     Beside records_that_are_missing_or_lead_elsewhere: files::records,
     Beside a_closed_pipe: signals::closed_pipe,
     Beside signals_end_a_run_in_order: signals::signals,
+    Beside a_run_outlives_the_connection_under_nohup: signals::nohup,
     Beside a_signal_while_it_is_measured_once_more: signals::once_more,
     Beside a_killed_run_says_what_it_did_not_reach: signals::killed,
     Beside a_full_disk: cut_short::full_disk,

@@ -1,9 +1,11 @@
 //! Signals and closed pipes.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::Value;
 
 use crate::faults::files::records_in;
@@ -88,6 +90,7 @@ pub(crate) fn signals() {
     for (signal, code) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
         let dir = tempfile::tempdir().unwrap();
         let mut run = long(dir.path(), "0.4", "sound");
+        on_hangup(&mut run, SigHandler::SigDfl);
         // While the second benchmark is measured.
         let hold = held(&mut run, 8, 9);
         let (ended, said) = interrupted_at(&mut run, HELD, signal, hold);
@@ -102,6 +105,29 @@ pub(crate) fn signals() {
             assert!(!bytes.is_empty(), "{} is empty", path.display());
         }
     }
+}
+
+/// What a hangup does unless the command handles it, whatever it does to the tests.
+fn on_hangup(command: &mut Command, handler: SigHandler) {
+    let set = move || {
+        // SAFETY: neither of the two actions runs a handler.
+        unsafe { signal(Signal::SIGHUP, handler) }?;
+        Ok(())
+    };
+    // SAFETY: setting an action is allowed between fork and exec.
+    unsafe { command.pre_exec(set) };
+}
+
+/// As over a connection that ends.
+pub(crate) fn nohup() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = long(dir.path(), "0.1", "sound");
+    on_hangup(&mut run, SigHandler::SigIgn);
+    let hold = held(&mut run, 8, 9);
+    let (ended, said) = interrupted_at(&mut run, HELD, Signal::SIGHUP, hold);
+    assert_eq!(ended, Some(0), "{said}");
+    let ids = shown(dir.path());
+    assert!(ids.contains(&"sound/cpu/fill/32".to_owned()), "{ids:?}");
 }
 
 /// The first measurement was unsteady, and the second comes to nothing: the first is the result.

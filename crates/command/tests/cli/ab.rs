@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::compare::{compared, row, verdict};
 use crate::full_disk;
-use crate::printed::{ended, ends, holds, text};
+use crate::printed::{ended, ends, expect, holds, text};
 use crate::repositories::{
     BOTH, Bundles, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git, repository,
 };
@@ -125,11 +125,8 @@ pub(crate) fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
     ended(&project.ab("").output().unwrap(), 2, "does not build");
     clean(top);
     let outside = tempfile::tempdir().unwrap();
-    let said = ended(
-        &crossover(outside.path()).output().unwrap(),
-        2,
-        "This is not a git repository. Run `crossover ab` inside one",
-    );
+    let says = "This is not a git repository. Run `crossover ab` inside one";
+    let said = expect(&mut crossover(outside.path()), 2, says);
     assert_eq!(said.matches("repository").count(), 1, "{said}");
     let shallow = outside.path().join("shallow");
     let url = format!("file://{}", top.display());

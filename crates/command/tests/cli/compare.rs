@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::baselines::{Result, folder, record, suite, write};
 use crate::command;
-use crate::printed::{ended, holds, text};
+use crate::printed::{ended, expect, holds, text};
 
 fn crossover(root: &Path, arguments: &str) -> Command {
     let mut command = command::crossover(&["compare"]);
@@ -149,7 +149,7 @@ pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
         ("main mine --threshold nan", "--threshold"),
         ("main mine --threshold 100", "--threshold"),
     ] {
-        ended(&crossover(here, arguments).output().unwrap(), 2, remedy);
+        expect(&mut crossover(here, arguments), 2, remedy);
     }
     // A folder with the name of a baseline.
     suite(&there.path().join("main"), "new", 6, |_| 1.0);
@@ -233,11 +233,7 @@ pub(crate) fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
 pub(crate) fn an_error_has_no_backtrace() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = crossover(empty.path(), "no/where main");
-    let said = ended(
-        &command.env("RUST_BACKTRACE", "1").output().unwrap(),
-        2,
-        "no/where",
-    );
+    let said = expect(command.env("RUST_BACKTRACE", "1"), 2, "no/where");
     assert_eq!(said.trim().lines().count(), 1, "{said}");
 }
 
@@ -369,11 +365,7 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     let options = format!("main mine --markdown --html {}", page.display());
     let markdown = crossover(root, &options).output().unwrap();
     ended(&markdown, 1, mark);
-    ended(
-        &crossover(root, "main mine").output().unwrap(),
-        1,
-        "throttled",
-    );
+    expect(&mut crossover(root, "main mine"), 1, "throttled");
     let page = fs::read_to_string(page).unwrap();
     holds(&page, mark);
     let plots = page.matches("<figure><svg").count();
@@ -385,7 +377,7 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     }
     // A page that cannot be written is one error.
     let folder = format!("main mine --html {}", root.join("matmul").display());
-    let said = ended(&crossover(root, &folder).output().unwrap(), 2, "os error");
+    let said = expect(&mut crossover(root, &folder), 2, "os error");
     assert_eq!(said.matches("os error").count(), 1, "{said}");
     // Another machine decides nothing.
     record(root, "run-mine", |run| {

@@ -126,22 +126,6 @@ pub(crate) fn only() {
     assert!(!none.root().join("runs").exists());
 }
 
-pub(crate) fn unverified() {
-    // Its check panics.
-    let id = "faulty/cpu/check/4";
-    let verified = drive("faulty", &told(json!({ "only": [id] })));
-    assert_eq!(verified.code, Some(1), "{}", verified.said);
-    assert!(verified.said.contains("no check"), "{}", verified.said);
-    let not = drive("faulty", &told(json!({ "only": [id], "verify": false })));
-    assert_eq!(not.code, Some(0), "{}", not.said);
-    assert_eq!(not.sidecar("faulty/cpu_check/4").verified, None);
-    assert_eq!(shown(&not.root()), [id]);
-
-    let sound = drive("sound", &everything());
-    let verified = sound.sidecar("sound/cpu_fill/4").verified;
-    assert!(verified.unwrap().passed());
-}
-
 pub(crate) fn choices() {
     let first = drive("choice", &everything());
     assert_eq!(first.code, Some(0), "{}", first.said);

@@ -40,7 +40,6 @@ tests! {
     Beside one_side_fails: turns::one_side_fails,
     Beside an_interrupt_between_turns: turns::interrupted,
     Beside only_what_it_is_told_to_run: driven::only,
-    Beside a_run_that_need_not_verify: driven::unverified,
     Beside choices_are_said_and_taken: driven::choices,
     Beside answers_of_several_processes: confirmed::answered,
     Beside a_main_and_a_library_that_print_and_leave_a_process: habits::confirmed_with_all,

@@ -74,6 +74,9 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
 /// # Errors
 /// Why the run does not start, in a sentence.
 fn run(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> Result<ExitCode, BoxError> {
+    if let Some(odd) = std::env::args_os().find(|argument| argument.to_str().is_none()) {
+        return Err(format!("the argument {odd:?} is not UTF-8; give another filter").into());
+    }
     let rank = Rank::from_env()?;
     if let Some(other) = rank.as_ref().filter(|rank| rank.rank > 0) {
         return Ok(follow(other));

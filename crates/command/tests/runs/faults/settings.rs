@@ -1,6 +1,8 @@
 //! Options, names, devices, implementations.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use crate::faults::files::records_in;
@@ -26,6 +28,9 @@ pub(crate) fn bad_options() {
     let words =
         "CROSSOVER_TURNS=/nowhere is no channel: `crossover ab` sets it, unset it otherwise: ";
     expect(undriven.env("CROSSOVER_TURNS", "/nowhere"), 2, words);
+    let odd = OsStr::from_bytes(b"a\xff");
+    let words = r#"the argument "a\xFF" is not UTF-8"#;
+    expect(bench(&root, &["--bench"]).arg(odd), 2, words);
     let mut gone = crossover(&root, &["compare", "nosuch", "nosuch"]);
     let words = "CROSSOVER_NUMA is not a setting and is ignored";
     expect(gone.env("CROSSOVER_NUMA", "1"), 2, words);

@@ -189,10 +189,10 @@ pub struct Place {
 const TELLING: usize = 3;
 
 impl Place {
-    /// Sets the answers beyond both ends from the points.
+    /// Sets the answers beyond both ends from the measured points.
     pub fn find_ends(&mut self) {
-        self.below = steady(self.points.iter());
-        self.above = steady(self.points.iter().rev());
+        let measured = || self.points.iter().filter(|point| point.processes > 0);
+        (self.below, self.above) = (steady(measured()), steady(measured().rev()));
     }
 }
 

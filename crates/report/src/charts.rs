@@ -60,7 +60,7 @@ pub(crate) fn of_places<'a>(group: &'a GroupView, shown: Shown) -> Option<Chart<
         let place = answer.found.question;
         let (dots, single) = match shown {
             Shown::Speedup => {
-                let along = answer.speedup.iter();
+                let along = answer.speedup.iter().filter(|at| at.processes > 0);
                 let dots = along.map(|at| Dot::new(at.size, at.ratio, at.low, at.high));
                 (dots.collect(), answer.of_processes())
             }

@@ -135,11 +135,11 @@ impl<'a> GroupView<'a> {
         let size = b.size as f64;
         let is_it = |answer: &&GroupAnswer| std::ptr::eq(series, answer.series);
         let answer = self.answers.iter().find(is_it);
-        let of_processes =
-            answer.and_then(|answer| answer.speedup.iter().find(|at| at.size == size));
+        let mut along = answer.iter().flat_map(|answer| &answer.speedup);
+        let of_processes = along.find(|at| at.size == size && at.processes > 0);
         of_processes.copied().or_else(|| {
-            let mut cpu = self.best_cpu.points().iter();
-            let ratio = cpu.find(|at| at.size == size)?.median / b.median_ns;
+            let cpu = self.best_cpu.at(size).filter(|cpu| cpu.measured)?;
+            let ratio = cpu.median / b.median_ns;
             Some(Speedup {
                 size,
                 ratio,

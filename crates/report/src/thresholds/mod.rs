@@ -21,7 +21,7 @@ use crate::answers::GroupAnswer;
 use crate::group::{GroupView, describe};
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, of_several};
-use crossover_results::analysis::answer::curve::Curve;
+use crossover_results::analysis::answer::curve::{self, Curve};
 use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::answer::{estimate, kind};
 use crossover_results::analysis::cold_start;
@@ -200,46 +200,39 @@ fn stored(crossing: &estimate::Crossing) -> Crossing {
 /// The curve of the page also has sizes at which the CPU's time is interpolated.
 fn points(ours: &Group, best: &Curve, answer: &GroupAnswer) -> Vec<Point> {
     let series = answer.series;
-    let of_processes = |size: u64| {
-        let paired_times = answer.found.processes.iter().flatten();
-        median(
-            paired_times
-                .filter(|pair| pair.size == size)
-                .map(|pair| pair.gpu_ns),
-        )
+    let of_processes = |at: &Speedup| {
+        let pairs = answer.found.processes.iter().flatten();
+        let there = pairs.filter(|pair| pair.size as f64 == at.size && at.processes > 1);
+        let median = median(there.map(|pair| pair.gpu_ns))?;
+        Some(curve::Point {
+            size: at.size,
+            median,
+            low: median * at.low / at.ratio,
+            high: median * at.high / at.ratio,
+            measured: true,
+        })
     };
-    let gpu = crossover_answer::curve(series);
-    let bent = gpu.bent();
+    // Where several processes measured, their times count.
+    let known = answer.speedup.iter().filter_map(of_processes);
+    let own = crossover_answer::curve(series);
+    let gpu = Curve::new(known.chain(own.points().iter().copied()));
     let point = |at: &Speedup| {
         let size = at.size as u64;
-        let mut cpus = ours
-            .series
-            .iter()
-            .filter(|s| s.is_baseline() && s.answers());
-        let is_measured = cpus.any(|s| s.at(size).is_some());
-        let gpu_at = || gpu.at(at.size).filter(|_| is_measured);
-        let (gpu_ns, low, high, processes) = match at.processes {
-            1 if gpu.has(at.size) => (gpu_at()?.median, at.low, at.high, 1),
-            1 => {
-                let (gpu, cpu) = (gpu_at()?, best.at(at.size)?);
-                let bent = bent.as_ref()?.at(at.size.ln());
-                let (low, high) = (bent.low.exp(), bent.high.exp());
-                (gpu.median, cpu.low / high, cpu.high / low, 0)
-            }
-            processes => (of_processes(size)?, at.low, at.high, processes),
-        };
+        let gpu = gpu.at(at.size)?;
+        let mut at = *at;
+        if at.processes == 0 {
+            let sides = ours.series.iter().filter(|s| s.is_baseline());
+            let mut cpus = sides.filter(|s| s.answers() && s.at(size).is_some());
+            let cpu = cpus.next().and(best.at(at.size))?;
+            at.ratio = cpu.median / gpu.median;
+            (at.low, at.high) = (cpu.low / gpu.high, cpu.high / gpu.low);
+        }
         let link = series.at(size).and_then(|b| b.cost.link_bytes);
         let link = link.filter(|link| link.sum() > 0.0);
-        let at = Speedup {
-            low,
-            high,
-            processes,
-            ..*at
-        };
         Some(Point {
             upload: link.map(|link| link.to_device),
             download: link.map(|link| link.to_host),
-            ..measured(&at, gpu_ns)
+            ..measured(&at, gpu.median)
         })
     };
     answer.speedup.iter().filter_map(point).collect()

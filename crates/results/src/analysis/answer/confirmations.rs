@@ -47,7 +47,7 @@ pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
 }
 
 /// The speedup at each size, ascending: of several processes where they measured, around the crossing and
-/// at the largest size, and elsewhere the run's own.
+/// at the largest size, and elsewhere the run's own, some of which are interpolated.
 pub(super) fn with_own(
     own: &[Gap],
     processes: &[Vec<PairedTimes>],

@@ -88,8 +88,8 @@ impl CrossoverAnswer {
         theirs.on(Device::Gpu).find(|series| self.is_of(series))
     }
 
-    /// The speedup at each size that the best CPU code and its GPU code both cover: the curve from which the
-    /// kind of the answer follows.
+    /// The speedup at each size that the best CPU code and its GPU code both cover. The kind of the answer
+    /// follows from the sizes at which both were measured.
     pub fn speedups(&self, best_cpu: &Curve, gpu: &Series) -> Vec<Speedup> {
         let own = gaps(best_cpu, &curve(gpu));
         let all = with_own(&own, &self.processes);
@@ -137,22 +137,24 @@ pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     let (mut points, mut names) = (Vec::new(), Vec::new());
     for size in sizes {
         let here = size as f64;
-        let rivals = curves.iter();
-        let best = rivals
-            .filter_map(|(series, curve)| Some((series, curve.at(here)?)))
-            .min_by(|a, b| a.1.median.total_cmp(&b.1.median));
-        let Some((series, point)) = best else {
+        let rivals = || curves.iter().filter_map(|(s, c)| Some((s, c.at(here)?)));
+        let best = rivals().min_by(|a, b| a.1.median.total_cmp(&b.1.median));
+        let Some((series, mut point)) = best else {
             continue;
         };
         let mut unsteady = curves.iter().filter_map(|(s, _)| s.at(size));
         if unsteady.any(|b| b.unsteady.is_some() && b.low_ns() < point.median) {
             continue;
         }
-        // A curve that ended at a smaller size was too slow to continue; a curve that only has no point
-        // here might have won.
-        let rivals_ran = curves.iter().all(|(_, c)| !c.covers(here) || c.has(here));
-        let measured = point.measured && rivals_ran;
-        points.push(Point { measured, ..point });
+        if !point.measured {
+            // Other code may be faster.
+            let least = |end: fn(&Point) -> f64| {
+                let ends = rivals().map(|(_, rival)| end(&rival));
+                ends.fold(point.high, f64::min)
+            };
+            (point.low, point.high) = (least(|p| p.low), least(|p| p.high));
+        }
+        points.push(point);
         names.push((here, series.implementation.clone()));
     }
     (Curve::new(points), names)
@@ -310,14 +312,21 @@ fn one(
     best: &Curve,
     names: &[(f64, String)],
 ) -> Option<CrossoverAnswer> {
-    let gpu = curve(series);
-    let gaps = gaps(best, &gpu);
+    let mut gaps = gaps(best, &curve(series));
+    let range = (gaps.first()?.size, gaps.last()?.size);
+    gaps.retain(|gap| gap.measured);
     let samples = Samples {
         place: series.role.data,
-        range: (gaps.first()?.size, gaps.last()?.size),
+        range,
         processes: vec![gaps],
     };
-    let crossing = estimates(&[samples]).pop()??;
+    let mut crossing = estimates(&[samples]).pop()??;
+    // CPU code that has no result there might have won.
+    let lacks = |s: &Series, size: f64| s.at(size as u64).is_none() && curve(s).covers(size);
+    let ran = |size| !(group.answering(Device::Cpu)).any(|s| lacks(s, size));
+    for change in &mut crossing.changes {
+        change.measured &= ran(change.bracket.0) && ran(change.bracket.1);
+    }
     let at = crossing
         .for_good()
         .map_or(crossing.largest, |c| c.bracket.1);

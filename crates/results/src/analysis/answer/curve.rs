@@ -1,6 +1,6 @@
 //! Times over sizes, straight between neighbouring sizes in log-log: times follow powers of the size.
 
-use crossover_advice::curve::{Interpolated, Interpolation, Position, log_log};
+use crossover_advice::curve::{Interpolated, Interpolation, Position};
 use crossover_advice::thresholds::MINIMUM_EFFECT;
 
 use crate::analysis::answer::kind::Speedup;
@@ -17,8 +17,7 @@ pub struct Point {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Whether it was measured and not interpolated; for the fastest of several curves, whether all
-    /// of them were measured there.
+    /// Whether it was measured and not interpolated.
     pub measured: bool,
 }
 
@@ -48,34 +47,30 @@ impl Curve {
         &self.0
     }
 
-    /// The curve at `size`; `None` outside.
+    /// The curve at `size`; `None` outside. Between two points the interval includes how the curve may bend.
     pub fn at(&self, size: f64) -> Option<Point> {
         let next = self.0.partition_point(|p| p.size < size);
         let b = *self.0.get(next)?;
         if b.size == size {
             return Some(b);
         }
-        let a = self.0[next.checked_sub(1)?];
-        let at = |of: fn(&Point) -> f64| log_log((a.size, of(&a)), (b.size, of(&b)), size);
-        Some(Point {
-            size,
-            median: at(|p| p.median),
-            low: at(|p| p.low),
-            high: at(|p| p.high),
-            measured: false,
-        })
-    }
-
-    /// The curve whose intervals between two sizes include how it may bend there; `None` without points.
-    pub fn bent(&self) -> Option<Interpolation> {
-        let at = |p: &Point| Interpolated {
+        next.checked_sub(1)?;
+        let knot = |p: &Point| Interpolated {
             time: p.median.ln(),
             value: p.median.ln(),
             low: p.low.ln(),
             high: p.high.ln(),
             position: Position::Measured,
         };
-        Interpolation::new(self.0.iter().map(|p| (p.size.ln(), at(p))))
+        let bent = Interpolation::new(self.0.iter().map(|p| (p.size.ln(), knot(p))))?;
+        let at = bent.at(size.ln());
+        Some(Point {
+            size,
+            median: at.value.exp(),
+            low: at.low.exp(),
+            high: at.high.exp(),
+            measured: false,
+        })
     }
 
     /// Whether the curve was measured at `size`.
@@ -120,7 +115,7 @@ impl Gap {
             ratio: (-self.log).exp(),
             low: (-self.log - self.half_width).exp(),
             high: (-self.log + self.half_width).exp(),
-            processes: 1,
+            processes: usize::from(self.measured),
         }
     }
 }

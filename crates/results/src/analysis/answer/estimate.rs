@@ -44,7 +44,7 @@ pub struct Samples {
     pub place: Residency,
     /// The smallest and the largest size of interest.
     pub range: (f64, f64),
-    /// The gaps of each process, by size, ascending. The last size of each is the largest.
+    /// The measured gaps of each process, by size, ascending. The last size of each is the largest.
     pub processes: Vec<Vec<Gap>>,
 }
 
@@ -124,10 +124,10 @@ impl Crossing {
         }
     }
 
-    /// Finds the kind of the answer from the speedups at all sizes up to the largest.
+    /// Finds the kind of the answer from the speedups at all measured sizes up to the largest.
     pub(super) fn decide(&mut self, sizes: impl IntoIterator<Item = Speedup>) {
         let inside = self.range.0..=self.largest;
-        let sizes = sizes.into_iter().filter(|at| inside.contains(&at.size));
+        let sizes = (sizes.into_iter()).filter(|at| at.processes > 0 && inside.contains(&at.size));
         let sizes: Vec<Speedup> = sizes.map(|at| self.at_the_largest(at)).collect();
         (self.answer, self.changes) = kind(&sizes, self.range, self.root);
     }
@@ -194,7 +194,7 @@ pub fn estimates(questions: &[Samples]) -> Vec<Option<Crossing>> {
 impl<'a> Pooled<'a> {
     fn of(asked: &'a Samples) -> Option<Self> {
         let processes = &asked.processes;
-        if processes.is_empty() || asked.range.0 > asked.range.1 {
+        if processes.first().is_none_or(Vec::is_empty) || asked.range.0 > asked.range.1 {
             return None;
         }
         let largest = processes.iter().filter_map(|gaps| gaps.last());
@@ -207,7 +207,7 @@ impl<'a> Pooled<'a> {
             .filter(|root| root.is_finite())
             .collect();
         let (root, unknown) = match &roots[..] {
-            [only] => (Some(only.high), 0.0),
+            [only] => (only.exact(), 0.0),
             roots if roots.len() < FEWEST_PROCESSES => (None, 0.0),
             roots => middle(roots).map_or((None, 0.0), |(root, unknown)| (Some(root), unknown)),
         };
@@ -308,7 +308,7 @@ impl<'a> Pooled<'a> {
             low,
             high,
             to_b: true,
-            measured: is_close(bracket) && a.measured && b.measured,
+            measured: is_close(bracket),
             bracket,
         }
     }
@@ -316,7 +316,6 @@ impl<'a> Pooled<'a> {
 
 /// The speedup at each size that enough of several processes measured, by size.
 pub(super) fn at_each_size(mut gaps: Vec<Gap>) -> Vec<Speedup> {
-    gaps.retain(|gap| gap.measured);
     gaps.sort_by(|a, b| a.size.total_cmp(&b.size));
     let at = |gaps: &[Gap]| {
         let logs: Vec<f64> = gaps.iter().map(|gap| -gap.log).collect();

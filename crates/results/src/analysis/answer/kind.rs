@@ -25,7 +25,7 @@ pub struct Speedup {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Number of processes that it is the median of.
+    /// Number of processes that it is the median of; 0 if a time is interpolated.
     pub processes: usize,
 }
 

@@ -63,19 +63,17 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut answers = Vec::new();
     for ((operation, place), mut processes) in questions {
         let curves = curves(processes.remove(&None).unwrap_or_default());
-        let all = gaps(&curves[0], &curves[1]);
+        let all = measured(&curves);
         let ends = all.first().zip(all.last());
         let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
         let mut apart: Vec<Vec<Gap>> = processes.into_values().filter_map(of_process).collect();
         up_to_the_largest_size(&mut apart);
-        let measured = all.iter().filter(|gap| gap.measured);
         let speedups = match apart.len() {
             FEWEST_PROCESSES.. => at_each_size(apart.concat()),
-            _ => measured.map(Gap::speedup).collect(),
+            _ => all.iter().map(Gap::speedup).collect(),
         };
         let processes = match apart.len() {
             FEWEST_PROCESSES.. => apart,
-            _ if all.is_empty() => Vec::new(),
             _ => vec![all],
         };
         asked.push(Samples {
@@ -104,10 +102,16 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
 
 /// The gaps of one of several processes, which show their own spread.
 fn of_process(sizes: BySize) -> Option<Vec<Gap>> {
-    let [a, b] = curves(sizes);
-    let mut gaps = gaps(&a, &b);
+    let mut gaps = measured(&curves(sizes));
     gaps.iter_mut().for_each(|gap| gap.half_width = 0.0);
     (!gaps.is_empty()).then_some(gaps)
+}
+
+/// The sizes at which both sides were measured.
+fn measured([a, b]: &[Curve; 2]) -> Vec<Gap> {
+    let mut gaps = gaps(a, b);
+    gaps.retain(|gap| gap.measured);
+    gaps
 }
 
 fn curves(sizes: BySize) -> [Curve; 2] {
@@ -206,6 +210,18 @@ mod tests {
                     (CrossingKind::BothWays, changes)
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_size_of_one_side_alone_counts_for_neither() {
+        for processes in [1, 5] {
+            let mut times = table(Residency::Ordinary, processes, SIZES);
+            // b alone was measured at the largest size, and a alone at the one before.
+            times.retain(|time| time.size < 100 || (time.side == 0) == (time.size == 112));
+            let crossing = of_times(&times).remove(0).crossing.unwrap();
+            let found = (crossing.answer, crossing.largest, crossing.processes);
+            assert_eq!(found, (CrossingKind::Never, 90.0, processes));
         }
     }
 

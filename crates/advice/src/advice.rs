@@ -26,7 +26,7 @@ pub struct Advice {
     /// Indices into `operations`, sorted by name.
     by_name: Vec<usize>,
     concerns: Vec<Concern>,
-    is_other_machine: bool,
+    pub(crate) is_other_machine: bool,
 }
 
 /// Why there is no advice.

@@ -90,6 +90,8 @@ pub struct OffloadEstimate {
     pub gpu_least: [Least; 4],
     /// Who is faster, with the data moved each time.
     pub choice: Choice,
+    /// Whether the limits are of another machine. Then the choice is [`Choice::Unsure`].
+    pub other_machine: bool,
     /// Uses of the same data from which on the GPU is faster: for the best GPU code and typical CPU
     /// code, and the reverse. Infinite if the GPU is not faster on data that are there.
     pub uses: Range,
@@ -265,7 +267,11 @@ impl Advice {
                     link.map_or(0.0, |link| link_ns(link, work).best),
                 ),
             ],
-            choice: Choice::of((low * high).sqrt(), low, high),
+            choice: match self.is_other_machine {
+                true => Choice::Unsure,
+                false => Choice::of((low * high).sqrt(), low, high),
+            },
+            other_machine: self.is_other_machine,
             uses,
         })
     }

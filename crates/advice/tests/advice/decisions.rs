@@ -199,11 +199,21 @@ fn thresholds_of_another_machine_decide_nothing() {
     assert_eq!(reasons(&product(1 << 20)), [OtherMachine, Above]);
     let unknown = Question::new("other", 8);
     assert_eq!(reasons(&unknown), [OtherMachine, NoOperation]);
+    let work = Work {
+        flop: 2e9,
+        ..Work::default()
+    };
+    let choice = |advice: &Advice| {
+        let estimate = advice.estimate_offload(&work, Residency::Ordinary);
+        estimate.unwrap().choice
+    };
+    assert_eq!(choice(&advice), Unsure);
     let mut old = HostInfo::default();
     old.today = Some(30_000);
     let advice = advice.check(&old);
     assert_eq!(advice.concerns().len(), 1, "too old");
     assert_eq!(advice.decide(&product(256)).choice, Gpu);
+    assert_eq!(choice(&advice), Gpu);
 }
 
 /// Outside the measured sizes, 4 to 2,048, an answer has the times of an end, and says which.

@@ -311,15 +311,19 @@ pub fn unmeasured(work: &Work, data: Residency, moved: &OffloadEstimate) -> Stri
         format!("{} to {}", units::time(*best), units::time(*typical))
     };
     let choice = match moved.choice {
-        Choice::Gpu => "use the GPU",
-        Choice::Cpu => "stay on the CPU",
-        Choice::Unsure => "unsure",
+        Choice::Gpu => "use the GPU;",
+        Choice::Cpu => "stay on the CPU;",
+        Choice::Unsure if moved.other_machine => {
+            "unsure; the thresholds are of another machine; there"
+        }
+        Choice::Unsure => "unsure;",
     };
     let (low, high) = (
         moved.cpu.best / moved.gpu.typical,
         moved.cpu.typical / moved.gpu.best,
     );
-    let reason = match moved.choice == Choice::Cpu && moved.cannot_win() {
+    let is_slower = moved.choice == Choice::Cpu || moved.other_machine;
+    let reason = match is_slower && moved.cannot_win() {
         true => "the GPU cannot win: the link alone takes longer than the CPU".to_owned(),
         false => {
             let [low, high] = [low, high].map(units::factor_fine);
@@ -331,7 +335,7 @@ pub fn unmeasured(work: &Work, data: Residency, moved: &OffloadEstimate) -> Stri
         None => time(&moved.cpu),
     };
     let mut lines = vec![
-        format!("data {}: {choice}; {reason}", data.words()),
+        format!("data {}: {choice} {reason}", data.words()),
         format!(
             "CPU {cpu}; least time by limit: {}",
             least(&moved.cpu_least)
@@ -353,7 +357,7 @@ pub fn unmeasured(work: &Work, data: Residency, moved: &OffloadEstimate) -> Stri
             units::time(least_ns)
         ));
     }
-    if !data.on_device() && moved.choice != Choice::Gpu {
+    if !moved.other_machine && !data.on_device() && moved.choice != Choice::Gpu {
         let Range { best, typical } = moved.uses;
         let uses = match (best.is_finite(), typical.is_finite()) {
             (false, _) => "at no number of uses".to_owned(),

@@ -25,7 +25,7 @@ pub struct Thresholds {
     pub crossover: String,
     /// Git commit that it was built from.
     pub commit: Option<String>,
-    /// Start of the newest run, RFC 3339.
+    /// Start of the oldest run that an answer rests on, RFC 3339.
     pub date: String,
     /// The machine that the thresholds hold for.
     pub machine: Machine,

@@ -6,7 +6,7 @@ use crossover_advice::thresholds::{CrossingKind, Shape, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
 
 use crate::report::Report;
-use crate::tests::committed::{commit, measured, without_gpu};
+use crate::tests::committed::{commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::thresholds::breakpoints::breakpoints;
 use crate::thresholds::{decision_in_words, thresholds};
@@ -59,6 +59,31 @@ fn they_are_written_beside_the_page() {
         let answer = advice.decide(&question);
         assert_eq!(answer.choice, choice, "{size} {answer:?}");
     }
+}
+
+/// A later run measured one group of two.
+#[test]
+fn thresholds_are_as_old_as_their_oldest_result() {
+    let dir = folder();
+    let mut results = measured(&["matmul", "nested_sine"]);
+    let mut later = newest(&mut results).clone();
+    let wanted = (later.started.clone(), later.environment.commit.clone());
+    let driver = later.environment.gpu.as_ref().unwrap().driver.clone();
+    later.run = "later".into();
+    later.started = "2030-01-02T03:04:05Z".into();
+    later.environment.commit = Some("later".into());
+    later.environment.gpu.as_mut().unwrap().driver = Some("later".into());
+    later.confirmations.clear();
+    results.runs.push(later);
+    let dates = ["nested_sine", "matmul"].map(|again| {
+        let of_group = results.benchmarks.iter_mut().filter(|b| b.group == again);
+        of_group.for_each(|b| b.run = Some("later".into()));
+        let found = thresholds(&report(results.clone(), dir.path())).unwrap();
+        ((found.date, found.commit), found.machine.driver)
+    });
+    let later = Some("later".to_owned());
+    let all = ("2030-01-02T03:04:05Z".to_owned(), later.clone());
+    assert_eq!(dates, [(wanted, driver), (all, later)]);
 }
 
 /// The processes of the run measured close to the crossing and at the largest size; at 512 the run's own

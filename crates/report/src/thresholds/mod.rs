@@ -10,6 +10,7 @@ pub mod of_table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
@@ -60,18 +61,25 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
     operations.sort_by(|a, b| a.name.cmp(&b.name));
     let environment = report.machine.environment.as_ref()?;
     let device = gpu.environment.as_ref()?.gpu.as_ref()?;
+    // A later run may have measured only some groups.
+    let runs = runs(groups);
+    let all = report.machine.runs.iter().map(|(run, _)| run).rev();
+    let mut of_answers = all.filter(|run| runs.contains(&*run.run));
+    let drivers = of_answers.clone();
+    let mut drivers = drivers.filter_map(|run| run.environment.gpu.as_ref()?.driver.clone());
+    let oldest = of_answers.next().or(report.machine.run.as_ref())?;
     Some(Thresholds {
         schema: SCHEMA,
-        crossover: environment.crossover.clone(),
-        commit: environment.commit.clone(),
-        date: report.machine.run.as_ref()?.started.clone(),
+        crossover: oldest.environment.crossover.clone(),
+        commit: oldest.environment.commit.clone(),
+        date: oldest.started.clone(),
         machine: Held {
             cpu: environment.cpu.model.clone(),
             threads: environment.cpu.usable_cores,
             numa_node: environment.numa_node,
             gpu: device.name.clone(),
             gpu_of_another_machine: report.reference.is_some(),
-            driver: device.driver.clone(),
+            driver: drivers.next().or_else(|| device.driver.clone()),
             power_limit_w: device.power_limit_w,
             caches: environment.cpu.caches.clone(),
             vector_extensions: environment.cpu.vector_extensions.clone(),
@@ -79,6 +87,18 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
         limits: limits::limits(&report.machine, gpu),
         operations,
     })
+}
+
+/// The runs that the answers rest on.
+fn runs<'a>(groups: &'a [GroupView]) -> BTreeSet<&'a str> {
+    let answered = groups.iter().filter(|group| !group.answers.is_empty());
+    let series = answered.flat_map(|group| {
+        let all = group.own.into_iter().flat_map(|own| &own.series);
+        let sides = all.filter(|series| series.is_baseline() && series.answers());
+        sides.chain(group.answers.iter().map(|answer| answer.series))
+    });
+    let results = series.flat_map(|series| series.steady_points());
+    results.filter_map(|result| result.run.as_deref()).collect()
 }
 
 /// `an NVIDIA H200`.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crossover_results::model::Environment;
 use crossover_results::model::record::RunRecord;
 use crossover_results::statistics::mean;
 use crossover_results::store::baseline::Baseline;
@@ -68,24 +69,24 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
 /// How the machines of two results that are compared differ, if both are known. The sides as wholes do not
 /// tell: a side may have runs of several machines, and runs without a GPU.
 fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
-    let machine = |side: &'_ Baseline, id| {
-        let run = &side.results.get(id)?.sidecar.as_ref()?.run;
-        let environment = &side.runs.get(run)?.environment;
-        Some((
-            environment.cpu.model.clone(),
-            environment.gpu.as_ref().map(|gpu| gpu.name.clone()),
-        ))
-    };
-    let differ = |what, a: &str, b: &str| {
-        (a != b).then(|| format!("the sides ran on different machines: {what} {a} and {b}"))
-    };
     let pairs = base.iter().zip(new);
     let mut compared = pairs.flat_map(|(a, b)| a.results.keys().map(move |id| (a, b, id)));
     compared.find_map(|(base, new, id)| {
-        let ((cpu, gpu), (new_cpu, new_gpu)) = (machine(base, id)?, machine(new, id)?);
-        let gpus = gpu.zip(new_gpu);
-        differ("CPU", &cpu, &new_cpu).or_else(|| gpus.and_then(|(a, b)| differ("GPU", &a, &b)))
+        let (a, b) = (environment(base, id)?, environment(new, id)?);
+        let gpus = a.gpu.as_ref().zip(b.gpu.as_ref());
+        let gpus = gpus.map(|(a, b)| ("GPU", &a.name, &b.name));
+        let names = [Some(("CPU", &a.cpu.model, &b.cpu.model)), gpus];
+        let (what, a, b) = names.into_iter().flatten().find(|(_, a, b)| a != b)?;
+        Some(format!(
+            "the sides ran on different machines: {what} {a} and {b}"
+        ))
     })
+}
+
+/// Of the run that a result is from.
+fn environment<'a>(side: &'a Baseline, id: &str) -> Option<&'a Environment> {
+    let sidecar = side.results.get(id)?.sidecar.as_ref()?;
+    Some(&side.runs.get(&sidecar.run)?.environment)
 }
 
 fn list(values: &BTreeSet<String>) -> String {
@@ -161,8 +162,8 @@ pub(super) fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::tests::planted;
+    use crossover_results::model::GpuInfo;
     use crossover_results::model::record::Sidecar;
-    use crossover_results::model::{Environment, GpuInfo};
     use crossover_words::Clock;
 
     /// A result for each GPU, or absent GPU, of the run that it is from.

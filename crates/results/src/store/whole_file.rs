@@ -150,7 +150,7 @@ pub fn sweep(root: &Path) {
     while let Some(entry) = walk.next() {
         let Ok(entry) = entry else { continue };
         let empty = || entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
-        if !(is_temporary(entry.file_name()) || is_unread(root, entry.path()) && empty()) {
+        if !(is_temporary(entry.file_name()) || empty() && is_unread(root, entry.path())) {
             continue;
         }
         // A file that cannot be removed does no harm: readers ignore it.
@@ -175,13 +175,11 @@ fn is_unread(root: &Path, path: &Path) -> bool {
     if beside == root {
         return path == root.join(REPORT).join("index.html");
     }
-    let is_page = || {
-        path.extension()
-            .is_some_and(|kind| kind == "html" || kind == "svg")
-    };
-    let is_criterions = match folder.ends_with(REPORT) {
-        true => is_page(),
-        false => path == folder.join(ESTIMATES),
+    let kind = path.extension().unwrap_or_default();
+    let is_criterions = if folder.ends_with(REPORT) {
+        kind == "html" || kind == "svg"
+    } else {
+        path == folder.join(ESTIMATES)
     };
     // `<group>/<function>/<size>/new/sample.json`, seen from the group.
     let near = walkdir::WalkDir::new(beside).max_depth(4).into_iter();

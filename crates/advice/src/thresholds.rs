@@ -15,6 +15,10 @@ pub const SCHEMA: u32 = 1;
 #[doc(hidden)]
 pub const MINIMUM_EFFECT: f64 = 0.02;
 
+/// Standard deviation of the logarithm of a speedup between processes of the same code, assumed where one
+/// process measured. Code on many threads of a shared host may differ by more.
+pub const BETWEEN_PROCESSES: f64 = 0.10;
+
 /// The thresholds of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

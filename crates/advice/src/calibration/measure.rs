@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use crate::thresholds::{Choice, Point};
+use crate::thresholds::{BETWEEN_PROCESSES, Choice, Point};
 use crate::turns::take_turns;
 
 /// One way to do the work. It returns when the result is there.
@@ -14,10 +14,6 @@ pub type Way<'a, I> = &'a mut dyn FnMut(&I) -> Result<(), Box<dyn std::error::Er
 
 /// Calls are repeated until a sample takes this long, thousands of times the resolution of the clock.
 const SAMPLE: Duration = Duration::from_micros(200);
-
-/// Standard deviation of the logarithm of a speedup between processes of the same code, assumed. Code on
-/// many threads of a shared host may differ by more.
-const BETWEEN_PROCESSES: f64 = 0.10;
 
 /// The two-sided quantile of the normal distribution for 95 %.
 const NORMAL: f64 = 1.96;

@@ -12,6 +12,7 @@ use crossover_results::analysis::answer::answer_in_words::{largest, wins};
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
 use crossover_results::analysis::answer::time_table::{TableAnswer, of_times};
 use crossover_words::text::{visible, visible_lines};
+use crossover_words::units;
 
 /// Find from which size on one of two programs is faster, and write the file that programs ask
 ///
@@ -42,6 +43,15 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     if let Some(answer) = answers.iter().find(|answer| answer.crossing.is_none()) {
         bail!("{}", without_answer(answer, &sides));
     }
+    for answer in &answers {
+        for size in answer.left_out() {
+            let (of, size) = (question(answer), units::size(size));
+            let of = visible(&of);
+            eprintln!(
+                "note: {of}: fewer than three processes measured size {size}, which is left out"
+            );
+        }
+    }
     let thresholds = of_table::thresholds(&answers, &sides).filter(|t| !t.operations.is_empty());
     let Some(thresholds) = thresholds else {
         bail!("the table has no size that was measured more than once on both sides");
@@ -55,9 +65,13 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn question(answer: &TableAnswer) -> String {
+    format!("{}, {}", answer.operation, answer.place.words())
+}
+
 /// Why a question has no answer.
 fn without_answer(answer: &TableAnswer, sides: &[String; 2]) -> String {
-    let of = format!("{}, {}", answer.operation, answer.place.words());
+    let of = question(answer);
     let without = answer
         .curves
         .iter()

@@ -110,6 +110,13 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     let left_out = "note: product, in ordinary memory: size 800 was measured once and is left out";
     holds(&said, left_out);
     holds(&said, "faster at size = 400");
+    let said = answers(&folder, &(table(3, 2) + &once.repeat(2)));
+    let left_out = "fewer than three processes measured size 800, which is left out";
+    holds(&said, left_out);
+    holds(
+        &said,
+        "; the median of 3 processes; 16× faster at size = 400",
+    );
 }
 
 /// The replaced text of a table, its replacement, and the sentence for this fault.

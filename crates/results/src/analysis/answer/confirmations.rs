@@ -40,7 +40,7 @@ pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>>
 
 /// Leaves out the processes that did not measure the largest of all sizes, at which the speedup is
 /// taken.
-pub(super) fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
+fn up_to_the_largest_size(processes: &mut Vec<Vec<Gap>>) {
     let ends = processes.iter().filter_map(|gaps| gaps.last());
     let largest = ends.map(|gap| gap.size).fold(0.0, f64::max);
     processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));

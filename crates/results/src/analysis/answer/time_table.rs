@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::answer::confirmations::up_to_the_largest_size;
 use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
 use crate::analysis::answer::estimate::{
     Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates,
@@ -10,6 +9,8 @@ use crate::analysis::answer::estimate::{
 use crate::analysis::answer::kind::Speedup;
 use crate::model::role::Residency;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
+use crate::statistics::spread::TWO_SIDED_95;
+use crossover_advice::thresholds::BETWEEN_PROCESSES;
 
 /// A line of the table: one sample.
 #[derive(Clone, Debug)]
@@ -44,6 +45,22 @@ pub struct TableAnswer {
     pub speedups: Vec<Speedup>,
 }
 
+impl TableAnswer {
+    /// The sizes of both sides that too few processes measured.
+    pub fn left_out(&self) -> impl Iterator<Item = u64> {
+        let [a, b] = &self.curves;
+        let sizes = a
+            .points()
+            .iter()
+            .map(|at| at.size)
+            .filter(|size| b.has(*size));
+        let is_known = |size: f64| self.speedups.iter().any(|at| at.size == size);
+        sizes
+            .filter(move |size| !is_known(*size))
+            .map(|size| size as u64)
+    }
+}
+
 /// The samples of both sides in ns, by size.
 type BySize = BTreeMap<u64, [Vec<f64>; 2]>;
 
@@ -63,19 +80,21 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut answers = Vec::new();
     for ((operation, place), mut processes) in questions {
         let curves = curves(processes.remove(&None).unwrap_or_default());
-        let all = measured(&curves);
-        let ends = all.first().zip(all.last());
+        let apart = with_both_sides(processes.into_values()).into_iter();
+        let mut processes: Vec<Vec<Gap>> = apart.filter_map(of_process).collect();
+        up_to_a_common_size(&mut processes);
+        let speedups: Vec<Speedup> = if processes.is_empty() {
+            let mut all = measured(&curves);
+            for gap in &mut all {
+                gap.half_width = gap.half_width.hypot(TWO_SIDED_95 * BETWEEN_PROCESSES);
+            }
+            processes = vec![all];
+            processes[0].iter().map(Gap::speedup).collect()
+        } else {
+            at_each_size(processes.concat())
+        };
+        let ends = speedups.first().zip(speedups.last());
         let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
-        let mut apart: Vec<Vec<Gap>> = processes.into_values().filter_map(of_process).collect();
-        up_to_the_largest_size(&mut apart);
-        let speedups = match apart.len() {
-            FEWEST_PROCESSES.. => at_each_size(apart.concat()),
-            _ => all.iter().map(Gap::speedup).collect(),
-        };
-        let processes = match apart.len() {
-            FEWEST_PROCESSES.. => apart,
-            _ => vec![all],
-        };
         asked.push(Samples {
             place,
             range,
@@ -98,6 +117,42 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         answer.crossing = crossing;
     }
     answers
+}
+
+/// The times of each process. Processes that measured one side alone are paired in the order of their names:
+/// such a pair shows the spread of both.
+fn with_both_sides(processes: impl Iterator<Item = BySize>) -> Vec<BySize> {
+    let is_alone = |of: &BySize| (0..2).any(|side| of.values().all(|sides| sides[side].is_empty()));
+    let (alone, mut both): (Vec<BySize>, Vec<BySize>) = processes.partition(is_alone);
+    let (mut pairs, mut counts) = (Vec::new(), BTreeMap::new());
+    for (size, sides) in alone.into_iter().flatten() {
+        for (side, samples) in sides.into_iter().enumerate() {
+            if samples.is_empty() {
+                continue;
+            }
+            let count: &mut usize = counts.entry((size, side)).or_default();
+            if *count == pairs.len() {
+                pairs.push(BySize::new());
+            }
+            pairs[*count].entry(size).or_default()[side] = samples;
+            *count += 1;
+        }
+    }
+    both.extend(pairs);
+    both
+}
+
+/// Leaves out the sizes above the largest one that enough processes measured, and the processes without it.
+fn up_to_a_common_size(processes: &mut Vec<Vec<Gap>>) {
+    let mut sizes: Vec<f64> = processes.iter().flatten().map(|gap| gap.size).collect();
+    sizes.sort_by(f64::total_cmp);
+    let mut sizes = sizes.chunk_by(|a, b| a == b);
+    let enough = sizes.rfind(|of| of.len() >= FEWEST_PROCESSES);
+    let largest = enough.map_or(0.0, |of| of[0]);
+    for gaps in &mut *processes {
+        gaps.retain(|gap| gap.size <= largest);
+    }
+    processes.retain(|gaps| gaps.last().is_some_and(|gap| gap.size == largest));
 }
 
 /// The gaps of one of several processes, which show their own spread.
@@ -220,9 +275,57 @@ mod tests {
             // b alone was measured at the largest size, and a alone at the one before.
             times.retain(|time| time.size < 100 || (time.side == 0) == (time.size == 112));
             let crossing = of_times(&times).remove(0).crossing.unwrap();
-            let found = (crossing.answer, crossing.largest, crossing.processes);
-            assert_eq!(found, (CrossingKind::Never, 90.0, processes));
+            assert_eq!((crossing.largest, crossing.processes), (90.0, processes));
         }
+    }
+
+    /// a takes 1.07 times as long as b.
+    fn similar(process: usize, size: u64) -> [Time; 2] {
+        [(0, 1.07e4), (1, 1e4)].map(|(side, ns)| Time {
+            operation: "product".into(),
+            place: Residency::Pinned,
+            size,
+            side,
+            process: process.to_string(),
+            ns,
+        })
+    }
+
+    #[test]
+    fn a_size_that_too_few_processes_measured_is_left_out() {
+        let all = (0..4).flat_map(|process| SIZES.map(|size| (process, size)));
+        let all = all.filter(|(process, size)| *size != 112 || *process == 0);
+        let all = all.chain([(3, 400), (2, 400)]);
+        let times: Vec<Time> = all
+            .flat_map(|(process, size)| similar(process, size))
+            .collect();
+        let answer = of_times(&times).remove(0);
+        let crossing = answer.crossing.as_ref().unwrap();
+        assert_eq!((crossing.processes, crossing.range), (4, (64.0, 200.0)));
+        assert_eq!(answer.left_out().collect::<Vec<_>>(), [112, 400]);
+    }
+
+    #[test]
+    fn processes_of_one_side_each_are_paired() {
+        let mut times: Vec<Time> = (0..4).flat_map(|process| similar(process, 64)).collect();
+        times.extend((4..6).map(|process| similar(process, 64)[0].clone()));
+        let paired = of_times(&times).remove(0).crossing;
+        for time in times.iter_mut().filter(|time| time.side == 1) {
+            time.process += "b";
+        }
+        let apart = of_times(&times).remove(0).crossing;
+        assert_eq!(paired.as_ref().unwrap().processes, 4);
+        assert_eq!(apart, paired);
+    }
+
+    #[test]
+    fn another_process_than_a_single_one_may_differ_at_each_size() {
+        let times: Vec<Time> = SIZES.iter().flat_map(|size| similar(0, *size)).collect();
+        let answer = of_times(&times).remove(0);
+        assert_eq!(answer.speedups.len(), 4);
+        let is_open = |at: &Speedup| at.low < 0.9 && at.high > 1.2;
+        assert!(answer.speedups.iter().all(is_open), "{answer:?}");
+        assert_eq!(answer.crossing.unwrap().answer, CrossingKind::Undecided);
     }
 
     #[test]

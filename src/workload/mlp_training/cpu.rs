@@ -91,6 +91,7 @@ fn check(network: &OnCpu, state: &StepState) -> Verified {
         first: &state.first,
         second: &state.second,
         copies: None,
+        counter: state.counter.values(),
     };
     verified(&state.problem, Format::F32, &outputs)
 }

@@ -249,6 +249,10 @@ impl GpuStep {
                 first,
                 second: &rest[..PARAMETERS],
                 copies: copies.as_deref(),
+                counter: std::array::from_fn(|at| {
+                    let half = |half: usize| u64::from(rest[PARAMETERS + 2 * at + half].to_bits());
+                    f64::from_bits(half(1) << 32 | half(0))
+                }),
             };
             Ok(verified(&problem, format, &outputs))
         })

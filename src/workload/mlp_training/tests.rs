@@ -28,6 +28,7 @@ struct Left {
     first: Vec<f32>,
     second: Vec<f32>,
     copies: Option<Vec<f32>>,
+    counter: [f64; 5],
 }
 
 impl Left {
@@ -41,6 +42,7 @@ impl Left {
             first: &self.first,
             second: &self.second,
             copies: self.copies.as_deref(),
+            counter: self.counter,
         };
         let verified = verified(problem, format, &outputs);
         if verified.passed() {
@@ -124,6 +126,7 @@ fn step(problem: &Training, round: Round) -> Left {
         first: nothing.clone(),
         second: nothing,
         copies: None,
+        counter: problem.start.counter.next().values(),
     };
     left.update(problem, 0..PARAMETERS);
     left
@@ -211,6 +214,11 @@ fn one_wrong_value_is_found_wherever_it_is() {
     wrong("a copy", &|left| {
         left.copies.as_mut().unwrap()[b1.start] *= 1.1;
     });
+    for (at, before) in problem.start.counter.values().into_iter().enumerate() {
+        wrong("a value of the counter that was not stored", &|left| {
+            left.counter[at] = before;
+        });
+    }
 }
 
 /// A step that another state leads to must not pass: what is restored matters.

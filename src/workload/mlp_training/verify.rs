@@ -37,7 +37,8 @@
 //!
 //! **AdamW** divides a gradient by its own size, so parameters after the update prove little
 //! about gradients. It is compared with float64 given the gradients that were computed. Each of
-//! its results comes from at most eight roundings to f32.
+//! its results comes from at most eight roundings to f32. The step counter is compared too: a later
+//! step reads it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -135,6 +136,8 @@ fn corrected<'a>(problem: &'a Training, near: f64, hidden: &[f32]) -> (Cow<'a, [
 const LOGITS_BOUND: f64 = 12.0;
 /// Of the update, in units of f32's rounding.
 const UPDATE_BOUND: f64 = 8.0;
+/// Of the step counter, which is in float64 and subtracts powers close to 1 from 1.
+const COUNTER_BOUND: f64 = 1e-12;
 
 /// The outputs of a step.
 pub(super) struct Outputs<'a> {
@@ -148,6 +151,8 @@ pub(super) struct Outputs<'a> {
     pub(super) second: &'a [f32],
     /// The parameters in BF16, as f32.
     pub(super) copies: Option<&'a [f32]>,
+    /// The step counter's values.
+    pub(super) counter: [f64; 5],
 }
 
 /// Compares everything, and returns the part that is nearest to its bound. Parts of the update
@@ -254,6 +259,10 @@ fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Compared> {
     let mut parts: Vec<Compared> = (names.into_iter().zip(errors))
         .map(|(name, error)| Compared::new(name, error, UPDATE_BOUND * UNIT_ROUNDOFF))
         .collect();
+    let values = outputs.counter.into_iter().zip(counter.values());
+    let errors = values.map(|(found, expected)| relative((found - expected).abs(), expected));
+    let error = errors.fold(0.0, worse);
+    parts.push(Compared::new("step counter", error, COUNTER_BOUND));
     if let Some(copies) = outputs.copies {
         let error = largest_relative(copies, outputs.parameters);
         // Half the distance of neighbours with 7 bits of fraction.

@@ -78,15 +78,19 @@ impl Transfer {
 
 impl Workload for Transfer {
     fn new(size: u64) -> Self {
-        // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
-        // copy that is shifted, cut short or repeated is found.
-        let other = seed(0);
-        let other = (other >> 24 ^ other >> 16) as usize;
-        let pattern = (0..size as usize)
-            .into_par_iter()
-            .with_min_len(OF_A_THREAD)
-            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16) ^ other) as u8)
-            .collect();
+        // Times an odd number, different words stay different. So no two aligned words of the pattern
+        // are equal, and a copy that is shifted, cut short or repeated is found.
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let first = seed(0);
+        let mut pattern = vec![0; size as usize];
+        let pieces = pattern.par_chunks_mut(OF_A_THREAD).enumerate();
+        pieces.for_each(|(piece, bytes)| {
+            let words = (piece * OF_A_THREAD / size_of::<u64>()) as u64..;
+            for (word, bytes) in words.zip(bytes.chunks_mut(size_of::<u64>())) {
+                let value = (word ^ first).wrapping_mul(ODD).to_le_bytes();
+                bytes.copy_from_slice(&value[..bytes.len()]);
+            }
+        });
         Self { pattern }
     }
 
@@ -153,11 +157,14 @@ mod tests {
 
     #[test]
     fn the_pattern_tells_pieces_apart() {
-        let p = Transfer::new(1 << 20).pattern;
-        for shift in [1, 4, 255, 256, 4096, (1 << 20) / 64] {
+        const PART: usize = 1 << 19;
+        let p = Transfer::new((1 << 24) + 256).pattern;
+        let shifts = [1, 4, 255, 256, 4096, PART / 64].map(|shift| (0, shift, PART));
+        let rows = [(256, 1 << 16), (0, 1 << 24), (1 << 16, 1 << 24)];
+        for (one, other, bytes) in shifts.into_iter().chain(rows.map(|(x, y)| (x, y, 256))) {
             assert!(
-                differences(&p[shift..], &p[..p.len() - shift]) > p.len() / 2,
-                "a copy shifted by {shift} would pass"
+                differences(&p[one..][..bytes], &p[other..][..bytes]) > bytes / 2,
+                "{bytes} bytes from {one} on in place of those from {other} on would pass"
             );
         }
         assert_eq!(differences(&p, &p), 0);

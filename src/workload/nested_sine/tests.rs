@@ -227,6 +227,20 @@ fn a_check_finds_one_wrong_element() {
 }
 
 #[test]
+fn an_element_outside_the_windows_must_be_written() {
+    let problem = NestedSine::new(1 << 21);
+    let mut y = vec![0.0; problem.len()];
+    <f32 as Sine>::nested(problem.input(), &mut y, Stores::Cached);
+    assert!(problem.check_output(&y).passed());
+    let outside = problem.windows()[0].end;
+    assert!(outside < problem.windows()[1].start);
+    for unwritten in [POISON, f32::NAN] {
+        y[outside] = unwritten;
+        assert!(!problem.check_output(&y).passed(), "{unwritten}");
+    }
+}
+
+#[test]
 fn windows_lie_in_order_and_reach_both_ends() {
     let problem = NestedSine::of(vec![0.0; (1 << 20) + 12_345]);
     let windows = problem.windows();

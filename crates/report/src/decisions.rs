@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::thresholds;
 use crate::thresholds::breakpoints::{Breakpoint, breakpoints, of_operation};
 use crate::thresholds::decision_in_words::{THE_CPU_AND_THE_GPU, choice_words, limit_words};
-use crossover_advice::thresholds::{Binding, Operation, Place, Point, Thresholds};
+use crossover_advice::thresholds::{Binding, Operation, Place, Thresholds};
 use crossover_advice::{Advice, Choice, Question, Residency};
 use crossover_results::analysis::answer::curve;
 use crossover_results::model::role::Threads;
@@ -97,8 +97,8 @@ impl Decision {
     }
 }
 
-/// The decisions for data in one place between the ends of the measured sizes: what limits the GPU from a size on,
-/// and the breakpoints for each of [`USES`], or for any.
+/// The decisions for data in one place: what limits the GPU from a size on, and for each of [`USES`], or for
+/// any, the breakpoints and the ends of the measured sizes.
 fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
     let uses = |uses: &u32| {
         let question = Question::new(&operation.name, 1)
@@ -111,13 +111,23 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
             ..at
         };
         let all = breakpoints(advice, &question).into_iter();
-        Vec::from_iter(all.map(short))
+        // Of data that are used again, the place on the device must be measured too.
+        let is_measured = |size: &f64| {
+            let estimate = advice.decide(&question.size(*size)).estimate;
+            estimate.is_some_and(|estimate| estimate.nearest.is_none())
+        };
+        let points = operation.places.iter().flat_map(|place| &place.points);
+        let sizes = points.map(|point| point.size).filter(is_measured);
+        json!({
+            "points": Vec::from_iter(all.map(short)),
+            "first": sizes.clone().reduce(f64::min),
+            "last": sizes.reduce(f64::max),
+        })
     };
     let limit = |binding: &Binding| {
         let words = binding.gpu.as_deref().map(limit_words);
         json!({"from": binding.from, "words": words})
     };
-    let end = |point: Option<&Point>| point.map_or(1.0, |point| point.size);
     // Nothing is moved to data on the device, so the number of uses does not matter.
     let counted = if place.data.on_device() {
         &USES[..1]
@@ -126,8 +136,6 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
     };
     json!({
         "name": place.data,
-        "first": end(place.points.first()),
-        "last": end(place.points.last()),
         "limits": Vec::from_iter(place.limits.iter().map(limit)),
         "uses": Vec::from_iter(counted.iter().map(uses)),
     })

@@ -214,6 +214,34 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
     });
 }
 
+#[test]
+#[ignore = "needs Chromium"]
+fn figures_of_different_sizes_are_not_compared() {
+    with_page(measured(&["matmul"]), |browser, _| {
+        // Only pinned data were measured there.
+        enter(browser, "data", "pinned")?;
+        enter(browser, "size", "1")?;
+        let more = text(browser, "#v-more")?;
+        assert!(!more.contains(['×', '(']), "{more}");
+        assert_eq!(text(browser, "#w-rows")?, "");
+        // If they are used again, most uses find them on the device.
+        enter(browser, "uses", "1")?;
+        let outside = "Outside the measured sizes (8 to 2,048)";
+        holds(
+            &text(browser, "#v-more")?,
+            &["Kept there and queued: ", outside],
+        );
+        // The figures of the nearest size are compared, and the size is named.
+        enter(browser, "data", "ordinary")?;
+        enter(browser, "uses", "0")?;
+        holds(&text(browser, "#v-more")?, &["Pinned: ", outside]);
+        holds(&text(browser, "#v-core")?, &["At N = 32 the GPU is "]);
+        assert_eq!(text(browser, "#w-at")?, "Matrix product at N = 8");
+        holds(&text(browser, "#w-rows")?, &["Pin the host memory"]);
+        Ok(())
+    });
+}
+
 /// The script writes numbers of its own only for typed sizes and between measured ones.
 #[test]
 #[ignore = "needs Chromium"]

@@ -57,12 +57,13 @@ const ready = (async () => {
     $("v-says").textContent = says;
     $("v-more").textContent = more;
     const found = lookUp(group, view.data, view.size, view.uses);
-    $("v-core")?.replaceChildren(overOneThread(group, found, view.size));
+    $("v-core")?.replaceChildren(overOneThread(group, view));
     $("verdict").dataset.choice = found?.choice || "";
     // The page of one group has no such table.
     if ($("w-at")) {
-      $("w-at").textContent = `${group.title} at ${group.symbol} = ${sized(group, view.size)}`;
-      $("w-rows").replaceChildren(...changesTable(words, group, view));
+      const size = found?.nearest || view.size;
+      $("w-at").textContent = `${group.title} at ${group.symbol} = ${sized(group, size)}`;
+      $("w-rows").replaceChildren(...changesTable(words, group, { ...view, size }));
     }
     if ($("p-says")) {
       const answer = group.answers.find(({ place }) => place === view.data);

@@ -4,14 +4,19 @@ import { by, factor, sized } from "./words.js";
 // `words.uses`): looked up in the breakpoints of the decision, straight in between.
 export const lookUp = (group, data, size, uses) => {
   const place = group.decision?.places.find(({ name }) => name === data);
-  const points = place?.uses[Math.min(uses, place.uses.length - 1)] || [];
+  const { points = [], first, last } = place?.uses[Math.min(uses, place.uses.length - 1)] || {};
   if (!points.length || !(size >= 1)) return null;
   const at = points.findLastIndex((point) => point.size <= size);
   const [a, b] = [points[at], points[at + 1] || points[at]];
   const t = b === a ? 0 : Math.log(size / a.size) / Math.log(b.size / a.size);
   const [speedup, low, high] = ["speedup", "low", "high"].map((field) => a[field] * (b[field] / a[field]) ** t);
   const limit = place.limits.findLast(({ from }) => from <= size);
-  return { choice: a.choice, speedup, low, high, place, limit: limit?.words, outside: size < place.first || size > place.last };
+  return { choice: a.choice, speedup, low, high, limit: limit?.words, first, last, nearest: Math.min(Math.max(size, first), last) };
+};
+// The speedup within the measured sizes; figures of two sizes must not be compared.
+const measured = (group, data, size, uses) => {
+  const found = lookUp(group, data, size, uses);
+  return found?.nearest === size ? found.speedup : NaN;
 };
 // `2.2× faster (1.9× to 2.6×)`.
 export const byHowMuch = ({ speedup, low, high }) => {
@@ -29,12 +34,12 @@ export const verdictWords = (words, group, { size, data, uses }) => {
   if (!group.decision) return { says: group.unmeasured || `${group.title} compares no CPU code with GPU code; the chart shows it.`, more: "" };
   if (!found) return { says: `${asked}not measured, so nothing is known.`, more: "" };
   const more = words.places.filter(({ name }) => name !== data).map(({ name, instead }) => {
-    const there = lookUp(group, name, size, uses);
-    return there && `${instead}: ${by(there.speedup)}.`;
+    const there = measured(group, name, found.nearest, uses);
+    return there && `${instead}: ${by(there)}.`;
   });
   if (found.limit) more.push(`The GPU is limited by ${found.limit} there.`);
-  const range = [found.place.first, found.place.last].map((end) => sized(group, end)).join(" to ");
-  if (found.outside) more.push(`Outside the measured sizes (${range}): the figures are those of the nearest one.`);
+  const range = found.first ? ` (${sized(group, found.first)} to ${sized(group, found.last)})` : "";
+  if (found.nearest !== size) more.push(`Outside the measured sizes${range}: the figures are those of the nearest one.`);
   return { says: `${asked}${words.choices[found.choice]} ${byHowMuch(found)}.`, more: more.filter(Boolean).join(" ") };
 };
 // A size as it is typed: 500, 4,096, 2^20, 64 Ki, 1e6.
@@ -54,7 +59,7 @@ const STEPS = [
   ["Queue calls, wait for none", "queued", "awaited"],
 ];
 export const changesTable = (words, group, { size, data, uses }) => {
-  const at = (place, often) => lookUp(group, place, size, often)?.speedup;
+  const at = (place, often) => measured(group, place, size, often);
   const place = (data) => words.places.find(({ name }) => name === data);
   const steps = STEPS.map(([what, to, from]) => [what, at(to, 0) / at(from, 0), `with data ${place(from).words}`]);
   for (const more of [1, 2]) {
@@ -63,12 +68,12 @@ export const changesTable = (words, group, { size, data, uses }) => {
   const row = ([what, gain, against]) => make("tr", {}, make("th", { scope: "row", textContent: what }), make("td", { className: "n", textContent: by(gain) }), make("td", { textContent: against }));
   return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]).map(row);
 };
-// The speedup over the best code on one thread, at the nearest size that it was measured at.
-export const overOneThread = (group, found, size) => {
-  const known = group.decision?.one_thread || [];
-  if (!found || !known.length) return "";
+// The speedup over the best code on one thread, at the nearest size that both were measured at.
+export const overOneThread = (group, { size, data, uses }) => {
+  const known = (group.decision?.one_thread || []).filter((at) => measured(group, data, at.size, uses));
+  if (!known.length) return "";
   const near = known.reduce((a, b) => (Math.abs(Math.log(b.size / size)) < Math.abs(Math.log(a.size / size)) ? b : a));
-  const ratio = found.speedup * near.factor;
+  const ratio = measured(group, data, near.size, uses) * near.factor;
   const times = factor(ratio >= 1 ? ratio : 1 / ratio).replace("×", " times");
-  return `The GPU is ${times} ${ratio >= 1 ? "as fast as" : "slower than"} one CPU thread.`;
+  return `At ${group.symbol} = ${sized(group, near.size)} the GPU is ${times} ${ratio >= 1 ? "as fast as" : "slower than"} one CPU thread.`;
 };

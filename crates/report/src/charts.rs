@@ -177,10 +177,7 @@ fn dots(group: &GroupView, series: &Series, shown: Shown) -> Vec<Dot> {
                 let amount = group.work?.amount(series, i)? * 1e9;
                 [b.median_ns, b.high_ns(), b.low_ns()].map(|ns| amount / ns)
             }
-            Shown::Speedup => {
-                let at = group.speedup(series, b)?;
-                [at.ratio, at.low, at.high]
-            }
+            Shown::Speedup => [group.speedup(series, b)?; 3],
         };
         Some(Dot::new(b.size as f64, value, low, high))
     };

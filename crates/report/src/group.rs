@@ -10,7 +10,6 @@ use crossover_draw::plot::Limit;
 use crossover_results::analysis::answer::confirmations::{RunAnswer, of_runs};
 use crossover_results::analysis::answer::crossover_answer::{self, best_cpu, headlines};
 use crossover_results::analysis::answer::curve::Curve;
-use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::model::LinkBytes;
@@ -126,28 +125,14 @@ impl<'a> GroupView<'a> {
         }
     }
 
-    /// The speedup of a benchmark over the best CPU code. For an answer's code it is that of several
-    /// processes, so that the page shows one number.
-    pub(crate) fn speedup(&self, series: &Series, b: &Benchmark) -> Option<Speedup> {
+    /// The speedup of a benchmark over the best CPU code, by their times: speedups of several processes
+    /// would rank it differently.
+    pub(crate) fn speedup(&self, series: &Series, b: &Benchmark) -> Option<f64> {
         if !self.topic.compares || !series.measures_work() {
             return None;
         }
-        let size = b.size as f64;
-        let is_it = |answer: &&GroupAnswer| std::ptr::eq(series, answer.series);
-        let answer = self.answers.iter().find(is_it);
-        let mut along = answer.iter().flat_map(|answer| &answer.speedup);
-        let of_processes = along.find(|at| at.size == size && at.processes > 0);
-        of_processes.copied().or_else(|| {
-            let cpu = self.best_cpu.at(size).filter(|cpu| cpu.measured)?;
-            let ratio = cpu.median / b.median_ns;
-            Some(Speedup {
-                size,
-                ratio,
-                low: ratio,
-                high: ratio,
-                processes: 1,
-            })
-        })
+        let cpu = self.best_cpu.at(b.size as f64)?;
+        cpu.measured.then(|| cpu.median / b.median_ns)
     }
 }
 

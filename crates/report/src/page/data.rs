@@ -123,7 +123,7 @@ fn row(group: &GroupView, code: &Implementation) -> impl Serialize {
             size: b.size,
             ns: short(b.median_ns),
             time: units::time(b.median_ns),
-            speedup: speedup.map(|at| units::speedup(at.ratio)),
+            speedup: speedup.map(units::speedup),
             share: share.map(|share| share.words()),
             notes: notes.into_iter().flatten().collect::<Vec<_>>(),
             best: is_best(group, series, b),

@@ -256,7 +256,7 @@ fn implementations(group: &GroupView) -> Markup {
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval. " a href="#all" { "All figures of each" } }
+            p.note { span #i-at {} ". The fastest time of each clock is marked, and those within its interval. Speedups compare these times; a verdict compares several processes. " a href="#all" { "All figures of each" } }
             (scroll("Implementations at this size", "ranked", &columns, html! { tbody #i-rows {} }))
         }
     }

@@ -300,6 +300,19 @@ fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
         let shares = browser.eval("[...document.querySelectorAll('#i-rows td:nth-child(4)')].map(c => parseFloat(c.textContent)).filter(s => s > 100)")?;
         assert_eq!(shares, json!([]));
         assert!(text(browser, "#i-rows")?.contains("▾ power cap, clock fell"));
+        // Speedups rank them as times do.
+        let words = browser.eval(
+            "[...document.querySelectorAll('#i-rows td:nth-child(3)')].map(c => c.textContent)
+                .filter(Boolean)",
+        )?;
+        let words: Vec<String> = serde_json::from_value(words)?;
+        let speedups = words.iter().map(|words| match words.split_once("× ") {
+            Some((factor, "faster")) => factor.parse().unwrap(),
+            Some((factor, _)) => 1.0 / factor.parse::<f64>().unwrap(),
+            None => 1.0,
+        });
+        let is_sorted = speedups.is_sorted_by(|faster, slower| faster >= slower);
+        assert!(words.len() > 9 && is_sorted, "{words:?}");
         // On the page of the group its figures are unfolded.
         browser.eval("document.querySelector('#implementations .note a').click()")?;
         browser.until("document.querySelector('#all')?.checkVisibility()")?;

@@ -313,6 +313,20 @@ fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
         });
         let is_sorted = speedups.is_sorted_by(|faster, slower| faster >= slower);
         assert!(words.len() > 9 && is_sorted, "{words:?}");
+        choose(browser, "rows", "all")?;
+        for show in ["speedup", "time", "throughput"] {
+            choose(browser, "show", show)?;
+            // Without a value at the size they are grey.
+            let coloured = browser.eval(
+                "{const grey = getComputedStyle(document.documentElement).getPropertyValue('--grey').trim();
+                 [...document.querySelectorAll('#c-legend li:not(.limit)')]
+                     .filter(item => item.style.getPropertyValue('--key') !== grey)
+                     .map(item => item.querySelector('b').textContent)}",
+            )?;
+            let coloured: Vec<String> = serde_json::from_value(coloured)?;
+            let have_values = coloured.iter().all(|value| value != "–");
+            assert!(coloured.len() == 3 && have_values, "{show}: {coloured:?}");
+        }
         // On the page of the group its figures are unfolded.
         browser.eval("document.querySelector('#implementations .note a').click()")?;
         browser.until("document.querySelector('#all')?.checkVisibility()")?;

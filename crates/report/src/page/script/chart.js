@@ -124,9 +124,9 @@ export const chartPanel = (chosen) => {
     const far = (one) => Math.abs(Math.log(one / view.size));
     size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
     limits = chart.limits;
-    const here = (curve) => (chart.lowest_first ? 1 : -1) * (curve.dots.find((dot) => dot.size === size)?.value ?? Infinity);
-    const ranked = [...chart.curves].sort((a, b) => here(a) - here(b));
-    const inColour = (curve) => curve.place || curve.clock === "" || ranked.indexOf(curve) < FRONT;
+    const here = (curve) => curve.dots.find((dot) => dot.size === size)?.value;
+    const fastest = chart.curves.filter(here).sort((a, b) => (chart.lowest_first ? 1 : -1) * (here(a) - here(b))).slice(0, FRONT);
+    const inColour = (curve) => curve.place || curve.clock === "" || fastest.includes(curve);
     curves = chart.curves.map((curve) => ({ ...curve, front: inColour(curve), ink: colour(inColour(curve) ? curve.colour : "--grey"), width: curve.place === view.data ? 3 : inColour(curve) ? 2 : 1.2 }));
     curves.sort((a, b) => a.front - b.front);
     const { clientWidth: width, clientHeight: height } = box;

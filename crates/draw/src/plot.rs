@@ -163,8 +163,9 @@ impl Plot {
     pub fn frame(&self) -> Option<Frame> {
         let curves = self.curves.iter().flat_map(|curve| &curve.dots);
         let dots: Vec<&Dot> = curves.filter(|dot| self.has(dot)).collect();
-        let sizes = dots.iter().map(|dot| self.position(dot.size, 1.0).0);
-        let sizes = bounds(sizes, 0.03, 1.0)?;
+        let measured = dots.iter().map(|dot| self.position(dot.size, 1.0).0);
+        let measured: Vec<f64> = measured.collect();
+        let sizes = bounds(measured.iter().copied(), 0.03, 1.0)?;
         let ends = dots.iter().flat_map(|dot| [dot.low, dot.value, dot.high]);
         let values = ends.chain(self.limits.iter().map(|limit| limit.value));
         let least = match self.quantity {
@@ -178,7 +179,7 @@ impl Plot {
                 ends: sizes,
                 ticks: match self.is_linear() {
                     true => round_ticks(sizes),
-                    false => size_ticks(sizes, self.size_unit),
+                    false => size_ticks(sizes, self.size_unit, measured),
                 },
             },
             values: Axis {
@@ -198,48 +199,47 @@ impl Plot {
             _ if size < 0.9 => String::new(),
             // A group whose largest size is unknown, as in a comparison.
             Unit::Count if largest <= 19.5 => units::size(size.round() as u64),
-            _ if log2 < 9.5 => units::size(size.round() as u64),
+            _ if log2 < 9.5 || log2.fract() != 0.0 => units::size(size.round() as u64),
             _ => format!("2{}", units::superscript(log2.round() as u32)),
         }
     }
 
     /// `10 µs`, `100 GB/s` or `+2.00 %`.
     pub fn value_label(&self, log10: f64) -> String {
-        // 10^3 is not exactly 1000 in floating point.
-        let value = match 10f64.powf(log10) {
-            v if v >= 1.0 => v.round(),
-            v => v,
-        };
+        let value = 10f64.powf(log10);
+        let inverse = (1.0 / value).round();
         match self.quantity {
             Quantity::Time => short(&units::time(value)),
             Quantity::Rate(unit) => short(&units::rate(value, unit)),
-            Quantity::Ratio => units::change(10f64.powf(log10)),
+            Quantity::Ratio => units::change(value),
             Quantity::Difference if log10 > 0.0 => format!("+{}", short(&units::time(log10))),
             Quantity::Difference => short(&units::time(log10)),
-            Quantity::Speedup if (1e-12..0.95).contains(&value) => {
-                format!("1/{}", units::count(1.0 / value))
+            Quantity::Speedup if inverse > 1.0 && (inverse * value - 1.0).abs() < 1e-9 => {
+                format!("1/{}", units::count(inverse))
             }
-            Quantity::Speedup => units::factor(value),
+            Quantity::Speedup => short(&format!("{} ×", units::number(value))).replace(' ', ""),
         }
     }
 
-    /// The logarithms of round values, about ten at most.
+    /// The logarithms of round values, three to about ten.
     fn value_ticks(&self, (low, high): (f64, f64)) -> Vec<f64> {
-        if self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5 {
-            // Round percentages around a ratio of 1.
-            let percent = |log10: f64| 100.0 * (10f64.powf(log10) - 1.0);
-            let ticks = round_ticks((percent(low), percent(high))).into_iter();
-            return ticks.map(|tick| (1.0 + tick / 100.0).log10()).collect();
-        }
         if self.is_linear() {
             return round_ticks((low, high));
         }
-        if high - low > 2.5 {
+        if high - low > 3.0 {
             return steps(low, high, 9);
         }
         let decades = low.floor() as i32..=high.ceil() as i32;
         let all = decades.flat_map(|d| [1.0_f64, 2.0, 5.0].map(|f| f64::from(d) + f.log10()));
-        all.filter(|v| (low..=high).contains(v)).collect()
+        let ticks: Vec<f64> = all.filter(|v| (low..=high).contains(v)).collect();
+        // Round percentages around a ratio of 1 are round ratios.
+        let is_near_one = self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5;
+        if ticks.len() > 2 && !is_near_one {
+            return ticks;
+        }
+        let ends = [low, high].map(|end| 10f64.powf(end).min(f64::MAX));
+        let ticks = round_ticks(ends.into()).into_iter();
+        ticks.map(f64::log10).collect()
     }
 }
 
@@ -281,21 +281,44 @@ fn steps(low: f64, high: f64, most: usize) -> Vec<f64> {
     all.map(|v| v as f64).collect()
 }
 
-fn size_ticks((low, high): (f64, f64), unit: Unit) -> Vec<f64> {
+/// Powers of two or of ten, or, if there are fewer than three, the measured sizes that are far enough apart.
+fn size_ticks((low, high): (f64, f64), unit: Unit, mut measured: Vec<f64>) -> Vec<f64> {
     let per = if unit == Unit::Time {
         std::f64::consts::LOG2_10
     } else {
         1.0
     };
-    steps(low / per, high / per, 9)
-        .into_iter()
-        .map(|tick| tick * per)
-        .collect()
+    let powers = steps(low / per, high / per, 9);
+    if powers.len() > 2 {
+        return powers.into_iter().map(|tick| tick * per).collect();
+    }
+    measured.sort_by(f64::total_cmp);
+    measured.dedup_by(|next, last| *next - *last < (high - low) / 9.0);
+    measured
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_axes_have_lines() {
+        let dots = vec![Dot::exact(7168.0, 2.2e6), Dot::exact(10240.0, 4.5e6)];
+        let plot = Plot {
+            title: String::new(),
+            size_label: String::new(),
+            size_unit: Unit::Count,
+            quantity: Quantity::Time,
+            curves: vec![Curve::joined("", Paint::Cpu, dots)],
+            limits: Vec::new(),
+        };
+        let Frame { sizes, values } = plot.frame().unwrap();
+        let sizes = sizes.ticks.iter().map(|at| plot.size_label(*at, 13.5));
+        assert_eq!(Vec::from_iter(sizes), ["7,168", "10,240"]);
+        let values = values.ticks.iter().map(|at| plot.value_label(*at));
+        let expected = ["2.5 ms", "3 ms", "3.5 ms", "4 ms", "4.5 ms"];
+        assert_eq!(Vec::from_iter(values), expected);
+    }
 
     #[test]
     fn labels_are_those_of_the_tables() {
@@ -312,6 +335,11 @@ mod tests {
         assert_eq!(time.value_label(-299.0), "1e-299 ns");
         assert_eq!(plot(Quantity::Ratio).value_label(0.0086), "+2.00 %");
         assert_eq!(plot(Quantity::Speedup).value_label(-1.0), "1/10");
+        assert_eq!(
+            plot(Quantity::Speedup).value_label(1.05f64.log10()),
+            "1.05×"
+        );
+        assert_eq!(time.size_label(3f64.log2() + 20.0, 30.0), "3,145,728");
         assert_eq!(time.size_label(20.0, 30.0), "2²⁰");
         assert_eq!(time.size_label(10.0, 12.0), "1,024");
     }

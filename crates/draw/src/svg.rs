@@ -168,6 +168,8 @@ fn apart(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::plot::{Curve, Dot, Quantity};
     use crossover_results::model::group_info::Unit;
@@ -211,6 +213,13 @@ mod tests {
                 let place = format!("{quantity:?} from {low:e} to {high:e}");
                 match plot.svg() {
                     Some(svg) => {
+                        let ticks = plot.frame().unwrap().values.ticks;
+                        let labels = ticks.iter().map(|at| plot.value_label(*at));
+                        let labels = BTreeSet::from_iter(labels);
+                        // Far from their middle, the others need more digits than they have.
+                        let is_change = matches!(quantity, Quantity::Ratio | Quantity::Difference);
+                        let differ = labels.len() > 2 && labels.len() == ticks.len();
+                        assert!(differ || is_change, "{place}: {labels:?}");
                         assert!(svg.contains("a &lt;b&gt;") && svg.len() < 20_000, "{place}");
                         let lines = svg.matches("<text").count();
                         assert!(lines < 30, "{place}: {lines} texts");

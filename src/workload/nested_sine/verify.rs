@@ -39,7 +39,8 @@ impl<T: Sine> NestedSine<T> {
         let Ok(mut verified) = self.compare(ulp, read);
         let is_sine = |(&x, &y): (&T, &T)| {
             let [x, y]: [f64; 2] = [x.into(), y.into()];
-            y.abs() <= 1.0 || y.is_nan() && !x.is_finite()
+            // Rounded, one may lie above 1.
+            y.abs() <= 1.001 || y.is_nan() && !x.is_finite()
         };
         if !self.x.par_iter().zip(y).all(is_sine) {
             verified.error = f64::INFINITY;

@@ -180,7 +180,7 @@ fn curve(drawn: &Curve, more: More, quantity: Quantity) -> impl Serialize + use<
     let words = |value: f64| match quantity {
         Quantity::Time | Quantity::Difference => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
-        Quantity::Ratio | Quantity::Speedup => units::factor(value),
+        Quantity::Ratio | Quantity::Speedup => units::speedup(value),
     };
     let dot = |dot: &Dot| {
         object! {size: dot.size, value: short(dot.value), text: words(dot.value)}

@@ -224,6 +224,9 @@ fn figures_of_different_sizes_are_not_compared() {
         let more = text(browser, "#v-more")?;
         assert!(!more.contains(['×', '(']), "{more}");
         assert_eq!(text(browser, "#w-rows")?, "");
+        let pinned = |item: &String| item.contains("pinned host memory");
+        let item = legend(browser)?.into_iter().find(pinned).unwrap();
+        holds(&item, &["× slower"]);
         // If they are used again, most uses find them on the device.
         enter(browser, "uses", "1")?;
         let outside = "Outside the measured sizes (8 to 2,048)";

@@ -38,8 +38,8 @@ export const verdictWords = (words, group, { size, data, uses }) => {
     return there && `${instead}: ${by(there)}.`;
   });
   if (found.limit) more.push(`The GPU is limited by ${found.limit} there.`);
-  const range = found.first ? ` (${sized(group, found.first)} to ${sized(group, found.last)})` : "";
-  if (found.nearest !== size) more.push(`Outside the measured sizes${range}: the figures are those of the nearest one.`);
+  const ends = [...new Set([found.first, found.last])].map((end) => end && sized(group, end)).join(" to ");
+  if (found.nearest !== size) more.push(`Outside the measured sizes${ends && ` (${ends})`}: the figures are those of the nearest one.`);
   return { says: `${asked}${words.choices[found.choice]} ${byHowMuch(found)}.`, more: more.filter(Boolean).join(" ") };
 };
 // A size as it is typed: 500, 4,096, 2^20, 64 Ki, 1e6.

@@ -69,10 +69,6 @@ impl Memory {
         if kind == Kind::Device {
             base = DEVICE + self.next;
             self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
-        } else {
-            // The host's addresses are reused.
-            let apart = |a: &Allocation| base + bytes <= a.base || a.base + a.bytes <= base;
-            self.table.retain(|_, a| !a.freed || apart(a));
         }
         let allocation = Allocation {
             base,
@@ -98,7 +94,7 @@ impl Memory {
     /// Releases the content, once no enqueued work uses it.
     pub(crate) fn release(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
-            unmap(allocation.content, allocation.bytes);
+            unmap(allocation);
             allocation.content = 0;
         }
     }
@@ -219,7 +215,7 @@ impl Memory {
 
     /// The memory of one side of a copy. The driver checks known memory, and refuses.
     pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Region, Fault> {
-        let known = self.holding(address).is_some_and(|a| !a.freed);
+        let known = self.holding(address).is_some();
         if !on_device && !known && address < DEVICE && address != 0 {
             return Ok(Region {
                 content: address as usize,
@@ -252,9 +248,16 @@ fn map(bytes: u64) -> Result<usize, Fault> {
     Ok(address as usize)
 }
 
-fn unmap(content: usize, bytes: u64) {
-    if content != 0 {
+/// Gives pages back. The addresses of pinned memory stay taken, so that what still uses them is noticed.
+fn unmap(allocation: &Allocation) {
+    let (content, length) = (allocation.content, allocation.bytes.max(1) as usize);
+    let content = content as *mut libc::c_void;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    match allocation.kind {
+        _ if content.is_null() => {}
         // SAFETY: made by `map` with this length, and given back once.
-        unsafe { libc::munmap(content as *mut libc::c_void, bytes.max(1) as usize) };
+        Kind::Device => drop(unsafe { libc::munmap(content, length) }),
+        // SAFETY: as for memory of a device.
+        Kind::Pinned => drop(unsafe { libc::mmap(content, length, libc::PROT_NONE, flags, -1, 0) }),
     }
 }

@@ -1,6 +1,7 @@
 //! Mistakes that a host can make, and what the driver says of each.
 
 use std::ffi::c_void;
+use std::process::Command;
 
 use crate::capture::{cuStreamBeginCapture_v2, cuStreamEndCapture};
 use crate::context::{
@@ -8,8 +9,8 @@ use crate::context::{
     cuDevicePrimaryCtxRetain,
 };
 use crate::copies::{
-    cuMemAlloc_v2, cuMemFree_v2, cuMemGetInfo_v2, cuMemHostAlloc, cuMemcpyDtoHAsync_v2,
-    cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
+    cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemGetInfo_v2, cuMemHostAlloc,
+    cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
 };
 use crate::cublas::{cublasCreate_v2, cublasSetStream_v2, cublasSgemmStridedBatched};
 use crate::device::described;
@@ -17,6 +18,7 @@ use crate::event::{
     cuEventCreate, cuEventElapsedTime_v2, cuEventRecord, cuEventSynchronize, cuStreamWaitEvent,
 };
 use crate::fault::code;
+use crate::graph::{cuGraphInstantiateWithFlags, cuGraphLaunch};
 use crate::kernels::COMPILED;
 use crate::launch::cuLaunchKernel;
 use crate::module::{cuModuleGetFunction, cuModuleLoadData};
@@ -347,6 +349,60 @@ fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
         let to = back.as_mut_ptr() as u64;
         cuMemcpyDtoHAsync_v2(state, to, one.memory, 8, one.stream).unwrap();
         assert_eq!(back, [arrives; 8]);
+    }
+}
+
+/// A graph of the work that `capture` puts into a stream.
+fn instantiated(state: &mut State, stream: u64, capture: impl FnOnce(&mut State)) -> u64 {
+    cuStreamBeginCapture_v2(state, stream, 0).unwrap();
+    capture(state);
+    let graph = cuStreamEndCapture(state, stream).unwrap();
+    cuGraphInstantiateWithFlags(state, graph, 0).unwrap()
+}
+
+/// In processes of their own, which end.
+#[test]
+fn a_graph_of_memory_that_was_given_back_ends_the_process() {
+    const CASE: &str = "RECORDING_DRIVER_TEST_CASE";
+    type Call = fn(&mut State, Of, u64);
+    let uploads: Call = |state, one, pinned| {
+        cuMemcpyHtoDAsync_v2(state, one.memory, pinned, 8, one.stream).unwrap();
+    };
+    let sets: Call = |state, one, _| cuMemsetD8Async(state, one.memory, 1, 8, one.stream).unwrap();
+    let frees: Call = |state, one, _| cuMemFree_v2(state, one.memory).unwrap();
+    // Its address must not pass to other memory.
+    let frees_pinned: Call = |state, _, pinned| {
+        cuMemFreeHost(state, pinned).unwrap();
+        cuMemHostAlloc(state, 8, 0).unwrap();
+    };
+    for (case, captured, freed, sentence) in [
+        ("0", uploads, frees, "a copy that runs: d1 (freed)"),
+        (
+            "1",
+            uploads,
+            frees_pinned,
+            "a copy that runs: pinned1 (freed)",
+        ),
+        ("2", sets, frees, "a set that runs: d1 (freed)"),
+    ] {
+        if std::env::var_os(CASE).is_some_and(|chosen| chosen == case) {
+            let (mut state, [one, _]) = devices();
+            let state = &mut state;
+            let pinned = cuMemHostAlloc(state, 8, 0).unwrap();
+            let graph = instantiated(state, one.stream, |state| captured(state, one, pinned));
+            freed(state, one, pinned);
+            cuGraphLaunch(state, graph, one.stream).unwrap();
+            cuStreamSynchronize(state, one.stream).unwrap();
+            std::process::exit(0);
+        }
+        let name = "tests::a_graph_of_memory_that_was_given_back_ends_the_process";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command
+            .args(["--exact", name, "--nocapture"])
+            .env(CASE, case)
+            .output();
+        let said = String::from_utf8(output.unwrap().stderr).unwrap();
+        assert!(said.contains(sentence), "{case}: {said}");
     }
 }
 

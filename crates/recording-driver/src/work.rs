@@ -1,5 +1,7 @@
 //! The work of a stream, and its execution.
 
+use std::fmt::Arguments;
+
 use crate::call::DRIVER;
 use crate::clock::{Time, moved};
 use crate::device::Description;
@@ -17,20 +19,32 @@ impl State {
         start: Time,
         forced: bool,
     ) -> Option<Time> {
+        let check = |what: Arguments<'_>, address: Option<u64>| {
+            let there = address.map_or(Ok(()), |address| self.memory.check_there(address));
+            if let Err(fault) = there {
+                DRIVER.refused(&what.to_string(), &fault);
+            }
+        };
         let took = match work {
             Work::Kernel { effect, used } => {
                 for used in used {
-                    if let Err(fault) = self.memory.check_there(used.address) {
-                        DRIVER.refused(&format!("a kernel that runs ({})", used.name), &fault);
-                    }
+                    let name = used.name;
+                    check(
+                        format_args!("a kernel that runs ({name})"),
+                        Some(used.address),
+                    );
                 }
                 return self.run_kernel(on, effect, start, forced);
             }
             Work::Copy(copy) => {
+                for side in [&copy.from, &copy.to] {
+                    check(format_args!("a copy that runs"), side.base);
+                }
                 copy_now(copy);
                 copy_time(on, copy)
             }
             Work::Set(set) => {
+                check(format_args!("a set that runs"), set.to.base);
                 let bytes = set.unit * set.count;
                 // A set of twice the L2 cache is a flush, which nobody reads.
                 if bytes < 2 * on.l2_bytes as u64 {
@@ -57,9 +71,9 @@ fn copy_now(copy: &Copy) {
     for row in 0..copy.rows {
         let from = copy.from.content + (row * copy.from_pitch) as usize;
         let to = copy.to.content + (row * copy.to_pitch) as usize;
-        // SAFETY: both sides were checked when the copy was enqueued, and what is freed while
-        // work is in flight keeps its content until that has run; ordinary memory is the
-        // caller's promise. A copy within one allocation may overlap.
+        // SAFETY: both sides were checked when the copy was enqueued, and `run` has checked that they
+        // still exist; ordinary memory is the caller's promise. A copy within one allocation may
+        // overlap.
         unsafe {
             std::ptr::copy(from as *const u8, to as *mut u8, copy.width as usize);
         }

@@ -20,22 +20,23 @@ struct Side {
 /// `CUDA_MEMCPY2D`.
 #[repr(C)]
 pub(crate) struct Rows {
-    from: Rectangle,
-    to: Rectangle,
-    width: usize,
-    height: usize,
+    pub(crate) from: Rectangle,
+    pub(crate) to: Rectangle,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
 }
 
 /// One side of the copy.
 #[repr(C)]
-struct Rectangle {
-    x: usize,
-    y: usize,
-    memory_type: u32,
-    host: u64,
-    device: u64,
-    array: u64,
-    pitch: usize,
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rectangle {
+    pub(crate) x: usize,
+    pub(crate) y: usize,
+    pub(crate) memory_type: u32,
+    pub(crate) host: u64,
+    pub(crate) device: u64,
+    pub(crate) array: u64,
+    pub(crate) pitch: usize,
 }
 
 /// `CU_MEMORYTYPE_HOST`; that of device memory is the next number.
@@ -144,6 +145,12 @@ exported! { DRIVER:
     fn cuMemcpy2DAsync_v2(state, rows: *const Rows, stream: u64) {
         // SAFETY: the caller promises that the description is valid.
         let rows = unsafe { &*rows };
+        for Rectangle { x, pitch, .. } in [&rows.from, &rows.to] {
+            let end = x + rows.width;
+            if *pitch < end {
+                return Err(fault!(INVALID_VALUE, "rows end at byte {end} of a pitch of {pitch} B"));
+            }
+        }
         state.copy(rows.to.side(), rows.from.side(), (rows.width, rows.height), Some(stream))
     }
 

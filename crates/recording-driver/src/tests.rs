@@ -9,8 +9,9 @@ use crate::context::{
     cuDevicePrimaryCtxRetain,
 };
 use crate::copies::{
-    cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemGetInfo_v2, cuMemHostAlloc,
-    cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync, cuMemsetD8Async,
+    Rectangle, Rows, cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemGetInfo_v2, cuMemHostAlloc,
+    cuMemcpy2DAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync,
+    cuMemsetD8Async,
 };
 use crate::cublas::{cublasCreate_v2, cublasSetStream_v2, cublasSgemmStridedBatched};
 use crate::device::described;
@@ -81,6 +82,25 @@ fn product(
     )
 }
 
+/// Copies two rows of three bytes within d1, from a byte of each row on, with so many from one row to the
+/// next.
+fn rows(state: &mut State, one: Of, x: usize, pitch: usize) -> Outcome {
+    let side = Rectangle {
+        x,
+        memory_type: 2,
+        device: one.memory,
+        pitch,
+        ..Rectangle::default()
+    };
+    let rows = Rows {
+        from: side,
+        to: side,
+        width: 3,
+        height: 2,
+    };
+    cuMemcpy2DAsync_v2(state, &raw const rows, one.stream)
+}
+
 /// Captures s1, with s3 and its work joined to it by an event.
 fn forked(state: &mut State, one: Of) -> Outcome<(u64, u64)> {
     let (event, s3) = (cuEventCreate(state, 0)?, cuStreamCreate(state, 1)?);
@@ -101,6 +121,11 @@ const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
         "9 B at d1 end 1 B past d1 of 8 B",
         Some(code::INVALID_VALUE),
         |state, one, _| cuMemsetD8Async(state, one.memory, 0, 9, one.stream),
+    ),
+    (
+        "rows end at byte 4 of a pitch of 3 B",
+        Some(code::INVALID_VALUE),
+        |state, one, _| rows(state, one, 1, 3),
     ),
     (
         "no allocation starts at d1 (freed)",
@@ -349,6 +374,14 @@ fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
         let to = back.as_mut_ptr() as u64;
         cuMemcpyDtoHAsync_v2(state, to, one.memory, 8, one.stream).unwrap();
         assert_eq!(back, [arrives; 8]);
+    }
+}
+
+#[test]
+fn rows_may_fill_their_pitch() {
+    let (mut state, [one, _]) = devices();
+    for (x, pitch) in [(0, 3), (1, 4)] {
+        assert_eq!(rows(&mut state, one, x, pitch), Ok(()));
     }
 }
 

@@ -97,14 +97,25 @@ exported! { DRIVER:
 }
 
 impl State {
-    /// Runs the nodes, each once those before it are done.
+    /// Runs the nodes, the last one first, and before each only those that it depends on. So a missing
+    /// dependency shows.
     pub(crate) fn run_graph(&mut self, on: &Description, graph: &Graph, start: Time) -> Time {
-        let mut ends = Vec::with_capacity(graph.nodes.len());
-        for node in &graph.nodes {
-            let before = node.after.iter().map(|&at| ends[at]);
-            let ready = before.max().unwrap_or(start);
-            ends.push(self.run(on, &node.work, ready, true).unwrap_or(ready));
+        let mut ends = vec![None; graph.nodes.len()];
+        let mut left: Vec<usize> = (0..graph.nodes.len()).collect();
+        while let Some(&at) = left.last() {
+            let node = &graph.nodes[at];
+            let waits = node.after.iter().filter(|&&before| ends[before].is_none());
+            if let Some(&before) = waits.max() {
+                left.push(before);
+                continue;
+            }
+            left.pop();
+            if ends[at].is_none() {
+                let ready = node.after.iter().filter_map(|&before| ends[before]).max();
+                let ready = ready.unwrap_or(start);
+                ends[at] = Some(self.run(on, &node.work, ready, true).unwrap_or(ready));
+            }
         }
-        ends.into_iter().max().unwrap_or(start)
+        ends.into_iter().flatten().max().unwrap_or(start)
     }
 }

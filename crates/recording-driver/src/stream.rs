@@ -196,10 +196,10 @@ impl State {
         self.clock.wait_until(self.streams[&handle].time);
     }
 
-    /// The same for all streams of a device.
+    /// The same for all streams of a device, the newest first: nothing orders them.
     pub(crate) fn finish_device(&mut self, device: usize) {
         let streams = self.streams.iter().filter(|(_, s)| s.device == device);
-        for handle in streams.map(|(&handle, _)| handle).collect::<Vec<_>>() {
+        for handle in streams.map(|(&handle, _)| handle).rev().collect::<Vec<_>>() {
             self.finish(handle);
         }
     }

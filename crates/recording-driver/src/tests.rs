@@ -393,6 +393,56 @@ fn instantiated(state: &mut State, stream: u64, capture: impl FnOnce(&mut State)
     cuGraphInstantiateWithFlags(state, graph, 0).unwrap()
 }
 
+/// An upload on one stream and a download on another, which nobody orders, run in the order opposite to that
+/// of the calls.
+#[test]
+fn a_missing_wait_shows() {
+    for (captured, upload_first) in [(false, true), (true, true), (true, false)] {
+        let (mut state, [one, _]) = devices();
+        let state = &mut state;
+        let later = cuStreamCreate(state, 1).unwrap();
+        let [from, to] = [7u8, 1].map(|value| {
+            let pinned = cuMemHostAlloc(state, 8, 0).unwrap();
+            // SAFETY: it has eight bytes, which nobody else uses.
+            unsafe { (pinned as *mut u8).write_bytes(value, 8) };
+            pinned
+        });
+        let both = |state: &mut State| {
+            let upload = |state: &mut State, stream| {
+                cuMemcpyHtoDAsync_v2(state, one.memory, from, 8, stream).unwrap();
+            };
+            let download = |state: &mut State, stream| {
+                cuMemcpyDtoHAsync_v2(state, to, one.memory, 8, stream).unwrap();
+            };
+            if upload_first {
+                upload(state, one.stream);
+                download(state, later);
+            } else {
+                download(state, one.stream);
+                upload(state, later);
+            }
+        };
+        if captured {
+            let forked = |state: &mut State| {
+                let event = cuEventCreate(state, 0).unwrap();
+                cuEventRecord(state, event, one.stream).unwrap();
+                cuStreamWaitEvent(state, later, event, 0).unwrap();
+                both(state);
+                cuEventRecord(state, event, later).unwrap();
+                cuStreamWaitEvent(state, one.stream, event, 0).unwrap();
+            };
+            let graph = instantiated(state, one.stream, forked);
+            cuGraphLaunch(state, graph, one.stream).unwrap();
+        } else {
+            both(state);
+        }
+        cuCtxSynchronize(state).unwrap();
+        // SAFETY: one of its eight bytes.
+        let read = unsafe { *(to as *const u8) };
+        assert_eq!(read == 7, !upload_first, "captured: {captured}, {read}");
+    }
+}
+
 /// In processes of their own, which end.
 #[test]
 fn a_graph_of_memory_that_was_given_back_ends_the_process() {

@@ -17,6 +17,7 @@ pub const MINIMUM_EFFECT: f64 = 0.02;
 
 /// Standard deviation of the logarithm of a speedup between processes of the same code, assumed where one
 /// process measured. Code on many threads of a shared host may differ by more.
+#[doc(hidden)]
 pub const BETWEEN_PROCESSES: f64 = 0.10;
 
 /// The thresholds of one machine.

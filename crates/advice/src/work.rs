@@ -33,7 +33,8 @@ pub struct Work {
 pub enum Limit {
     /// Arithmetic.
     Compute,
-    /// The caches of the CPU or the L2 cache of the GPU; of work that was never measured a part of the memory.
+    /// The caches of the CPU, or the L2 cache of the GPU. Estimates of work that was never measured do not
+    /// have this limit.
     Cache,
     /// Memory.
     Memory,

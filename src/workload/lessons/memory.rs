@@ -145,7 +145,7 @@ impl Allocation {
         used
     }
 
-    /// What the pool holds: before an allocation, during it, after it, and after its unused memory is returned.
+    /// Bytes that the pool holds: before an allocation, during it, after it, and after its unused memory is returned.
     fn pool_usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
         let AllocatedFrom::Pool(pool) = &self.source else {
             return Ok(BTreeMap::new());

@@ -39,7 +39,7 @@ pub fn best(problem: &Rc<Training>, threads: usize) -> Made {
     }))
 }
 
-/// What a step reads and writes beside its network.
+/// The state that a step reads and writes beside its network.
 struct StepState {
     problem: Rc<Training>,
     first: Vec<f32>,

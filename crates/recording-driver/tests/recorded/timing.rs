@@ -438,7 +438,7 @@ fn graphs(on: On) -> Result<(), BoxError> {
     let panics = || -> Result<(), CudaError> { panic!("in a capture") };
     let capture = || Graph::capture(&on.stream, panics);
     assert!(catch_unwind(AssertUnwindSafe(capture)).is_err());
-    // Otherwise the stream were capturing still.
+    // A stream that was still capturing would refuse this.
     on.waits()?;
     // The values are gone when the routine has returned.
     let copies = || on.stream.memcpy_htod(&vec![1u8; 64], &mut device);

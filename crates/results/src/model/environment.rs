@@ -63,7 +63,7 @@ impl Environment {
         }
     }
 
-    /// What is known of the machine, each fact with its name, in the order in which it is shown. Runs on one
+    /// The known facts of the machine, each with its name, in the order in which they are shown. Runs on one
     /// machine with the same software have the same facts.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let cpu = &self.cpu;

@@ -107,7 +107,7 @@ pub(crate) fn signals() {
     }
 }
 
-/// What a hangup does unless the command handles it, whatever it does to the tests.
+/// Sets the action of a hangup, which the command would inherit from the tests.
 fn on_hangup(command: &mut Command, handler: SigHandler) {
     let set = move || {
         // SAFETY: neither of the two actions runs a handler.

@@ -2,6 +2,12 @@
 
 use std::env;
 use std::net::Ipv4Addr;
+#[cfg(any(test, feature = "free-port"))]
+use std::{
+    net::TcpListener,
+    process,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use crate::settings::{FurtherDevices, Settings};
 use crate::turns::TURNS;
@@ -171,6 +177,22 @@ impl Rank {
         settings.further = FurtherDevices::Listed(Vec::new());
         Ok(())
     }
+}
+
+/// A port at which nothing listens, another one at each call. No system gives these ports to connections
+/// or to listeners that ask for any port, so it is still free when a test uses it.
+///
+/// # Panics
+/// All are in use.
+#[cfg(any(test, feature = "free-port"))]
+pub fn free_port() -> u16 {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let mut ports = (0..8192).map(|_| {
+        let at = process::id().wrapping_mul(16) + CALLS.fetch_add(1, Ordering::Relaxed);
+        4096 + (at % 8192) as u16
+    });
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    ports.find(is_free).expect("a free port from 4096 to 12287")
 }
 
 #[cfg(test)]

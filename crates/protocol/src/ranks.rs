@@ -312,12 +312,12 @@ mod tests {
 
     use super::*;
     use crate::child::START;
+    use crate::rank::free_port;
     use crate::rank::tests::rank;
 
     /// Ranks of a run of three, whose launcher names the job.
     fn of_three<const N: usize>(ranks: [usize; N]) -> [Rank; N] {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
-        let port = port.unwrap().port();
+        let port = free_port();
         ranks.map(|at| {
             let counts = format!("RANK={at} WORLD_SIZE=3 PMI_RANK={at} PMI_SIZE=3");
             let names = format!("{counts} TORCHELASTIC_RUN_ID=a MASTER_PORT={port}");

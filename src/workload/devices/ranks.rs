@@ -280,12 +280,12 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
     use std::sync::Arc;
     use std::thread;
     use std::time::Instant;
 
     use super::*;
+    use crossover_protocol::rank::free_port;
 
     /// Wrong by a number, counts its runs, and verifies while the other one does.
     struct Fake(f64, Arc<AtomicU64>, Arc<AtomicU64>);
@@ -320,8 +320,7 @@ mod tests {
     /// Rank 0 with a right result, and a rank 1 whose result is wrong by `error`: the verdict, and the runs of
     /// both.
     fn verdict(error: f64) -> (Verified, [u64; 2]) {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-        let port = port.unwrap().port();
+        let port = free_port();
         let [zero, one] = [0, 1].map(|rank| {
             let variables = [("RANK", rank), ("WORLD_SIZE", 2), ("MASTER_PORT", port)];
             let value = |name: &str| Some(variables.iter().find(|it| it.0 == name)?.1.to_string());

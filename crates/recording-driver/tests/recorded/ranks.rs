@@ -1,7 +1,6 @@
 //! Runs of two processes, which the variables of `torchrun` or `mpirun` make ranks of one run.
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::stand_in::{FAULTS, LOG, SMALL_H200, StandIn, read_json, said};
+use crossover_protocol::rank::free_port;
 
 const TORCHRUN: [&str; 3] = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
 const MPIRUN: [&str; 3] = [
@@ -24,8 +24,7 @@ fn ranks(
     arguments: &[&str],
     change: impl Fn(usize, &mut Command),
 ) -> [Child; 2] {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let port = port.expect("a free port").port().to_string();
+    let port = free_port().to_string();
     [0, 1].map(|rank| {
         let mut command = stand_in.command("bench", &format!("{SMALL_H200},{SMALL_H200}"));
         let number = rank.to_string();

@@ -32,8 +32,9 @@ fn memory_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64
     let limits = groups(cgroup, "memory").filter_map(|group| {
         let file = |name| read(&group.join(name));
         let text = file("memory.max").or_else(|| file("memory.limit_in_bytes"))?;
-        // Without a limit it is `max`.
-        text.trim().parse().ok()
+        // Without a limit it is `max`; some sandboxes have 0.
+        let bytes = text.trim().parse().ok();
+        bytes.filter(|&bytes: &u64| bytes > 0)
     });
     limits.min()
 }
@@ -97,6 +98,7 @@ mod tests {
             (unit, "268435456\n"),
             ("/sys/fs/cgroup/system.slice/memory.max", "max\n"),
             ("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4096\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "0\n"),
         ];
         let memory = |cgroup| memory_of(cgroup, planted(&files));
         assert_eq!(memory("0::/system.slice/job.service\n"), Some(268_435_456));

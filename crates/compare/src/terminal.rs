@@ -19,7 +19,7 @@ const USUAL: u16 = 120;
 impl Comparison {
     /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
     pub fn text(&self, all: bool) -> String {
-        let width = columns().or_else(|| Table::new().width());
+        let width = columns(terminal().width());
         let line = |line: &str| wrapped(line, "", width);
         let mut text = String::new();
         for known in self.unknown.iter().cloned().chain(self.finds()) {
@@ -57,6 +57,15 @@ impl Comparison {
     }
 }
 
+/// A table for the terminal that standard output may be. Tests have none, wherever they run.
+fn terminal() -> Table {
+    let mut table = Table::new();
+    if cfg!(test) {
+        table.force_no_tty();
+    }
+    table
+}
+
 /// A text behind an indent, broken between words where the terminal ends.
 fn wrapped(text: &str, indent: &str, width: Option<u16>) -> String {
     let width = width.map_or(usize::MAX, usize::from);
@@ -90,7 +99,7 @@ fn terminal_table(rows: &[&BenchmarkRow], width: u16) -> String {
         }
     }
     let Sheet { header, lines } = sheet;
-    let mut table = Table::new();
+    let mut table = terminal();
     if width < NARROWEST {
         let block = |(row, cells): &(&BenchmarkRow, Vec<String>)| {
             let named = header.iter().zip(cells).skip(1);

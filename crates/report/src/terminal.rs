@@ -34,9 +34,9 @@ fn table(report: &Report, groups: &[GroupView]) -> Vec<String> {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic);
-    if let Some(width) = columns().or((!table.is_tty()).then_some(WIDTH_OF_A_LOG)) {
-        table.set_width(width);
-    }
+    // Tests have no terminal, wherever they run.
+    let of_terminal = table.width().filter(|_| !cfg!(test));
+    table.set_width(columns(of_terminal).unwrap_or(WIDTH_OF_A_LOG));
     table.set_header(small.head).add_rows(&small.rows);
     let banner = report
         .whose_gpu()

@@ -51,10 +51,13 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// The width of a table that `COLUMNS` asks for.
-pub fn columns() -> Option<u16> {
-    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
-    (columns > 0).then_some(columns)
+/// The width of a table: that which `COLUMNS` asks for, or else the terminal's. Some terminals have none, and
+/// say 0.
+pub fn columns(of_terminal: Option<u16>) -> Option<u16> {
+    let asked = std::env::var("COLUMNS").ok();
+    let is_readable = |columns: &u16| *columns >= 20;
+    let asked = asked.and_then(|it| it.parse().ok()).filter(is_readable);
+    asked.or(of_terminal.filter(is_readable))
 }
 
 /// Whether `CLICOLOR_FORCE` asks for colours where there is no terminal.

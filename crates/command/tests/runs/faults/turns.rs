@@ -82,7 +82,9 @@ pub(crate) fn in_turns() {
     for run in ["a1", "b1", "a2", "b2"] {
         let root = results(dir.path()).join(run);
         assert_eq!(shown(&root), sound, "{run}: {said}");
-        assert_eq!(samples(&root, "sound/cpu_fill/32"), 20);
+        // Ten where the warm-up was interrupted.
+        let samples = samples(&root, "sound/cpu_fill/32");
+        assert!(samples >= 10, "{run}: {samples}");
     }
     habits::nothing_is_left(dir.path());
     nothing_goes_on(dir.path());

@@ -102,15 +102,23 @@ mod tests {
         let source = dir.path().join("lib.rs");
         let commit = |text: &str| {
             std::fs::write(&source, text).unwrap();
-            let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
             git(checkout, &["add", "."]).unwrap();
-            git(checkout, &[&who[..], &["commit", "-qm", text]].concat()).unwrap();
+            git(checkout, &["commit", "-qm", text]).unwrap();
             git(checkout, &["rev-parse", "HEAD"])
         };
         let day = std::time::Duration::from_secs(86_400);
         let (before, after) = (SystemTime::now() - day, SystemTime::now() + day);
         assert_eq!(of_checkout(checkout, after), (None, None));
         git(checkout, &["init", "-q"]).unwrap();
+        for (name, value) in [
+            ("user.name", "a"),
+            ("user.email", "a@b"),
+            ("commit.gpgSign", "false"),
+            ("core.hooksPath", "/dev/null"),
+            ("core.logAllRefUpdates", "true"),
+        ] {
+            git(checkout, &["config", name, value]).unwrap();
+        }
         let first = commit("first");
         std::fs::create_dir(dir.path().join("target-reports")).unwrap();
         std::fs::write(dir.path().join("target-reports/results"), "").unwrap();

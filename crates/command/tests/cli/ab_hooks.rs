@@ -390,10 +390,12 @@ pub(crate) fn repositories_of_all_kinds_are_compared() {
     let bare = clone("bare", "--bare");
     git(&bare, &["worktree", "add", "--quiet", "../of-bare", "HEAD"]);
     let sparse = clone("sparse", "--no-local");
-    git(
-        &sparse,
-        &["sparse-checkout", "set", "--no-cone", "file", ".gitignore"],
-    );
+    // Not by `git sparse-checkout`, whose options depend on the version.
+    git(&sparse, &["config", "core.sparseCheckout", "true"]);
+    let patterns = sparse.join(".git/info/sparse-checkout");
+    fs::create_dir_all(patterns.parent().unwrap()).unwrap();
+    fs::write(patterns, "/file\n/.gitignore\n").unwrap();
+    git(&sparse, &["read-tree", "-mu", "HEAD"]);
     assert!(!sparse.join("folder").exists());
     let places = [
         clone("shallow", "--depth=1"),

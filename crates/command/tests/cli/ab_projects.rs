@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::command::without_settings;
 use crate::compare::{compared, row, verdict};
 use crate::printed::{ended, holds};
 use crate::repositories::{
@@ -275,14 +276,13 @@ impl Action {
     fn run(&self, place: &str, command: &Path, set: &[(&str, &str)], code: i32) -> Outputs {
         let action = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/ab/run");
         let _ = fs::remove_file(self.path("output"));
-        let output = alone(&mut Command::new(action))
+        let output = alone(without_settings(&mut Command::new(action)))
             .current_dir(self.path(place))
             .env("CROSSOVER", command)
             .env("RUNNER_TEMP", self.path("temporary"))
             .env("TMPDIR", self.path("temporary"))
             .env("GITHUB_STEP_SUMMARY", self.path("summary"))
             .env("GITHUB_OUTPUT", self.path("output"))
-            .env_remove("CARGO_TARGET_DIR")
             .envs(set.iter().copied())
             .output()
             .unwrap();

@@ -11,7 +11,11 @@ use crate::printed::holds;
 /// The command without the caller's own settings.
 pub(crate) fn crossover(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
-    command.args(arguments);
+    without_settings(command.args(arguments));
+    command
+}
+
+pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for variable in [
         "CROSSOVER_DEVICE",
         "CROSSOVER_PROFILE",
@@ -19,10 +23,17 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
         "CROSSOVER_MONITOR",
         "CROSSOVER_THRESHOLDS",
         "CRITERION_HOME",
-        "CARGO_TARGET_DIR",
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
         "RUST_BACKTRACE",
     ] {
         command.env_remove(variable);
+    }
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_TARGET_") || name.starts_with("CARGO_BUILD_") {
+            command.env_remove(&variable);
+        }
     }
     command
 }

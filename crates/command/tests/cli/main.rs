@@ -48,12 +48,16 @@ fn main() -> ExitCode {
     // `ab` links to all that lies beside a repository and the folders around it, in `/tmp` often thousands of
     // files.
     #[cfg(unix)]
-    let _temporary = std::env::var_os("TMPDIR").is_none().then(|| {
-        let folder = tempfile::tempdir_in("/var/tmp").expect("a temporary folder");
+    let _temporary = {
+        let of_caller = std::env::var_os("TMPDIR");
+        let parent = of_caller.unwrap_or_else(|| "/var/tmp".into());
+        let folder = tempfile::tempdir_in(parent).or_else(|_| tempfile::tempdir());
+        let folder = folder.expect("a temporary folder");
+        let path = folder.path().canonicalize().expect("it is there");
         // SAFETY: this is the only thread.
-        unsafe { std::env::set_var("TMPDIR", folder.path()) };
+        unsafe { std::env::set_var("TMPDIR", path) };
         folder
-    });
+    };
     // The tests that wait longest come first.
     #[cfg(unix)]
     let mut trials = named![

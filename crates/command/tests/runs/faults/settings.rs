@@ -77,6 +77,8 @@ pub(crate) fn commit_of_another() {
         for variable in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
             git.env_remove(variable);
         }
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.env("GIT_CONFIG_NOSYSTEM", "1");
         printed(&git.output().unwrap()).trim().to_owned()
     };
     fs::create_dir(&checkout).unwrap();

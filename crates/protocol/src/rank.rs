@@ -179,8 +179,8 @@ impl Rank {
     }
 }
 
-/// A port at which nothing listens, another one at each call. No system gives these ports to connections
-/// or to listeners that ask for any port, so it is still free when a test uses it.
+/// A port at which nothing listens, another one at each call. By default, systems do not give these ports to
+/// connections, or to listeners that ask for any port, so it is still free when a test uses it.
 ///
 /// # Panics
 /// All are in use.

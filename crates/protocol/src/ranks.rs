@@ -349,7 +349,7 @@ mod tests {
         let error = RankLink::connect(&one, SHORT).err().unwrap();
         assert!(error.contains("another program or run has"), "{error}");
         // Nor is a long line read to its end.
-        let program = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let program = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
         let mut other = TcpStream::connect(program.local_addr().unwrap()).unwrap();
         other.write_all(&[b'x'; 4096]).unwrap();
         let mut link = Channel::new(program.accept().unwrap().0);

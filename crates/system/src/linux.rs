@@ -98,15 +98,21 @@ mod tests {
         let executable = std::env::current_exe().unwrap();
         let mut file = tempfile::NamedTempFile::new_in(executable.parent().unwrap()).unwrap();
         file.write_all(&[1; 1 << 16]).unwrap();
-        let cached = || {
-            let mut fincore = Command::new("fincore");
-            let fincore = fincore.args(["--bytes", "--noheadings", "--output", "RES"]);
-            let output = fincore.arg(file.path()).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        let said = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            let output = command.args(arguments).arg(file.path()).output().ok()?;
+            Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
         };
-        assert_eq!(cached(), "65536");
+        let cached = || said("fincore", &["--bytes", "--noheadings", "--output", "RES"]);
+        let kind = said("stat", &["--file-system", "--format=%T"]);
+        let (Some(before), false) = (cached(), kind.as_deref() == Some("tmpfs")) else {
+            return println!(
+                "skipped: the target folder is in memory, or `fincore` is not installed"
+            );
+        };
+        assert_eq!(before, "65536");
         forget_cached(file.as_file()).unwrap();
-        assert_eq!(cached(), "0");
+        assert_eq!(cached().unwrap(), "0");
     }
 
     /// Starts this test again with a limit of 8 GB.

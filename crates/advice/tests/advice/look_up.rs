@@ -60,13 +60,20 @@ fn rust_program() -> PathBuf {
 
 #[test]
 fn the_programs_of_the_page_decide_as_the_crate_does() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path();
     let here = HostInfo::detect();
     let (Some(cpu), Some(threads)) = (here.cpu.clone(), here.threads) else {
         return println!("skipped: the programs read the CPU from /proc/cpuinfo");
     };
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let usable = status.split("Cpus_allowed_list:").nth(1).unwrap().trim();
+    let usable = status.split("Cpus_allowed:").nth(1).unwrap();
+    let mask = usable.lines().next().unwrap();
+    let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
+    if digits.map(u32::count_ones).sum::<u32>() as usize != threads {
+        return println!("skipped: the programs do not read the CPU quota that is set here");
+    }
+    let usable = usable.split("Cpus_allowed_list:").nth(1).unwrap().trim();
     let first = usable.split(|c: char| !c.is_ascii_digit()).next().unwrap();
     let mut thresholds = planted::thresholds();
     let sizes: Vec<u64> = (1..=60).chain([300, 2048, 5000, 1_000_000_000]).collect();

@@ -140,12 +140,10 @@ pub(crate) fn ends() {
             while calls(&stand_in) < 200 && both[0].try_wait().expect("a child").is_none() {
                 sleep(Duration::from_millis(1));
             }
-            // The process that `timeout` has started.
-            let pid = both[killed].id();
-            let child = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            let child = child.expect("it runs").trim().parse().expect("one process");
-            // SAFETY: the process is one of this test.
-            assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+            // The group of `timeout`, which has started it.
+            let group = -both[killed].id().cast_signed();
+            // SAFETY: the processes are those of this test.
+            assert_eq!(unsafe { libc::kill(group, libc::SIGKILL) }, 0);
         }
         let [zero, one] = ended(both);
         let (code, said) = if killed == Some(0) { one } else { zero };

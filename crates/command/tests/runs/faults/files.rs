@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crossover::model::RunRecord;
+use crossover_system::{OnCores, usable_cores};
 use serde_json::json;
 
 use crate::faults::run::{SOUND, bench, crossover, files, limited, measured, read, shown};
@@ -117,6 +118,9 @@ impl Drop for Busy {
 /// It is no disturbance to be busy oneself; that test would need a quiet machine.
 pub(crate) fn busy_host() {
     let dir = tempfile::tempdir().unwrap();
+    // No more than a quota lets them use; what is started here inherits it.
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let _kept = OnCores::new(&usable_cores()[..processors]);
     let busy = Busy::new();
     let filter = "(sound/cpu/fill|choice/cpu/best)/4$";
     let mut run = bench(dir.path(), &["--bench", "--sample-size", "10", filter]);

@@ -32,7 +32,7 @@ fn memory_of(cgroup: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64
     let limits = groups(cgroup, "memory").filter_map(|group| {
         let file = |name| read(&group.join(name));
         let text = file("memory.max").or_else(|| file("memory.limit_in_bytes"))?;
-        // Without a limit it is `max`; some sandboxes have 0.
+        // Without a limit it is `max`; some sandboxes say 0.
         let bytes = text.trim().parse().ok();
         bytes.filter(|&bytes: &u64| bytes > 0)
     });

@@ -2,12 +2,6 @@
 
 use std::env;
 use std::net::Ipv4Addr;
-#[cfg(any(test, feature = "free-port"))]
-use std::{
-    net::TcpListener,
-    process,
-    sync::atomic::{AtomicU32, Ordering},
-};
 
 use crate::settings::{FurtherDevices, Settings};
 use crate::turns::TURNS;
@@ -179,13 +173,17 @@ impl Rank {
     }
 }
 
-/// A port at which nothing listens, another one at each call. By default, systems do not give these ports to
-/// connections, or to listeners that ask for any port, so it is still free when a test uses it.
+/// A port at which nothing listens, for tests; another one at each call. By default, no system gives one of
+/// these to a connection, or to a listener that asks for any port, so it stays free until a test uses it.
 ///
 /// # Panics
-/// All are in use.
+/// All of these ports are in use.
 #[cfg(any(test, feature = "free-port"))]
 pub fn free_port() -> u16 {
+    use std::net::TcpListener;
+    use std::process;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let mut ports = (0..8192).map(|_| {
         let at = process::id().wrapping_mul(16) + CALLS.fetch_add(1, Ordering::Relaxed);

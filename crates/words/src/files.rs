@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_file_is_replaced_whole_and_a_failure_leaves_nothing() {
         let folder = std::env::temp_dir().join(format!("crossover-words-{}", process::id()));
-        // Of a process that was killed.
+        // A process of this number that was killed may have left it.
         let _ = fs::remove_dir_all(&folder);
         let path = folder.join("x.json");
         assert!(replace(&path, b"new").is_err());

@@ -390,7 +390,7 @@ pub(crate) fn repositories_of_all_kinds_are_compared() {
     let bare = clone("bare", "--bare");
     git(&bare, &["worktree", "add", "--quiet", "../of-bare", "HEAD"]);
     let sparse = clone("sparse", "--no-local");
-    // Not by `git sparse-checkout`, whose options depend on the version.
+    // By hand, because the options of `git sparse-checkout` depend on its version.
     git(&sparse, &["config", "core.sparseCheckout", "true"]);
     let patterns = sparse.join(".git/info/sparse-checkout");
     fs::create_dir_all(patterns.parent().unwrap()).unwrap();

@@ -15,6 +15,7 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
     command
 }
 
+/// Removes the caller's settings of the suite and of cargo's builds.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for variable in [
         "CROSSOVER_DEVICE",

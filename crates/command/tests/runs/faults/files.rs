@@ -118,7 +118,7 @@ impl Drop for Busy {
 /// It is no disturbance to be busy oneself; that test would need a quiet machine.
 pub(crate) fn busy_host() {
     let dir = tempfile::tempdir().unwrap();
-    // No more than a quota lets them use; what is started here inherits it.
+    // A quota may allow fewer cores than the system lists. What is started here inherits these.
     let processors = std::thread::available_parallelism().unwrap().get();
     let _kept = OnCores::new(&usable_cores()[..processors]);
     let busy = Busy::new();

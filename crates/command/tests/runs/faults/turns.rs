@@ -82,7 +82,7 @@ pub(crate) fn in_turns() {
     for run in ["a1", "b1", "a2", "b2"] {
         let root = results(dir.path()).join(run);
         assert_eq!(shown(&root), sound, "{run}: {said}");
-        // Ten where the warm-up was interrupted.
+        // Twenty, or ten if the process was held up in its warm-up.
         let samples = samples(&root, "sound/cpu_fill/32");
         assert!(samples >= 10, "{run}: {samples}");
     }

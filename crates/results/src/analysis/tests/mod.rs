@@ -45,7 +45,7 @@ use crossover_words::Clock;
 
 /// The newest committed record.
 pub(crate) const NEWEST: &str =
-    "nvidia-h200--intel-xeon-processor/20261127T071356Z--814a689129d8.json.gz";
+    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261127T135608Z--23cdf577788c.json.gz";
 
 /// The record whose machine planted results are of.
 pub(crate) const H100: &str =

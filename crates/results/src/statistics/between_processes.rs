@@ -27,6 +27,16 @@ use crossover_words::Clock;
 /// next: 5 % of an empty kernel, 0.5 % of one that takes 20 µs.
 const SHORT_NS: f64 = 20_000.0;
 
+/// Standard deviation between processes of what a launch adds to a gated time, in nanoseconds: 120 in three
+/// runs on an H100 (23cdf577), less on an H200.
+const LAUNCH_NS: f64 = 100.0;
+
+/// The same for each node of a graph after the first.
+const NODE_NS: f64 = 10.0;
+
+/// Standard deviation of the logarithm of a gated time between processes, apart from its launches.
+const GATED: f64 = 0.003;
+
 /// Degrees of freedom that the assumption on a class counts for: five processes may all have met a
 /// quiet host, and the next one another.
 const ASSUMED_FREEDOM: f64 = 24.0;
@@ -65,7 +75,7 @@ impl Class {
         Self::of(Some(device), clock, median_ns, None)
     }
 
-    fn is_gated(self) -> bool {
+    pub(crate) fn is_gated(self) -> bool {
         matches!(self.clock, Some(Clock::EventsGated | Clock::EventsCold))
     }
 
@@ -109,6 +119,13 @@ impl fmt::Display for Class {
     }
 }
 
+/// Standard deviation of the logarithm of a gated time between processes. Each launch takes a constant of
+/// its process, and each node of a graph after the first a little.
+pub(crate) fn of_gated(median_ns: f64, launches: f64, nodes: f64) -> f64 {
+    let constants = LAUNCH_NS * launches + NODE_NS * (nodes - 1.0);
+    (constants / median_ns).hypot(GATED)
+}
+
 /// The spread between processes of a machine, by class and place of the data, as far as its own
 /// processes showed it.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +143,7 @@ impl BetweenProcesses {
         Self(known.collect())
     }
 
-    /// Standard deviation of the logarithm of another process's median of a benchmark.
+    /// Standard deviation of the logarithm of another process's median of a class.
     pub(crate) fn deviation(&self, class: Class, data: Residency) -> f64 {
         let known = self.0.get(&key(class, data)).copied();
         known.unwrap_or_else(|| class.assumed(data))

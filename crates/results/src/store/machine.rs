@@ -12,8 +12,7 @@ use crate::model::environment::{Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
-use crate::model::role::Measures;
-use crate::statistics::between_processes::{BetweenProcesses, Class};
+use crate::statistics::between_processes::BetweenProcesses;
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::machine_record;
@@ -152,12 +151,7 @@ impl MachineResults {
         let spread = newest_asked.map(|run| BetweenProcesses::of(&run.confirmations));
         let spread = spread.unwrap_or_default();
         for b in &mut benchmarks {
-            let class = Class::of_iteration(b.device, b.clock, b.median_ns);
-            b.between_processes = match b.role.does {
-                // Each of its samples is a process.
-                Measures::Starts(_) => 0.0,
-                _ => spread.deviation(class, b.role.data),
-            };
+            b.between_processes = b.deviation(&spread);
         }
         let limits = Limits::newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));

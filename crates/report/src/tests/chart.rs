@@ -145,8 +145,7 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
         browser.eval("document.querySelector('#c-plot').focus()")?;
         let mut sizes = Vec::new();
         for (key, choice) in [
-            // Below the measured sizes, at the third of which the GPU wins already.
-            ("Home", "unsure"),
+            ("Home", "stay on the CPU"),
             ("ArrowRight", "stay on the CPU"),
             ("End", "use the GPU"),
         ] {

@@ -9,7 +9,7 @@ use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id, NotAnId};
 use crate::model::record::Sidecar;
-use crate::model::role::{Devices, Launches, Measures, Role};
+use crate::model::role::{Devices, Launches, Measures, Residency, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::statistics::between_processes::{BetweenProcesses, Class, of_gated};
@@ -163,7 +163,15 @@ impl Benchmark {
                     _ => of_gated(self.median_ns, counted, 1.0),
                 }
             }
-            _ => spread.deviation(class, self.role.data),
+            _ => {
+                use Launches::{ReadBack, Synchronised};
+                // Work that the host waits for differs as awaited calls do.
+                let data = match (gpu, self.role.data) {
+                    (Some(Synchronised | ReadBack), Residency::Queued) => Residency::Awaited,
+                    (_, data) => data,
+                };
+                spread.deviation(class, data)
+            }
         }
     }
 
@@ -449,12 +457,13 @@ mod tests {
             let deviation = benchmark.deviation(&BetweenProcesses::default());
             (deviation * 1e4).round() / 1e4
         };
-        use Clock::{Events, EventsGated};
-        use Launches::{Fused, Graph, OneByOne};
+        use Clock::{Events, EventsGated, Wall};
+        use Launches::{Fused, Graph, OneByOne, Synchronised};
         // Thirty launches of 3 µs differ as one does, a graph of as many kernels as a long kernel.
         assert_eq!(deviation(Events, OneByOne, 30, 9e4, None), 0.12);
         assert_eq!(deviation(Events, OneByOne, 1, 3e3, None), 0.12);
         assert_eq!(deviation(Events, OneByOne, 3, 9e4, None), 0.006);
+        assert_eq!(deviation(Wall, Synchronised, 30, 3e5, None), 0.07);
         assert_eq!(deviation(Events, Graph, 30, 9e4, None), 0.006);
         assert_eq!(deviation(Events, Fused, 30, 9e4, None), 0.006);
         // Behind a gate: 0.3 %, 100 ns per launch that was counted, 10 ns per further node of a graph.

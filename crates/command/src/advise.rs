@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The operation, a group of the report
     operation: Option<String>,
     /// Its size; for a matrix product also M N K (M x K times K x N)
-    #[arg(num_args = 1..=3, requires = "operation")]
+    #[arg(num_args = 1..=3, requires = "operation", value_parser = clap::value_parser!(u64).range(1..))]
     size: Vec<u64>,
     /// Where the data start and end [default: ordinary]
     #[arg(

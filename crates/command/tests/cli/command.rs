@@ -249,6 +249,7 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
         ("matmul 3 --launches 2", "cannot be used with"),
         ("matmul 3 --cpu-ms 2", "cannot be used with"),
         ("matmul 3 --reuse 0", "0 is not in 1.."),
+        ("matmul 0", "0 is not in 1.."),
         ("--flop 1 --cold", "cannot be used with"),
         ("--flop 1 --reuse 5", "cannot be used with"),
         (

@@ -68,13 +68,6 @@ impl Class {
         }
     }
 
-    /// The class in an answer, by the time of an iteration. Of the committed records, iterations of many
-    /// launches that take more than 20 µs together and less each differ by 0.9 % between processes
-    /// (data on the device, calls queued), as longer kernels do (0.4 %), and shorter iterations by 12 %.
-    pub(crate) fn of_iteration(device: Device, clock: Option<Clock>, median_ns: f64) -> Self {
-        Self::of(Some(device), clock, median_ns, None)
-    }
-
     pub(crate) fn is_gated(self) -> bool {
         matches!(self.clock, Some(Clock::EventsGated | Clock::EventsCold))
     }
@@ -167,7 +160,10 @@ fn pooled(confirmations: &[Confirmation]) -> BTreeMap<(Class, Residency), Spread
     let mut medians: BTreeMap<Benchmark<'_>, (_, BTreeMap<u64, f64>)> = BTreeMap::new();
     for asked in confirmations {
         let mut add = |name, size, device, clock, ns: f64| {
-            let class = Class::of_iteration(device, clock, ns);
+            // By the time of an iteration: of the committed records, those of many launches that take more than
+            // 20 µs together and less each differ by 0.9 % between processes (data on the device, calls queued),
+            // as longer kernels do (0.4 %), and shorter iterations by 12 %.
+            let class = Class::of(Some(device), clock, ns, None);
             let benchmark = (asked.group.as_str(), name, size, device);
             let of_class = (key(class, asked.question), BTreeMap::new());
             let (_, logs) = medians.entry(benchmark).or_insert(of_class);

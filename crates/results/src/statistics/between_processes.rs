@@ -116,7 +116,8 @@ impl fmt::Display for Class {
 /// its process, and each node of a graph after the first a little.
 pub(crate) fn of_gated(median_ns: f64, launches: f64, nodes: f64) -> f64 {
     let constants = LAUNCH_NS * launches + NODE_NS * (nodes - 1.0);
-    (constants / median_ns).hypot(GATED)
+    // A file may name any number of launches.
+    (constants / median_ns).hypot(GATED).min(1.0)
 }
 
 /// The spread between processes of a machine, by class and place of the data, as far as its own

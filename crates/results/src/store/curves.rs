@@ -471,6 +471,7 @@ mod tests {
         assert_eq!(deviation(EventsGated, OneByOne, 1, 4e3, Some(2.0)), 0.0501);
         assert_eq!(deviation(EventsGated, OneByOne, 30, 3e5, None), 0.0104);
         assert_eq!(deviation(EventsGated, Graph, 31, 1e5, None), 0.005);
+        assert_eq!(deviation(EventsGated, Graph, u32::MAX, 1e5, None), 1.0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswe
 use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
+use crossover_results::export::BESIDE_THE_PAGE;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::id::Device;
 use crossover_results::model::record::Skip;
@@ -192,6 +193,12 @@ pub enum ReportError {
         .0.display()
     )]
     NothingThere(PathBuf),
+    /// A machine of `--with` is the file that the record of these results goes to.
+    #[error(
+        "{} would be replaced by the record of these results: move it, or write elsewhere with --out",
+        .0.display()
+    )]
+    Replaced(PathBuf),
     /// A machine of `--with` cannot be read, or a README not be written.
     #[error(transparent)]
     File(FileError),
@@ -206,7 +213,7 @@ pub enum ReportError {
 /// Reads the results under `root`; if there are none, the first of the other machines.
 ///
 /// # Errors
-/// There are no results, or a machine of `--with` cannot be read.
+/// There are no results; a machine of `--with` cannot be read, or would be replaced.
 pub fn read(root: &Path, out: &Path, options: &Options) -> Result<Report, ReportError> {
     of_results(StoredResults::read(root), root, out, options)
 }
@@ -223,6 +230,14 @@ pub fn of_results(
 ) -> Result<Report, ReportError> {
     let mut machine = MachineResults::of_results(results, "this machine", false);
     let (mut named, committed, problems) = others_of(out, options)?;
+    if let Ok(record) = out.join(BESIDE_THE_PAGE).canonicalize()
+        && !machine.groups.is_empty()
+    {
+        let is_record = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path == record);
+        if let Some(path) = options.with.iter().find(is_record) {
+            return Err(ReportError::Replaced(path.clone()));
+        }
+    }
     machine.problems.extend(problems);
     let mut committed = committed.into_iter();
     if machine.groups.is_empty() {

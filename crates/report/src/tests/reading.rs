@@ -6,7 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::report::{Options, ReportError, read};
+use crate::report::{Options, ReportError, of_results, read};
 use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::write::write;
@@ -115,6 +115,10 @@ fn a_record_beside_the_page_outlives_the_results() {
     let none = out.join("none");
     write(&read(&none, out, &with).unwrap(), &none, out).unwrap();
     assert_eq!(fs::read(&record).unwrap(), before);
+    // With results its place is that of their record.
+    let results = measured(&["fft"]);
+    let error = of_results(results, &none, out, &with).unwrap_err();
+    holds(&error.to_string(), &["record.json.gz would be replaced"]);
 }
 
 #[test]

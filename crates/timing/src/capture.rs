@@ -8,11 +8,9 @@ use std::sync::Arc;
 use cudarc::driver::{CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
-use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Routine};
-use crate::error::{BoxError, TimingError};
+use crate::error::TimingError;
 use crate::panic::catch_panic;
-use crate::prepared_launch::bind;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
 const KERNEL: u32 = 0;
@@ -278,25 +276,6 @@ impl Graph {
         let status =
             unsafe { sys::cuGraphLaunch(self.executable, self.captured.stream.cu_stream()) };
         CudaError::check("cuGraphLaunch", status)
-    }
-}
-
-impl CudaTime {
-    /// What one iteration launches, by capturing it: a call of a library may launch
-    /// several. `None` where it cannot be captured, and without a device. The captured iteration then runs.
-    ///
-    /// # Errors
-    /// The driver's.
-    #[doc(hidden)]
-    pub fn count_launches<E: Into<BoxError>>(
-        &self,
-        mut routine: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<Enqueued>, TimingError> {
-        let Some(device) = self.device() else {
-            return Ok(None);
-        };
-        bind(&device.context)?;
-        device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))
     }
 }
 

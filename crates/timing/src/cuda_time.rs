@@ -15,7 +15,7 @@ use crate::device::{ClockedDevice, devices_beside};
 use crate::error::{BoxError, TimingError};
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
-use crate::on_criterion::OnCriterion;
+use crate::on_criterion::benchmarks::OnCriterion;
 use crate::prepared_launch::{Launch, bind};
 use crate::probe::{borrow, open_alone};
 #[cfg(feature = "profiler")]

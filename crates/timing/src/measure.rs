@@ -19,6 +19,23 @@ const LAUNCHES_PER_DRAIN: u32 = 256;
 pub(crate) const UNCAPTURED: u32 = 4;
 
 impl CudaTime {
+    /// What one iteration launches, by capturing it: a call of a library may launch
+    /// several. `None` where it cannot be captured, and without a device. The captured iteration then runs.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[doc(hidden)]
+    pub fn count_launches<E: Into<BoxError>>(
+        &self,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<Enqueued>, TimingError> {
+        let Some(device) = self.device() else {
+            return Ok(None);
+        };
+        bind(&device.context)?;
+        device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))
+    }
+
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///

@@ -1,8 +1,9 @@
-//! The benchmarks that a clock has timed for Criterion.
+//! The state of a clock between Criterion's calls: above all, the benchmarks that it has timed.
 
 use std::cell::{Cell, RefCell};
 
 use super::clock_file::{CountedLaunches, Ledger};
+use super::rate::Formatter;
 use crate::device::Iteration;
 use crate::error::TimingError;
 use crossover_words::Clock;
@@ -26,6 +27,20 @@ impl TimedBenchmark {
             TimingError::Routine(cause) => format!("the routine of {function} failed: {cause}"),
             error => error.to_string(),
         }
+    }
+}
+
+/// The state of a clock between Criterion's calls.
+#[derive(Default)]
+pub(crate) struct OnCriterion {
+    pub(super) formatter: Formatter,
+    pub(super) benchmarks: Benchmarks,
+}
+
+impl OnCriterion {
+    /// Tells the formatter, which Criterion asks after a benchmark.
+    pub(crate) fn measures_on(&self, clock: Clock) {
+        self.formatter.no_rate.set(clock == Clock::Submit);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod bencher;
 mod benchmark;
-mod benchmarks;
+pub(crate) mod benchmarks;
 mod clock_file;
 mod measurement;
 mod rate;
@@ -12,13 +12,11 @@ use std::path::{Path, PathBuf};
 
 pub use bencher::CudaBencherExt;
 pub use measurement::Started;
-pub use rate::{Rate, RateSet};
+pub use rate::Rate;
 
-use self::benchmarks::Benchmarks;
-use self::rate::Formatter;
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
-use crossover_words::{Clock, files::replace};
+use crossover_words::files::replace;
 
 /// Writes a file in `folder`, and creates the folder if need be.
 ///
@@ -31,17 +29,18 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), String>
         .map_err(|e| format!("{} could not be written: {e}", path.display()))
 }
 
-/// The state of a clock between Criterion's calls.
-#[derive(Default)]
-pub(crate) struct OnCriterion {
-    formatter: Formatter,
-    benchmarks: Benchmarks,
+/// A [`Rate`] that is [set](CudaTime::set_rate). When this is dropped, the earlier one is back.
+#[derive(Debug)]
+#[must_use = "the rate ends when this is dropped"]
+pub struct RateSet {
+    time: CudaTime,
+    earlier: Rate,
 }
 
-impl OnCriterion {
-    /// Tells the formatter, which Criterion asks after a benchmark.
-    pub(crate) fn measures_on(&self, clock: Clock) {
-        self.formatter.no_rate.set(clock == Clock::Submit);
+impl Drop for RateSet {
+    fn drop(&mut self) {
+        let earlier = self.earlier.clone();
+        self.time.criterion().formatter.set(earlier);
     }
 }
 
@@ -66,5 +65,24 @@ impl CudaTime {
     /// Ends a benchmark. Criterion takes no error, so the only way is a panic with the error's text.
     pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
         panic!("{}", error.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_ends_with_its_group() {
+        let time = CudaTime::host_only();
+        let unit = || time.criterion().formatter.rate.borrow().unit();
+        let outer = time.set_rate(Rate::bytes(|n| n));
+        {
+            let _inner = time.set_rate(Rate::flop(|n| n));
+            assert_eq!(unit(), "FLOP");
+        }
+        assert_eq!(unit(), "B");
+        drop(outer);
+        assert_eq!(unit(), "elem");
     }
 }

@@ -7,8 +7,6 @@ use std::rc::Rc;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
-use crate::cuda_time::CudaTime;
-
 /// The unit of a benchmark's throughput, and the work of one iteration at a size.
 ///
 /// Criterion's throughput number doubles as the x axis of its plots, so it is best the
@@ -89,7 +87,7 @@ impl fmt::Debug for Rate {
 /// Prints times, and throughput in the unit of the [`Rate`] that is set.
 #[derive(Debug)]
 pub(crate) struct Formatter {
-    rate: RefCell<Rate>,
+    pub(super) rate: RefCell<Rate>,
     /// Whether the time is not that of the work: it is on [`Clock::Submit`](crossover_words::Clock).
     pub(super) no_rate: Cell<bool>,
 }
@@ -107,21 +105,6 @@ impl Formatter {
     /// Returns the earlier rate.
     pub(crate) fn set(&self, rate: Rate) -> Rate {
         self.rate.replace(rate)
-    }
-}
-
-/// A [`Rate`] that is [set](CudaTime::set_rate). When this is dropped, the earlier one is back.
-#[derive(Debug)]
-#[must_use = "the rate ends when this is dropped"]
-pub struct RateSet {
-    pub(super) time: CudaTime,
-    pub(super) earlier: Rate,
-}
-
-impl Drop for RateSet {
-    fn drop(&mut self) {
-        let earlier = self.earlier.clone();
-        self.time.criterion().formatter.set(earlier);
     }
 }
 
@@ -182,20 +165,6 @@ impl ValueFormatter for Formatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rate_ends_with_its_group() {
-        let time = CudaTime::host_only();
-        let unit = || time.criterion().formatter.rate.borrow().unit();
-        let outer = time.set_rate(Rate::bytes(|n| n));
-        {
-            let _inner = time.set_rate(Rate::flop(|n| n));
-            assert_eq!(unit(), "FLOP");
-        }
-        assert_eq!(unit(), "B");
-        drop(outer);
-        assert_eq!(unit(), "elem");
-    }
 
     #[test]
     fn throughput_is_in_the_unit_that_is_set() {

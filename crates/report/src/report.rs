@@ -230,13 +230,15 @@ pub fn of_results(
 ) -> Result<Report, ReportError> {
     let mut machine = MachineResults::of_results(results, "this machine", false);
     let (mut named, committed, problems) = others_of(out, options)?;
-    if let Ok(record) = out.join(BESIDE_THE_PAGE).canonicalize()
-        && !machine.groups.is_empty()
+    let record = out.join(BESIDE_THE_PAGE).canonicalize();
+    let is_replaced = |path: &&PathBuf| {
+        let path = path.canonicalize();
+        path.is_ok_and(|path| record.as_ref().is_ok_and(|record| path == *record))
+    };
+    if !machine.groups.is_empty()
+        && let Some(path) = options.with.iter().find(is_replaced)
     {
-        let is_record = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path == record);
-        if let Some(path) = options.with.iter().find(is_record) {
-            return Err(ReportError::Replaced(path.clone()));
-        }
+        return Err(ReportError::Replaced(path.clone()));
     }
     machine.problems.extend(problems);
     let mut committed = committed.into_iter();

@@ -78,10 +78,10 @@ pub struct Benchmark {
     pub dir: PathBuf,
 }
 
-/// With less per launch, a host that launches kernels one by one often takes longer than they do. Between
-/// three processes on an H100 and fourteen on an H200 such chains differed by 4 to 26 % (12 on average), and
-/// chains of longer kernels, graphs and fused kernels by 1 %.
-const BY_THE_HOST_NS: f64 = 10_000.0;
+/// If queued kernels that the host launches one by one take less than this each, the host often takes longer
+/// than the kernels. Most such chains differed by 4 to 26 % between three processes on an H100 and fourteen
+/// on an H200; chains of longer kernels, graphs and fused kernels by 1 %.
+const HOST_BOUND_NS: f64 = 10_000.0;
 
 impl Benchmark {
     /// A result of this suite's form, from its folder.
@@ -149,33 +149,31 @@ impl Benchmark {
 
     /// Standard deviation of the logarithm of another process's median, where processes differ by `spread`.
     pub(crate) fn deviation(&self, spread: &BetweenProcesses) -> f64 {
-        let (gpu, kernels) = (self.role.launches, self.cost.launches);
-        let few = matches!(gpu, None | Some(Launches::Graph | Launches::Fused));
-        let launches = kernels.filter(|_| !few).map_or(1.0, f64::from);
-        let mut class = Class::of(Some(self.device), self.clock, self.median_ns, None);
-        class.short |= launches > 1.0 && self.median_ns / launches < BY_THE_HOST_NS;
-        match self.role.does {
-            // Each of its samples is a process.
-            Measures::Starts(_) => 0.0,
-            _ if class.is_gated() => {
-                let kernels = kernels.map_or(1.0, f64::from);
-                // Older results lack what a capture counted.
-                let counted = self.extra.get("launches").copied().unwrap_or(kernels);
-                match gpu {
-                    Some(Launches::Graph) => of_gated(self.median_ns, 1.0, kernels),
-                    _ => of_gated(self.median_ns, counted, 1.0),
-                }
-            }
-            _ => {
-                use Launches::{ReadBack, Synchronised};
-                // Work that the host waits for differs as awaited calls do.
-                let data = match (gpu, self.role.data) {
-                    (Some(Synchronised | ReadBack), Residency::Queued) => Residency::Awaited,
-                    (_, data) => data,
-                };
-                spread.deviation(class, data)
-            }
+        // Each of its samples is a process.
+        if let Measures::Starts(_) = self.role.does {
+            return 0.0;
         }
+        let (launched, kernels) = (self.role.launches, self.cost.launches);
+        let kernels = kernels.map_or(1.0, f64::from);
+        let mut class = Class::of(Some(self.device), self.clock, self.median_ns, None);
+        if class.is_gated() {
+            // Older results lack what a capture counted.
+            let counted = self.extra.get("launches").copied().unwrap_or(kernels);
+            return match launched {
+                Some(Launches::Graph) => of_gated(self.median_ns, 1.0, kernels),
+                _ => of_gated(self.median_ns, counted, 1.0),
+            };
+        }
+        let one_by_one = !matches!(launched, None | Some(Launches::Graph | Launches::Fused));
+        class.short |= one_by_one && kernels > 1.0 && self.median_ns / kernels < HOST_BOUND_NS;
+        // Kernels that the host waits for differ as awaited calls do.
+        let data = match (launched, self.role.data) {
+            (Some(Launches::Synchronised | Launches::ReadBack), Residency::Queued) => {
+                Residency::Awaited
+            }
+            (_, data) => data,
+        };
+        spread.deviation(class, data)
     }
 
     /// Lower end of the interval in which the median of another process lies with a probability of

@@ -190,15 +190,23 @@ impl Executable {
         command
     }
 
-    /// The same, where the work tree that was built at `from` lies at `to`.
-    pub(super) fn moved(&self, from: &Path, to: &Path) -> Self {
+    /// The same executable after each of these folders moved from its first path to its second.
+    pub(super) fn moved(&self, places: &[[PathBuf; 2]]) -> Self {
         let mut moved = self.clone();
-        if let Some(started) = &mut moved.started {
+        let started = moved.started.iter_mut().flat_map(|started| {
             let values = started.environment.iter_mut().map(|(_, value)| value);
-            for value in values.chain([&mut started.folder]) {
-                if let Ok(inner) = Path::new(value).strip_prefix(from) {
-                    *value = to.join(inner).into();
-                }
+            values.chain([&mut started.folder])
+        });
+        for value in started.chain([&mut moved.program]) {
+            let inner = |path: &Path| {
+                let mut places = places.iter();
+                places.find_map(|[from, to]| Some(to.join(path.strip_prefix(from).ok()?)))
+            };
+            // Also a list of paths, such as those of libraries.
+            let paths = Vec::from_iter(std::env::split_paths(&*value));
+            if paths.iter().any(|path| inner(path).is_some()) {
+                let paths = paths.into_iter().map(|path| inner(&path).unwrap_or(path));
+                *value = std::env::join_paths(paths).unwrap_or_else(|_| value.clone());
             }
         }
         moved

@@ -159,14 +159,13 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     for (side, subject) in sides.iter_mut().enumerate() {
         subject.build(side, &copies, args)?;
     }
-    subject::check_files(&sides)?;
     let mut remarks = subject::differences(&mut sides, args);
     if let Some(times) = args.null {
         let label = sides[0].label.clone();
         let choose = || probe::choose(args, &bench_args, &copies, &sides, &mut Vec::new());
         return null::run(args, times, &results, &label, choose, &options);
     }
-    if !args.run_equal && subject::are_equal(&sides) {
+    if !args.run_equal && subject::are_equal(&sides, &copies)? {
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             let comparison = Comparison::of_equal(labels, &options);

@@ -307,8 +307,11 @@ impl Sampling for Processes<'_> {
     }
 
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
-        for harness in self.harnesses.iter().flatten() {
-            harness.executable.read_anew();
+        for (side, harnesses) in self.harnesses.iter().enumerate() {
+            self.copies.bring(Some(side))?;
+            harnesses
+                .iter()
+                .for_each(|harness| harness.executable.read_anew());
         }
         let start = Instant::now();
         if pair.number == 1 {

@@ -183,7 +183,7 @@ impl Version {
         let record = copies.file("built");
         let build = |flags: &[String]| {
             let cargo = cargo(&source.folder, source.overriding.as_deref());
-            executable::build(cargo, &record, &copies.target(side), flags)
+            executable::build(cargo, &record, &copies.target(), flags)
         };
         match build(&[selected, args.build_flags(args.workspace)].concat()) {
             Ok(executables) => self.executables = executables,
@@ -215,6 +215,7 @@ impl Version {
                 self.label
             );
         }
+        check_files(&self.executables, &copies.target())?;
         // Where git has no lock file, cargo has made one.
         let made = || above(&source.folder, &copies.tree(), DECIDING[0]);
         source.deciding[0] = source.deciding[0].take().or_else(made);
@@ -223,16 +224,14 @@ impl Version {
 }
 
 /// # Errors
-/// That both sides were built to one file, so that one would run the code of the other.
-pub(super) fn check_files(sides: &[Version; 2]) -> anyhow::Result<()> {
-    let [old, new] = sides.each_ref().map(|side| {
-        let files = side.executables.iter().filter_map(Executable::built);
-        files.collect::<BTreeSet<_>>()
-    });
-    match old.intersection(&new).next() {
+/// That an executable lies outside the folder `target`, where the other side would replace it.
+fn check_files(executables: &[Executable], target: &Path) -> anyhow::Result<()> {
+    let target = target.canonicalize().unwrap_or(target.to_owned());
+    let mut files = executables.iter().filter_map(Executable::built);
+    match files.find(|file| !file.starts_with(&target)) {
         None => Ok(()),
         Some(file) => bail!(
-            "both sides were built to one file, {}: `ab` gives each side a folder in CARGO_TARGET_DIR and \
+            "both sides would be built to one file, {}: `ab` gives each side a folder in CARGO_TARGET_DIR and \
              CARGO_BUILD_BUILD_DIR, so have no wrapper of cargo name another one",
             file.display()
         ),
@@ -291,10 +290,17 @@ pub(super) fn differences(sides: &mut [Version; 2], args: &Args) -> Vec<String> 
 }
 
 /// Whether both sides have the same executables.
-pub(super) fn are_equal(sides: &[Version; 2]) -> bool {
-    let [old, new] = [&sides[0].executables, &sides[1].executables];
-    let equal = || old.iter().zip(new).all(|(old, new)| old.equals(new));
-    !old.is_empty() && old.len() == new.len() && equal()
+///
+/// # Errors
+/// That the copies cannot be moved.
+pub(super) fn are_equal(sides: &[Version; 2], copies: &Copies) -> anyhow::Result<bool> {
+    copies.bring(None)?;
+    let [old, new] = [0, 1].map(|side| {
+        let (executables, places) = (sides[side].executables.iter(), copies.places(side));
+        Vec::from_iter(executables.map(|executable| executable.moved(&places)))
+    });
+    let equal = || old.iter().zip(&new).all(|(old, new)| old.equals(new));
+    Ok(!old.is_empty() && old.len() == new.len() && equal())
 }
 
 /// The remark on equal executables of sides that differ in these files, if they do.

@@ -28,8 +28,8 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// For executables built at the path that `copies` gives to one work tree at a time. Both run at
-    /// the same time, each in its own work tree.
+    /// For executables built at the paths that `copies` gives to one side at a time. Both run at the same
+    /// time, each in its own work tree.
     ///
     /// # Errors
     /// That the work trees cannot be moved.
@@ -42,7 +42,7 @@ impl<'a> Turns<'a> {
         let moved = |side: usize| {
             let executables = executables[side].iter();
             executables
-                .map(|executable| executable.moved(&copies.tree(), &copies.aside(side)))
+                .map(|executable| executable.moved(&copies.places(side)))
                 .collect()
         };
         Ok(Self {

@@ -16,11 +16,14 @@ use crossover_system::files::os_string;
 
 /// Begins the names of our folders.
 const PREFIX: &str = "crossover-ab-";
+/// The target folder of the side that is built or runs.
+const BUILD: &str = "build";
 
 /// A temporary folder with the copies of both sides, and the target folders of their builds.
 ///
-/// Both sides are built, and short processes run, at one path, where one copy lies at a time: the path
-/// goes into the names of symbols, and so into the order of functions.
+/// Both sides are built, and short processes run, at one path, where one copy and its target folder lie at a
+/// time: the paths go into the names of symbols and into what build scripts write, and so into the order of
+/// functions.
 pub(super) struct Copies {
     /// Without symbolic links, as a process sees its own path.
     path: PathBuf,
@@ -28,8 +31,8 @@ pub(super) struct Copies {
     tree: PathBuf,
     /// Which copy lies at the path where both are built and run.
     active: Cell<Option<usize>>,
-    /// Where this comparison builds.
-    target: PathBuf,
+    /// The folder for the target folders of both sides; `None` where nothing is built.
+    target: Option<PathBuf>,
     _dir: TempDir,
     /// Keeps other comparisons out of `target`, where processes still read executables and the files
     /// beside them. Unlocked last.
@@ -44,9 +47,12 @@ impl Copies {
             Some(repository) => {
                 let target = std::env::var_os("CARGO_TARGET_DIR");
                 let target = target.map_or_else(|| repository.top.join("target"), PathBuf::from);
-                target_folder(&std::path::absolute(&target).unwrap_or(target))?
+                let target = std::path::absolute(&target).unwrap_or(target);
+                let (target, lock) = target_folder(&target)?;
+                put_aside(&target)?;
+                (Some(target), lock)
             }
-            None => (PathBuf::new(), None),
+            None => (None, None),
         };
         if let Some(lock) = &mut lock {
             let mut earlier = Vec::new();
@@ -80,9 +86,13 @@ impl Copies {
         })
     }
 
-    /// The target folder of a side. It is kept: the next build finds its dependencies there.
-    pub(super) fn target(&self, side: usize) -> PathBuf {
-        self.target.join(NAMES[side].to_string())
+    /// The target folder in which a side is built and runs. It is kept: the next build of the side finds its
+    /// dependencies there.
+    pub(super) fn target(&self) -> PathBuf {
+        self.target
+            .iter()
+            .map(|target| target.join(BUILD))
+            .collect()
     }
 
     /// Files that differ between the copies of both sides, except for texts that are not read by programs.
@@ -114,13 +124,18 @@ impl Copies {
         self.path.join(name)
     }
 
-    /// Where the copy of a side lies while the other one's is at [`tree`](Self::tree).
-    pub(super) fn aside(&self, side: usize) -> PathBuf {
-        self.path.join(NAMES[side].to_string())
+    /// The paths at which a side is built and runs, each with the path to which it is moved while the other
+    /// side is there.
+    pub(super) fn places(&self, side: usize) -> Vec<[PathBuf; 2]> {
+        let aside = NAMES[side].to_string();
+        let target = (self.target.iter()).map(|target| [self.target(), target.join(&aside)]);
+        target
+            .chain([[self.tree(), self.path.join(&aside)]])
+            .collect()
     }
 
-    /// Moves the copy of this side, or of none, to [`tree`](Self::tree). A side without a copy gets an
-    /// empty folder.
+    /// Moves the copy and the target folder of this side, or of none, to [`tree`](Self::tree) and
+    /// [`target`](Self::target). A side without a copy gets an empty folder.
     ///
     /// # Errors
     /// The system's error.
@@ -129,18 +144,37 @@ impl Copies {
             return Ok(());
         }
         if let Some(other) = self.active.take() {
-            fs::rename(self.tree(), self.aside(other))?;
+            for [here, aside] in self.places(other) {
+                rename_if_there(&here, &aside)?;
+            }
         }
         if let Some(side) = side {
-            match fs::rename(self.aside(side), self.tree()) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs::create_dir(self.tree())?;
-                }
-                other => other?,
+            for [here, aside] in self.places(side) {
+                rename_if_there(&aside, &here)?;
             }
+            fs::create_dir_all(self.tree())?;
         }
         self.active.set(side);
         Ok(())
+    }
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Moves the target folder of the side that came last in an earlier comparison to its own name, which is the
+/// one that no folder has.
+fn put_aside(target: &Path) -> io::Result<()> {
+    let build = target.join(BUILD);
+    let mut names = NAMES.iter().map(|name| target.join(name.to_string()));
+    match names.find(|aside| !aside.exists()) {
+        Some(aside) => rename_if_there(&build, &aside),
+        None if build.exists() => fs::remove_dir_all(build),
+        None => Ok(()),
     }
 }
 

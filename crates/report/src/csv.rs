@@ -21,7 +21,7 @@ pub(super) fn results(report: &Report) -> String {
                 for (i, b) in series.points.iter().enumerate() {
                     let counted = work.filter(|_| series.measures_work());
                     let amount = counted.and_then(|work| work.amount(series, i));
-                    let limit = limits::with_launches(series, b, machine);
+                    let limit = limits::share(series, b, machine);
                     let share = limit.and_then(|limit| limit.fraction());
                     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
                     let cells: [&str; 15] = [

@@ -111,7 +111,7 @@ fn of_group(
 fn row(group: &GroupView, code: &Implementation) -> impl Serialize {
     let series = code.series;
     let cells = |b: &Benchmark| {
-        let share = limits::with_launches(series, b, code.machine);
+        let share = limits::share(series, b, code.machine);
         let speedup = group.speedup(series, b);
         let slowed = telemetry::slowed(b).join(", ");
         let notes = [

@@ -110,33 +110,24 @@ const BEYOND: f64 = 8.0;
 /// A working set lies in the CPU's caches where its bandwidth is this factor above the memory's.
 const ABOVE_MEMORY: f64 = 1.25;
 
-/// As [`share`], with launches among the limits: their time, as the run measured it with an empty kernel, over
-/// that of the iteration. An awaited launch takes longer, so its share is a lower bound.
-pub fn with_launches(
-    series: &Series,
-    benchmark: &Benchmark,
-    machine: &MachineResults,
-) -> Option<Share> {
-    let launches = launches(series, benchmark, machine);
-    let all = launches
-        .into_iter()
-        .chain(share(series, benchmark, machine));
-    all.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+/// The share of the nearest limit that `benchmark` of `series` reaches; `None` where its cost or the limit
+/// is unknown, or its clock does not measure the work. The limit of launches is their time, as the run
+/// measured it with an empty kernel. An awaited launch takes longer, so its share is a lower bound.
+pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
+    let of_work = nearest(series, benchmark, |b| machine.limits_of(b));
+    let limits = launches(series, benchmark, machine).into_iter();
+    limits
+        .chain(of_work)
+        .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
 /// The limit of `series` at a size where it takes `ns`. Between measured sizes the cost is
 /// interpolated.
 pub fn at(series: &Series, size: u64, ns: f64, machine: &MachineResults) -> Option<Share> {
     match series.at(size) {
-        Some(benchmark) => with_launches(series, benchmark, machine),
-        None => with_launches(series, &between(series, size, ns)?, machine),
+        Some(benchmark) => share(series, benchmark, machine),
+        None => share(series, &between(series, size, ns)?, machine),
     }
-}
-
-/// The share of the nearest limit that `benchmark` of `series` reaches; `None` where its cost or the limit
-/// is unknown, or its clock does not measure the work.
-pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
-    nearest(series, benchmark, |b| machine.limits_of(b))
 }
 
 /// The limit that the only point of a curve exceeds.

@@ -30,7 +30,7 @@ fn row(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Valu
     let share = limits::share(series, benchmark, machine);
     let mut row = json!(benchmark);
     row["another_process_ns"] = json!((benchmark.low_ns(), benchmark.high_ns()));
-    row["limit"] = json!(share.and_then(|share| share.limit));
+    row["limit"] = json!(share.map(|share| share.kind.name()));
     row["limit_share"] = json!(share.and_then(|share| share.fraction()));
     row
 }

@@ -271,7 +271,7 @@ pub(crate) fn findings(machine: &MachineResults) -> Vec<Finding> {
 fn share(machine: &MachineResults, id: &str) -> Option<String> {
     let of: Id = id.parse().unwrap();
     let series = machine.group(&of.group).unwrap().find(&of.function)?;
-    let share = limits::with_launches(series, series.at(of.size)?, machine)?;
+    let share = limits::share(series, series.at(of.size)?, machine)?;
     Some(share.words())
 }
 

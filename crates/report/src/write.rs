@@ -1,10 +1,12 @@
 //! Writes the report: page, plots, summary and thresholds.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use rayon::prelude::*;
+use serde_json::Value;
 
 use crate::charts::{Shown, file};
 use crate::decisions::Decisions;
@@ -55,16 +57,24 @@ fn remove_others(report: &Report, out: &Path) {
     }
 }
 
-/// Writes the record of this machine. Without one, a file that is there stays: it may be the only copy of
-/// what was measured.
-fn write_record(report: &Report, out: &Path) -> Result<(), FileError> {
-    let own = Some(&report.machine).filter(|machine| !machine.other);
-    let record = own.and_then(|machine| {
-        export::record(machine, &report.found, &report.findings, &report.reuse)
-    });
-    record.map_or(Ok(()), |record| {
-        machine_record::write(&out.join(BESIDE_THE_PAGE), &record)
-    })
+/// The record of this machine; `None` for another machine's page, and if no result belongs to a run.
+fn record(report: &Report) -> Option<Value> {
+    let own = Some(&report.machine).filter(|machine| !machine.other)?;
+    export::record(own, &report.found, &report.findings, &report.reuse)
+}
+
+/// Writes the thresholds, or removes those of an earlier report; the line of the summary about them.
+fn write_thresholds(decisions: Option<&Decisions>, out: &Path) -> Result<String, FileError> {
+    let path = out.join("thresholds.json");
+    let Some(decisions) = decisions else {
+        return match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::io(&path, error)),
+            _ => Ok(String::new()),
+        };
+    };
+    thresholds::write(decisions.thresholds(), &path)?;
+    let path = visible(&path.to_string_lossy());
+    Ok(format!("\nthresholds: {path}"))
 }
 
 /// Writes the report on results under `root` into `out`: `index.html`, `groups/*.html`, `plots/*.svg`,
@@ -86,11 +96,12 @@ pub fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, Report
     let folder = out.join("groups");
     fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;
     let groups = describe(report);
-    let decisions = Decisions::of(report, &groups);
+    let (decisions, record) = rayon::join(|| Decisions::of(report, &groups), || record(report));
     let parts = Parts {
         report,
         groups: &groups,
         decisions: decisions.as_ref(),
+        has_record: record.is_some(),
     };
     let group = |group: &GroupView| -> Result<(), FileError> {
         let mut plots = Vec::new();
@@ -104,7 +115,10 @@ pub fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, Report
     let first = || write("index.html", &parts.index(root, out));
     let of_groups = || groups.par_iter().map(group).collect::<Result<(), _>>();
     let tables = || {
-        write_record(report, out)?;
+        // Without a record, a file that is there stays: it may be the only copy of measured results.
+        if let Some(record) = &record {
+            machine_record::write(&out.join(BESIDE_THE_PAGE), record)?;
+        }
         write("results.csv", &csv::results(report))?;
         write("claims.html", &page::claims(report))?;
         write("limits.html", &page::limits(report))
@@ -113,12 +127,7 @@ pub fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, Report
     first.and(of_groups).and(tables)?;
     remove_others(report, out);
     let mut summary = terminal::summary(report, &groups);
-    if let Some(decisions) = &decisions {
-        let path = out.join("thresholds.json");
-        thresholds::write(decisions.thresholds(), &path)?;
-        let path = visible(&path.to_string_lossy());
-        summary += &format!("\nthresholds: {path}");
-    }
+    summary += &write_thresholds(decisions.as_ref(), out)?;
     Ok(Written {
         page: out.join("index.html"),
         summary,

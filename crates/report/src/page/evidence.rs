@@ -7,7 +7,7 @@ use maud::{Markup, Render, html};
 
 use crate::answers::GroupAnswer;
 use crate::group::GroupView;
-use crate::page::link::{anchor, safe};
+use crate::page::link::anchor;
 use crate::page::table::{named, table};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
@@ -21,7 +21,7 @@ use crossover_words::units;
 pub(super) fn section(report: &Report, group: &GroupView) -> Markup {
     html! {
         @if !group.answers.is_empty() {
-            h3 id={ "answers-" (safe(group.name)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
+            h3 { "Where the GPU overtakes the best CPU code, and how sure that is" }
             p.note {
                 "An answer is firm if several processes agree about the winner, if the interval of its crossing \
                  spans less than a factor of two, if other runs of this machine found the same, and if \

@@ -16,8 +16,8 @@ const MOST_PLACES: usize = 3;
 
 fn anchor(finding: &Finding) -> String {
     match finding.in_a_table {
-        // The table of answers has it already.
-        true => format!("answers-{}", safe(&finding.group)),
+        // The evidence of the answers has it already.
+        true => format!("group-{}", safe(&finding.group)),
         false => format!("finding-{}-{}", safe(&finding.group), safe(&finding.id)),
     }
 }

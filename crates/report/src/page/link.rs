@@ -47,33 +47,55 @@ pub(super) fn of_answer(answer: &CrossoverAnswer) -> String {
     format!("{}#{}", of_group(&answer.group), anchor(answer))
 }
 
-/// A name as a part of a file's or an anchor's name.
+/// A name as a part of a file's or an anchor's name. A name that is changed ends in `~` and a hash, so that
+/// two names never give one file, also where upper and lower case are one.
 pub(crate) fn safe(name: &str) -> String {
     let keep = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
+        'a'..='z' | '0'..='9' | '-' | '_' | '.' => c,
         _ => '_',
     };
-    let safe: String = name.chars().map(keep).collect();
     // A file's name may have 255 bytes, including prefix and suffix. Criterion's own names are shorter,
     // but a damaged file may have any.
     const LONGEST: usize = 150;
-    if safe.len() <= LONGEST {
+    let safe: String = name
+        .to_ascii_lowercase()
+        .chars()
+        .map(keep)
+        .take(LONGEST)
+        .collect();
+    if safe == name {
         return safe;
     }
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    format!("{}-{:x}", &safe[..LONGEST], hasher.finish())
+    format!("{safe}~{:x}", hasher.finish())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn long_names_are_cut_and_stay_apart() {
-        let long = ["a".repeat(300), "a".repeat(301)].map(|name| of_group(&name));
-        assert!(long.iter().all(|name| name.len() < 200), "{long:?}");
-        assert_ne!(long[0], long[1]);
+    fn no_two_names_share_a_file() {
+        let mut names: Vec<String> = [
+            "sort u32", "sort_u32", "sort.u32", "Sort_u32", "排序", "整理",
+        ]
+        .map(str::to_owned)
+        .into();
+        names.extend(["a".repeat(300), "a".repeat(301)]);
+        // Some systems do not distinguish upper and lower case.
+        let files: BTreeSet<String> = names
+            .iter()
+            .map(|name| of_group(name).to_lowercase())
+            .collect();
+        assert_eq!(files.len(), names.len(), "{files:?}");
+        assert!(files.iter().all(|name| name.len() < 200), "{files:?}");
+        assert_eq!(of_group("sort.u32"), "groups/sort.u32.html");
+        // A name that looks changed is changed itself.
+        let changed = safe("sort u32");
+        assert_ne!(safe(&changed), changed);
     }
 
     #[test]

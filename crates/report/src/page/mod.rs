@@ -39,6 +39,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) report: &'a Report,
     pub(crate) groups: &'a [GroupView<'a>],
     pub(crate) decisions: Option<&'a Decisions>,
+    /// Whether the record of this machine is written beside the page.
+    pub(crate) has_record: bool,
 }
 
 impl Parts<'_> {
@@ -149,7 +151,7 @@ impl Parts<'_> {
             footer {
                 "Made by " code { "crossover report" } ". The figures as data: "
                 a href={ (base) "results.csv" } { "results.csv" } " (every benchmark)"
-                @if !report.machine.other {
+                @if self.has_record {
                     ", " a href={ (base) (BESIDE_THE_PAGE) } { (BESIDE_THE_PAGE) } " (with answers and findings)"
                 }
                 "; each plot as a file: " code { "plots/" }

@@ -118,6 +118,8 @@ fn details(
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let own = std::ptr::eq(machine, &report.machine);
+    // The link to all figures leads to this machine, or else to the one whose GPU stands in.
+    let is_first = own || report.machine.group(&group.name).is_none();
     let columns = [
         Some("benchmark"),
         Some("median"),
@@ -140,7 +142,7 @@ fn details(
                 @if !own { ", " (machine.hardware()) " (another machine)" }
             }
             // A link to an element inside unfolds it.
-            div id=[own.then_some("all")] { (scroll(&label, "plain figures", &columns, html! {
+            div id=[is_first.then_some("all")] { (scroll(&label, "plain figures", &columns, html! {
                     tbody {
                         @for series in &group.series {
                             @for (i, b) in series.points.iter().enumerate() {

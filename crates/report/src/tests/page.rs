@@ -1,6 +1,7 @@
 //! The pages, the plots and the tables as files.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::readme;
 use crate::report::{self, Options};
@@ -11,6 +12,7 @@ use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEvent
 use crossover_results::store::machine_record;
 use crossover_results::store::profiles::Profiled;
 use crossover_results::store::stored_results::StoredResults;
+use serde_json::Value;
 
 /// The part of a page from an id to the end of its section.
 fn section<'p>(page: &'p str, id: &str) -> &'p str {
@@ -71,7 +73,16 @@ fn a_report_has_pages_plots_and_tables() {
         &csv,
         &["NVIDIA H200,matmul/cpu/best/64,matmul,cpu/best,64,wall,"],
     );
+    let limits = |row: &Value| {
+        let share = row["limit_share"]
+            .as_f64()
+            .map_or(String::new(), |share| share.to_string());
+        format!("{},{share}", row["limit"].as_str().unwrap_or_default())
+    };
     for line in csv.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let row = all.iter().find(|row| row["id"] == cells[1]).expect(line);
+        assert_eq!(cells[11..13].join(","), limits(row), "{line}");
         let times = line.split(',').skip(6).take(3);
         let times: Vec<f64> = times.map(|cell| cell.parse().unwrap()).collect();
         let [median, low, high] = times[..] else {
@@ -268,16 +279,72 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
 }
 
 #[test]
-fn pages_without_answers_have_no_dead_link_and_leave_no_heading_out() {
+fn no_link_of_any_page_is_dead() {
+    let dir = folder();
+    let without_a_run = || {
+        let mut results = measured(&["matmul"]);
+        results.benchmarks.iter_mut().for_each(|b| b.run = None);
+        results
+    };
+    written(
+        measured(&["transfer", "cold_start"]),
+        &dir.path().join("no answers"),
+    );
+    written(without_a_run(), &dir.path().join("no record"));
+    let referred = dir.path().join("another GPU");
+    commit(
+        measured(&["matmul", "nested_sine", "graph_replay"]),
+        &referred,
+    );
+    written(without_gpu(&["nested_sine"]), &referred);
+    let alone = dir.path().join("another machine");
+    commit(measured(&["matmul", "transfer"]), &alone);
+    let other = report::read(&alone, &alone, &Options::default()).unwrap();
+    write(&other, &alone, &alone).unwrap();
+    for out in dir.path().read_dir().unwrap() {
+        let out = out.unwrap().path();
+        let links = links(&out);
+        assert!(links.len() > 20, "{links:?}");
+        for (page, link) in links {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match file {
+                "" => page.clone(),
+                _ => page.parent().unwrap().join(file),
+            };
+            let text = fs::read_to_string(&target).unwrap_or_else(|_| match target.is_file() {
+                true => String::new(),
+                false => panic!("{}: {link}", page.display()),
+            });
+            let is_there = anchor.is_empty() || text.contains(&format!(" id=\"{anchor}\""));
+            assert!(is_there, "{}: {link}", page.display());
+        }
+    }
+}
+
+/// Each page in a folder of a report with each of its links to another file or place.
+fn links(out: &Path) -> Vec<(PathBuf, String)> {
+    let entries = [out.to_owned(), out.join("groups")].map(|folder| folder.read_dir().unwrap());
+    let pages = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|e| e == "html"));
+    let of_page = |page: PathBuf| {
+        let text = fs::read_to_string(&page).unwrap();
+        let links = text.split(" href=\"").skip(1);
+        let links = links.filter_map(|rest| Some(rest.split('"').next()?.to_owned()));
+        let own: Vec<_> = links
+            .filter(|link| !link.starts_with("http") && link != "#")
+            .collect();
+        own.into_iter().map(move |link| (page.clone(), link))
+    };
+    pages.flat_map(of_page).collect()
+}
+
+#[test]
+fn pages_leave_no_heading_out() {
     let dir = folder();
     let written = written(measured(&["transfer", "cold_start"]), dir.path());
-    let page = fs::read_to_string(&written.page).unwrap();
-    let links: Vec<&str> = page.split(" href=\"#").skip(1).collect();
-    assert!(!links.is_empty());
-    let targets = links.iter().filter_map(|link| link.split('"').next());
-    for link in targets.filter(|link| !link.is_empty()) {
-        holds(&page, &[&format!(" id=\"{link}\"")]);
-    }
     let pages = written.pages();
     let levels = pages
         .split("<h")
@@ -309,8 +376,11 @@ fn plots_stand_alone() {
         ..Options::default()
     };
     let report = report::of_results(cpu(), dir.path(), dir.path(), &off).unwrap();
+    let thresholds = dir.path().join("thresholds.json");
+    assert!(thresholds.is_file());
     write(&report, dir.path(), dir.path()).unwrap();
     assert!(!time().contains("on the device"), "it is switched off");
+    assert!(!thresholds.exists(), "thresholds without answers are stale");
 }
 
 #[test]

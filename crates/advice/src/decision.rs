@@ -152,11 +152,6 @@ pub enum Reason {
     NoShape,
     /// The size or the number of uses is not a number above zero.
     NoSize,
-    /// The amounts of work are not numbers from zero on, or none of them is above zero.
-    NoAmounts,
-    /// The limits of the machine were not measured, or none of the code that shows how near code comes to
-    /// them.
-    NoLimits,
     /// The thresholds are of another machine: see [`Advice::concerns`](crate::Advice::concerns).
     OtherMachine,
 }
@@ -183,13 +178,6 @@ impl fmt::Display for Reason {
             Reason::NoFirstCall => "what the first call costs was not measured",
             Reason::NoShape => "the sizes of this operation are not those of square products",
             Reason::NoSize => "a size and a number of uses are above zero",
-            Reason::NoAmounts => {
-                "amounts are numbers from zero on, and one of flop, bytes and the CPU's time is above zero"
-            }
-            Reason::NoLimits => {
-                "the limits of the machine are not known: run the groups transfer and cold_start with a GPU, \
-                 or name a file of thresholds that has them"
-            }
             Reason::OtherMachine => "the thresholds are of another machine",
         })
     }

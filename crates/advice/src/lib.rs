@@ -12,13 +12,11 @@ mod machine;
 mod prepared;
 pub mod thresholds;
 pub mod turns;
-mod work;
 
 pub use advice::{Advice, Error};
 pub use decision::{Answer, Estimate, Question, Reason, Size};
 pub use machine::{Concern, HostInfo};
 pub use thresholds::{Choice, Residency, Thresholds};
-pub use work::{Least, Limit, OffloadEstimate, Range, Work};
 
 #[cfg(test)]
 mod tests {
@@ -31,22 +29,5 @@ mod tests {
         let required = lines.filter(|line| !line.contains("optional"));
         let names: Vec<&str> = required.filter_map(name).collect();
         assert_eq!(names, ["serde", "serde_json"]);
-    }
-
-    #[cfg(feature = "schema")]
-    #[test]
-    fn the_schema_is_that_of_the_types() {
-        use std::{env, fs};
-
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/thresholds.schema.json");
-        let schema = schemars::schema_for!(crate::Thresholds);
-        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
-            fs::write(path, text).unwrap();
-            return;
-        }
-        let hint =
-            "CROSSOVER_GOLDEN=write cargo test -p crossover-advice --features schema writes it";
-        assert_eq!(fs::read_to_string(path).unwrap_or_default(), text, "{hint}");
     }
 }

@@ -1,9 +1,9 @@
 //! The form of the file that `crossover export --thresholds` writes and [`Advice`](crate::Advice)
 //! reads.
 //!
-//! Times are in nanoseconds, amounts in bytes, rates per second. A speedup is the CPU's time over
+//! Times are in nanoseconds. A speedup is the CPU's time over
 //! the GPU's. An interval is the one in which another run's value lies with a probability of 95 %.
-//! `thresholds.schema.json` beside this crate's README is generated from these types.
+//! With the feature `schema`, the example `schema` prints the JSON schema of these types.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -34,8 +34,6 @@ pub struct Thresholds {
     pub date: String,
     /// The machine that the thresholds hold for.
     pub machine: Machine,
-    /// The limits of the machine, for work that was not measured.
-    pub limits: Option<Limits>,
     /// The measured operations.
     pub operations: Vec<Operation>,
 }
@@ -172,8 +170,6 @@ pub struct Place {
     pub gpu: String,
     /// Clock of the GPU's time.
     pub clock: String,
-    /// Kernels of one call at the largest size, where known.
-    pub launches: Option<u32>,
     /// From which size on the GPU wins.
     pub crossing: Crossing,
     /// The measured sizes, ascending.
@@ -286,12 +282,6 @@ pub struct Point {
     /// Processes that the times are medians of; 0 if the GPU's time is interpolated, which the interval
     /// includes.
     pub processes: usize,
-    /// Bytes of one call to the device; none where nothing crosses the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upload: Option<f64>,
-    /// Bytes of one call to the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub download: Option<f64>,
 }
 
 /// Writes a whole number without a point.
@@ -354,74 +344,4 @@ pub struct AnswerFrom {
     pub from: f64,
     /// The answer.
     pub choice: Choice,
-}
-
-/// The measured limits of the machine, and the times of code relative to them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Limits {
-    /// f32 arithmetic of the GPU, FLOP/s.
-    pub gpu_flop: f64,
-    /// f32 arithmetic of all cores, FLOP/s.
-    pub cpu_flop: f64,
-    /// f32 arithmetic of one core, FLOP/s.
-    pub core_flop: f64,
-    /// Highest bandwidth of the GPU by working set, ascending.
-    pub gpu_bandwidth: Vec<Bandwidth>,
-    /// Highest bandwidth of the CPU by working set, ascending.
-    pub cpu_bandwidth: Vec<Bandwidth>,
-    /// One launch in a queue of launches.
-    pub launch_ns: f64,
-    /// An empty kernel, without the host's time for its launch.
-    pub kernel_ns: f64,
-    /// One launch and the wait for it.
-    pub awaited_ns: f64,
-    /// Copies between host and device, by the memory on the host.
-    pub links: Vec<Link>,
-    /// The times of code relative to these limits, by the place of its data.
-    pub reached: Vec<Reached>,
-}
-
-/// A bandwidth at a working set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Bandwidth {
-    /// The working set.
-    pub bytes: f64,
-    /// Reading or copying, the faster of the two at this working set or a larger one, B/s.
-    pub rate: f64,
-}
-
-/// Copies between one kind of host memory and the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Link {
-    /// The kind of host memory.
-    pub data: Residency,
-    /// To the device.
-    pub upload: OneWay,
-    /// To the host.
-    pub download: OneWay,
-}
-
-/// Copies in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OneWay {
-    /// The time of a small one.
-    pub latency_ns: f64,
-    /// The rate of a large one, B/s.
-    pub rate: f64,
-}
-
-/// Measured time over the least time that the limits allow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Reached {
-    /// Where the data are; `None` for CPU code.
-    pub data: Option<Residency>,
-    /// The best: a tenth of the measured code is faster; at most 1.
-    pub best: f64,
-    /// The typical: 85 % of the measured code is faster.
-    pub typical: f64,
 }

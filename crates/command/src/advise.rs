@@ -1,15 +1,13 @@
-//! `crossover advise`: whether an operation, or work that was never measured, belongs on the GPU.
+//! `crossover advise`: whether an operation belongs on the GPU.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use clap::ArgGroup;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossover_advice::thresholds::Operation;
-use crossover_advice::{Advice, HostInfo, Question, Residency, Size, Work};
+use crossover_advice::{Advice, HostInfo, Question, Residency, Size};
 
-use crate::number;
 use crossover_protocol::filter::meant;
 use crossover_protocol::settings::Settings;
 use crossover_report::report::{self, Options};
@@ -19,12 +17,8 @@ use crossover_words::text::{visible, visible_lines};
 /// Decide from measured times whether an operation belongs on the GPU
 ///
 /// For a measured operation (`crossover advise matmul 1000`) it prints the decision and both times;
-/// without an operation it lists all. For other work give its amounts (`crossover advise --flop 2e9
-/// --bytes 3e6 --upload 4e6 --download 4e6 --launches 12`): from the limits of this machine it
-/// computes the least and the typical time.
+/// without an operation it lists all.
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
-#[command(group = ArgGroup::new("asked").multiple(true).args(["operation", "flop", "bytes", "upload", "download"]))]
 pub(crate) struct Args {
     /// The operation, a group of the report
     operation: Option<String>,
@@ -34,7 +28,7 @@ pub(crate) struct Args {
     /// Where the data start and end [default: ordinary]
     #[arg(
         long,
-        requires = "asked",
+        requires = "operation",
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Option<Residency>,
@@ -52,53 +46,15 @@ pub(crate) struct Args {
         long,
         value_name = "TIMES",
         value_parser = clap::value_parser!(u32).range(1..),
-        requires = "operation",
-        conflicts_with = "amounts"
+        requires = "operation"
     )]
     reuse: Option<u32>,
     /// Include the cold start: the call is the first one of its process on the GPU
-    #[arg(long, requires = "operation", conflicts_with = "amounts")]
+    #[arg(long, requires = "operation")]
     cold: bool,
-    /// Floating-point operations of the work
-    #[arg(long, value_name = "COUNT", group = "amounts", value_parser = amount())]
-    flop: Option<f64>,
-    /// Bytes that the work must move through memory
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
-    bytes: Option<f64>,
-    /// Bytes to the device
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
-    upload: Option<f64>,
-    /// Bytes back to the host
-    #[arg(long, value_name = "BYTES", group = "amounts", value_parser = amount())]
-    download: Option<f64>,
-    /// Kernel launches of the work [default: 1]
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = clap::value_parser!(u32).range(1..),
-        requires = "amounts",
-        conflicts_with = "operation"
-    )]
-    launches: Option<u32>,
-    /// Time that the work takes on the CPU now
-    #[arg(long, value_name = "MS", value_parser = amount(), requires = "amounts", conflicts_with = "operation")]
-    cpu_ms: Option<f64>,
     /// Use this file of thresholds [default: CROSSOVER_THRESHOLDS, or else the stored results]
     #[arg(long, value_name = "FILE")]
     thresholds: Option<PathBuf>,
-}
-
-/// Parses an amount.
-fn amount() -> impl TypedValueParser<Value = f64> {
-    number(0.0..=1e30, "an amount is a number from zero to 1e30")
-}
-
-impl Args {
-    fn has_amounts(&self) -> bool {
-        [self.flop, self.bytes, self.upload, self.download]
-            .iter()
-            .any(Option::is_some)
-    }
 }
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
@@ -111,7 +67,6 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let advice = advice.check(&HostInfo::detect());
     let said = match &arguments.operation {
         Some(operation) => measured(&advice, &groups, operation, arguments)?,
-        None if arguments.has_amounts() => unmeasured(&advice, arguments)?,
         None => decision_in_words::operations(advice.thresholds()),
     };
     println!("{}", visible_lines(&said));
@@ -205,30 +160,4 @@ fn on_several(
         "{name} was not measured on {devices} GPUs: CROSSOVER_DEVICE=all cargo bench measures matmul_devices on all"
     );
     Ok(lines.join("\n"))
-}
-
-fn unmeasured(advice: &Advice, arguments: &Args) -> anyhow::Result<String> {
-    let amount = |amount: Option<f64>| amount.unwrap_or(0.0);
-    let work = Work {
-        flop: amount(arguments.flop),
-        bytes: amount(arguments.bytes),
-        upload: amount(arguments.upload),
-        download: amount(arguments.download),
-        launches: arguments.launches.unwrap_or(1),
-        cpu_ns: arguments.cpu_ms.map(|ms| ms * 1e6),
-    };
-    // Without copies the data are on the device.
-    let is_moved = work.upload + work.download > 0.0;
-    let there = if is_moved {
-        Residency::Ordinary
-    } else {
-        Residency::Awaited
-    };
-    let data = arguments.data.unwrap_or(there);
-    ensure!(
-        is_moved != data.on_device(),
-        "--data names host memory beside --upload and --download, and the device without them"
-    );
-    let estimate = advice.estimate_offload(&work, data)?;
-    Ok(decision_in_words::unmeasured(&work, data, &estimate))
 }

@@ -2,11 +2,11 @@
 
 use crossover_advice::Choice::{Cpu, Gpu, Unsure};
 use crossover_advice::Reason::{
-    Above, Below, Between, Close, Measured, NoAmounts, NoFirstCall, NoLimits, NoOperation, NoPlace,
-    NoReuse, NoShape, NoSize, OtherMachine, Outside, Shape,
+    Above, Below, Between, Close, Measured, NoFirstCall, NoOperation, NoPlace, NoReuse, NoShape,
+    NoSize, OtherMachine, Outside, Shape,
 };
 use crossover_advice::{
-    Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds, Work,
+    Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds,
 };
 
 use crate::planted::{point, thresholds};
@@ -199,21 +199,11 @@ fn thresholds_of_another_machine_decide_nothing() {
     assert_eq!(reasons(&product(1 << 20)), [OtherMachine, Above]);
     let unknown = Question::new("other", 8);
     assert_eq!(reasons(&unknown), [OtherMachine, NoOperation]);
-    let work = Work {
-        flop: 2e9,
-        ..Work::default()
-    };
-    let choice = |advice: &Advice| {
-        let estimate = advice.estimate_offload(&work, Residency::Ordinary);
-        estimate.unwrap().choice
-    };
-    assert_eq!(choice(&advice), Unsure);
     let mut old = HostInfo::default();
     old.today = Some(30_000);
     let advice = advice.check(&old);
     assert_eq!(advice.concerns().len(), 1, "too old");
     assert_eq!(advice.decide(&product(256)).choice, Gpu);
-    assert_eq!(choice(&advice), Gpu);
 }
 
 /// Outside the measured sizes, 4 to 2,048, an answer has the times of an end, and says which.
@@ -289,78 +279,67 @@ fn files_that_are_none_are_named() {
     assert!(matches!(Advice::open("there/is/none"), Err(Error::Io(..))));
 }
 
-/// 2 GFLOP on 3 MB: 2 ms on sixteen cores, 20 µs on the GPU, 160 µs on the link.
+#[cfg(feature = "schema")]
 #[test]
-fn work_that_was_never_measured_has_a_range() {
-    let work = Work {
-        flop: 2e9,
-        bytes: 3e6,
-        upload: 4e6,
-        download: 4e6,
-        launches: 12,
-        cpu_ns: None,
-    };
-    let moved = advice()
-        .estimate_offload(&work, Residency::Ordinary)
-        .unwrap();
-    assert_eq!(moved.choice, Gpu);
-    near(moved.cpu.best, 2_005_050.0);
-    // Awaited, copied, and eleven more kernels as a graph, which take less than the arithmetic.
-    near(moved.gpu.best, 8000.0 + 160_000.0 + 20_000.0);
-    near(moved.gpu.typical, 2.0 * (10_000.0 + 160_000.0 + 36_000.0));
-    assert!(!moved.cannot_win());
-    let slow = Work {
-        cpu_ns: Some(70_000.0),
-        ..work
-    };
-    let moved = advice().estimate_offload(&slow, Residency::Pinned).unwrap();
-    assert!(moved.choice == Cpu && moved.cannot_win(), "{moved:?}");
-    assert!(moved.uses.best > 1.0 && moved.uses.typical.is_infinite());
-    let memory = Work {
-        flop: 0.0,
-        bytes: 1e9,
-        ..work
-    };
-    let moved = advice()
-        .estimate_offload(&memory, Residency::Pinned)
-        .unwrap();
-    near(moved.cpu.best, 20_000_050.0);
-    let refused = |work: Work, reason: Reason| {
-        let estimate = advice().estimate_offload(&work, Residency::Pinned);
-        assert_eq!(estimate, Err(reason), "{work:?}");
-    };
-    refused(Work { flop: -1.0, ..work }, NoAmounts);
-    refused(
-        Work {
-            bytes: f64::NAN,
-            ..work
-        },
-        NoAmounts,
-    );
-    refused(
-        Work {
-            cpu_ns: Some(0.0),
-            ..work
-        },
-        NoAmounts,
-    );
-    refused(
-        Work {
-            flop: 0.0,
-            bytes: 0.0,
-            ..work
-        },
-        NoAmounts,
-    );
-    let without = |spoil: fn(&mut Thresholds)| {
-        let mut thresholds = thresholds();
-        spoil(&mut thresholds);
-        let advice = Advice::new(thresholds).unwrap();
-        advice
-            .estimate_offload(&work, Residency::Pinned)
-            .unwrap_err()
-    };
-    let no_links = without(|of| of.limits.as_mut().unwrap().links.clear());
-    assert_eq!(no_links, NoPlace);
-    assert_eq!(without(|of| of.limits = None), NoLimits);
+fn the_schema_of_the_types_accepts_a_file_and_no_other_one() {
+    use serde_json::Value;
+
+    /// Whether a value has the form of a schema, with no fields but those that it names.
+    fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
+        let all = |key: &str| schema[key].as_array().into_iter().flatten();
+        let is_of = |name: &str| match name {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_u64(),
+            "number" => value.is_number(),
+            name => name == "null" && value.is_null(),
+        };
+        let is_type = match &schema["type"] {
+            Value::Null => true,
+            Value::String(name) => is_of(name),
+            names => names
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|name| is_of(name.as_str().unwrap())),
+        };
+        let referred = schema["$ref"]
+            .as_str()
+            .map(|at| root.pointer(&at[1..]).unwrap());
+        let alternatives = || all("anyOf").chain(all("oneOf"));
+        let fields = || value.as_object().into_iter().flatten();
+        let has_fields = schema["properties"].is_object();
+        is_type
+            && referred.is_none_or(|schema| accepts(root, schema, value))
+            && (alternatives().count() == 0 || alternatives().any(|one| accepts(root, one, value)))
+            && (all("enum").count() == 0 || all("enum").any(|one| one == value))
+            && (schema["const"].is_null() || schema["const"] == *value)
+            && all("required").all(|name| value.get(name.as_str().unwrap()).is_some())
+            && (!has_fields
+                || fields().all(|(name, value)| {
+                    let known = schema["properties"].get(name);
+                    known.is_some_and(|schema| accepts(root, schema, value))
+                }))
+            && (!schema["items"].is_object()
+                || value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .all(|one| accepts(root, &schema["items"], one)))
+    }
+    let schema = schemars::schema_for!(Thresholds).to_value();
+    let file = serde_json::to_value(thresholds()).unwrap();
+    assert!(accepts(&schema, &schema, &file), "{schema:#}");
+    for (from, to) in [
+        ("\"choice\":\"gpu\"", "\"choice\":\"tpu\""),
+        ("\"processes\":6", "\"processes\":\"6\""),
+        ("\"date\"", "\"day\""),
+    ] {
+        let other = file.to_string().replace(from, to);
+        assert!(other != file.to_string(), "{from}");
+        let other = serde_json::from_str(&other).unwrap();
+        assert!(!accepts(&schema, &schema, &other), "{to}");
+    }
 }

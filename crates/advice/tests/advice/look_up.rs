@@ -1,7 +1,7 @@
 //! The programs of THRESHOLDS.md decide as the crate does, and decide nothing on another machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crossover_advice::{Advice, HostInfo, Question};
@@ -9,45 +9,15 @@ use crossover_advice::{Advice, HostInfo, Question};
 use crate::planted;
 
 const PAGE: &str = include_str!("../../THRESHOLDS.md");
-const MAIN: &str = r#"
-int main(int argc, char **argv) {
-    static char json[1 << 20];
-    FILE *file = fopen(argv[1], "r");
-    fread(json, 1, sizeof json - 1, file);
-    for (int i = 3; i < argc; i++)
-        puts(measured_here(json) ? ask(json, argv[2], "ordinary", strtod(argv[i], NULL)) : "unsure");
-}
-"#;
-
-fn blocks(language: &str) -> Vec<&'static str> {
-    let opening = format!("```{language}\n");
-    let blocks = PAGE.split(&opening).skip(1);
-    blocks
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect()
-}
-
-/// The page's program in C, compiled.
-fn c_program(folder: &Path) -> PathBuf {
-    let headers =
-        ["sched", "stdio", "stdlib", "string"].map(|name| format!("#include <{name}.h>\n"));
-    let source =
-        "#define _GNU_SOURCE\n".to_owned() + &headers.concat() + &blocks("c").concat() + MAIN;
-    let (from, to) = (folder.join("look_up.c"), folder.join("look_up"));
-    fs::write(&from, source).unwrap();
-    let built = Command::new("cc")
-        .args(["-w", "-o"])
-        .arg(&to)
-        .arg(&from)
-        .status();
-    assert!(built.expect("Rust links with cc").success());
-    to
+fn block(language: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&format!("```{language}\n")).unwrap();
+    rest.split("```").next().unwrap()
 }
 
 /// The example that the page shows.
 fn rust_program() -> PathBuf {
     let source = include_str!("../../examples/look_up.rs");
-    assert!(source.ends_with(blocks("rust")[0]), "examples/look_up.rs");
+    assert!(source.ends_with(block("rust")), "examples/look_up.rs");
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples/look_up");
     assert!(
@@ -77,13 +47,9 @@ fn the_programs_of_the_page_decide_as_the_crate_does() {
     let first = usable.split(|c: char| !c.is_ascii_digit()).next().unwrap();
     let mut thresholds = planted::thresholds();
     let sizes: Vec<u64> = (1..=60).chain([300, 2048, 5000, 1_000_000_000]).collect();
-    let [c, rust] = [c_program(folder), rust_program()].map(|path| path.display().to_string());
+    let rust = rust_program().display().to_string();
     let file = "thresholds.json";
-    let programs = [
-        vec!["python3", "-c", blocks("python")[0], file],
-        vec![&c, file],
-        vec![&rust],
-    ];
+    let programs = [vec!["python3", "-c", block("python"), file], vec![&rust]];
     let caches = here.caches.clone();
     let others = caches.as_ref().map(|caches| format!("{caches} 1K?"));
     // On this machine, on others, and on one processor of this one.

@@ -1,8 +1,7 @@
 //! Thresholds of a machine whose times are easy to compute by hand.
 
 use crossover_advice::thresholds::{
-    AnswerFrom, Bandwidth, Limits, Link, OneWay, Operation, Place, Point, Reached, SCHEMA, Shape,
-    Thresholds,
+    AnswerFrom, Operation, Place, Point, SCHEMA, Shape, Thresholds,
 };
 use crossover_advice::{Advice, Question, Residency};
 
@@ -16,7 +15,6 @@ pub(crate) fn point(size: f64, cpu_ns: f64, gpu_ns: f64) -> Point {
         low: speedup / 1.1,
         high: speedup * 1.1,
         processes: 6,
-        ..Point::default()
     }
 }
 
@@ -76,51 +74,6 @@ fn answers(place: &Place) -> Vec<AnswerFrom> {
     all
 }
 
-/// 1 TFLOP/s and 100 GB/s on sixteen cores, 100 TFLOP/s and 4 TB/s on the GPU, 50 GB/s between.
-pub(crate) fn limits() -> Limits {
-    // Half of it for a gigabyte.
-    let bandwidth = |rate| {
-        let of = |(bytes, share)| Bandwidth {
-            bytes,
-            rate: share * rate,
-        };
-        [(1e6, 1.0), (1e9, 0.5)].map(of).into()
-    };
-    let one_way = OneWay {
-        latency_ns: 5000.0,
-        rate: 5e10,
-    };
-    let link = |data| Link {
-        data,
-        upload: one_way,
-        download: one_way,
-    };
-    let reached = |data| Reached {
-        data,
-        best: 1.0,
-        typical: 2.0,
-    };
-    Limits {
-        gpu_flop: 1e14,
-        cpu_flop: 1e12,
-        core_flop: 1e12 / 16.0,
-        gpu_bandwidth: bandwidth(4e12),
-        cpu_bandwidth: bandwidth(1e11),
-        launch_ns: 3000.0,
-        kernel_ns: 1000.0,
-        awaited_ns: 8000.0,
-        links: vec![link(Residency::Pinned), link(Residency::Ordinary)],
-        reached: [
-            None,
-            Some(Residency::Awaited),
-            Some(Residency::Pinned),
-            Some(Residency::Ordinary),
-        ]
-        .map(reached)
-        .into(),
-    }
-}
-
 pub(crate) fn thresholds() -> Thresholds {
     let mut plain = product();
     plain.name = "plain".into();
@@ -130,7 +83,6 @@ pub(crate) fn thresholds() -> Thresholds {
     Thresholds {
         schema: SCHEMA,
         date: "2026-11-22T22:53:57Z".into(),
-        limits: Some(limits()),
         operations: vec![product(), plain],
         ..Thresholds::default()
     }

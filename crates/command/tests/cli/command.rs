@@ -228,14 +228,6 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
     );
     holds(&out, "an NVIDIA H200 at 700 W, 2026-11-27");
     holds(&out, "note: the thresholds were measured");
-    let bytes = "--bytes 3e8 --upload 2e8 --download 1e8 --cpu-ms 4";
-    let cannot = "unsure; the thresholds are of another machine; there the GPU cannot win: the link alone takes \
-                  longer than the CPU";
-    let out = advise(&Vec::from_iter(bytes.split(' ')), 0, cannot);
-    assert!(!out.contains("uses on"), "{out}");
-    let quick = ["--flop", "1e12", "--cpu-ms", "0.001"];
-    let least = "the given time is below the least time of this CPU";
-    advise(&quick, 0, least);
     let meant = "no operation matmull, is matmul meant? There are: fft, matmul, ";
     advise(&["matmull", "3"], 2, meant);
     let outside = "basis: the thresholds are of another machine; outside the measured sizes";
@@ -245,31 +237,8 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
     for (wrong, reason) in [
         ("matmul", "name a size of matmul"),
         ("matmul 3 4", "name a size of matmul"),
-        ("matmul 3 --flop 1", "cannot be used with"),
-        ("matmul 3 --launches 2", "cannot be used with"),
-        ("matmul 3 --cpu-ms 2", "cannot be used with"),
         ("matmul 3 --reuse 0", "0 is not in 1.."),
         ("matmul 0", "0 is not in 1.."),
-        ("--flop 1 --cold", "cannot be used with"),
-        ("--flop 1 --reuse 5", "cannot be used with"),
-        (
-            "--flop 1 --data pinned",
-            "--data names host memory beside --upload",
-        ),
-        (
-            "--upload 1 --flop 1 --data queued",
-            "and the device without them",
-        ),
-        (
-            "--flop 0",
-            "one of flop, bytes and the CPU's time is above zero",
-        ),
-        ("--flop NaN", "an amount is a number from zero"),
-        ("--bytes=-1", "an amount is a number from zero"),
-        (
-            "--cpu-ms 3",
-            "required arguments were not provided:\n  <--flop",
-        ),
         (
             "--cold",
             "required arguments were not provided:\n  <OPERATION>",

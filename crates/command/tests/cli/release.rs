@@ -45,7 +45,7 @@ fn workspace() -> TempDir {
     let cargo = env!("CARGO");
     let stand_in = format!(
         "case $1 in\nmetadata) exec '{cargo}' \"$@\" --offline;;\n\
-         publish) echo '   Uploading one v0.2.0' >&2; echo '   Uploading two v0.2.0' >&2;;\nesac"
+         publish) echo '   Uploading one v0.2.0' >&2; echo '   Uploading two v0.2.0' >&2;;\nrun) echo '{{}}';;\nesac"
     );
     executable(&top.join("target/bin/cargo"), &stand_in);
     let locked = Command::new(cargo)
@@ -78,6 +78,8 @@ pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     assert!(at("s/unreleased/") < at("git tag -a v0.2.0"), "{said}");
     assert!(at("git push") < at("publish --locked -p one"), "{said}");
     assert!(at("-p one") < at("-p two"), "{said}");
+    let schema = fs::read_to_string(dir.path().join("target/thresholds.schema.json"));
+    assert_eq!(schema.unwrap(), "{}\n");
     // With its date and its tag nothing is left but to upload.
     let dated = "# Changelog\n\n## [0.2.0] - 2026-01-31\n";
     fs::write(dir.path().join("CHANGELOG.md"), dated).unwrap();

@@ -1,9 +1,7 @@
 //! A decision in words, for `crossover advise` and the page.
 
 use crossover_advice::thresholds::{Binding, Change, Operation, Place, Thresholds};
-use crossover_advice::{
-    Advice, Answer, Choice, Least, OffloadEstimate, Question, Range, Residency, Size, Work,
-};
+use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
 
 use super::with_article;
 use crossover_results::analysis::answer::answer_in_words::{self, by_how_much};
@@ -298,81 +296,4 @@ fn uses(advice: &Advice, question: &Question) -> String {
     }
     let uses = units::counted(enough as usize, "use");
     format!("moved once and used often: the GPU wins from {uses} on")
-}
-
-/// The estimated times of work that was never measured.
-pub fn unmeasured(work: &Work, data: Residency, moved: &OffloadEstimate) -> String {
-    let least = |all: &[Least]| {
-        let all = all.iter().filter(|least| least.ns > 0.0);
-        let all = all.map(|least| format!("{} {}", least.limit.name(), units::time(least.ns)));
-        all.collect::<Vec<_>>().join(", ")
-    };
-    let time = |Range { best, typical }: &Range| {
-        format!("{} to {}", units::time(*best), units::time(*typical))
-    };
-    let choice = match moved.choice {
-        Choice::Gpu => "use the GPU;",
-        Choice::Cpu => "stay on the CPU;",
-        Choice::Unsure if moved.other_machine => {
-            "unsure; the thresholds are of another machine; there"
-        }
-        Choice::Unsure => "unsure;",
-    };
-    let (low, high) = (
-        moved.cpu.best / moved.gpu.typical,
-        moved.cpu.typical / moved.gpu.best,
-    );
-    let is_slower = moved.choice == Choice::Cpu || moved.other_machine;
-    let reason = match is_slower && moved.cannot_win() {
-        true => "the GPU cannot win: the link alone takes longer than the CPU".to_owned(),
-        false => {
-            let [low, high] = [low, high].map(units::factor_fine);
-            format!("the GPU is {low} to {high} as fast")
-        }
-    };
-    let cpu = match work.cpu_ns {
-        Some(ns) => format!("{}, as given", units::time(ns)),
-        None => time(&moved.cpu),
-    };
-    let mut lines = vec![
-        format!("data {}: {choice} {reason}", data.words()),
-        format!(
-            "CPU {cpu}; least time by limit: {}",
-            least(&moved.cpu_least)
-        ),
-        format!(
-            "GPU {}; least time by limit: {}",
-            time(&moved.gpu),
-            least(&moved.gpu_least)
-        ),
-    ];
-    let least_ns = moved
-        .cpu_least
-        .iter()
-        .map(|least| least.ns)
-        .fold(0.0, f64::max);
-    if work.cpu_ns.is_some_and(|ns| ns < least_ns) {
-        lines.push(format!(
-            "the given time is below the least time of this CPU, {}: check the amounts and the time",
-            units::time(least_ns)
-        ));
-    }
-    if !moved.other_machine && !data.on_device() && moved.choice != Choice::Gpu {
-        let Range { best, typical } = moved.uses;
-        let uses = match (best.is_finite(), typical.is_finite()) {
-            (false, _) => "at no number of uses".to_owned(),
-            (true, true) => format!(
-                "from {} to {} uses on",
-                units::count(best),
-                units::count(typical)
-            ),
-            (true, false) => format!("from {} uses on at best", units::count(best)),
-        };
-        lines.push(format!(
-            "GPU on data that are there: {}",
-            time(&moved.resident)
-        ));
-        lines.push(format!("moved once and used often: the GPU wins {uses}"));
-    }
-    lines.join("\n")
 }

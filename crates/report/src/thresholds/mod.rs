@@ -5,7 +5,6 @@
 
 pub(crate) mod breakpoints;
 pub mod decision_in_words;
-mod limits;
 pub mod of_table;
 #[cfg(test)]
 mod tests;
@@ -84,7 +83,6 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
             caches: environment.cpu.caches.clone(),
             vector_extensions: environment.cpu.vector_extensions.clone(),
         },
-        limits: limits::limits(&report.machine, gpu),
         operations,
     })
 }
@@ -178,15 +176,14 @@ fn shape(group: &Group) -> Shape {
 }
 
 fn place(report: &Report, group: &GroupView, answer: &GroupAnswer) -> Option<Place> {
-    let (found, series) = (answer.found, answer.series);
+    let found = answer.found;
     let points = points(group.own?, &group.best_cpu, answer);
-    let last = series.at(points.last()?.size as u64);
+    points.last()?;
     decided(Place {
         data: found.question,
         cpu: found.cpu.clone(),
         gpu: found.gpu.clone(),
         clock: found.clock.to_owned(),
-        launches: last.and_then(|b| b.cost.launches),
         crossing: stored(&found.crossing),
         limits: bindings(report, group.own?, answer, &points),
         points,
@@ -247,13 +244,7 @@ fn points(ours: &Group, best: &Curve, answer: &GroupAnswer) -> Vec<Point> {
             at.ratio = cpu.median / gpu.median;
             (at.low, at.high) = (cpu.low / gpu.high, cpu.high / gpu.low);
         }
-        let link = series.at(size).and_then(|b| b.cost.link_bytes);
-        let link = link.filter(|link| link.sum() > 0.0);
-        Some(Point {
-            upload: link.map(|link| link.to_device),
-            download: link.map(|link| link.to_host),
-            ..measured(&at, gpu.median)
-        })
+        Some(measured(&at, gpu.median))
     };
     answer.speedup.iter().filter_map(point).collect()
 }
@@ -268,7 +259,6 @@ fn measured(at: &Speedup, gpu_ns: f64) -> Point {
         low: units::significant(at.low, 3).min(rounded(at.ratio)),
         high: units::significant(at.high, 3).max(rounded(at.ratio)),
         processes: at.processes,
-        ..Point::default()
     }
 }
 

@@ -1,28 +1,20 @@
 //! How often decisions are right: every measured size is left out in turn and predicted from the
-//! others, and for work that was not measured the whole group. The tables are those of
-//! docs/method.md.
+//! others. The tables are those of docs/method.md.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
+use crossover_advice::thresholds::{Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Question, Size};
 
 use super::breakpoints::of_place;
-use super::limits::{Sample, quantile, reached, samples};
 use super::thresholds;
 use crate::report::{Options, Report, read};
 use crate::tests::committed;
-use crossover_results::model::id::Device;
 use crossover_words::units;
 
 const BEGIN: &str = "<!-- backtest:begin -->\n";
 const END: &str = "<!-- backtest:end -->\n";
-
-/// Groups whose work is a network: amounts say little about dozens of unlike layers.
-const NETWORKS: [&str; 2] = ["mlp_training", "transformer"];
 
 /// The outcome of predictions.
 #[derive(Clone, Default)]
@@ -70,8 +62,12 @@ impl Tally {
     }
 
     fn row(&self, name: &str) -> String {
+        let mut off = self.off.clone();
+        off.sort_unstable_by(f64::total_cmp);
+        // The smallest value that this share of the values does not exceed.
         let factor = |share: f64| {
-            let log = quantile(self.off.clone(), share);
+            let rank = (share * off.len() as f64).ceil() as usize;
+            let log = off.get(rank.max(1) - 1);
             log.map_or("-".into(), |log| units::factor_fine(log.exp()))
         };
         format!(
@@ -97,15 +93,11 @@ fn share(part: usize, of: usize) -> String {
     )
 }
 
-/// A committed record, with limits in percent.
+/// A committed record.
 struct Tested {
     profile: &'static str,
     file: &'static str,
-    /// Times of a group that the others are to predict, at least. The shares behind the prediction were
-    /// chosen on the record of `full` and on an older one of `default`, which had neither sums nor
-    /// transforms.
-    predicted: usize,
-    /// Sizes that may have no winner. The aim is a fifth; CPU code varies most on the host of the newest record.
+    /// Percent of the sizes that may have no winner. The aim is a fifth; CPU code varies most on the host of the newest record.
     unsure: usize,
     /// Whether docs/method.md shows it.
     documented: bool,
@@ -115,21 +107,18 @@ const RECORDS: [Tested; 3] = [
     Tested {
         profile: "default",
         file: "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261127T135608Z--23cdf577788c.json.gz",
-        predicted: 75,
         unsure: 31,
         documented: true,
     },
     Tested {
         profile: "default",
         file: "nvidia-h200--intel-xeon-processor/20261127T071356Z--814a689129d8.json.gz",
-        predicted: 75,
         unsure: 26,
         documented: false,
     },
     Tested {
         profile: "full",
         file: "nvidia-h200--intel-xeon-processor/20261123T090724Z--be65bd251762.json.gz",
-        predicted: 80,
         unsure: 6,
         documented: true,
     },
@@ -192,79 +181,7 @@ fn skinny_from_square(thresholds: &Thresholds) -> Tally {
     tally
 }
 
-/// Work whose group is left out.
-#[derive(Default)]
-struct Ranges {
-    all: usize,
-    inside: usize,
-    faster: usize,
-    /// Typical over best.
-    widths: Vec<f64>,
-}
-
-/// What the other groups say of each benchmark of a group.
-fn each_group_left_out(report: &Report, limits: &Limits) -> (Ranges, Tally) {
-    let mut all = samples(&report.machine, Device::Cpu);
-    all.extend(samples(&report.machine, Device::Gpu));
-    let groups: BTreeSet<&String> = all.iter().map(|sample| &sample.group).collect();
-    let (mut ranges, mut winners) = (Ranges::default(), Tally::default());
-    for group in groups
-        .into_iter()
-        .filter(|group| !NETWORKS.contains(&group.as_str()))
-    {
-        let (own, others): (Vec<&Sample>, Vec<&Sample>) =
-            all.iter().partition(|s| s.group == *group);
-        let others: Vec<Sample> = others.into_iter().cloned().collect();
-        let limits = Limits {
-            reached: reached(&others, limits),
-            ..limits.clone()
-        };
-        let advice = Advice::new(Thresholds {
-            limits: Some(limits.clone()),
-            ..Thresholds::default()
-        });
-        let advice = advice.unwrap();
-        for sample in &own {
-            let Some(range) = limits.estimate(sample.data, &sample.work) else {
-                continue;
-            };
-            ranges.all += 1;
-            ranges.widths.push(range.typical / range.best);
-            match () {
-                () if sample.ns < range.best => ranges.faster += 1,
-                () if sample.ns <= range.typical => ranges.inside += 1,
-                () => {}
-            }
-            let on_cpu = own
-                .iter()
-                .find(|cpu| cpu.data.is_none() && cpu.size == sample.size);
-            if let (Some(data), Some(cpu)) = (sample.data, on_cpu) {
-                // The CPU code may count other amounts than the GPU's.
-                let moved = advice.estimate_offload(&sample.work, data).unwrap();
-                let measured = cpu.ns / sample.ns;
-                let choice = Point {
-                    cpu_ns: cpu.ns,
-                    gpu_ns: sample.ns,
-                    low: measured / 1.1,
-                    high: measured * 1.1,
-                    ..Point::default()
-                }
-                .choice();
-                winners.add(moved.choice, choice);
-                let (low, high) = (
-                    moved.cpu.best / moved.gpu.typical,
-                    moved.cpu.typical / moved.gpu.best,
-                );
-                winners
-                    .off
-                    .push(((low * high).sqrt().ln() - measured.ln()).abs());
-            }
-        }
-    }
-    (ranges, winners)
-}
-
-/// Both tables of a record, after its requirements are checked.
+/// The table of a record, after its requirements are checked.
 fn tables(of: &Tested) -> String {
     let profile = of.profile;
     let report = &record(of.file);
@@ -294,24 +211,6 @@ fn tables(of: &Tested) -> String {
     assert_eq!(skinny.wrong, 0, "{text}");
     assert!(inside.wrong * 100 <= 3 * inside.all(), "{text}");
     assert!(inside.unsure * 100 <= of.unsure * inside.all(), "{text}");
-
-    let (ranges, winners) = each_group_left_out(report, thresholds.limits.as_ref().unwrap());
-    assert!(ranges.inside * 100 >= of.predicted * ranges.all, "{text}");
-    let width = quantile(ranges.widths, 0.5).unwrap();
-    assert!(width <= 3.0, "{text}");
-    writeln!(
-        text,
-        "\nEach group left out, for work that was not measured: {} times lie inside the range, {} are faster; \
-         the range spans {} in the median. Its winners: {} right, {} wrong, the rest `Unsure`; the middle of \
-         the range is off by {} in the median.",
-        share(ranges.inside, ranges.all),
-        ranges.faster,
-        units::factor_fine(width),
-        share(winners.right, winners.all()),
-        share(winners.wrong, winners.all()),
-        units::factor_fine(quantile(winners.off, 0.5).unwrap().exp()),
-    )
-    .unwrap();
     text
 }
 

@@ -53,10 +53,37 @@ use crate::model::role::{Format, Library, Measures, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
-use crossover_advice::Limit;
 use crossover_advice::curve::log_log;
 use crossover_words::Clock;
 use crossover_words::units;
+
+/// A limit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Arithmetic.
+    Compute,
+    /// The caches of the CPU, or the L2 cache of the GPU.
+    Cache,
+    /// Memory.
+    Memory,
+    /// Launching and waiting.
+    Launch,
+    /// Moving data between host and device.
+    Link,
+}
+
+impl Limit {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Compute => "compute",
+            Limit::Cache => "cache",
+            Limit::Memory => "memory",
+            Limit::Launch => "launch",
+            Limit::Link => "link",
+        }
+    }
+}
 
 /// A benchmark's share of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]

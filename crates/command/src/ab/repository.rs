@@ -1,8 +1,9 @@
 //! The user's repository, and copies of its files, for which git writes nothing there. A copy is a
 //! repository that borrows the objects of the user's, so nothing that runs in it writes there either.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -11,6 +12,10 @@ use anyhow::{Context, bail};
 use crate::ab::child;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_system::files::os_string;
+use crossover_words::units;
+
+/// Begins a file whose data git-lfs keeps elsewhere.
+const POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The repository around the current folder, or one of its submodules.
 #[derive(Clone, Default)]
@@ -99,6 +104,7 @@ impl Repository {
             }
             submodule.write(&dir.join(path), its_commit.as_deref())?;
         }
+        name_pointers(dir)?;
         match commit {
             Some(_) => Ok(()),
             // The index of HEAD, so that git and a build script see the changes.
@@ -161,16 +167,28 @@ impl Repository {
                     .set_modified(written)?;
             }
         }
-        // Files that the user has git take for unchanged may differ; their letters are small.
+        // Files that the user has git take for unchanged may differ. A sparse checkout lacks others.
         let tagged = git_output(git_around(&self.top).args(["ls-files", "-v", "-z"]))?;
-        let unchanged = (tagged.split_inclusive(|byte| *byte == 0))
-            .filter(|entry| entry[0].is_ascii_lowercase())
-            .filter_map(|entry| entry.get(2..));
+        let is_there = |path: &[u8]| self.top.join(os_string(path)).symlink_metadata().is_ok();
+        type IsMarked<'a> = &'a dyn Fn(u8, &[u8]) -> bool;
+        let marks: [(&str, IsMarked<'_>); 2] = [
+            ("--no-assume-unchanged", &|tag, _| tag.is_ascii_lowercase()),
+            ("--no-skip-worktree", &|tag, path| {
+                tag.eq_ignore_ascii_case(&b'S') && is_there(path)
+            }),
+        ];
         let paths = dir.join(".git").join("paths");
-        fs::write(&paths, unchanged.collect::<Vec<_>>().concat())?;
-        let mut mark = git_within(dir, &self.top);
-        mark.args(["update-index", "--no-assume-unchanged", "-z", "--stdin"]);
-        git_output(mark.stdin(File::open(paths)?))?;
+        for (flag, is_marked) in marks {
+            // `tag path`
+            let entries = tagged.split(|byte| *byte == 0);
+            let entries = entries.filter_map(|entry| Some((*entry.first()?, entry.get(2..)?)));
+            let marked = entries.filter(|(tag, path)| is_marked(*tag, path));
+            let marked = marked.flat_map(|(_, path)| [path, b"\0"]);
+            fs::write(&paths, marked.collect::<Vec<_>>().concat())?;
+            let mut mark = git_within(dir, &self.top);
+            mark.args(["update-index", flag, "-z", "--stdin"]);
+            git_output(mark.stdin(File::open(&paths)?))?;
+        }
         let mut add = git_within(dir, &self.top);
         // Line ends that git would refuse to commit are copied too.
         add.args(["-c", "core.compression=0", "-c", "core.safecrlf=false"])
@@ -204,6 +222,28 @@ impl Repository {
         );
         Ok(None)
     }
+}
+
+/// Names the files of the copy in `dir` whose content git-lfs has not fetched.
+fn name_pointers(dir: &Path) -> anyhow::Result<()> {
+    let mut list = git_within(dir, dir);
+    let listed = git_output(list.args(["ls-files", "-z", ":(attr:filter=lfs)"]))?;
+    let paths = listed.split(|byte| *byte == 0).map(os_string);
+    let is_pointer = |path: &OsString| {
+        let mut start = Vec::new();
+        let file = File::open(dir.join(path));
+        let read = file.and_then(|file| file.take(POINTER.len() as u64).read_to_end(&mut start));
+        read.is_ok() && start == POINTER
+    };
+    let pointers: Vec<OsString> = paths.filter(is_pointer).collect();
+    if let Some(first) = pointers.first() {
+        eprintln!(
+            "note: git-lfs has not fetched the data of {}, such as {}: `git lfs pull` fetches it",
+            units::counted(pointers.len(), "file"),
+            Path::new(first).display()
+        );
+    }
+    Ok(())
 }
 
 /// The submodules in the index, and the commit of each.

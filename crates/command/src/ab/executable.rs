@@ -85,7 +85,7 @@ pub(super) fn build(
     if !status.success() {
         bail!(
             "does not build ({status}), as cargo says above; if a file is missing: copies contain no files \
-             that git ignores"
+             that git ignores, and none of a repository inside this one that is not a submodule"
         );
     }
     let recorded = fs::read(record)?;
@@ -95,11 +95,21 @@ pub(super) fn build(
 
 /// cargo, in that folder, with another toolchain than that of the folder if one is named.
 pub(super) fn cargo(folder: &Path, toolchain: Option<&str>) -> Command {
-    // Set where this very command was started through cargo.
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(folder);
+    let mut command = Command::new("cargo");
+    without_outer_cargo(command.current_dir(folder));
     command.envs(toolchain.map(|name| ("RUSTUP_TOOLCHAIN", name)));
     command
+}
+
+/// Has `command` use the toolchain of its folder, as in the user's shell: a cargo that started this command,
+/// perhaps through other programs, names its own toolchain.
+pub(super) fn without_outer_cargo(command: &mut Command) -> &mut Command {
+    let is_users =
+        std::env::var_os("RUSTUP_TOOLCHAIN_SOURCE").is_some_and(|source| source == "env");
+    if std::env::var_os("CARGO").is_some() && !is_users {
+        command.env_remove("RUSTUP_TOOLCHAIN");
+    }
+    command.env_remove("CARGO")
 }
 
 /// The bench target of an executable, whose name has a hash behind it.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::ab::executable::without_outer_cargo;
 use crate::ab::repository::{Repository, git_around, git_output};
 use crossover_system::files::{os_string, symlink};
 
@@ -65,9 +66,9 @@ pub(super) fn link(path: &Path, top: &Path) -> anyhow::Result<PathBuf> {
     Ok(copy)
 }
 
-/// Copies the settings in the user's work tree that belong to neither side, such as ignored ones, to a
-/// side's work tree `tree`, where that has none of its own. New ones that git does not ignore belong to a
-/// side if one is the user's work tree (`has_new`).
+/// Copies the settings and the lock file in the user's work tree that belong to neither side, such as ignored
+/// ones, to a side's work tree `tree`, where that has none of its own. New ones that git does not ignore belong
+/// to a side if one is the user's work tree (`has_new`).
 pub(super) fn copy(repository: &Repository, tree: &Path, has_new: bool) -> anyhow::Result<()> {
     if !tree.join(&repository.prefix).is_dir() {
         return Ok(());
@@ -79,7 +80,8 @@ pub(super) fn copy(repository: &Repository, tree: &Path, has_new: bool) -> anyho
         list.args(["--ignored", "--exclude-standard"]);
     }
     let folders = repository.prefix.ancestors();
-    let files = folders.flat_map(|folder| SETTINGS.map(|name| folder.join(name)));
+    let names = || SETTINGS.iter().chain(["Cargo.lock"].iter());
+    let files = folders.flat_map(|folder| names().map(|name| folder.join(name)));
     let listed = git_output(list.arg("--").args(files))?;
     for path in listed.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
         let path = os_string(path);
@@ -98,6 +100,7 @@ pub(super) fn overriding(repository: &Repository, has_file: bool) -> Option<Stri
     let find = |dir: &Path| {
         let mut rustup = Command::new("rustup");
         let show = rustup.args(["show", "active-toolchain"]).current_dir(dir);
+        let show = without_outer_cargo(show);
         let shown = String::from_utf8(show.output().ok()?.stdout).ok()?;
         let (toolchain, folder) = shown.trim().split_once(" (directory override for '")?;
         let folder = PathBuf::from(folder.trim_end_matches("')"));

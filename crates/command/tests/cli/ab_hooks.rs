@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::printed::{ended, ends, holds, printed, text};
 use crate::repositories::{
-    self, NO_PACKAGES, alone, builds, commit, crossover, executable, git, harness,
+    self, NO_PACKAGES, alone, builds, commit, crossover, executable, first_in_path, git, harness,
 };
 
 /// An event during the first build of a comparison, and the exit code of the comparison.
@@ -96,7 +96,7 @@ state() (
 state > $dir/made/before
 : > $dir/made/hooks-ran
 code=0
-TMPDIR=$dir/tmp CARGO=$dir/made/cargo {crossover} ab --pairs 1 --budget 0 > $dir/made/output 2>&1 || code=$?
+TMPDIR=$dir/tmp PATH=$dir/made:$PATH {crossover} ab --pairs 1 --budget 0 > $dir/made/output 2>&1 || code=$?
 echo $code > $dir/made/code
 cp $dir/made/hooks-ran $dir/made/hooks-of-ab
 state > $dir/made/after"#,
@@ -153,10 +153,9 @@ state > $dir/made/after"#,
 
     /// `crossover ab` in a folder, outside a hook.
     fn ab(&self, cwd: &Path, environment: &[(&str, &str)]) -> Output {
-        crossover(cwd)
+        first_in_path(&mut crossover(cwd), &self.path("made"))
             .args(["--pairs", "1", "--budget", "0"])
             .env("TMPDIR", self.path("tmp"))
-            .env("CARGO", self.path("made/cargo"))
             .envs(environment.iter().copied())
             .output()
             .unwrap()
@@ -311,7 +310,7 @@ pub(crate) fn what_is_staged_can_be_compared_alone() {
     let mut ab = crossover(&main);
     let ab = ab.args(["HEAD", staged.trim(), "--pairs", "1", "--budget", "0"]);
     let ab = ab.env("TMPDIR", house.path("tmp"));
-    let output = ab.env("CARGO", house.path("made/cargo")).output().unwrap();
+    let output = first_in_path(ab, &house.path("made")).output().unwrap();
     ended(&output, 0, "");
     let seen = house.made("seen");
     assert!(
@@ -320,8 +319,8 @@ pub(crate) fn what_is_staged_can_be_compared_alone() {
     );
 }
 
-/// A file that changed in the second of a commit, of which only the time of the index tells; one that the
-/// user has git take for unchanged; and a link and a pipe in place of a folder and a file.
+/// A file that changed in the second of a commit, of which only the time of the index tells; two that the
+/// user has git take for unchanged; a link and a pipe in place of a folder and a file; and one without its data.
 pub(crate) fn the_work_tree_is_compared_as_it_is() {
     let house = House::new(SUCCEEDS);
     let (main, outside) = (house.path("main"), house.path("outside"));
@@ -332,6 +331,10 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
     }
     fs::write(main.join("piped"), "committed\n").unwrap();
     fs::write(main.join("resolved"), "committed\n").unwrap();
+    fs::write(main.join("skipped"), "committed\n").unwrap();
+    fs::write(main.join(".gitattributes"), "large filter=lfs\n").unwrap();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n";
+    fs::write(main.join("large"), pointer).unwrap();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     for text in ["one\n", "two\n"] {
         fs::write(main.join("file"), text).unwrap();
@@ -342,6 +345,7 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
         }
     }
     git(&main, &["update-index", "--assume-unchanged", "second"]);
+    git(&main, &["update-index", "--skip-worktree", "skipped"]);
     // A conflict that is resolved, but not added.
     let blob = git(&main, &["rev-parse", "HEAD:resolved"]);
     let entry = |mode, blob: &str, stage| format!("{mode} {} {stage}\tresolved\n", blob.trim());
@@ -357,6 +361,7 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
     assert!(unmerge.stdin(entries).status().unwrap().success());
     fs::write(main.join("resolved"), "changed\n").unwrap();
     fs::write(main.join("second"), "changed\n").unwrap();
+    fs::write(main.join("skipped"), "changed\n").unwrap();
     fs::remove_dir_all(main.join("folder")).unwrap();
     std::os::unix::fs::symlink(&outside, main.join("folder")).unwrap();
     fs::remove_file(main.join("piped")).unwrap();
@@ -364,7 +369,11 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
     let seen = house.seen(&main);
     holds(
         &seen,
-        "two |  M file  D folder/deep  M resolved  M second ?? folder | third",
+        "two |  M file  D folder/deep  M resolved  M second  M skipped ?? folder | third",
+    );
+    holds(
+        &seen,
+        "git-lfs has not fetched the data of 1 file, such as large",
     );
     holds(&seen, "note: what git could not read above is as in HEAD");
     let deep = fs::read_to_string(outside.join("deep")).unwrap();

@@ -203,8 +203,8 @@ pub(crate) fn both_sides_are_built_with_what_cargo_finds_around_the_repository()
 }
 
 /// One of rustup's overrides is for the repository, the other for a folder above it, which a side's
-/// toolchain file precedes.
-pub(crate) fn both_sides_get_the_toolchain_of_an_override() {
+/// toolchain file precedes. A cargo that starts `ab` names its own toolchain.
+pub(crate) fn both_sides_get_the_toolchain_of_the_users_shell() {
     let project = Project::new(&BOTH[..1], "");
     let top = project.top().canonicalize().unwrap();
     project.write("rust-toolchain", "stable\n");
@@ -213,25 +213,32 @@ pub(crate) fn both_sides_get_the_toolchain_of_an_override() {
         project.path("target-toolchains").display(),
         builds(&project.path("target-bench/run")),
     ));
-    for (folder, toolchains) in [
-        (top.as_path(), "pinned\npinned\n"),
-        (top.parent().unwrap(), "pinned\nnone\n"),
+    let outside = top.parent().unwrap();
+    let cargo = project.path("target-bin/cargo");
+    let by_cargo = ["CARGO", "RUSTUP_TOOLCHAIN"].map(|name| (name, cargo.to_str().unwrap()));
+    let by_user = ("RUSTUP_TOOLCHAIN_SOURCE", "env");
+    for (folder, set, toolchains) in [
+        (top.as_path(), &[][..], "pinned\npinned\n"),
+        (outside, &[], "pinned\nnone\n"),
+        (outside, &by_cargo[1..], "set\nset\n"),
+        (outside, &by_cargo, "pinned\nnone\n"),
+        (&top, &[by_cargo[0], by_cargo[1], by_user], "set\nset\n"),
     ] {
         let shows = format!(
-            "echo \"pinned (directory override for '{}')\"",
+            "echo \"pinned (${{RUSTUP_TOOLCHAIN+not a }}directory override for '{}')\"",
             folder.display()
         );
         executable(&project.path("target-bin/rustup"), &shows);
-        let path = std::env::var("PATH").unwrap();
         let mut ab = project.ab(ONE_PAIR);
-        ab.env(
-            "PATH",
-            format!("{}:{path}", project.path("target-bin").display()),
-        )
-        .env_remove("RUSTUP_TOOLCHAIN");
-        ended(&ab.output().unwrap(), 0, "");
+        for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_TOOLCHAIN_SOURCE"] {
+            ab.env_remove(name);
+        }
+        ended(&ab.envs(set.iter().copied()).output().unwrap(), 0, "");
         let log = project.path("target-toolchains");
-        assert_eq!(fs::read_to_string(&log).unwrap(), toolchains);
+        let logged = fs::read_to_string(&log)
+            .unwrap()
+            .replace(by_cargo[1].1, "set");
+        assert_eq!(logged, toolchains, "{folder:?} {set:?}");
         fs::remove_file(log).unwrap();
     }
 }
@@ -272,5 +279,6 @@ pub(crate) fn a_build_that_lacks_an_ignored_file_says_so() {
         "pub const TEXT: &str = include_str!(\"../target-generated\");",
     );
     let output = package.ab(ONE_PAIR, |_| {});
-    ended(&output, 2, "copies contain no files that git ignores");
+    let says = "copies contain no files that git ignores, and none of a repository inside this one";
+    ended(&output, 2, says);
 }

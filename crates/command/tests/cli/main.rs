@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         ab_projects::the_action_compiles_the_command_once_and_for_itself,
         ab_settings::sides_that_were_built_to_one_file_are_refused,
         ab_settings::both_sides_are_built_with_what_cargo_finds_around_the_repository,
-        ab_settings::both_sides_get_the_toolchain_of_an_override,
+        ab_settings::both_sides_get_the_toolchain_of_the_users_shell,
         ab_settings::settings_above_the_temporary_folder_are_named,
         ab_settings::a_runner_that_replaces_that_of_ab_is_named,
         ab_settings::a_build_that_lacks_an_ignored_file_says_so,

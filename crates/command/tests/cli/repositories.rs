@@ -60,9 +60,8 @@ impl Project {
     /// `crossover ab` with the stand-in for cargo.
     pub(crate) fn ab(&self, options: &str) -> Command {
         let mut command = crossover(self.top());
-        command
-            .args(options.split_whitespace())
-            .env("CARGO", self.path("target-bin/cargo"));
+        command.args(options.split_whitespace());
+        first_in_path(&mut command, &self.path("target-bin"));
         command
     }
 }
@@ -146,6 +145,12 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         // Examples of hooks would be files in each new repository.
         .env("GIT_TEMPLATE_DIR", "")
+}
+
+/// Lets `command` find the programs of `folder` before others.
+pub(crate) fn first_in_path<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", folder.display()))
 }
 
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {

@@ -15,6 +15,9 @@ use crossover_words::text::visible;
 /// The message after an interrupt.
 pub(super) const INTERRUPTED: &str = "interrupted: worktrees are removed, finished runs are kept";
 
+/// Begins the line in which Criterion prints a result.
+pub(super) const RESULT: &str = "time:   [";
+
 /// Whether the user interrupted.
 pub(super) fn interrupted() -> bool {
     interrupt::signal().is_some()
@@ -36,6 +39,8 @@ pub(super) struct Output {
     pub(super) status: Option<ExitStatus>,
     pub(super) stdout: String,
     pub(super) stderr: String,
+    /// The files that it printed to, which take room in the temporary folder.
+    _files: [File; 2],
 }
 
 impl Output {
@@ -45,6 +50,11 @@ impl Output {
 
     /// How it failed, with what it printed of a panic, or else its last lines.
     pub(super) fn failure(&self) -> String {
+        if self.succeeded() && self.stdout.contains(RESULT) {
+            return "measured, but left no result in CRITERION_HOME: a bench that calls `output_directory` \
+                    writes elsewhere"
+                .to_owned();
+        }
         let how = match self.status {
             Some(status) if status.success() => "left no result in CRITERION_HOME".to_owned(),
             Some(status) => format!("failed ({status})"),
@@ -92,6 +102,7 @@ pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<O
         status,
         stdout: text(&mut out)?,
         stderr: text(&mut err)?,
+        _files: [out, err],
     })
 }
 

@@ -138,12 +138,6 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Whether both sides have one of the benchmarks.
-    pub(super) fn any_shared(&self) -> bool {
-        let mut benchmarks = self.benchmarks.iter();
-        benchmarks.any(|benchmark| benchmark.of.iter().all(Option::is_some))
-    }
-
     /// Runs a benchmark on one side; `None` where the side does not have it.
     fn run_on(
         &self,
@@ -227,7 +221,11 @@ impl<'a> Processes<'a> {
             let seconds = start.elapsed().as_secs_f64();
             match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
                 Ok(sampled) => left.push((side, sampled)),
-                Err(how) => return Err(Ok(Ran::Failed(format!("{} {how}", pair.run(side))))),
+                // While the files that it printed to take their room.
+                Err(how) => {
+                    let failed = || Ran::Failed(format!("{} {how}", pair.run(side)));
+                    return Err(check_temporary().map(|()| failed()));
+                }
             }
             Ok(Some(seconds))
         });

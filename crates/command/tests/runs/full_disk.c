@@ -1,6 +1,6 @@
 /* Preloaded: after FULL_AFTER bytes written to regular files the disk is full, or the process is
- * killed where KILLED is set. The folder FULL_IN is full as soon as the file FULL_FROM exists. Where
- * NO_LOCKS is set, no file can be locked. */
+ * killed where KILLED is set. From the moment that the file FULL_FROM exists, the folder FULL_IN is full
+ * for a process that keeps an unlinked file with data in it. Where NO_LOCKS is set, no file can be locked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,14 +26,23 @@ static int on_disk(int fd) {
     return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
 }
 
-static int in_full_folder(int fd) {
-    const char *folder = getenv("FULL_IN"), *from = getenv("FULL_FROM");
-    if (!folder || !from || access(from, F_OK) != 0)
-        return 0;
+static int lies_in(const char *folder, int fd) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path);
     return length > (ssize_t)strlen(folder) && strncmp(path, folder, strlen(folder)) == 0;
+}
+
+static int in_full_folder(int fd) {
+    const char *folder = getenv("FULL_IN"), *from = getenv("FULL_FROM");
+    if (!folder || !from || access(from, F_OK) != 0 || !lies_in(folder, fd))
+        return 0;
+    for (int kept = 0; kept < 64; kept++) {
+        struct stat file;
+        if (fstat(kept, &file) == 0 && file.st_nlink == 0 && file.st_size > 0 && lies_in(folder, kept))
+            return 1;
+    }
+    return 0;
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {

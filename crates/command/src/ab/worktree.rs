@@ -102,14 +102,17 @@ impl Copies {
     pub(super) fn different_files(&self) -> anyhow::Result<BTreeSet<String>> {
         self.bring(None)?;
         let mut diff = git_around(&self.path);
-        let options = "diff --no-index --no-renames --name-only -z a b";
+        // With `--name-only` a deleted file is `/dev/null`.
+        let options = "diff --no-index --no-renames --name-status -z a b";
         let listed = diff.args(options.split(' ')).output();
         let listed = listed.context("git could not be started")?;
         // Texts, git's own files, and the lock file, with which the executables were built.
         let unread = r"/(\.git(/.*)?|[^/]*\.md|Cargo\.lock|(LICEN[SC]E|COPYING)[^/]*)$";
         let unread = Regex::new(unread)?;
         let names = String::from_utf8_lossy(&listed.stdout);
-        let read = names.split('\0').filter(|name| !unread.is_match(name));
+        // A status comes before each name.
+        let names = names.split('\0').skip(1).step_by(2);
+        let read = names.filter(|name| !unread.is_match(name));
         let inner = read.filter_map(|name| Some(name.split_once('/')?.1.to_owned()));
         Ok(inner.collect())
     }

@@ -186,7 +186,11 @@ impl Pairs<'_> {
         while self.number < self.first() && !self.outcome.over {
             self.run(only.as_ref())?;
             if self.number == 1 && self.args.budget > 0.0 && self.sampling.is_brief() {
-                only = Some(self.those_that_fit());
+                let fit = self.those_that_fit();
+                if fit.is_empty() {
+                    break;
+                }
+                only = Some(fit);
             }
         }
         Ok(())
@@ -225,7 +229,7 @@ impl Pairs<'_> {
             let comparison = self.compare(options);
             for (id, verdict) in comparison.decided() {
                 if decided.insert(id.to_owned()) {
-                    eprintln!("{}: {verdict}", visible(id));
+                    eprintln!("{}: {verdict} so far", visible(id));
                 }
             }
             let open = (comparison.open())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::bail;
 
 use crate::ab::Args;
-use crate::ab::child::{self, Output};
+use crate::ab::child::{self, Output, RESULT};
 use crate::ab::driven::takes_turns;
 use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
@@ -111,18 +111,18 @@ pub(super) fn choose<'a>(
     }
     let are_empty = harnesses.each_ref().map(Vec::is_empty);
     let processes = Processes::new(copies, harnesses, &mut left_out);
-    if !processes.any_shared() {
-        let [old, new] = [0, 1].map(|side| {
-            let what = match are_empty[side] {
-                true => "no benchmark",
-                false => "others",
-            };
-            format!("{} has {what}", sides[side].label)
-        });
+    let empty = sides
+        .iter()
+        .zip(are_empty)
+        .filter(|(_, is_empty)| *is_empty);
+    let empty = empty.map(|(side, _)| format!("{} has no benchmark", side.label));
+    let empty = Vec::from_iter(empty);
+    if !empty.is_empty() {
         let left_out: String = left_out.iter().map(|why| format!("; {why}")).collect();
         bail!(
-            "nothing to compare: {old}, {new}{left_out}. A filter after `--`, `-p` and `--bench` choose \
-             benchmarks of Criterion"
+            "nothing to compare: {}{left_out}. A filter after `--`, `-p` and `--bench` choose benchmarks of \
+             Criterion",
+            empty.join(", ")
         );
     }
     remarks.extend(left_out);
@@ -199,6 +199,10 @@ fn probe(
     let mut ignored = benchmarks(&nothing);
     lines.retain(|line| !ignored.contains(line));
     probe.noise = (!nothing.trim().is_empty()).then(|| ignored.clone());
+    if probe.noise.is_none() {
+        // Other lines are the beginnings of names.
+        lines = whole_names(&listed.stdout);
+    }
 
     let wanted: Vec<Vec<String>> = (OPTIONS.iter())
         .map(|option| option.split(' ').map(str::to_owned).collect())
@@ -221,7 +225,8 @@ fn probe(
     for line in &lines {
         // One plain name stands for all of an executable that prints nothing else.
         let is_plain = probe.noise.is_none() && !is_doubtful(line, &lines);
-        if is_plain && selects_plain {
+        // A name of several lines is selected by no pattern, and left out by its characters.
+        if is_plain && selects_plain || line.contains('\n') {
             ids.push(line.clone());
             continue;
         }
@@ -265,7 +270,7 @@ fn why_empty(name: &str, listed: &Output, user: &BenchArgs) -> Option<String> {
     }
     let why = match &user.filter {
         // As Criterion begins each result.
-        _ if listed.stdout.contains("time:   [") => {
+        _ if listed.stdout.contains(RESULT) => {
             "it runs its benchmarks instead of listing them, as a Criterion does that does not call \
              `configure_from_args`"
                 .to_owned()
@@ -320,13 +325,28 @@ impl Probe<'_> {
     }
 }
 
-/// The benchmarks that are listed, until Criterion 0.4 and from 0.5 on.
+/// The name of a benchmark on a line of a list, until Criterion 0.4 and from 0.5 on.
+fn listed_name(line: &str) -> Option<&str> {
+    let name = line.strip_suffix(": bench");
+    name.or(line.strip_suffix(": benchmark"))
+}
+
+/// The benchmarks that are listed.
 fn benchmarks(stdout: &str) -> Vec<String> {
-    let id = |line: &str| {
-        let id = line.strip_suffix(": bench");
-        id.or(line.strip_suffix(": benchmark")).map(str::to_owned)
-    };
-    stdout.lines().filter_map(id).collect()
+    let names = stdout.lines().filter_map(listed_name);
+    names.map(str::to_owned).collect()
+}
+
+/// The benchmarks of a list without other text, whose names may have line breaks.
+fn whole_names(stdout: &str) -> Vec<String> {
+    let (mut names, mut begun) = (Vec::new(), String::new());
+    for line in stdout.lines() {
+        match listed_name(line) {
+            Some(end) => names.push(std::mem::take(&mut begun) + end),
+            None => begun = begun + line + "\n",
+        }
+    }
+    names
 }
 
 /// Whether a name in the list may not be what the filter selects: of two benchmarks with one name

@@ -69,7 +69,7 @@ pub(crate) fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     holds(&said, kept.to_str().unwrap());
     // Of the later pairs, what they decide.
     assert_eq!(said.matches("pair ").count(), 8, "{said}");
-    holds(&said, "sort/100: slower\n");
+    holds(&said, "sort/100: slower so far\n");
     let ignored = fs::read_to_string(kept.with_file_name(".gitignore")).unwrap();
     assert_eq!(ignored, "*\n");
 }
@@ -105,6 +105,15 @@ esac"#,
         executable(&bundles.dir().join("fresh/run"), fresh);
         ended(&bundles.ab(""), 2, says);
     }
+    // Such as names with the commit.
+    let bundles = Bundles::new(&[("at-1", 20.0)], &[("at-2", 20.0)], "");
+    for (fail_on, code) in [("slower", 2), ("any", 1)] {
+        let json = bundles.compared(&format!("--fail-on {fail_on}"), code);
+        let verdicts = ["at-1", "at-2"].map(|id| verdict(&json, id));
+        assert_eq!(verdicts, ["gone", "new"], "{json:#}");
+    }
+    // A pair each.
+    assert_eq!(bundles.read("log").lines().count(), 4);
 }
 
 pub(crate) fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
@@ -197,7 +206,7 @@ pub(crate) fn a_second_comparison_builds_elsewhere_with_the_options_of_cargo() {
         r#"echo "$* $CARGO_TARGET_DIR" >> {ran}
 if [ ! -e {ran}-nested ]; then
   touch {ran}-nested
-  (cd {top}; CARGO="$0" env -u CARGO_TARGET_DIR {crossover} ab {ONE_PAIR} --run-equal > {ran}-nested)
+  (cd {top}; env -u CARGO_TARGET_DIR {crossover} ab {ONE_PAIR} --run-equal > {ran}-nested)
 fi
 {built}"#,
         ran = project.ran().display(),
@@ -230,6 +239,11 @@ pub(crate) fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         // It is run again, for longer, after the others.
         ("sleep 600", "took longer than --turn-limit", 1),
         ("exit 0", "left no result in CRITERION_HOME: more;", 1),
+        (
+            "echo 'sum  time:   [1.0 ms 1.1 ms 1.2 ms]'; exit 0",
+            "measured, but left no result in CRITERION_HOME: a bench that calls `output_directory` writes",
+            1,
+        ),
         // As for times of zero.
         (
             "echo 'Criterion.rs ERROR: one took zero time.'; exit 0",
@@ -312,10 +326,9 @@ pub(crate) fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     }
 }
 
-/// The temporary folder, which has what processes print, is full in the middle of the second pair.
+/// The temporary folder is full in the middle of the second pair, because of what a process prints.
 pub(crate) fn complete_pairs_are_compared_where_the_temporary_folder_is_full() {
-    let fills =
-        r#"case $CRITERION_HOME in *b2/1) touch "$(dirname $log)/full";; esac; echo progress"#;
+    let fills = r#"echo progress; case $CRITERION_HOME in *b2/1) touch "$(dirname $log)/full";; esac; echo progress"#;
     let bundles = Bundles::new(&BOTH, &BOTH, fills);
     let mut ab = bundles.command("--json --pairs 3");
     let full = ab.env("LD_PRELOAD", full_disk::library());
@@ -365,6 +378,7 @@ pub(crate) fn equal_executables_are_not_run() {
     };
     // Unchanged since it was committed, though git would now change its line end; and a repository that is
     // not part of this one.
+    project.write("GONE.md", "gone\n");
     project.write("lines", "one\r\n");
     let earlier = SystemTime::now() - Duration::from_secs(60);
     let lines = fs::File::options().append(true).open(project.path("lines"));
@@ -374,6 +388,7 @@ pub(crate) fn equal_executables_are_not_run() {
     project.write(".git/info/attributes", "/lines text\n");
     repository(&project.path("nested"));
     project.write("README.md", "new\n");
+    fs::remove_file(project.path("GONE.md")).unwrap();
     assert_eq!(ab("")["exit_code"], 0);
     assert!(!project.ran().exists());
     // Data that is read when they run.
@@ -405,6 +420,17 @@ pub(crate) fn another_toolchain_and_another_lock_file_are_named() {
         holds(&warnings, "rust-toolchain.toml differs between the sides");
         assert_eq!(warnings.contains("Cargo.lock differs"), has_lock);
     }
+    // One that git ignores serves both sides.
+    project.write(".gitignore", "target*\ntmp\nCargo.lock\n");
+    let locks = project.path("target-locks");
+    let build = builds(&project.path("target-bench/run"));
+    project.cargo(&format!("cat Cargo.lock >> {}\n{build}", locks.display()));
+    let json = compared(&project.ab(ONE_PAIR).output().unwrap(), 0);
+    assert!(!json["warnings"].to_string().contains("Cargo.lock"));
+    assert_eq!(
+        fs::read_to_string(locks).unwrap(),
+        "version = 4\n".repeat(2)
+    );
 }
 
 pub(crate) fn one_benchmark_is_named_by_exact_and_quick_is_refused() {

@@ -138,7 +138,7 @@ pub(crate) fn a_benchmark_that_reads_standard_input_finds_it_empty() {
 }
 
 pub(crate) fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
-    let acting = ["red\u{1b}[31m", "turned\u{202e}", "tab\tbed"];
+    let acting = ["red\u{1b}[31m", "turned\u{202e}", "tab\tbed", "two\nlines"];
     let benchmarks = acting.map(|id| (id, 20.0));
     let all = [&BOTH[..], &benchmarks].concat();
     let bundles = Bundles::new(&all, &all, "");
@@ -150,7 +150,7 @@ pub(crate) fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
         }
         // Markdown and JSON escape the backslash.
         let said = said.replace("\\\\", "\\").replace("\\[", "[");
-        for named in ["red\\u{1b}[31m", "turned\\u{202e}", "tab bed"] {
+        for named in ["red\\u{1b}[31m", "turned\\u{202e}", "tab bed", "two lines"] {
             let named = format!("left out: {named}: its name has a character that cannot be shown");
             holds(&said, &named);
         }

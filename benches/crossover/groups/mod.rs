@@ -16,7 +16,6 @@ mod matmul_skinny;
 mod memory;
 mod mlp_training;
 mod nested_sine;
-mod nested_sine_f64;
 mod networks;
 mod peer_copy;
 mod precision;
@@ -38,7 +37,6 @@ pub(crate) fn all() -> Vec<AnyGroup> {
         matmul_f64::group().into(),
         precision::group().into(),
         nested_sine::group().into(),
-        nested_sine_f64::group().into(),
         reduction::group().into(),
         fft::group().into(),
         mlp_training::group().into(),

@@ -10,8 +10,6 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
     type Wide: Wide<Self>;
     /// Half of the distance from 1 to the next larger number.
     const UNIT_ROUNDOFF: f64;
-    /// Bits of the fraction, and the exponent of the smallest normal number.
-    const LAYOUT: (i32, i32);
     /// Not a number.
     const NAN: Self;
 
@@ -26,10 +24,6 @@ pub trait Number: LinalgScalar + Send + Sync + From<f32> + Into<f64> + PartialOr
 
     /// A dot product in eight partial sums, which the compiler turns into vector code.
     fn dot(row: &[Self], x: &[Self::Wide]) -> Self::Wide;
-
-    /// Distance from `expected` in ulp, the spacing of `Self` at the expected value. 0 where both are NaN,
-    /// infinite where one is.
-    fn ulp_error(self, expected: Self::Wide) -> f64;
 }
 
 /// So many equal values. In this crate because the profile `dev` optimises it.
@@ -50,8 +44,6 @@ pub trait Wide<T>: Copy + Send + Sync + From<T> + 'static {
     fn minus(self, other: Self) -> f64;
     /// Rounded to float64.
     fn value(self) -> f64;
-    /// The sine.
-    fn sin(self) -> Self;
 }
 
 macro_rules! number {
@@ -59,7 +51,6 @@ macro_rules! number {
         impl Number for $type {
             type Wide = $wide;
             const UNIT_ROUNDOFF: f64 = $type::EPSILON as f64 / 2.0;
-            const LAYOUT: (i32, i32) = ($type::MANTISSA_DIGITS as i32 - 1, $type::MIN_EXP - 1);
             const NAN: Self = $type::NAN;
 
             fn fill_uniform(values: &mut [Self], reach: f32, random: &mut Xoshiro256PlusPlus) {
@@ -96,30 +87,27 @@ macro_rules! number {
                 sums.iter()
                     .fold(rest, |sum, &part| sum.plus_product(1.0, part))
             }
-
-            fn ulp_error(self, expected: $wide) -> f64 {
-                ulp_error(self, expected)
-            }
         }
     };
 }
 
-fn ulp_error<T: Number>(y: T, expected: T::Wide) -> f64 {
-    let (value, rounded): (f64, f64) = (y.into(), expected.value());
-    match (value.is_nan(), rounded.is_nan()) {
+/// Distance of `y` from `expected` in ulp, the spacing of float32 at the expected value. 0 if both are NaN,
+/// infinite if one is.
+pub fn ulp_error(y: f32, expected: f64) -> f64 {
+    match (y.is_nan(), expected.is_nan()) {
         (true, true) => 0.0,
-        (false, false) => T::Wide::from(y).minus(expected).abs() / ulp::<T>(rounded),
+        (false, false) => (f64::from(y) - expected).abs() / ulp(expected),
         _ => f64::INFINITY,
     }
 }
 
-/// Spacing of `T` at |x| ≤ 1, in the binade below where x is a power of two.
-fn ulp<T: Number>(x: f64) -> f64 {
-    let (fraction, smallest) = T::LAYOUT;
+/// Spacing of float32 at |x| ≤ 1, in the binade below where x is a power of two.
+fn ulp(x: f64) -> f64 {
+    const FRACTION_BITS: i32 = f32::MANTISSA_DIGITS as i32 - 1;
     // The exponent of the float64, so that a value that only rounds up to a power of two
     // counts by the finer spacing that it lies in.
     let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
-    f64::from(exponent.max(smallest) - fraction).exp2()
+    f64::from(exponent.max(f32::MIN_EXP - 1) - FRACTION_BITS).exp2()
 }
 
 number!(f32, f64);
@@ -136,10 +124,6 @@ impl Wide<f32> for f64 {
 
     fn value(self) -> f64 {
         self
-    }
-
-    fn sin(self) -> Self {
-        f64::sin(self)
     }
 }
 
@@ -182,15 +166,6 @@ impl DoubleDouble {
         let low = self.high.mul_add(other.high, -high);
         Self::new(high, low + (self.high * other.low + self.low * other.high))
     }
-
-    /// The quotient.
-    pub fn over(self, divisor: f64) -> Self {
-        let high = self.high / divisor;
-        Self::new(
-            high,
-            (high.mul_add(-divisor, self.high) + self.low) / divisor,
-        )
-    }
 }
 
 impl From<f64> for DoubleDouble {
@@ -211,34 +186,5 @@ impl Wide<f64> for DoubleDouble {
 
     fn value(self) -> f64 {
         self.high + self.low
-    }
-
-    /// Within 2⁻⁷⁰ relative up to 2²⁰: x - k π with 161 bits of π, and the series of the sine, whose
-    /// terms from the sixth on are less than 2⁻¹⁸ of the sum and computed in float64. Above, and for
-    /// NaN, it is the C library's sine, which glibc documents to be within 1 ulp.
-    fn sin(self) -> Self {
-        const PI: [f64; 3] = [
-            std::f64::consts::PI,
-            1.224_646_799_147_353_2e-16,
-            -2.994_769_809_718_339_7e-33,
-        ];
-        const LARGEST: f64 = (1 << 20) as f64;
-        if self.high.is_nan() || self.high.abs() > LARGEST {
-            return self.high.sin().into();
-        }
-        let k = (self.high * std::f64::consts::FRAC_1_PI).round();
-        let r = PI
-            .iter()
-            .fold(self, |r, &part| r.plus_product(-k, part.into()));
-        // sin r = r (1 - r²/(2·3) (1 - r²/(4·5) (1 - ...))).
-        let square = r.times(r);
-        let divisor = |i: i32| f64::from(2 * i * (2 * i + 1));
-        let tail = (6..=13).rev();
-        let tail = tail.fold(1.0, |sum, i| 1.0 - square.high / divisor(i) * sum);
-        let series = (1..=5).rev().fold(Self::from(tail), |sum, i| {
-            Self::from(1.0).plus(square.over(-divisor(i)).times(sum))
-        });
-        let sign = if k % 2.0 == 0.0 { 1.0 } else { -1.0 };
-        r.times(series).times(sign.into())
     }
 }

@@ -101,6 +101,11 @@ impl Report {
         std::iter::once(&self.machine).chain(&self.reference)
     }
 
+    /// What was left out of the results that are shown, and why.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = &Unreadable> {
+        self.machines().flat_map(|machine| &machine.problems)
+    }
+
     /// The machine of the GPU's figures.
     pub fn gpu(&self) -> &MachineResults {
         self.reference.as_ref().unwrap_or(&self.machine)

@@ -7,6 +7,7 @@ use crate::group::GroupView;
 use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::trust::Grade;
+use crossover_results::store::unreadable::Unreadable;
 use crossover_words::text::columns;
 use crossover_words::units;
 
@@ -21,9 +22,12 @@ pub(super) fn summary(report: &Report, groups: &[GroupView]) -> String {
     lines.extend(sure(groups));
     let measured = units::counted(machine.benchmarks().count(), "benchmark");
     lines.push(format!("{measured}, {} failed", machine.failed().len()));
-    if !machine.problems.is_empty() {
-        let left_out = machine.problems.len();
-        lines.push(format!("left out: {left_out}; the page gives the reasons"));
+    let left_out: Vec<&Unreadable> = report.problems().collect();
+    let most = left_out.iter().take(MOST_LEFT_OUT);
+    lines.extend(most.map(|problem| format!("left out: {problem}")));
+    if left_out.len() > MOST_LEFT_OUT {
+        let more = left_out.len() - MOST_LEFT_OUT;
+        lines.push(format!("left out: {more} more; the page gives the reasons"));
     }
     lines.join("\n")
 }
@@ -55,6 +59,9 @@ fn table(report: &Report, groups: &[GroupView]) -> Vec<String> {
     }
     lines
 }
+
+/// Problems that the terminal prints.
+const MOST_LEFT_OUT: usize = 3;
 
 /// Uncertain answers whose reason the terminal prints.
 const MOST_DOUBTS: usize = 6;

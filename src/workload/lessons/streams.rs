@@ -137,7 +137,7 @@ fn cut_up(
     for (at, (first, len)) in cut(n, pieces as usize).enumerate() {
         let [from, to] = [from, to].map(|host| host.part(first, len));
         let [x, y] = [x.at(first), y.at(first)];
-        let kernel = <f32 as nested_sine::Sine>::FUSED.launch::<f32>(gpu, x, y, len as u64)?;
+        let kernel = nested_sine::FUSED.launch(gpu, x, y, len as u64)?;
         let piece = Piece {
             from,
             to,

@@ -5,10 +5,8 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::format::{POISON, Sine};
-use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::nested_sine::problem::{NestedSine, PASSES, POISON};
 use crate::workload::nested_sine::verify::ACCURATE;
-use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
@@ -16,17 +14,17 @@ use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
 use crossover_words::units::counted;
 
-/// Accuracy assumed of a C library's `sinf` and `sin`: glibc documents 1 ulp.
+/// Accuracy assumed of a C library's `sinf`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
 const SINF_ULP: f64 = 1.0;
 
-/// Four calls of [`f32::sin`] or [`f64::sin`] per element, on all cores: one line of Rust, and rayon.
-pub fn std<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
+/// Four calls of [`f32::sin`] per element, on all cores: one line of Rust, and rayon.
+pub fn std(problem: &Rc<NestedSine>) -> Made {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
-    let compute = |x: &[T], y: &mut [T], _| {
+    let compute = |x: &[f32], y: &mut [f32], _| {
         for (x, y) in x.iter().zip(y) {
-            *y = x.sine().sine().sine().sine();
+            *y = x.sin().sin().sin().sin();
         }
     };
     let plan = Plan {
@@ -39,34 +37,34 @@ pub fn std<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
         plan,
         compute,
         SINF_ULP,
-        &format!("{}::sin", std::any::type_name::<T>()),
+        "f32::sin",
     ))
 }
 
 /// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads,
 /// which spin for a moment before they sleep, the elements per task, and whether results are stored
 /// through the caches. The four sines stay in registers, so memory is read and written once.
-pub fn simd<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
+pub fn simd(problem: &Rc<NestedSine>) -> Made {
     simd_on(problem, Threads::all())
 }
 
 /// As [`simd`], on one thread.
-pub fn simd_1_thread<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
+pub fn simd_1_thread(problem: &Rc<NestedSine>) -> Made {
     simd_on(problem, Threads::One)
 }
 
-fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
-    let mut plans = plans(problem.len(), threads.count());
-    plans.retain(|plan| T::STREAMS || plan.stores == Stores::Cached);
+fn simd_on(problem: &Rc<NestedSine>, threads: Threads) -> Made {
+    let plans = plans(problem.len(), threads.count());
     let choice = format!(
-        "nested sine of {}{} on the CPU, {} threads at most",
+        "nested sine of {} on the CPU, {} threads at most",
         problem.len(),
-        in_format::<T>(),
         threads.count()
     );
-    let mut y = vec![T::zero(); problem.len()];
+    let isa = Isa::best();
+    let nested = move |x: &[f32], y: &mut [f32], stores| isa.nested_sine(x, y, stores);
+    let mut y = vec![0.0; problem.len()];
     let plan = choose::on_cpu(&threads, &choice, &plans, |plan, times| {
-        (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &T::nested));
+        (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &nested));
     });
     let threads = match plan.grain >= problem.len() {
         // One task is work for one thread.
@@ -77,9 +75,9 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
         problem,
         threads,
         plan,
-        T::nested,
+        nested,
         ACCURATE,
-        Isa::best().name(),
+        isa.name(),
     ))
 }
 
@@ -168,11 +166,11 @@ fn plans(n: usize, threads: usize) -> Vec<Plan> {
 }
 
 /// The sines by `compute`, shared out as planned.
-fn routine<T: Sine>(
-    problem: &Rc<NestedSine<T>>,
+fn routine(
+    problem: &Rc<NestedSine>,
     threads: Threads,
     plan: Plan,
-    compute: impl Fn(&[T], &mut [T], Stores) + Sync + 'static,
+    compute: impl Fn(&[f32], &mut [f32], Stores) + Sync + 'static,
     ulp: f64,
     by: &str,
 ) -> Box<dyn Routine> {
@@ -185,24 +183,24 @@ fn routine<T: Sine>(
     let (input, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
         // Its pages are first written by the threads that compute them.
-        output: vec![T::zero(); problem.len()],
-        poison: T::POISON,
+        output: vec![0.0; problem.len()],
+        poison: POISON,
         threads,
-        compute: move |threads: &Threads, y: &mut [T]| {
+        compute: move |threads: &Threads, y: &mut [f32]| {
             share_out(threads, plan, input.input(), y, &compute);
         },
-        check: move |y: &[T]| judge.check_to(ulp, y),
+        check: move |y: &[f32]| judge.check_to(ulp, y),
         notes: vec![format!("{by}, {on}{past}")],
     })
 }
 
 /// Each task by `compute` on one of the threads.
-fn share_out<T: Sine>(
+fn share_out(
     threads: &Threads,
     Plan { grain, stores }: Plan,
-    x: &[T],
-    y: &mut [T],
-    compute: &(impl Fn(&[T], &mut [T], Stores) + Sync),
+    x: &[f32],
+    y: &mut [f32],
+    compute: &(impl Fn(&[f32], &mut [f32], Stores) + Sync),
 ) {
     if x.len() <= grain {
         compute(x, y, stores);

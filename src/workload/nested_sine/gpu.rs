@@ -5,11 +5,9 @@ use std::rc::Rc;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::workload::nested_sine::format::{POISON, POISON_BYTE, Sine};
-use crate::workload::nested_sine::kernel::{Kernel, NESTED_SINE};
-use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::nested_sine::kernel::{FUSED, Kernel, NESTED_SINE};
+use crate::workload::nested_sine::problem::{NestedSine, PASSES, POISON, POISON_BYTE};
 use crate::workload::nested_sine::verify::ACCURATE;
-use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
     Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
@@ -37,8 +35,8 @@ pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
-pub fn fused<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
-    one_kernel(gpu, problem, T::FUSED)
+pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+    one_kernel(gpu, problem, FUSED)
 }
 
 /// One kernel: CUDA's `sinf` four times.
@@ -53,7 +51,7 @@ pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(work))
 }
 
-fn one_kernel<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, kernel: Kernel) -> Made {
+fn one_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, kernel: Kernel) -> Made {
     Ok(Box::new(resident(gpu, problem, &[kernel])?))
 }
 
@@ -67,14 +65,14 @@ fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineEr
 const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
 
 /// Kernels on data that stays in device memory.
-fn resident<T: Sine>(
+fn resident(
     gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine<T>>,
+    problem: &Rc<NestedSine>,
     kernels: &[Kernel],
 ) -> Result<Prepared, RoutineError> {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(problem.input())?;
-    let y = work.alloc::<T>(problem.len())?;
+    let y = work.alloc::<f32>(problem.len())?;
     work.poison_by(y, POISON_BYTE);
     enqueue(&mut work, x, y, problem.len(), kernels)?;
     let problem = problem.clone();
@@ -85,16 +83,16 @@ fn resident<T: Sine>(
 }
 
 /// Kernels from x to y, n elements each; those after the first in place, so that x stays as it is.
-fn enqueue<T: Sine>(
+fn enqueue(
     work: &mut Prepared,
-    x: Device<T>,
-    y: Device<T>,
+    x: Device<f32>,
+    y: Device<f32>,
     n: usize,
     kernels: &[Kernel],
 ) -> Done {
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
-        let kernel = kernel.launch::<T>(work.memory.gpu(), from, y.address, n as u64)?;
+        let kernel = kernel.launch(work.memory.gpu(), from, y.address, n as u64)?;
         // SAFETY: `launch` gives a kernel its arguments, and the routine owns `x` and `y` of `n` elements.
         unsafe { work.steps.kernel(kernel) };
     }
@@ -127,7 +125,7 @@ pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn from_host<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, memory: HostMemory) -> Made {
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
     end_to_end::from_host(gpu, problem, memory)
 }
 
@@ -140,16 +138,16 @@ pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
 }
 
 // SAFETY: a piece is a part of both arrays.
-unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
-    type Value = T;
+unsafe impl EndToEnd for NestedSine {
+    type Value = f32;
 
-    const POISON: T = T::POISON;
+    const POISON: f32 = POISON;
 
     fn words(&self) -> String {
-        format!("nested sine of {} values{}", self.len(), in_format::<T>())
+        format!("nested sine of {} values", self.len())
     }
 
-    fn operands(&self) -> Vec<&[T]> {
+    fn operands(&self) -> Vec<&[f32]> {
         vec![self.input()]
     }
 
@@ -157,14 +155,14 @@ unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
         self.len()
     }
 
-    fn check(&self, result: &[T]) -> Verified {
+    fn check(&self, result: &[f32]) -> Verified {
         self.check_output(result)
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<T>, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<f32>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
-            let kernel = T::FUSED.launch::<T>(gpu, from.device, to.device, len as u64)?;
+            let kernel = FUSED.launch(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],
                 // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.

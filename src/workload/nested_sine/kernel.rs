@@ -9,31 +9,36 @@ use crate::workload::routine::RoutineError;
 
 /// The kernels.
 pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
-/// The kernel in float64.
-pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
 
 /// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;
 
 /// A kernel, with the number of its vectors of 16 bytes per thread.
 #[derive(Clone, Copy)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     pub(super) source: &'static Source,
     pub(super) name: &'static str,
     pub(super) vectors: u64,
 }
 
+/// The kernel that fuses the four passes.
+pub(crate) const FUSED: Kernel = Kernel {
+    source: &NESTED_SINE,
+    name: "sine_fused",
+    vectors: 2,
+};
+
 impl Kernel {
-    /// On `n` elements of this type from and to device addresses that are multiples of 16.
-    pub(crate) fn launch<T>(
+    /// On `n` elements from and to device addresses that are multiples of 16.
+    pub(crate) fn launch(
         self,
         gpu: &Gpu,
         from: CUdeviceptr,
         to: CUdeviceptr,
         n: u64,
     ) -> Result<Launch, RoutineError> {
-        let lanes = 16 / size_of::<T>() as u64;
-        let blocks = n.div_ceil(lanes * self.vectors * THREADS).max(1);
+        const LANES: u64 = 16 / size_of::<f32>() as u64;
+        let blocks = n.div_ceil(LANES * self.vectors * THREADS).max(1);
         let blocks = u32::try_from(blocks)
             .ok()
             .filter(|&blocks| blocks <= i32::MAX as u32)

@@ -1,20 +1,18 @@
-//! y = sin(sin(sin(sin x))) on n float32 or float64: little arithmetic per element, so that memory, launches
+//! y = sin(sin(sin(sin x))) on n float32: little arithmetic per element, so that memory, launches
 //! and copies take most of the time.
 
 pub mod cpu;
-mod format;
 pub mod gpu;
 mod kernel;
 mod problem;
 mod verify;
 
 pub use crossover_arithmetic::Isa;
-pub(super) use format::POISON;
-pub use format::Sine;
+pub(super) use kernel::FUSED;
 pub use kernel::NESTED_SINE;
+pub(super) use problem::POISON;
 pub use problem::{
-    NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
-    cost_vector, cost_vector_f64,
+    NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel, cost_vector,
 };
 
 #[cfg(test)]

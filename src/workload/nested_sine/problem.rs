@@ -1,28 +1,33 @@
 //! The inputs, their cost, and which elements a check compares.
 
 use std::cell::OnceCell;
+use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
-use crate::workload::nested_sine::format::Sine;
-use crate::workload::number::{Number, in_f64};
+use crate::workload::nested_sine::kernel::NESTED_SINE;
 use crate::workload::prepare::{in_blocks, seed};
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::sine;
-use crossover_arithmetic::sine_f64;
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;
 
-/// n inputs and, once something is checked, their results in float64 (for f64 in two of these).
+/// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
+/// sine is. NaN would not do, since some results are NaN.
+pub(super) const POISON_BYTE: u8 = 0x40;
+/// [`POISON_BYTE`] four times.
+pub(crate) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
+
+/// n inputs and, once something is checked, their results in float64.
 ///
 /// The inputs are uniform in [-3, 3), from a fixed seed. Inputs that a sine is likely to get wrong are
 /// verified in a run of their own ([`Workload::edge_cases`]) and never timed, because they take other
 /// branches than users' values do.
-pub struct NestedSine<T: Sine = f32> {
-    pub(super) x: Vec<T>,
-    pub(super) expected: OnceCell<Vec<T::Wide>>,
+pub struct NestedSine {
+    pub(super) x: Vec<f32>,
+    pub(super) expected: OnceCell<Vec<f64>>,
 }
 
 impl NestedSine {
@@ -33,27 +38,47 @@ impl NestedSine {
 
     /// The operation on given inputs.
     pub fn of(x: Vec<f32>) -> Self {
-        Self::with(x)
-    }
-
-    /// Inputs that a sine is likely to get wrong: NaN, infinities, zeros, subnormals, powers
-    /// of two and their neighbours, multiples of π/2 and their neighbours, large arguments,
-    /// all with both signs.
-    pub fn adversarial() -> Vec<f32> {
-        f32::adversarial()
-    }
-}
-
-impl<T: Sine> NestedSine<T> {
-    pub(super) fn with(x: Vec<T>) -> Self {
         Self {
             x,
             expected: OnceCell::new(),
         }
     }
 
+    /// Inputs that a sine is likely to get wrong: NaN, infinities, zeros, subnormals, powers
+    /// of two and their neighbours, multiples of π/2 and their neighbours, large arguments,
+    /// all with both signs: 4,096 of them, one of each kind first.
+    pub fn adversarial() -> Vec<f32> {
+        let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
+        let mut inputs = vec![
+            f32::NAN,
+            f32::INFINITY,
+            f32::MAX,
+            f32::from_bits(1),
+            std::f32::consts::PI,
+            // Of all float32, the nearest to a multiple of π/2.
+            16_367_173.0 * 2f32.powi(72),
+            0.0,
+            f32::MIN_POSITIVE.next_down(),
+            f32::NAN.copysign(-1.0),
+        ];
+        inputs.extend(neighbours(sine::LARGE));
+        for exponent in -149..=127 {
+            inputs.extend(neighbours(2f64.powi(exponent) as f32));
+            inputs.push((1.618_034 * 2f64.powi(exponent)) as f32);
+        }
+        let magnitudes = 4096 / 2;
+        // Multiples of π/2, first one by one, then ever further apart up to 2^60.
+        let mut multiple = 1.0f64;
+        while inputs.len() < magnitudes {
+            inputs.extend(neighbours((multiple * FRAC_PI_2) as f32));
+            multiple = (multiple * 1.15).max(multiple + 1.0).floor();
+        }
+        inputs.truncate(magnitudes);
+        inputs.iter().flat_map(|&x| [x, -x]).collect()
+    }
+
     /// The inputs.
-    pub fn input(&self) -> &[T] {
+    pub fn input(&self) -> &[f32] {
         &self.x
     }
 
@@ -84,30 +109,30 @@ impl<T: Sine> NestedSine<T> {
     }
 }
 
-impl<T: Sine> Workload for NestedSine<T> {
+impl Workload for NestedSine {
     fn new(n: u64) -> Self {
-        Self::with(uniform(n as usize))
+        Self::new(n)
     }
 
     fn host_bytes(n: u64) -> u64 {
         // Input and output, both once more in pinned memory.
-        4 * size_of::<T>() as u64 * n
+        16 * n
     }
 
     fn device_bytes(n: u64) -> u64 {
-        2 * size_of::<T>() as u64 * n
+        8 * n
     }
 
     fn kernels() -> &'static [&'static Source] {
-        T::SOURCES
+        const { &[&NESTED_SINE] }
     }
 
     // Each adversarial element is in several blocks of a kernel and several tasks of the CPU.
     fn edge_cases() -> Option<Self> {
         // No timed size, so that choices calibrated on these inputs are used for no other.
         const ELEMENTS: usize = 60_007;
-        let all = T::adversarial().into_iter().cycle();
-        Some(Self::with(all.take(ELEMENTS).collect()))
+        let inputs = Self::adversarial().into_iter().cycle();
+        Some(Self::of(inputs.take(ELEMENTS).collect()))
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
@@ -152,21 +177,10 @@ pub fn cost_transfer_per_kernel(n: u64) -> Cost {
     }
 }
 
-/// As [`cost`], in float64.
-pub fn cost_f64(n: u64) -> Cost {
-    in_f64(cost(n))
-}
-
-/// As [`cost_vector`], in float64: 73 FLOP per element by this module's polynomials, on the CPU and the
-/// GPU.
-pub fn cost_vector_f64(n: u64) -> Cost {
-    cost_f64(n).flop(f64::from(sine_f64::FLOP) * n as f64)
-}
-
 const SEED: u64 = 0x6e65_7374_6564;
 
 /// Inputs uniform in [-3, 3).
-fn uniform<T: Number>(n: usize) -> Vec<T> {
+fn uniform(n: usize) -> Vec<f32> {
     let first = seed(SEED);
     in_blocks(n, 3.0, |block| first + block)
 }

@@ -1,14 +1,12 @@
 //! The sine against float64, in every instruction set.
 
-use std::rc::Rc;
-
 use rayon::prelude::*;
 
+use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::*;
-use crate::workload::nested_sine::{kernel::NESTED_SINE_F64, problem::NestedSine};
 use crate::workload::routine::Workload;
+use crossover_arithmetic::number::ulp_error;
 use crossover_arithmetic::sine::{HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
-use crossover_arithmetic::{Number as _, sine_f64};
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
 
@@ -43,7 +41,7 @@ fn worst(x: &[f32], y: &[f32], expected: impl Fn(f64) -> f64 + Sync) -> (f64, f3
     x.par_iter()
         .zip(y)
         .map(|(&x, &y)| {
-            let error = y.ulp_error(expected(x.into()));
+            let error = ulp_error(y, expected(x.into()));
             (if y.abs() > 1.0 { f64::INFINITY } else { error }, x)
         })
         .reduce(|| (0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
@@ -168,38 +166,6 @@ fn the_kernel_has_these_constants() {
     {
         assert!(NESTED_SINE.text.contains(&format!("{c:?}f")), "{c:?}");
     }
-    let of_f64 = [sine_f64::LARGE].into_iter().chain(sine_f64::PARTS_OF_PI);
-    for c in of_f64.chain(sine_f64::HALF_PI).chain(sine_f64::SIN_1) {
-        assert!(NESTED_SINE_F64.text.contains(&format!("{c:?}")), "{c:?}");
-    }
-}
-
-/// On random inputs and on those of which some are beside multiples of π, subnormal, huge or no number; and a
-/// result that is right in f32 alone is wrong.
-#[test]
-fn sines_of_f64_are_right_to_a_few_ulp() {
-    for problem in [
-        Workload::new(100_003),
-        NestedSine::<f64>::edge_cases().unwrap(),
-    ] {
-        let problem = Rc::new(problem);
-        for make in [cpu::std, cpu::simd, cpu::simd_1_thread] {
-            let mut routine = make(&problem).unwrap();
-            routine.poison().unwrap();
-            assert!(!routine.check().unwrap().passed());
-            routine.run().unwrap();
-            let verified = routine.check().unwrap();
-            assert!(verified.error < 4.0, "{:?}: {verified:?}", routine.notes());
-        }
-        let narrow = problem
-            .input()
-            .iter()
-            .map(|x| f64::from(x.sin().sin().sin().sin() as f32));
-        let narrow: Vec<f64> = narrow.collect();
-        assert!(!problem.check_output(&narrow).passed());
-    }
-    assert_eq!(cost_vector_f64(10).flop, Some(730.0));
-    assert_eq!(cost_vector_f64(10).bytes, Some(160.0));
 }
 
 #[test]
@@ -230,7 +196,7 @@ fn a_check_finds_one_wrong_element() {
 fn an_element_outside_the_windows_must_be_written() {
     let problem = NestedSine::new(1 << 21);
     let mut y = vec![0.0; problem.len()];
-    <f32 as Sine>::nested(problem.input(), &mut y, Stores::Cached);
+    Isa::best().nested_sine(problem.input(), &mut y, Stores::Cached);
     assert!(problem.check_output(&y).passed());
     let outside = problem.windows()[0].end;
     assert!(outside < problem.windows()[1].start);
@@ -259,7 +225,7 @@ fn adversarial_elements_are_verified_apart_from_what_is_timed() {
         let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
         assert!(mean.abs() < 0.2, "{mean}");
     }
-    let edge_cases = NestedSine::<f32>::edge_cases().unwrap().x;
+    let edge_cases = NestedSine::edge_cases().unwrap().x;
     assert!(adversarial.iter().all(|a| {
         edge_cases[..4096]
             .iter()

@@ -1,4 +1,4 @@
-//! The reference in float64, or for float64 in two of them, and how far each implementation may be from it.
+//! The reference in float64, and how far each implementation may be from it.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -6,19 +6,18 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::model::Verified;
-use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
-use crate::workload::number::Wide;
+use crossover_arithmetic::number::ulp_error;
 
-/// Accuracy of every pass of the polynomials, in ulp, as tested, and of CUDA's `sinf` and `sin`:
+/// Accuracy of every pass of the polynomials, in ulp, as tested, and of CUDA's `sinf`:
 /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
 pub(super) const ACCURATE: f64 = 2.0;
 
-impl<T: Sine> NestedSine<T> {
+impl NestedSine {
     /// sin(sin(sin(sin x))) of the elements in the windows, one after the other.
-    fn expected(&self) -> &[T::Wide] {
+    fn expected(&self) -> &[f64] {
         self.expected.get_or_init(|| {
-            let nested = |&x: &T| (0..PASSES).fold(T::Wide::from(x), |x, _| x.sin());
+            let nested = |&x: &f32| (0..PASSES).fold(f64::from(x), |x, _| x.sin());
             let mut expected = Vec::new();
             for window in self.windows() {
                 expected.par_extend(self.x[window].par_iter().map(nested));
@@ -29,19 +28,16 @@ impl<T: Sine> NestedSine<T> {
 
     /// Compares an output in host memory with the reference, each pass accurate to [`ACCURATE`]. Outside the
     /// windows too, each element must be written.
-    pub(crate) fn check_output(&self, y: &[T]) -> Verified {
+    pub(crate) fn check_output(&self, y: &[f32]) -> Verified {
         self.check_to(ACCURATE, y)
     }
 
     /// As [`check_output`](Self::check_output), each pass accurate to `ulp`.
-    pub(super) fn check_to(&self, ulp: f64, y: &[T]) -> Verified {
+    pub(super) fn check_to(&self, ulp: f64, y: &[f32]) -> Verified {
         let read = |window: Range<usize>| Ok::<_, Infallible>(y[window].to_vec());
         let Ok(mut verified) = self.compare(ulp, read);
-        let is_sine = |(&x, &y): (&T, &T)| {
-            let [x, y]: [f64; 2] = [x.into(), y.into()];
-            // Rounded, one may lie above 1.
-            y.abs() <= 1.001 || y.is_nan() && !x.is_finite()
-        };
+        // Rounded, a sine may lie above 1.
+        let is_sine = |(x, y): (&f32, &f32)| y.abs() <= 1.001 || y.is_nan() && !x.is_finite();
         if !self.x.par_iter().zip(y).all(is_sine) {
             verified.error = f64::INFINITY;
         }
@@ -57,7 +53,7 @@ impl<T: Sine> NestedSine<T> {
     pub(super) fn compare<E>(
         &self,
         ulp: f64,
-        mut read: impl FnMut(Range<usize>) -> Result<Vec<T>, E>,
+        mut read: impl FnMut(Range<usize>) -> Result<Vec<f32>, E>,
     ) -> Result<Verified, E> {
         let mut expected = self.expected();
         let mut error = 0f64;
@@ -71,14 +67,13 @@ impl<T: Sine> NestedSine<T> {
             expected = after;
             let found = read(window)?;
             let compared = found.par_iter().zip(here);
-            let errors = compared.map(|(&y, &expected)| y.ulp_error(expected));
+            let errors = compared.map(|(&y, &expected)| ulp_error(y, expected));
             error = error.max(errors.reduce(|| 0.0, f64::max));
         }
-        let bits = 8 * size_of::<T>();
         Ok(Verified {
             error,
             bound: 7.0 * ulp,
-            method: format!("max error in ulp of the float{bits} result, {how_much}"),
+            method: format!("max error in ulp of the float32 result, {how_much}"),
         })
     }
 }

@@ -93,6 +93,5 @@ mod tests {
         differ::<Sum>();
         differ::<Fft>();
         differ::<NestedSine>();
-        differ::<NestedSine<f64>>();
     }
 }

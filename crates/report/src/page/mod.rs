@@ -78,7 +78,7 @@ impl Parts<'_> {
             }
             (further(self.groups, root, out, machine.other))
             (reading(report))
-            (left_out(machine))
+            (left_out(report))
         };
         let title = format!("crossover: {}", machine.hardware());
         let data = offered.iter();
@@ -372,12 +372,14 @@ fn reading(report: &Report) -> Markup {
     }
 }
 
-fn left_out(machine: &MachineResults) -> Markup {
+fn left_out(report: &Report) -> Markup {
+    let machine = &report.machine;
     let unsteady: Vec<_> = machine
         .benchmarks()
         .filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)))
         .collect();
-    let none = machine.problems.is_empty()
+    let problems: Vec<_> = report.problems().map(|p| (&*p.what, &*p.reason)).collect();
+    let none = problems.is_empty()
         && machine.failed().is_empty()
         && machine.skipped().is_empty()
         && machine.not_reached().is_empty()
@@ -388,7 +390,7 @@ fn left_out(machine: &MachineResults) -> Markup {
                 h2 { "What was left out" }
                 @for (heading, items) in [
                     ("Failed", machine.failed().iter().map(|f| (&*f.id, &*f.error)).collect::<Vec<_>>()),
-                    ("Not shown", machine.problems.iter().map(|p| (&*p.what, &*p.reason)).collect()),
+                    ("Not shown", problems),
                     ("Not reached", machine.not_reached().into_iter().map(|id| (id, NOT_REACHED)).collect()),
                     ("Unsteady, so left out of answers", unsteady),
                     ("Skipped", machine.skipped().iter().map(|s| (&*s.id, &*s.reason)).collect()),

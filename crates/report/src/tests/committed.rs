@@ -12,7 +12,8 @@ use crossover_results::store::machine_record::{self, MACHINES};
 use crossover_results::store::stored_results::StoredResults;
 
 /// Three runs of the profile `default` on an H200, with profiles.
-const RECORD: &str = "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz";
+pub(crate) const RECORD: &str =
+    "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz";
 
 /// The folder of the committed records.
 pub(crate) fn machines() -> PathBuf {

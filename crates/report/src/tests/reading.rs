@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::report::{Options, ReportError, of_results, read};
-use crate::tests::committed::{benchmark, commit, measured, newest, without_gpu};
+use crate::tests::committed::{RECORD, benchmark, commit, machines, measured, newest, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::write::write;
 use crossover_results::export::BESIDE_THE_PAGE;
@@ -79,6 +79,39 @@ fn results_of_another_machine_are_left_out_and_named() {
         &written(same, dir.path()).pages(),
         &["results of several runs", "of the run of 2026-"],
     );
+}
+
+/// Both a machine's own results and the record of the machine whose GPU stands in.
+#[test]
+fn rows_of_a_removed_group_are_left_out_in_one_line() {
+    for has_gpu in [true, false] {
+        let dir = folder();
+        let groups = ["matmul", "nested_sine_f64"];
+        let results = match has_gpu {
+            true => measured(&groups),
+            false => {
+                let folder = dir.path().join(MACHINES).join("one");
+                fs::create_dir_all(&folder).unwrap();
+                fs::copy(machines().join(RECORD), folder.join("record.json.gz")).unwrap();
+                without_gpu(&groups[..1])
+            }
+        };
+        let written = written(results, dir.path());
+        let (group, reason) = (
+            "nested_sine_f64",
+            "this group no longer exists; it had 30 results here",
+        );
+        holds(
+            &written.summary,
+            &[&format!("left out: {group}: {reason}\n")],
+        );
+        let pages = written.pages();
+        holds(
+            &pages,
+            &[&format!("<code>{group}</code></dt><dd>{reason}</dd>")],
+        );
+        assert_eq!(pages.matches(group).count(), 1, "{has_gpu}");
+    }
 }
 
 #[test]

@@ -109,8 +109,10 @@ impl MachineResults {
         Self::of_results(StoredResults::read(root), name, other)
     }
 
-    /// The machine of the newest run. Results of other machines are named among the problems.
+    /// The machine of the newest run. Results of other machines and of groups that no longer exist are named
+    /// among the problems.
     pub fn of_results(mut results: StoredResults, name: &str, other: bool) -> Self {
+        results.leave_out_removed_groups();
         let (ours, theirs) = by_machine(results.runs);
         let run_of = |benchmark: &Benchmark| {
             let of = |run: &&RunRecord| Some(&run.run) == benchmark.run.as_ref();

@@ -16,6 +16,10 @@ use crate::store::layout::NEW;
 use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
 use crate::store::unreadable::Unreadable;
+use crossover_words::units::counted;
+
+/// Groups that the suite had in earlier versions. Their names are not used again.
+const REMOVED_GROUPS: [&str; 1] = ["nested_sine_f64"];
 
 /// The benchmarks, with the runs that measured them.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +75,29 @@ impl StoredResults {
         };
         all.problems.retain(|problem| !is_replaced(problem));
         all
+    }
+
+    /// Leaves out the groups that no longer exist, and names each one that has results.
+    pub(super) fn leave_out_removed_groups(&mut self) {
+        for group in REMOVED_GROUPS {
+            let stays = |id: &String| id.split('/').next() != Some(group);
+            let count = self.benchmarks.len();
+            self.benchmarks.retain(|benchmark| benchmark.group != group);
+            self.profiles.retain(|profiled| profiled.id.group != group);
+            for run in &mut self.runs {
+                run.groups.retain(|topic| topic.group != group);
+                run.confirmations.retain(|asked| asked.group != group);
+                run.planned.retain(stays);
+                run.skipped.retain(|skip| stays(&skip.id));
+                run.failed.retain(|failure| stays(&failure.id));
+            }
+            let left_out = count - self.benchmarks.len();
+            if left_out > 0 {
+                let results = counted(left_out, "result");
+                let reason = format!("this group no longer exists; it had {results} here");
+                self.problems.push(Unreadable::new(group, reason));
+            }
+        }
     }
 
     /// Adds a benchmark, unless its run says that its result must not be shown.

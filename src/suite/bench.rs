@@ -15,6 +15,7 @@ use crate::suite::run::Run;
 use crate::timing::BoxError;
 use crate::workload::devices::follow;
 use crate::workload::run_child;
+use crossover_machine::nccl::switch_multicast_off;
 use crossover_protocol::rank::Rank;
 use crossover_protocol::settings::VARIABLES_IN_WORDS;
 use crossover_report::report::{self, Options};
@@ -48,6 +49,7 @@ use crossover_words::text::{visible_lines, with_causes};
 /// }
 /// ```
 pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+    switch_multicast_off();
     if let Some(code) = run_child() {
         return code;
     }

@@ -25,6 +25,7 @@ fn groups() -> Vec<AnyGroup> {
 }
 
 fn main() -> ExitCode {
+    crossover_machine::nccl::switch_multicast_off();
     if let Some(code) = run_child() {
         return code;
     }

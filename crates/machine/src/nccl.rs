@@ -15,6 +15,8 @@ use crossover_timing::CudaError;
 
 /// Names the library, or the folder that it is in, such as `nvidia/nccl/lib` of a Python package.
 const VARIABLE: &str = "CROSSOVER_NCCL";
+/// Allows NCCL to use NVLink multicast.
+const MULTICAST: &str = "NCCL_NVLS_ENABLE";
 /// `ncclFloat32`.
 const FLOAT: c_int = 7;
 /// `ncclSum`.
@@ -176,13 +178,19 @@ impl Drop for Communicator {
     }
 }
 
+/// Switches NVLink multicast off in NCCL, which reads this from the environment, unless `NCCL_NVLS_ENABLE` is
+/// set. Call this before the process starts a thread: if it has several, this does nothing, because one of them
+/// may read the environment.
+pub fn switch_multicast_off() {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    if threads == 1 && env::var_os(MULTICAST).is_none() {
+        // SAFETY: this thread is the only one, so none reads the environment meanwhile.
+        unsafe { env::set_var(MULTICAST, "0") };
+    }
+}
+
 /// Opens the library and keeps it open.
 fn load() -> Result<Nccl, Absence> {
-    if env::var_os("NCCL_NVLS_ENABLE").is_none() {
-        // SAFETY: Rust's own readers of the environment are locked out meanwhile, and the driver has read its
-        // variables. NCCL reads this one later.
-        unsafe { env::set_var("NCCL_NVLS_ENABLE", "0") };
-    }
     let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
     let paths = match named.map(PathBuf::from) {
         Some(folder) if folder.is_dir() => vec![folder.join("libnccl.so.2")],
@@ -233,6 +241,15 @@ pub fn version() -> Result<String, Absence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A test has a thread of its own.
+    #[test]
+    fn the_environment_of_several_threads_stays() {
+        let before = env::var_os(MULTICAST);
+        switch_multicast_off();
+        let _ = Nccl::open();
+        assert_eq!(env::var_os(MULTICAST), before);
+    }
 
     #[test]
     fn versions_are_read_in_both_forms() {

@@ -159,6 +159,9 @@ exported! { NCCL:
 
     fn ncclCommInitRank(state, to: *mut u64, size: c_int, id: UniqueId, rank: c_int) {
         let device = state.current()?;
+        if std::env::var_os("NCCL_NVLS_ENABLE").is_none_or(|value| value != "0") {
+            return Err(fault!(INVALID_VALUE, "NVLink multicast was not switched off before the first thread"));
+        }
         let (name, handle) = (state.names.next("comm"), state.made());
         log!("connect {name} of device {device}, rank {rank} of {size}");
         let folder = CStr::from_bytes_until_nul(&id.0).map_or("", |path| path.to_str().unwrap_or(""));

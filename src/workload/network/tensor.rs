@@ -121,8 +121,7 @@ impl Tensor {
 
 /// Rounds to BF16, to nearest, ties to even, as the kernels do.
 pub(crate) fn bf16(value: f32) -> u16 {
-    let bits = value.to_bits();
-    ((bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16) as u16
+    half::bf16::from_f32(value).to_bits()
 }
 
 #[cfg(test)]
@@ -140,6 +139,9 @@ mod tests {
             (0.0, 0.0),
         ] {
             assert_eq!(rounded(value), expected, "{value}");
+        }
+        for nan in [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001] {
+            assert!(rounded(f32::from_bits(nan)).is_nan(), "{nan:#x}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Calls on streams, events and pinned memory, as cudarc makes them, with errors that name
 //! CUDA's call.
 
+use std::mem::MaybeUninit;
+
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
 
@@ -36,12 +38,14 @@ pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
     stream.synchronize().called("cuStreamSynchronize")
 }
 
-/// The values of pinned memory, to write to. cudarc first waits for an event of the slice, which this
-/// crate never records.
-pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
+/// The places of pinned memory, which may not be initialised. cudarc first waits for an event of the slice,
+/// which this crate never records.
+pub(crate) fn pinned_places<T: ValidAsZeroBits>(
     slice: &mut PinnedHostSlice<T>,
-) -> Result<&mut [T], CudaError> {
-    slice.as_mut_slice().called("cuEventSynchronize")
+) -> Result<&mut [MaybeUninit<T>], CudaError> {
+    let first = slice.as_mut_ptr().called("cuEventSynchronize")?;
+    // SAFETY: the slice owns as many values, initialised or not, and is borrowed mutably.
+    Ok(unsafe { std::slice::from_raw_parts_mut(first.cast(), slice.len()) })
 }
 
 /// The address at which the device accesses pinned memory.

@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::device::kernel::{Module, SharedKernels, Source};
 use crate::device::pinned::PinnedPool;
 use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
-    BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
+    BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open_alone,
+    uncounted_stream,
 };
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
@@ -69,16 +71,19 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens device `ordinal`: retains its primary context, and creates a stream in it.
+    /// Opens device `ordinal`: retains its primary context, and creates streams in it. cudarc does not count
+    /// them, so it orders slices by events only once other code makes a stream, and then keeps their memory
+    /// until both are done.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
-        // SAFETY: a routine's `Steps` orders its streams by events, and ends on the stream that frees the memory.
-        let (properties, stream) = unsafe { open(ordinal) }?;
+        let (properties, stream) = open_alone(ordinal)?;
         let context = stream.context().clone();
+        // SAFETY: `Steps` and the routines of this crate, which alone get these streams, order them by events,
+        // and end on the stream that frees the memory.
         let others = (0..OTHER_STREAMS)
-            .map(|_| context.new_stream().called("cuStreamCreate"))
+            .map(|_| unsafe { uncounted_stream(&context) })
             .collect::<Result<_, _>>()?;
         keep_pool_memory(&context)?;
         let nodes = Nodes::of_this_machine(Some(&properties.pci_bus_id));
@@ -336,7 +341,10 @@ impl Gpu {
     /// # Errors
     /// The driver's error, also that of earlier work on the stream.
     pub fn download<T: Value>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
-        let copy = self.stream.clone_dtoh(values).called("cuMemcpyDtoHAsync")?;
+        let mut copy = vec![T::zeroed(); values.len()];
+        self.stream
+            .memcpy_dtoh(values, &mut copy)
+            .called("cuMemcpyDtoHAsync")?;
         self.synchronize()?;
         Ok(copy)
     }
@@ -378,9 +386,9 @@ impl Gpu {
         len: usize,
         value: T,
     ) -> Result<PinnedHostSlice<T>, CudaError> {
-        // SAFETY: `fill` writes all values.
+        // SAFETY: the next line writes all values.
         let mut slice = unsafe { self.alloc_pinned(len) }?;
-        copies_and_events::pinned_mut(&mut slice)?.fill(value);
+        copies_and_events::pinned_places(&mut slice)?.fill(MaybeUninit::new(value));
         Ok(slice)
     }
 
@@ -414,6 +422,16 @@ impl Gpu {
     /// The driver's error, also that of earlier work on the stream.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         copies_and_events::synchronize(&self.stream)
+    }
+
+    /// Waits until this device and those beside it are idle. Errors are those of earlier calls, which have
+    /// reported them.
+    pub(crate) fn wait_for_all(&self) {
+        let beside = self.opened_beside().iter().map(|gpu| &gpu.context);
+        // The context of this device is current afterwards.
+        for context in beside.chain([&self.context]) {
+            let _ = context.synchronize();
+        }
     }
 
     /// More streams, not ordered with each other. All routines share them.

@@ -1,6 +1,8 @@
 //! An opened GPU: its context and stream, compiled kernels, captured graphs, and the reasons why any of
 //! these is absent.
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 pub(crate) mod collectives;
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use cudarc::driver::PinnedHostSlice;
 
 use crate::device::Gpu;
-use crate::timing::{Called, CudaError};
+use crate::timing::CudaError;
 
 /// The pinned memory that routines of a device have given back, the oldest first. Clones share it.
 ///
@@ -40,9 +40,6 @@ impl PinnedPool {
             |slice: &PinnedHostSlice<u8>| slice.len() >= bytes && slice.len() / Self::PART <= bytes;
         let fitting = kept.iter().enumerate().filter(|(_, slice)| fits(slice));
         if let Some((at, _)) = fitting.min_by_key(|(_, slice)| slice.len()) {
-            // The routine before may have ended with an error, and copies still under way. To release memory
-            // would have waited for them.
-            gpu.context().synchronize().called("cuCtxSynchronize")?;
             return Ok(kept.remove(at));
         }
         drop(kept);
@@ -50,7 +47,7 @@ impl PinnedPool {
         unsafe { gpu.alloc_pinned(bytes) }
     }
 
-    /// Takes memory back.
+    /// Takes memory back, which no device uses any more.
     pub(crate) fn give_back(&self, slice: PinnedHostSlice<u8>) {
         let mut kept = self.0.borrow_mut();
         if (Self::LEAST..=Self::MOST).contains(&slice.len()) {

@@ -23,7 +23,13 @@ exported! { DRIVER:
         shared: u32, stream: u64, arguments: *const *const u8, _extra: u64,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let device = state.stream_device(stream)?;
+        let (device, current) = (state.stream_device(stream)?, state.current()?);
+        if device != current {
+            return Err(fault!(
+                INVALID_HANDLE,
+                "a kernel is launched on device {device} while the context of device {current} is current"
+            ));
+        }
         let function = known(&mut state.functions, function, "function")?;
         let kernel = &function.kernel;
         let name = kernel.name;

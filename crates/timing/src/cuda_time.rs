@@ -76,7 +76,8 @@ impl CudaTime {
     /// # Errors
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
     pub fn new(ordinal: usize) -> Result<Self, Absence> {
-        Ok(Self::on_stream(&open_alone(ordinal)?, GateMode::Auto)?)
+        let (_, stream) = open_alone(ordinal)?;
+        Ok(Self::on_stream(&stream, GateMode::Auto)?)
     }
 
     /// Times on a stream that exists already. The gate is tried once, unless `gate` is

@@ -4,6 +4,7 @@
     doc = "Clocks for CUDA kernels; the feature `criterion` is off."
 )]
 #![warn(missing_debug_implementations)]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 
 mod absence;
 mod capture;
@@ -63,5 +64,7 @@ pub use panic::catch_panic;
 #[doc(hidden)]
 pub use prepared_launch::bind;
 pub use probe::{DeviceProperties, open, probe};
+#[doc(hidden)]
+pub use probe::{open_alone, uncounted_stream};
 pub use range::{Range, range};
 pub use rotating::Rotating;

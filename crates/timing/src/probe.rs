@@ -83,15 +83,30 @@ pub unsafe fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>)
     Ok((properties, stream))
 }
 
-/// Opens a device for work on one stream. cudarc does not count this stream: only if others are made
-/// does it order the streams of the context by events.
-pub(crate) fn open_alone(ordinal: usize) -> Result<Arc<CudaStream>, Absence> {
-    probe(ordinal)?;
+/// Opens a device for work on one stream, which cudarc does not count: it orders the streams of the context by
+/// events only if others are made.
+#[doc(hidden)]
+pub fn open_alone(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
+    let properties = probe(ordinal)?;
     let context = primary_context(ordinal)?;
+    // SAFETY: no other such stream exists in this context.
+    let stream = unsafe { uncounted_stream(&context) }?;
+    Ok((properties, stream))
+}
+
+/// A stream that cudarc does not count, and so does not order with others of its kind. It ends with the
+/// context.
+///
+/// # Safety
+/// The caller orders these streams: no slice is used on one of them before its allocation is done there,
+/// written while another uses it, or freed before its use on another is done.
+#[doc(hidden)]
+pub unsafe fn uncounted_stream(context: &Arc<CudaContext>) -> Result<Arc<CudaStream>, CudaError> {
+    bind(context)?;
     let stream =
         result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
-    // SAFETY: made in this context, which `CudaContext::new` made current. Nobody destroys it: it ends with
-    // the context, which the wrapper retains.
+    // SAFETY: made in this context, which is current. Nobody destroys it: it ends with the context, which
+    // the wrapper retains.
     Ok(unsafe { context.wrap_borrowed_stream(stream) })
 }
 

@@ -70,7 +70,7 @@ fn link(
     let mut host = gpu.pinned(bytes, 1u8)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
     let stream = gpu.stream();
-    let slice = copies_and_events::pinned_mut(&mut host)?;
+    let slice = copies_and_events::pinned_places(&mut host)?;
     let mut insert = |name, direction, ns: f64| {
         let size = bytes >> 20;
         let method =

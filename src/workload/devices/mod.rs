@@ -5,6 +5,8 @@
 //! work of all. In sums the streams wait for the timed stream in a sample's first iteration alone: NCCL orders the
 //! others. Sums may have a process for each device instead (`ranks.rs`).
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 mod all_reduce;
 mod peer_copy;
 mod product;
@@ -220,10 +222,8 @@ impl Routine for OnDevices {
 impl Drop for OnDevices {
     fn drop(&mut self) {
         drop(self.others.take());
-        // A device may still use the memory of another. Errors of these calls repeat an earlier one.
-        for gpu in &self.gpus {
-            let _ = gpu.context().synchronize();
-        }
+        // A device may still use the memory of another.
+        self.gpus[0].wait_for_all();
         // The steps go first, with the part of the first device.
         self.parts.clear();
         self.events.clear();

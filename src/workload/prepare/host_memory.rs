@@ -1,12 +1,13 @@
 //! The host memory of operands and results.
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use cudarc::driver::PinnedHostSlice;
 use rayon::prelude::*;
 
 use crate::device::pinned::PinnedPool;
-use crate::device::{Gpu, Value, copies_and_events::pinned_mut};
+use crate::device::{Gpu, Value, copies_and_events::pinned_places};
 use crate::model::Residency;
 use crate::timing::CudaError;
 
@@ -29,7 +30,8 @@ impl From<HostMemory> for Residency {
     }
 }
 
-/// Values in host memory of one kind.
+/// Values in host memory of one kind. Whoever hands its address to a device waits for the device before this is
+/// dropped.
 pub(crate) struct Buffer<T> {
     /// Steps keep copies of this pointer, so all references are made from it: one that was made from
     /// the owner would make the copies invalid.
@@ -49,7 +51,9 @@ impl<T: Value> Buffer<T> {
     ) -> Result<Self, CudaError> {
         match memory {
             HostMemory::Pageable => Ok(Self::pageable(vec![value; len])),
-            HostMemory::Pinned => Self::pinned(gpu, len, |values| fill(values, value)),
+            HostMemory::Pinned => {
+                Self::pinned(gpu, len, |places| fill(places, MaybeUninit::new(value)))
+            }
         }
     }
 
@@ -57,11 +61,9 @@ impl<T: Value> Buffer<T> {
     pub(crate) fn of(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
         match memory {
             HostMemory::Pageable => Ok(Self::pageable(values.to_vec())),
-            HostMemory::Pinned => Self::pinned(gpu, values.len(), |copy| {
-                (copy.par_chunks_mut(PIECE))
-                    .zip(values.par_chunks(PIECE))
-                    .for_each(|(to, from)| to.copy_from_slice(from));
-            }),
+            HostMemory::Pinned => {
+                Self::pinned(gpu, values.len(), |places| copy_into(places, values))
+            }
         }
     }
 
@@ -73,19 +75,37 @@ impl<T: Value> Buffer<T> {
     }
 
     /// `write` must write all values.
-    fn pinned(gpu: &Gpu, len: usize, write: impl FnOnce(&mut [T])) -> Result<Self, CudaError> {
+    fn pinned(
+        gpu: &Gpu,
+        len: usize,
+        write: impl FnOnce(&mut [MaybeUninit<T>]),
+    ) -> Result<Self, CudaError> {
         let pool = gpu.pinned_pool().clone();
         // SAFETY: both callers, above, write all values.
         let mut slice = unsafe { pool.take(gpu, len * size_of::<T>()) }?;
         // Pages begin where any value may.
-        let first = NonNull::from(pinned_mut(&mut slice)?).cast::<T>();
-        let mut buffer = Self {
-            values: NonNull::slice_from_raw_parts(first, len),
+        let first = NonNull::from(pinned_places(&mut slice)?).cast::<MaybeUninit<T>>();
+        let places = NonNull::slice_from_raw_parts(first, len);
+        // SAFETY: the slice has room for `len` values, and nothing else refers to its memory.
+        let values = unsafe { written(places, write) };
+        Ok(Self {
+            values,
             pinned: Some((slice, pool)),
-        };
-        write(buffer.values_mut());
-        Ok(buffer)
+        })
     }
+}
+
+/// The values that `write` writes.
+///
+/// # Safety
+/// Nothing else may use the places, which must be valid for writes, and `write` must write all of them.
+unsafe fn written<T>(
+    mut places: NonNull<[MaybeUninit<T>]>,
+    write: impl FnOnce(&mut [MaybeUninit<T>]),
+) -> NonNull<[T]> {
+    // SAFETY: the caller's.
+    write(unsafe { places.as_mut() });
+    NonNull::slice_from_raw_parts(places.cast(), places.len())
 }
 
 impl<T> Buffer<T> {
@@ -130,9 +150,38 @@ pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
     (values.par_chunks_mut(PIECE)).for_each(|values| values.fill(value));
 }
 
+/// Copies all `values` on all cores, for the same reason.
+fn copy_into<T: Copy + Send + Sync>(places: &mut [MaybeUninit<T>], values: &[T]) {
+    let pieces = (places.par_chunks_mut(PIECE)).zip(values.par_chunks(PIECE));
+    pieces.for_each(|(to, from)| {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(*from);
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Miri refuses to read a value that was not written.
+    #[test]
+    fn values_of_memory_that_was_not_initialised_are_written_first() {
+        let mut memory = [MaybeUninit::<f32>::uninit(); 5];
+        let places = NonNull::from(&mut memory[..]);
+        // SAFETY: the memory outlives both, is used by nothing else, and both write all of it.
+        let filled = unsafe { written(places, |places| fill(places, MaybeUninit::new(2.0))) };
+        // SAFETY: all values were written, and nothing else refers to them.
+        assert_eq!(unsafe { filled.as_ref() }, [2.0; 5]);
+        // SAFETY: as above.
+        let copied = unsafe {
+            written(places, |places| {
+                copy_into(places, &[1.0, 2.0, 3.0, 4.0, 5.0])
+            })
+        };
+        // SAFETY: as above.
+        assert_eq!(unsafe { copied.as_ref() }, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
 
     /// Miri refuses a pointer that a later reference has made invalid.
     #[test]

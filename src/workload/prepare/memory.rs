@@ -86,6 +86,15 @@ pub struct Memory {
     kept: Vec<Rc<dyn Any>>,
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // The device may still use host memory, after an iteration that nobody awaited or a panic.
+        if !self.host.is_empty() || !self.kept.is_empty() {
+            self.gpu.wait_for_all();
+        }
+    }
+}
+
 impl Memory {
     /// None yet. It is written and read on the timed stream.
     pub(crate) fn new(gpu: &Rc<Gpu>) -> Self {

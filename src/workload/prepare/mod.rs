@@ -1,6 +1,8 @@
 //! The code that all operations share to prepare routines: memory, steps that are enqueued or replayed,
 //! the choice among several ways, threads and vectors. It names no operation.
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 pub(crate) mod block;
 pub(crate) mod child_process;
 pub(crate) mod choices;

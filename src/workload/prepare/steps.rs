@@ -73,7 +73,7 @@ pub(crate) struct Steps {
     graph: Option<Graph>,
     gpu: Rc<Gpu>,
     steps: Vec<PreparedStep>,
-    /// The device whose context is current.
+    /// The device whose context is current while the steps are enqueued.
     current: Cell<usize>,
 }
 
@@ -252,24 +252,20 @@ impl Steps {
         Ok(())
     }
 
-    /// Enqueues everything. After an error it waits for the steps enqueued before it, which may still
-    /// use the memory.
+    /// Enqueues everything. After an error or a panic it waits for the steps enqueued before it, which may
+    /// still use the memory.
     pub(crate) fn enqueue(&self) -> Result<(), CudaError> {
+        let unfinished = Unfinished(self);
         let enqueued = match &self.graph {
-            // SAFETY: whoever added a step promised its memory. `new` made the context current on this
-            // thread, which the steps cannot leave.
-            Some(graph) => unsafe { graph.launch() },
+            Some(graph) => {
+                self.begin()?;
+                // SAFETY: whoever added a step promised its memory; the context is current.
+                unsafe { graph.launch() }
+            }
             None => self.enqueue_each(),
         };
-        if enqueued.is_err() {
-            // Errors of these calls repeat the first one, or tell less.
-            let others = 1..=self.gpu.opened_beside().len();
-            let lanes = [PeerStream::In, PeerStream::Out, PeerStream::Work];
-            let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
-            let own = [Stream::Up, Stream::Down, Stream::Compute];
-            for on in others.chain(own) {
-                let _ = synchronize(self.stream(on));
-            }
+        if enqueued.is_ok() {
+            std::mem::forget(unfinished);
         }
         enqueued
     }
@@ -280,7 +276,14 @@ impl Steps {
         self.gpu.synchronize()
     }
 
+    /// Makes the context of the first device current, which other code may have left.
+    fn begin(&self) -> Result<(), CudaError> {
+        self.current.set(0);
+        self.gpu.bind()
+    }
+
     fn enqueue_each(&self) -> Result<(), CudaError> {
+        self.begin()?;
         let mut shown: Option<Range> = None;
         for step in &self.steps {
             if let PreparedStep::Named(name) = step {
@@ -327,43 +330,45 @@ impl Steps {
         let raw = |on: Stream| self.stream(on).cu_stream();
         // These call the driver directly: cudarc's functions query the current context each time, and
         // there may be many steps.
-        // SAFETY: whoever added the step promised its memory and arguments; `self` owns the streams and
-        // events, and each call finds the context of its stream.
-        unsafe {
-            match step {
-                PreparedStep::Copy(block, way, on) => {
-                    self.enter(*on)?;
-                    block.enqueue(*way, raw(*on))
-                }
-                PreparedStep::Peer([from, to], bytes, on) => {
-                    self.enter(*on)?;
-                    let [here, there] = [from, to].map(|side| self.gpu(side.0).context().cu_ctx());
-                    let (from, to) = (from.1, to.1);
-                    result::memcpy_peer_async(there, to, here, from, *bytes, raw(*on))
-                        .called("cuMemcpyPeerAsync")
-                }
-                PreparedStep::Kernel(launch, on) => {
-                    self.enter(*on)?;
-                    launch.launch(self.stream(*on))
-                }
-                PreparedStep::Call(call, _, on) => {
-                    self.enter(*on)?;
-                    call(self.stream(*on))
-                }
-                PreparedStep::Order(event, first, then) => {
-                    self.enter(*first)?;
-                    result::event::record(event.cu_event(), raw(*first)).called("cuEventRecord")?;
-                    self.enter(*then)?;
-                    let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-                    result::stream::wait_event(raw(*then), event.cu_event(), flags)
-                        .called("cuStreamWaitEvent")
-                }
-                PreparedStep::Wait(on) => {
-                    self.enter(*on)?;
-                    synchronize(self.stream(*on))
-                }
-                PreparedStep::Named(_) => Ok(()),
+        match step {
+            PreparedStep::Copy(block, way, on) => {
+                self.enter(*on)?;
+                // SAFETY: whoever added the step promised its memory.
+                unsafe { block.enqueue(*way, raw(*on)) }
             }
+            PreparedStep::Peer([from, to], bytes, on) => {
+                self.enter(*on)?;
+                let [here, there] = [from, to].map(|side| self.gpu(side.0).context().cu_ctx());
+                let (from, to) = (from.1, to.1);
+                // SAFETY: whoever added the step promised the memory on both devices, which `self` keeps.
+                unsafe { result::memcpy_peer_async(there, to, here, from, *bytes, raw(*on)) }
+                    .called("cuMemcpyPeerAsync")
+            }
+            PreparedStep::Kernel(launch, on) => {
+                self.enter(*on)?;
+                // SAFETY: whoever added the step promised its arguments; the stream's context is current.
+                unsafe { launch.launch(self.stream(*on)) }
+            }
+            PreparedStep::Call(call, _, on) => {
+                self.enter(*on)?;
+                call(self.stream(*on))
+            }
+            PreparedStep::Order(event, first, then) => {
+                self.enter(*first)?;
+                // SAFETY: the step owns the event, and `self` keeps the stream, whose context is current.
+                unsafe { result::event::record(event.cu_event(), raw(*first)) }
+                    .called("cuEventRecord")?;
+                self.enter(*then)?;
+                let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+                // SAFETY: as for the record.
+                unsafe { result::stream::wait_event(raw(*then), event.cu_event(), flags) }
+                    .called("cuStreamWaitEvent")
+            }
+            PreparedStep::Wait(on) => {
+                self.enter(*on)?;
+                synchronize(self.stream(*on))
+            }
+            PreparedStep::Named(_) => Ok(()),
         }
     }
 
@@ -378,6 +383,22 @@ impl Steps {
             _ => 0,
         });
         launches.sum::<u32>().max(1)
+    }
+}
+
+/// Steps of which some may be enqueued. They are waited for when this is dropped.
+struct Unfinished<'a>(&'a Steps);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // Errors of these calls repeat the first one, or tell less.
+        let others = 1..=self.0.gpu.opened_beside().len();
+        let lanes = [PeerStream::In, PeerStream::Out, PeerStream::Work];
+        let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
+        let own = [Stream::Up, Stream::Down, Stream::Compute];
+        for on in others.chain(own) {
+            let _ = synchronize(self.0.stream(on));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod whole;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use crossover_machine::nccl::switch_multicast_off;
 use libtest_mimic::{Arguments, Trial};
 use stand_in::{StandIn, TASK, TWO, said};
 
@@ -63,6 +64,7 @@ pub(crate) fn inside(
 }
 
 fn main() -> ExitCode {
+    switch_multicast_off();
     if let Some(code) = crossover::workload::run_child() {
         let fails = std::env::var_os(stand_in::CHILDREN_FAIL).is_some();
         return if fails { ExitCode::FAILURE } else { code };
@@ -97,6 +99,9 @@ fn main() -> ExitCode {
             &[],
             routines::host_memory_in_use,
         ),
+        inside("routines::own_stream", TWO, &[], routines::own_stream),
+        inside("routines::other_context", TWO, &[], routines::other_context),
+        inside("routines::unawaited", TWO, &[], routines::unawaited),
         inside("routines::held_up", TWO, &[], routines::held_up),
         inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),

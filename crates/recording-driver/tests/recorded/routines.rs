@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use crossover::device::Gpu;
 use crossover::model::Exchange;
 use crossover::workload::devices::{Path, peer_copy};
 use crossover::workload::transfer::Transfer;
@@ -91,6 +92,48 @@ pub(crate) fn waits() {
             assert!(arrives(way, path, Some(last + 1)));
         }
     }
+}
+
+/// A stream of safe code: memory that it sets is freed once it is set.
+pub(crate) fn own_stream() {
+    let gpu = open();
+    let other = gpu.stream().context().new_stream().unwrap();
+    let mut target = gpu.alloc::<u8>(64).unwrap();
+    other.memset_zeros(&mut target).unwrap();
+    drop(target);
+    gpu.synchronize().unwrap();
+    other.synchronize().unwrap();
+}
+
+/// Steps run on their device while another one's context is current.
+pub(crate) fn other_context() {
+    let gpu = open();
+    let bytes = Rc::new(Transfer::new(1 << 10));
+    let mut copy = peer_copy(&gpu, &bytes, Exchange::OneWay, Path::Kernel).unwrap();
+    let other = Rc::new(Gpu::open(1).unwrap());
+    Prepared::new(&other).unwrap();
+    copy.run().unwrap();
+    gpu.synchronize().unwrap();
+}
+
+/// A copy from pinned memory, which is kept for others, when a panic drops the routine before anybody waits.
+pub(crate) fn unawaited() {
+    let gpu = open();
+    let values = Rc::new(vec![1.0f32; 1 << 18]);
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let mut work = Prepared::new(&gpu).unwrap();
+        let from = Some(HostMemory::Pinned);
+        work.input(from, &values, |values| values).unwrap();
+        work.run().unwrap();
+        mark("dropped");
+        panic!("nobody has waited");
+    }));
+    assert!(Result::<(), _>::is_err(&ended));
+    let lines = phases().pop().expect("a mark").1;
+    assert!(
+        lines.iter().any(|line| line == "wait for the context"),
+        "{lines:?}"
+    );
 }
 
 /// Steps may use host memory when the outputs on devices are poisoned: the bytes of the iteration before are

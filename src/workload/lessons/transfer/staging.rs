@@ -13,7 +13,7 @@ use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice};
 use rayon::prelude::*;
 
 use crate::device::Gpu;
-use crate::device::copies_and_events::{pinned_mut, record, synchronize, wait};
+use crate::device::copies_and_events::{pinned_places, record, synchronize, wait};
 use crate::timing::{Called, CudaError, bind};
 use crate::workload::prepare::{Block, Direction};
 
@@ -180,7 +180,7 @@ impl Lane {
             let slot = &mut self.slots[at];
             at = (at + 1) % SLOTS;
             slot.settle()?;
-            let buffer = pinned_mut(&mut slot.memory)?.as_mut_ptr();
+            let buffer = pinned_places(&mut slot.memory)?.as_mut_ptr().cast::<u8>();
             // SAFETY: the caller of `new` promised the block's memory. The buffer has room for it, `settle`
             // has waited for its last use, and the next `settle` waits for this one.
             unsafe {
@@ -209,7 +209,7 @@ impl Slot {
     fn settle(&mut self) -> Result<(), CudaError> {
         self.done.synchronize().called("cuEventSynchronize")?;
         if let Some(block) = self.pending.take() {
-            let buffer = pinned_mut(&mut self.memory)?.as_ptr();
+            let buffer = pinned_places(&mut self.memory)?.as_ptr().cast::<u8>();
             // SAFETY: the caller of `new` promised the block's memory, and the device has filled the buffer.
             unsafe { block.host.copy_from_nonoverlapping(buffer, block.width) };
         }

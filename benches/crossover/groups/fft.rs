@@ -24,11 +24,11 @@ pub(crate) fn group() -> Group<Fft> {
     let flop = |n: f64| 5.0 * n * n.log2() * BATCH as f64;
     Group::new("fft", sizes, Rate::flop(flop), fft::cost)
         .about(
-            "Fourier transform",
-            "64 complex f32 signals of N values each, N a power of two or the prime 10,007: from which N on does the \
-             GPU win?",
+            "64 Fourier transforms",
+            "An operation transforms 64 complex f32 signals of N values each, N a power of two or the prime 10,007; a \
+             single transform was not measured. From which N on does the GPU win?",
         )
-        .axis("N", "N, values of each signal", Unit::Count)
+        .axis("N", "N, values of each of 64 signals", Unit::Count)
         .words("the transforms", "kernel")
         .with(
             Implementation::cpu("1-thread", cpu::one_thread)

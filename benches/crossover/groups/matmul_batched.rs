@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
         |n| Batched::shape(n).cost(),
     )
     .about(
-        "Batched matrix product",
+        "64 small matrix products",
         "64 small f32 products at once, none of which fills a GPU by itself: from which N on does the GPU win?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)

@@ -18,7 +18,7 @@ use crossover_results::model::id::Device;
 use crossover_results::model::role::Residency;
 use crossover_results::store::curves::{Benchmark, Group as Measured, Series};
 use crossover_results::store::machine::{Limits, MachineResults};
-use crossover_words::Clock;
+use crossover_words::{Clock, units};
 
 /// One group.
 pub(crate) struct GroupView<'a> {
@@ -108,6 +108,20 @@ impl<'a> GroupView<'a> {
     pub(crate) fn answer(&self, place: Residency) -> Option<&GroupAnswer<'a>> {
         let mut answers = self.answers.iter();
         answers.find(|answer| answer.found.question == place)
+    }
+
+    /// `2.6× faster`, at the largest size of an answer, which is named where the answers differ in it; `None`
+    /// where it is not known which side wins.
+    pub(crate) fn speedup_at_the_largest(&self, answer: &GroupAnswer) -> Option<String> {
+        let crossing = &answer.found.crossing;
+        let differs = |other: &GroupAnswer| other.found.crossing.largest != crossing.largest;
+        let at = if self.answers.iter().any(differs) {
+            format!(" at {}", self.topic.unit.write(crossing.largest as u64))
+        } else {
+            String::new()
+        };
+        let speedup = units::speedup(crossing.speedup);
+        crossing.shows_speedup().then(|| speedup + &at)
     }
 
     /// Whether several GPUs are compared with one, and not a GPU with the CPU.

@@ -1,12 +1,11 @@
 //! The short table of answers for a README and the end of a run: a row per operation, a column for each
 //! of three places of the data.
 
+use crate::answers::GroupAnswer;
 use crate::group::GroupView;
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 use crossover_results::model::role::Residency;
-use crossover_words::units;
 
 /// The columns.
 const PLACES: [(Residency, &str); 3] = [
@@ -17,8 +16,8 @@ const PLACES: [(Residency, &str); 3] = [
 
 /// Explains the cells, below the table.
 pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins (always: at every \
-     measured size; never: at none), and its speedup at the largest size. Times from ordinary and pinned \
-     memory include the copies in both directions. °: an answer from one process; all others are medians of \
+     measured size; never: at none), and its speedup at the largest size, which is named where the cells of a \
+     row differ in it. Times from ordinary and pinned memory include the copies in both directions. °: an answer from one process; all others are medians of \
      several.";
 
 /// Operations with an answer for each of three places.
@@ -38,7 +37,7 @@ pub(crate) fn small_table<'a>(
     let row = |group: &GroupView| {
         let [a, b, c] = PLACES.map(|(place, _)| {
             let answer = group.answer(place);
-            answer.map_or_else(|| "·".to_owned(), |answer| cell(answer.found))
+            answer.map_or_else(|| "·".to_owned(), |answer| cell(group, answer))
         });
         [group.topic.title.clone(), a, b, c]
     };
@@ -55,11 +54,11 @@ pub(crate) fn small_table<'a>(
 }
 
 /// `N ≥ 861, 2.6× faster°`; without a speedup where it is not known which side wins.
-fn cell(f: &CrossoverAnswer) -> String {
-    let mark = if !f.crossing.is_confirmed() { "°" } else { "" };
+fn cell(group: &GroupView, answer: &GroupAnswer) -> String {
+    let f = answer.found;
+    let mark = if f.crossing.is_confirmed() { "" } else { "°" };
     let from = answer_in_words::size(f);
-    match f.crossing.shows_speedup() {
-        true => format!("{from}, {}{mark}", units::speedup(f.crossing.speedup)),
-        false => format!("{from}{mark}"),
-    }
+    let speedup = group.speedup_at_the_largest(answer);
+    let speedup = speedup.map_or(String::new(), |speedup| format!(", {speedup}"));
+    format!("{from}{speedup}{mark}")
 }

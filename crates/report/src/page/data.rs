@@ -90,6 +90,7 @@ fn of_group(
     object! {
         name: group.name,
         title: &topic.title,
+        question: &topic.question,
         symbol: &topic.symbol,
         axis: &topic.axis,
         unit: match topic.unit {

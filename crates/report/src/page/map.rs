@@ -38,16 +38,10 @@ pub(super) fn several_gpus(report: &Report) -> Option<String> {
     Some(format!("{title}, {devices} GPUs against one: {wins}."))
 }
 
-/// `With data in pinned host memory the GPU wins at 8 of 10 operations: matrix product from N = 186 on, …`.
+/// `With data in ordinary memory the GPU wins at 4 of 10 operations: matrix product from N = 860 on, …`.
 /// `None` without answers.
-pub(super) fn main_result(report: &Report, groups: &[GroupView]) -> Option<String> {
-    let places = [
-        Residency::Pinned,
-        Residency::Ordinary,
-        Residency::Awaited,
-        Residency::Queued,
-    ];
-    let answers = places.map(|place| -> Vec<&CrossoverAnswer> {
+fn main_result(report: &Report, groups: &[GroupView]) -> Option<String> {
+    let answers = PLACES.map(|place| -> Vec<&CrossoverAnswer> {
         let answers = groups.iter().filter_map(|group| group.answer(place));
         answers.map(|answer| answer.found).collect()
     });
@@ -113,14 +107,15 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
     html! {
         section #map {
             h2 { "Where the GPU wins" }
+            @if let Some(result) = main_result(report, groups) { p #result { (result) } }
             p.note {
                 "The size from which on "
                 @match &report.reference {
                     Some(reference) => { "the GPU of another machine, " (reference.hardware()) "," }
                     None => "the GPU",
                 }
-                " wins, and its speedup at the largest size, for data in ordinary or pinned host memory, or on \
-                 the device where each call is awaited or calls are queued."
+                " wins, and its speedup at the largest size, which is named where the cells of a row differ in it, for \
+                 data in ordinary or pinned host memory, or on the device where each call is awaited or calls are queued."
                 @for marked in &marks { (note(marked)) }
             }
             div style={ "--places:" (places.len()) } { (scroll("Where the GPU wins", "map", &columns, html! {
@@ -133,7 +128,7 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
                                 }
                                 @for data in &places {
                                     @match group.answer(*data) {
-                                        Some(answer) => (cell(answer, mark(answer)))
+                                        Some(answer) => (cell(group, answer, mark(answer)))
                                         None => { td.none { "·" } }
                                     }
                                 }
@@ -145,7 +140,7 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
     }
 }
 
-fn cell(answer: &GroupAnswer, mark: &str) -> Markup {
+fn cell(group: &GroupView, answer: &GroupAnswer, mark: &str) -> Markup {
     let found = answer.found;
     let is_decided = found.crossing.shows_speedup();
     let shaded = if is_decided {
@@ -161,7 +156,7 @@ fn cell(answer: &GroupAnswer, mark: &str) -> Markup {
             a href=(link::of_answer(found)) {
                 (from.trim_start_matches(&symbol)) (mark)
             }
-            @if is_decided { " " small { (units::speedup(found.crossing.speedup)) } }
+            @if let Some(speedup) = group.speedup_at_the_largest(answer) { " " small { (speedup) } }
         }
     }
 }

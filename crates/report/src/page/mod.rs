@@ -59,8 +59,7 @@ impl Parts<'_> {
             a href="#groups" { "Operations" }
         };
         let content = html! {
-            @if let Some(result) = map::main_result(report, self.groups) { p #result { (result) } }
-            @if let Some(result) = map::several_gpus(report) { p { (result) } }
+            @if !offered.is_empty() { (verdict::section(report, &offered, self.decisions)) }
             @if machine.other {
                 p.notice {
                     "Nothing was measured here yet. These are the committed figures of another \
@@ -68,17 +67,17 @@ impl Parts<'_> {
                     " for the figures of this machine."
                 }
             }
-            (notices(report))
-            @if !offered.is_empty() {
-                (verdict::section(&offered, self.decisions))
+            @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
+            @if let Some(result) = map::several_gpus(report) { p { (result) } }
+            @if offered.is_empty() { (verdict::disturbances(report)) }
+            @else {
                 (map)
                 @if !map.0.is_empty() { (chart(None)) }
                 (changes)
-                @if self.decisions.is_some() { (processes()) }
             }
             (further(self.groups, root, out, machine.other))
             (reading(report))
-            (left_out(report))
+            (left_out(report, ""))
         };
         let title = format!("crossover: {}", machine.hardware());
         let data = offered.iter();
@@ -104,17 +103,18 @@ impl Parts<'_> {
                 (topic.question)
                 @if let Some(link) = criterion { " " a href=(link) { "Criterion's report of this group" } }
             }
-            (notices(self.report))
-            @if !drawn.is_empty() {
-                (verdict::section(drawn, self.decisions))
+            @if drawn.is_empty() { (verdict::disturbances(self.report)) }
+            @else {
+                (verdict::section(self.report, drawn, self.decisions))
                 noscript { div.plots {
                     @for plot in plots { img src={ "../plots/" (plot) } alt={ "Plot of " (topic.title) }; }
                 } }
                 (chart(Some(group)))
                 (implementations(group))
-                @if self.decision(group).is_some() { (processes()) }
             }
+            @if let Some(words) = self.report.whose_gpu() { p.banner role="note" { (words) } }
             (tables::section(self.report, group, folder))
+            (left_out(self.report, &format!("{}/", group.name)))
         };
         let title = format!("crossover: {}", topic.title);
         let nav = html! { a href="../index.html" { "← All operations" } };
@@ -264,27 +264,6 @@ fn implementations(group: &GroupView) -> Markup {
     }
 }
 
-/// The results of each process for the chosen question.
-fn processes() -> Markup {
-    html! {
-        section #sure.scripted {
-            h2 { "How sure that is" }
-            p #p-says {}
-            p.note { a #p-link href="#" { "The measurements behind it" } }
-        }
-    }
-}
-
-/// Whose GPU it is, and what disturbed the run.
-fn notices(report: &Report) -> Markup {
-    html! {
-        @if let Some(words) = report.whose_gpu() { p.banner role="note" { (words) } }
-        @for disturbance in report.machine.environment.iter().flat_map(|e| &e.disturbances) {
-            p.notice { (disturbance) }
-        }
-    }
-}
-
 fn masthead(report: &Report) -> Markup {
     let machine = &report.machine;
     let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
@@ -294,7 +273,7 @@ fn masthead(report: &Report) -> Markup {
                 h1 { span.brand { "crossover" } " When does the GPU win?" }
                 p.machine {
                     @match (&machine.environment, gpu) {
-                        (Some(e), Some(gpu)) => { b.gpu { (gpu.name) } " against " b.cpu { (e.cpu.model) } }
+                        (Some(e), Some(gpu)) => { b.gpu { (gpu.name) } " against " b.cpu { (e.cpu.model) } @if machine.other { " (another machine)" } }
                         (Some(e), None) => {
                             b.cpu { (e.cpu.model) } ", no GPU"
                             @if let Some(why) = &e.gpu_absent { " (" (why) ")" }
@@ -372,31 +351,35 @@ fn reading(report: &Report) -> Markup {
     }
 }
 
-fn left_out(report: &Report) -> Markup {
+/// What was left out of the benchmarks whose ids begin with `of`.
+fn left_out(report: &Report, of: &str) -> Markup {
     let machine = &report.machine;
-    let unsteady: Vec<_> = machine
-        .benchmarks()
-        .filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)))
-        .collect();
-    let problems: Vec<_> = report.problems().map(|p| (&*p.what, &*p.reason)).collect();
-    let none = problems.is_empty()
-        && machine.failed().is_empty()
-        && machine.skipped().is_empty()
-        && machine.not_reached().is_empty()
-        && unsteady.is_empty();
+    let failed = machine.failed().iter().map(|f| (&*f.id, &*f.error));
+    let problems = report.problems().map(|p| (&*p.what, &*p.reason));
+    let not_reached = machine.not_reached().into_iter();
+    let unsteady = machine.benchmarks();
+    let unsteady = unsteady.filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)));
+    let skipped = machine.skipped().iter().map(|s| (&*s.id, &*s.reason));
+    let mut kinds = [
+        ("Failed", Vec::from_iter(failed)),
+        ("Not shown", problems.collect()),
+        (
+            "Not reached",
+            not_reached.map(|id| (id, NOT_REACHED)).collect(),
+        ),
+        ("Unsteady, so left out of answers", unsteady.collect()),
+        ("Skipped", skipped.collect()),
+    ];
+    for (_, items) in &mut kinds {
+        items.retain(|(id, _)| id.starts_with(of));
+    }
     html! {
-        @if !none {
+        @if kinds.iter().any(|(_, items)| !items.is_empty()) {
             section #left-out {
                 h2 { "What was left out" }
-                @for (heading, items) in [
-                    ("Failed", machine.failed().iter().map(|f| (&*f.id, &*f.error)).collect::<Vec<_>>()),
-                    ("Not shown", problems),
-                    ("Not reached", machine.not_reached().into_iter().map(|id| (id, NOT_REACHED)).collect()),
-                    ("Unsteady, so left out of answers", unsteady),
-                    ("Skipped", machine.skipped().iter().map(|s| (&*s.id, &*s.reason)).collect()),
-                ] {
+                @for (heading, items) in &kinds {
                     @if !items.is_empty() {
-                        details open[heading != "Skipped" && items.len() <= 12] {
+                        details open[*heading != "Skipped" && items.len() <= 12] {
                             summary { (heading) ": " (items.len()) }
                             dl.out { @for (what, reason) in items { div { dt { code { (what) } } dd { (reason) } } } }
                         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::decisions::{Decision, Decisions, PLACES, USES};
 use crate::group::GroupView;
+use crate::report::Report;
 use crossover_results::model::role::Residency;
 
 /// The names of a place: as a column, and as an alternative.
@@ -47,8 +48,20 @@ fn first<'g>(
         .min_by_key(|(group, decision)| (decision.place != Residency::Ordinary, group.one_size()))
 }
 
+/// The background load and what else disturbed the run.
+pub(super) fn disturbances(report: &Report) -> Markup {
+    let environment = report.machine.environment.iter();
+    html! {
+        @for disturbance in environment.flat_map(|e| &e.disturbances) { p.notice { (disturbance) } }
+    }
+}
+
 /// The form and the verdict, which the script fills in; it also controls the chart.
-pub(super) fn section(groups: &[&GroupView], decisions: Option<&Decisions>) -> Markup {
+pub(super) fn section(
+    report: &Report,
+    groups: &[&GroupView],
+    decisions: Option<&Decisions>,
+) -> Markup {
     let (chosen, decision) = first(groups, decisions).unzip();
     // Of a group that compares nothing there is no verdict.
     let is_asked = decision.is_some() || groups.iter().any(|group| group.unmeasured.is_some());
@@ -91,10 +104,16 @@ pub(super) fn section(groups: &[&GroupView], decisions: Option<&Decisions>) -> M
                 Some(decisions) => {
                     @let machine = &decisions.thresholds().machine;
                     p.note {
-                        "Against the fastest CPU code at each size, on "
+                        span.scripted #v-question { (chosen.map_or("", |chosen| &chosen.topic.question)) }
+                        " Against the fastest CPU code at each size, on "
                         b { (machine.threads) " threads of " (machine.cpu) }
                         ". In parentheses: the interval of another run. "
                         span #v-core {}
+                    }
+                    div.scripted hidden[chosen.is_none()] {
+                        h3 { "How sure that is" }
+                        p #p-says {}
+                        p.note { a #p-link href="#" { "The measurements behind it" } }
                     }
                 }
                 None => {
@@ -106,5 +125,6 @@ pub(super) fn section(groups: &[&GroupView], decisions: Option<&Decisions>) -> M
                 }
             }
         }
+        (disturbances(report))
     }
 }

@@ -216,12 +216,16 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
 #[test]
 #[ignore = "needs Chromium"]
 fn figures_of_different_sizes_are_not_compared() {
-    with_page(measured(&["matmul"]), |browser, _| {
-        // Only pinned data were measured there.
+    with_page(measured(&["matmul"]), |browser, page| {
+        // Only pinned data were measured there. The other places have the answers of the command, with
+        // their sizes.
         enter(browser, "data", "pinned")?;
         enter(browser, "size", "1")?;
-        let more = text(browser, "#v-more")?;
-        assert!(!more.contains(['×', '(']), "{more}");
+        let advice = Advice::new(thresholds(&report(measured(&["matmul"]), page)).unwrap())?;
+        let kept = Question::new("matmul", 1u64).data(Residency::Awaited);
+        let kept = units::speedup(advice.decide(&kept).estimate.unwrap().speedup);
+        let kept = format!("Kept on the device: {kept} at N = 8.");
+        holds(&text(browser, "#v-more")?, &[&kept]);
         assert_eq!(text(browser, "#w-rows")?, "");
         let pinned = |item: &String| item.contains("pinned host memory");
         let item = legend(browser)?.into_iter().find(pinned).unwrap();
@@ -237,9 +241,22 @@ fn figures_of_different_sizes_are_not_compared() {
         enter(browser, "data", "ordinary")?;
         enter(browser, "uses", "0")?;
         holds(&text(browser, "#v-more")?, &["Pinned: ", outside]);
-        holds(&text(browser, "#v-core")?, &["At N = 32 the GPU is "]);
+        holds(&text(browser, "#v-core")?, &["At N = 8 the GPU is "]);
         assert_eq!(text(browser, "#w-at")?, "Matrix product at N = 8");
         holds(&text(browser, "#w-rows")?, &["Pin the host memory"]);
+        enter(browser, "size", "700")?;
+        holds(&text(browser, "#v-core")?, &["At N = 700 the GPU is "]);
+        // A size that is none has no answer.
+        for size in ["", "0", "x"] {
+            enter(browser, "size", size)?;
+            holds(&text(browser, "#v-says")?, &["This is no size: "]);
+            assert_eq!(text(browser, "#v-more")?, "");
+        }
+        enter(browser, "data", "pinned")?;
+        holds(
+            &text(browser, "#v-says")?,
+            &["N = 700, in pinned host memory: "],
+        );
         Ok(())
     });
 }

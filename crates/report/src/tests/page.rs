@@ -99,6 +99,66 @@ fn a_report_has_pages_plots_and_tables() {
     assert!(is_there("matmul.html") && is_there("mine.html") && !is_there("gone.html"));
 }
 
+/// The places of a row may have been measured up to different sizes.
+#[test]
+fn a_speedup_names_its_size_where_the_row_has_others() {
+    let dir = folder();
+    let mut results = measured(&["matmul", "nested_sine"]);
+    results
+        .runs
+        .iter_mut()
+        .for_each(|run| run.confirmations.clear());
+    results
+        .benchmarks
+        .retain(|b| b.id != "matmul/gpu/transfer-pinned/2048");
+    let readme = dir.path().join("README.md");
+    fs::write(&readme, format!("{}\n{}\n", readme::BEGIN, readme::END)).unwrap();
+    let alone = Options {
+        with: vec![commit(results.clone(), dir.path())],
+        no_reference: true,
+    };
+    readme::refresh(&readme, dir.path(), dir.path(), &alone).unwrap();
+    let readme = fs::read_to_string(&readme).unwrap();
+    let terminal = written(results, dir.path()).to_string();
+    let page = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let tables = [
+        (&page, "</a> <small>N</small>", "</tr>"),
+        (&readme, " |", "\n"),
+        (&terminal, " ", "\n"),
+    ];
+    for (text, beside, end) in tables {
+        let row = |title: &str, beside: &str| {
+            let from = text.find(&format!("{title}{beside}")).expect(title);
+            text[from..].split(end).next().unwrap().to_owned()
+        };
+        let products = row("Matrix product", beside);
+        assert_eq!(products.matches("at 1,024").count(), 1, "{products}");
+        assert!(products.matches("at 2,048").count() >= 1, "{products}");
+        let sines = row("Nested sine", &beside.replace('N', "n"));
+        assert!(sines.contains("× ") && !sines.contains(" at "), "{sines}");
+    }
+}
+
+/// A row that was left out is named on the page of its group, and not on those of others.
+#[test]
+fn each_group_names_what_was_left_out_of_it() {
+    let dir = folder();
+    let mut results = measured(&["matmul", "nested_sine"]);
+    benchmark(&mut results, "matmul/gpu/tiled/64").unsteady = Some("it has two modes".into());
+    written(results, dir.path());
+    let left_out = |page: &str| {
+        let page = fs::read_to_string(dir.path().join(page)).unwrap();
+        let (_, section) = page.split_once("id=\"left-out\"").unwrap_or_default();
+        section.contains("<code>matmul/gpu/tiled/64</code></dt><dd>it has two modes")
+    };
+    let pages = [
+        "index.html",
+        "groups/matmul.html",
+        "groups/nested_sine.html",
+    ];
+    assert_eq!(pages.map(left_out), [true, true, false]);
+}
+
 #[test]
 fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
     let dir = folder();
@@ -258,7 +318,7 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
     holds(
         &page,
         &[
-            "With data in pinned host memory an NVIDIA H200 wins at 1 of 1 operation: matrix product from N = ",
+            "With data in ordinary memory an NVIDIA H200 wins at ",
             "from which on the GPU of another machine, NVIDIA H200, wins",
         ],
     );

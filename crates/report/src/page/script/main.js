@@ -51,11 +51,13 @@ const ready = (async () => {
     $("v-operation").value = view.operation;
     $("v-axis").textContent = group.axis;
     if (typedSize($("v-size").value) !== view.size) $("v-size").value = view.size;
+    $("v-size").setAttribute("aria-invalid", false);
     $("v-data").value = view.data;
     $("v-uses").value = view.uses;
     const { says, more } = verdictWords(words, group, view);
     $("v-says").textContent = says;
     $("v-more").textContent = more;
+    $("v-question")?.replaceChildren(group.question);
     const found = lookUp(group, view.data, view.size, view.uses);
     $("v-core")?.replaceChildren(overOneThread(group, view));
     $("verdict").dataset.choice = found?.choice || "";
@@ -86,8 +88,12 @@ const ready = (async () => {
   });
   $("v-size").addEventListener("input", (event) => {
     const size = typedSize(event.target.value);
-    event.target.setAttribute("aria-invalid", size === null);
-    if (size) change({ size });
+    if (size) return change({ size });
+    // The answer for the last size would be taken for this one's.
+    event.target.setAttribute("aria-invalid", true);
+    $("v-says").textContent = "This is no size: type a number above zero, such as 1,000, 2^20, 64 Ki or 1e6.";
+    for (const id of ["v-more", "v-core", "p-says"]) $(id)?.replaceChildren();
+    $("verdict").dataset.choice = "";
   });
   $("v-data").addEventListener("change", (event) => change({ data: event.target.value }));
   $("v-uses").addEventListener("change", (event) => change({ uses: Number(event.target.value) }));

@@ -1,17 +1,21 @@
 import { make } from "./dom.js";
 import { by, factor, sized } from "./words.js";
+// The last point up to a size, and the value of a field there: straight to the next point, over logarithms.
+const between = (points, size) => {
+  const at = points.findLastIndex((point) => point.size <= size);
+  const [a, b] = [points[at], points[at + 1] || points[at]];
+  const t = b === a ? 0 : Math.log(size / a.size) / Math.log(b.size / a.size);
+  return [a, (field) => a[field] * (b[field] / a[field]) ** t];
+};
 // The answer for an operation, a size, a place of the data and how often they are used (the index in
 // `words.uses`): looked up in the breakpoints of the decision, straight in between.
 export const lookUp = (group, data, size, uses) => {
   const place = group.decision?.places.find(({ name }) => name === data);
   const { points = [], first, last } = place?.uses[Math.min(uses, place.uses.length - 1)] || {};
   if (!points.length || !(size >= 1)) return null;
-  const at = points.findLastIndex((point) => point.size <= size);
-  const [a, b] = [points[at], points[at + 1] || points[at]];
-  const t = b === a ? 0 : Math.log(size / a.size) / Math.log(b.size / a.size);
-  const [speedup, low, high] = ["speedup", "low", "high"].map((field) => a[field] * (b[field] / a[field]) ** t);
+  const [{ choice }, at] = between(points, size);
   const limit = place.limits.findLast(({ from }) => from <= size);
-  return { choice: a.choice, speedup, low, high, limit: limit?.words, first, last, nearest: Math.min(Math.max(size, first), last) };
+  return { choice, speedup: at("speedup"), low: at("low"), high: at("high"), limit: limit?.words, first, last, nearest: Math.min(Math.max(size, first), last) };
 };
 // The speedup within the measured sizes; figures of two sizes must not be compared.
 const measured = (group, data, size, uses) => {
@@ -34,8 +38,10 @@ export const verdictWords = (words, group, { size, data, uses }) => {
   if (!group.decision) return { says: group.unmeasured || `${group.title} compares no CPU code with GPU code; the chart shows it.`, more: "" };
   if (!found) return { says: `${asked}not measured, so nothing is known.`, more: "" };
   const more = words.places.filter(({ name }) => name !== data).map(({ name, instead }) => {
-    const there = measured(group, name, found.nearest, uses);
-    return there && `${instead}: ${by(there)}.`;
+    // The decision at the size of the question, as the command gives it.
+    const there = lookUp(group, name, size, uses);
+    const at = there?.nearest === found.nearest ? "" : ` at ${group.symbol} = ${sized(group, there?.nearest)}`;
+    return there && `${instead}: ${by(there.speedup)}${at}.`;
   });
   if (found.limit) more.push(`The GPU is limited by ${found.limit} there.`);
   const ends = [...new Set([found.first, found.last])].map((end) => end && sized(group, end)).join(" to ");
@@ -68,12 +74,13 @@ export const changesTable = (words, group, { size, data, uses }) => {
   const row = ([what, gain, against]) => make("tr", {}, make("th", { scope: "row", textContent: what }), make("td", { className: "n", textContent: by(gain) }), make("td", { textContent: against }));
   return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]).map(row);
 };
-// The speedup over the best code on one thread, at the nearest size that both were measured at.
+// The speedup over the best code on one thread, within the sizes of that code.
 export const overOneThread = (group, { size, data, uses }) => {
-  const known = (group.decision?.one_thread || []).filter((at) => measured(group, data, at.size, uses));
-  if (!known.length) return "";
-  const near = known.reduce((a, b) => (Math.abs(Math.log(b.size / size)) < Math.abs(Math.log(a.size / size)) ? b : a));
-  const ratio = measured(group, data, near.size, uses) * near.factor;
+  const known = group.decision?.one_thread || [];
+  const found = lookUp(group, data, size, uses);
+  if (!found || !(known[0]?.size <= found.nearest && found.nearest <= known.at(-1).size)) return "";
+  const [, at] = between(known, found.nearest);
+  const ratio = found.speedup * at("factor");
   const times = factor(ratio >= 1 ? ratio : 1 / ratio).replace("×", " times");
-  return `At ${group.symbol} = ${sized(group, near.size)} the GPU is ${times} ${ratio >= 1 ? "as fast as" : "slower than"} one CPU thread.`;
+  return `At ${group.symbol} = ${sized(group, found.nearest)} the GPU is ${times} ${ratio >= 1 ? "as fast as" : "slower than"} one CPU thread.`;
 };

@@ -172,9 +172,9 @@ fn times(sizes: &CurveRows<'_>) -> Plot {
         curve("base", Paint::Gpu, |row| row.base_ns),
         curve("new", Paint::Cpu, |row| row.new_ns),
     ];
-    let (title, quantity) = match sizes.iter().any(|(_, row)| row.clock.is_some()) {
-        true => ("median time", Quantity::Time),
-        false => ("median, in the unit of the measurement", Quantity::Rate("")),
+    let (title, quantity) = match sizes.iter().any(|(_, row)| row.is_count) {
+        true => ("median, in the unit of the measurement", Quantity::Rate("")),
+        false => ("median time", Quantity::Time),
     };
     plot(title, quantity, curves, Vec::new())
 }

@@ -26,7 +26,9 @@ pub struct BenchmarkRow {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// The time before, ns (without a clock a number whose unit is unknown): that of the median run. If
+    /// Whether the measurement is known to be no time.
+    pub(crate) is_count: bool,
+    /// The time before, ns, or the count: that of the median run. If
     /// the benchmark is judged, the times of both sides are moved so that they have the judged ratio.
     pub(crate) base_ns: Option<f64>,
     /// The same for the new side.
@@ -191,6 +193,7 @@ fn row(
         marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
         ..BenchmarkRow::default()
     };
+    row.is_count = both().any(|s| s.is_count);
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;
         Err(Some(how.clone()))
@@ -204,6 +207,7 @@ fn row(
         match (constant(&befores), constant(&afters), clocks.len()) {
             // A count needs no statistics.
             (Some(base), Some(new), 1) if row.clock.is_none() => {
+                row.is_count = true;
                 let (ratio, edge) = (new / base, 1.0 + options.threshold);
                 row.verdict = match ratio {
                     ratio if ratio >= edge => Verdict::Slower,
@@ -224,7 +228,7 @@ fn row(
             }
             // A clock coarser than the benchmark shows the same time for different code.
             (Some(base), Some(new), 1) if base == new => Err(Some(BELOW_RESOLUTION.to_owned())),
-            _ => case(id, &pairs, &clocks, row.clock, options).map_err(Some),
+            _ => case(&row, &pairs, &clocks, options).map_err(Some),
         }
     };
     let case = case.map_err(|reason| row.reason = reason).ok();
@@ -256,10 +260,9 @@ const BELOW_RESOLUTION: &str =
     "below the resolution of its clock: all samples of both sides are equal";
 
 fn case(
-    id: &str,
+    row: &BenchmarkRow,
     pairs: &[Sides<'_>],
     clocks: &BTreeSet<Option<Clock>>,
-    clock: Option<Clock>,
     options: &Options,
 ) -> Result<Case, String> {
     if clocks.len() > 1 {
@@ -295,8 +298,11 @@ fn case(
         return Err("no pair of runs has it on both sides".to_owned());
     };
     let launches = (pairs.iter()).find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches);
-    let class = Class::of(id::device(id), clock, first.base.ns, launches);
-    let is_gated = matches!(clock, Some(Clock::EventsGated | Clock::EventsCold));
+    let class = Class {
+        is_count: row.is_count,
+        ..Class::of(id::device(&row.id), row.clock, first.base.ns, launches)
+    };
+    let is_gated = matches!(row.clock, Some(Clock::EventsGated | Clock::EventsCold));
     let launching = match is_gated {
         true => launching(pairs, options).map_or_else(Launching::Uncorrected, Launching::Kernels),
         false => Launching::Hidden,

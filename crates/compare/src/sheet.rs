@@ -119,11 +119,7 @@ pub(super) fn is_number(column: &str) -> bool {
 
 fn cells(row: &BenchmarkRow) -> Vec<String> {
     let dash = || "–".to_owned();
-    // Criterion's files name no unit, and not every measurement is a time.
-    let figure = match row.clock {
-        Some(_) => time_fine,
-        None => bare,
-    };
+    let figure = if row.is_count { bare } else { time_fine };
     let [ratio, interval] =
         (row.judgement.as_ref()).map_or_else(|| [dash(), dash()], |j| ratio_and_interval(row, j));
     vec![
@@ -139,7 +135,7 @@ fn cells(row: &BenchmarkRow) -> Vec<String> {
     ]
 }
 
-/// A number whose unit is unknown.
+/// A number without a unit.
 fn bare(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.3}"),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::ab::child::{self, Output};
+use crate::ab::child::{self, Output, RESULT};
 use crate::ab::executable::Executable;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary};
 use crate::ab::worktree::Copies;
@@ -397,13 +397,21 @@ fn result(output: &Output, home: &Path, own: &str, side: &mut Baseline) -> Resul
     let mut left = Baseline::read(home, NEW);
     side.runs.extend(left.runs);
     match (left.results.remove(own), left.problems.first()) {
-        (Some(sampled), _) => {
+        (Some(mut sampled), _) => {
             side.problems.extend(left.problems);
+            sampled.is_count = sampled.clock.is_none() && prints_count(&output.stdout);
             Ok(sampled)
         }
         (None, Some(problem)) => Err(format!("left a result that cannot be read: {problem}")),
         (None, None) => Err(output.failure()),
     }
+}
+
+/// Whether Criterion printed the result with a unit that is not one of time. Its files name no unit.
+fn prints_count(stdout: &str) -> bool {
+    let result = stdout.split_once(RESULT).map(|(_, result)| result);
+    let unit = result.and_then(|result| result.split([' ', ']']).nth(1));
+    unit.is_some_and(|unit| !["ps", "ns", "µs", "us", "ms", "s"].contains(&unit))
 }
 
 /// Removes Criterion's copies of the newest result, because hundreds of pairs would fill a disk. Copies

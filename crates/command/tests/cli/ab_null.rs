@@ -26,7 +26,7 @@ pub(crate) fn a_revision_compared_with_itself_shows_what_to_trust() {
     );
     holds(
         &said,
-        "unknown clock under 20,000 (2 benchmarks): resolution 0.",
+        "benchmarks under 20 µs (2 benchmarks): resolution 0.",
     );
     holds(&said, " for a change of 2 %, ");
     let log = bundles.read("log");

@@ -1,6 +1,6 @@
 //! `crossover ab` in projects of others: executables of any Criterion, workspaces, and its action.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -25,6 +25,9 @@ pub(crate) fn an_executable_is_asked_for_what_it_knows() {
     let prints = "echo loading corpus: bench\nprintf 'loading... '\n";
     for side in ["old", "fresh"] {
         bundles.replace(side, "--nresamples|", "");
+        let result =
+            "sample.json\"\ncase $id in *:*) echo \"time:   [1.00 Minstr 1.01 Minstr]\";; esac";
+        bundles.replace(side, "sample.json\"", result);
         bundles.replace(side, "while [ $#", &format!("{prints}while [ $#"));
     }
     let json = bundles.compared("", 0);
@@ -33,6 +36,13 @@ pub(crate) fn an_executable_is_asked_for_what_it_knows() {
         assert_eq!(verdict(&json, id), "same");
     }
     holds(&json["warnings"].to_string(), "such as `loading corpus`");
+    // One of them prints another unit than time.
+    let classes = json["classes"].as_array().unwrap().iter();
+    let classes: BTreeSet<&str> = classes.map(|row| row["class"].as_str().unwrap()).collect();
+    assert_eq!(
+        Vec::from_iter(classes),
+        ["benchmarks under 20 µs", "counts under 20,000"]
+    );
 }
 
 pub(crate) fn every_bench_target_is_compared_or_named() {

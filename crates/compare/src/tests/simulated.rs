@@ -267,6 +267,7 @@ impl<'m> Simulated<'m> {
             clock: machine.clock,
             device: Some(machine.device),
             short: machine.launching.is_some(),
+            is_count: false,
         };
         let case = |i: usize| Case {
             launching: match machine.launching {

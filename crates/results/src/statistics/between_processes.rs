@@ -50,6 +50,8 @@ pub struct Class {
     pub device: Option<Device>,
     /// The median lies under 20 µs per launch.
     pub short: bool,
+    /// Its measurement is known to be no time.
+    pub is_count: bool,
 }
 
 impl Class {
@@ -65,6 +67,7 @@ impl Class {
             clock,
             device,
             short: median_ns / launches < SHORT_NS,
+            is_count: false,
         }
     }
 
@@ -96,16 +99,18 @@ impl fmt::Display for Class {
         }
         match self.clock {
             Some(clock) => write!(f, "{clock}")?,
-            None => f.write_str("unknown clock")?,
+            None if self.is_count => f.write_str("counts")?,
+            None => f.write_str("benchmarks")?,
         }
         let limit = match self.clock {
-            // Its numbers have no unit.
-            None => "20,000",
-            Some(Clock::Wall) => "20 µs",
+            None if self.is_count => "20,000",
+            None | Some(Clock::Wall) => "20 µs",
             Some(_) => "20 µs per launch",
         };
-        let duration = if self.short { "under" } else { "from" };
-        write!(f, " {duration} {limit}")
+        match self.short {
+            true => write!(f, " under {limit}"),
+            false => write!(f, " from {limit} on"),
+        }
     }
 }
 
@@ -225,10 +230,10 @@ mod tests {
         assert_eq!(gpu(19_999.0, None), "gpu events under 20 µs per launch");
         assert_eq!(gpu(190_000.0, Some(10)), gpu(19_999.0, None));
         assert_eq!(gpu(200_000.0, Some(10)), gpu(20_000.0, None));
-        assert_eq!(
-            name(None, None, 20_000.0, None),
-            "unknown clock from 20,000"
-        );
+        let mut criterion = Class::of(None, None, 20_000.0, None);
+        assert_eq!(criterion.to_string(), "benchmarks from 20 µs on");
+        criterion.is_count = true;
+        assert_eq!(criterion.to_string(), "counts from 20,000 on");
     }
 
     #[test]

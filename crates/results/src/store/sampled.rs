@@ -28,6 +28,8 @@ use crossover_words::text::{is_plain, visible};
 pub struct Sampled {
     /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
     pub ns: Vec<f64>,
+    /// Whether `ns` is known to contain no times, but another quantity, such as instructions.
+    pub is_count: bool,
     /// Its sidecar; `None` if it is missing or belongs to other samples.
     pub sidecar: Option<Sidecar>,
     /// The clock, if a file beside it names it.

@@ -29,7 +29,8 @@ const HICCUP: f64 = 100_000.0;
 /// About the length of the window whose time is compared with the benchmark's.
 const WINDOW: f64 = 5e6;
 
-/// Device memory that is borrowed: `(&slice).into()` of a [`CudaSlice`].
+/// Device memory that is borrowed: `(&slice).into()` of a [`CudaSlice`]. cudarc does not order its readers
+/// behind the work of its stream: the clock waits for all streams first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceMemory<'a> {
     address: CUdeviceptr,
@@ -236,6 +237,8 @@ impl CudaTime {
         code.run()?;
         self.settle()?;
         code.renew()?;
+        // Another stream may allocate and write the new memory, and the timed one may use it only afterwards.
+        self.settle()?;
         let before = self.checksums(&code.inputs())?;
         code.poison()?;
         self.settle()?;
@@ -332,7 +335,8 @@ impl CudaTime {
         self.sample(device, &mut device.window(&mut routine)?, sample)
     }
 
-    /// A checksum of each, as the timed stream sees it after the work that is on it.
+    /// A checksum of each, as the timed stream sees it after the work that is on it. It does not wait for
+    /// other streams: memory that one of them allocates must be there, as after [`settle`](Self::settle).
     ///
     /// # Errors
     /// The driver's.

@@ -34,6 +34,9 @@ pub(crate) const CHEATS: [(&str, &str); 13] = [
     ("busy", "other work shares the device"),
 ];
 
+/// Honest: a second stream writes its inputs.
+const RENEWED: &str = "renewed elsewhere";
+
 const BYTES: usize = 1 << 20;
 const WORK: Duration = Duration::from_millis(1);
 
@@ -109,6 +112,18 @@ impl Guarded for Code {
     fn renew(&mut self) -> Result<(), BoxError> {
         self.value += 1;
         self.runs = 0;
+        if self.cheat == RENEWED {
+            // The timed stream waits for it in each run.
+            let input = self.other.alloc_zeros(BYTES)?;
+            // SAFETY: the input has `BYTES` bytes, which are used by nothing else yet.
+            unsafe {
+                result::memset_d8_async(address(&input), self.value, BYTES, self.other.cu_stream())
+            }?;
+            self.stream.synchronize()?;
+            self.input = input;
+            self.output = self.stream.alloc_zeros(BYTES)?;
+            return Ok(());
+        }
         self.input = self.stream.clone_htod(&vec![self.value; BYTES])?;
         let output = self.stream.alloc_zeros(BYTES)?;
         self.output = output;
@@ -124,6 +139,9 @@ impl Guarded for Code {
 
     fn run(&mut self) -> Result<(), BoxError> {
         self.runs += 1;
+        if self.cheat == RENEWED {
+            self.stream.join(&self.other)?;
+        }
         match self.cheat {
             "second stream" => {
                 self.pretend()?;
@@ -222,6 +240,8 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
             "{cheat}: {said:?}"
         );
     }
-    assert_eq!(doubts(time, "none")?, []);
+    for honest in ["none", RENEWED] {
+        assert_eq!(doubts(time, honest)?, [], "{honest}");
+    }
     Ok(())
 }

@@ -53,6 +53,10 @@ const WIDTH: usize = 22;
 /// Rows behind an empty line.
 const SECTIONS: [&str; 4] = ["CPU", "GPU", "disturbances", "results"];
 
+/// Behind the version of an NVRTC that is newer than the driver's CUDA.
+const NEWER_NVRTC: &str = ", newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
+    device (crossover_timing::compile), or update the driver";
+
 fn listing(environment: &Environment, results: &Path) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: &str| {
@@ -70,6 +74,9 @@ fn listing(environment: &Environment, results: &Path) -> String {
                 ": {}",
                 environment.gpu_absent.as_deref().unwrap_or_default()
             ),
+            ("NVRTC version", Some(gpu)) if gpu.cuda.is_some_and(|cuda| gpu.nvrtc > Some(cuda)) => {
+                NEWER_NVRTC.to_owned()
+            }
             _ => String::new(),
         };
         row(name, &format!("{fact}{which}"));
@@ -132,6 +139,8 @@ mod tests {
                 name: "NVIDIA H200".to_owned(),
                 compute_capability: (9, 0),
                 memory_bytes: 139 << 30,
+                cuda: Some((13, 0)),
+                nvrtc: Some((13, 1)),
                 pcie: Some(PcieLink {
                     generation: 5,
                     width: 16,
@@ -158,6 +167,8 @@ mod tests {
             "GPU                   NVIDIA H200 (device 0)",
             "compute capability    9.0",
             "GPU memory            139 GiB",
+            "NVRTC version         13.1, newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
+             device (crossover_timing::compile), or update the driver",
             "PCIe link             generation 5, x16",
             "GPU                   NVIDIA H200 (device 1)",
             "link                  NVLink",

@@ -7,8 +7,7 @@ use std::error::Error;
 
 use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
-use crossover_timing::cudarc::nvrtc::compile_ptx;
-use crossover_timing::{CudaBencherExt, CudaTime, Rate};
+use crossover_timing::{CudaBencherExt, CudaTime, Rate, compile};
 
 const ADD: &str = r#"
 extern "C" __global__ void add(const float *x, const float *y, float *z, int n) {
@@ -40,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(stream) = time.stream() else {
             continue;
         };
-        let module = stream.context().load_module(compile_ptx(ADD)?)?;
+        let module = compile(stream.context(), ADD)?;
         let kernel = module.load_function("add")?;
         let (mut of_x, mut of_y) = (stream.clone_htod(&x)?, stream.clone_htod(&y)?);
         let mut of_z = stream.alloc_zeros::<f32>(n)?;

@@ -6,8 +6,7 @@ use std::error::Error;
 
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
-use crossover_timing::cudarc::nvrtc::compile_ptx;
-use crossover_timing::{CudaBencherExt, CudaTime};
+use crossover_timing::{CudaBencherExt, CudaTime, compile};
 
 const STEP: &str = r#"
 extern "C" __global__ void step(float *x, int n) {
@@ -27,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .with_measurement(time.clone())
         .configure_from_args();
     let stream = time.stream().ok_or("the clock was opened on a device")?;
-    let module = stream.context().load_module(compile_ptx(STEP)?)?;
+    let module = compile(stream.context(), STEP)?;
     let step = module.load_function("step")?;
     let n = 1 << 12;
     let mut x = stream.alloc_zeros::<f32>(n as usize)?;

@@ -6,8 +6,7 @@ use std::error::Error;
 
 use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
-use crossover_timing::cudarc::nvrtc::compile_ptx;
-use crossover_timing::{CudaBencherExt, CudaTime, Rate};
+use crossover_timing::{CudaBencherExt, CudaTime, Rate, compile};
 
 const SCALE: &str = r#"
 extern "C" __global__ void scale(float a, const float *x, float *y, int n) {
@@ -27,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .with_measurement(time.clone())
         .configure_from_args();
     let stream = time.stream().ok_or("the clock was opened on a device")?;
-    let module = stream.context().load_module(compile_ptx(SCALE)?)?;
+    let module = compile(stream.context(), SCALE)?;
     let scale = module.load_function("scale")?;
 
     let mut group = criterion.benchmark_group("scale");

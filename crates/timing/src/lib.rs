@@ -8,6 +8,7 @@
 
 mod absence;
 mod capture;
+mod compile;
 mod cuda_error;
 mod cuda_time;
 mod device;
@@ -32,6 +33,9 @@ mod sequence;
 pub use absence::Absence;
 #[doc(hidden)]
 pub use capture::{Captured, Enqueued, Graph};
+pub use compile::compile;
+#[doc(hidden)]
+pub use compile::machine_code;
 /// The version of Criterion that the measurement implements.
 #[cfg(feature = "criterion")]
 pub use criterion;

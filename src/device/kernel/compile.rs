@@ -1,12 +1,11 @@
 //! Kernel sources, compiled by NVRTC and loaded.
 
-use std::ffi::CString;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction};
-use cudarc::nvrtc::{Ptx, result as nvrtc};
+use cudarc::nvrtc::Ptx;
 
-use crate::timing::{Called, CudaError};
+use crate::timing::{Called, CudaError, machine_code};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_NVRTC};
 
@@ -97,10 +96,6 @@ impl Source {
             arch,
             log,
         };
-        let text = CString::new(self.text).map_err(|e| rejected(e.to_string()))?;
-        let name = CString::new(self.name).map_err(|e| rejected(e.to_string()))?;
-        let program =
-            nvrtc::create_program(&text, Some(&name)).map_err(|e| rejected(e.to_string()))?;
         let mut options = vec![
             format!("--gpu-architecture=sm_{}{}", arch.0, arch.1),
             "--std=c++17".to_owned(),
@@ -108,36 +103,8 @@ impl Source {
             "--ptxas-options=-v".to_owned(),
         ];
         options.extend(self.options.iter().map(|o| (*o).to_owned()));
-        // SAFETY: `program` was created above and is destroyed once, at the end.
-        unsafe {
-            let compiled = nvrtc::compile_program(program, &options);
-            let log = nvrtc::get_program_log(program)
-                .map(|log| log.iter().map(|&c| c as u8 as char).collect::<String>())
-                .unwrap_or_default();
-            let log = log.trim_end_matches('\0').trim().to_owned();
-            let image = compiled.and_then(|()| get_cubin(program));
-            let _ = nvrtc::destroy_program(program);
-            match image {
-                Ok(image) => Ok(Cubin { image, log }),
-                Err(error) => Err(rejected(format!("{error}\n{log}"))),
-            }
-        }
-    }
-}
-
-/// # Safety
-/// `program` must be a live, compiled NVRTC program.
-unsafe fn get_cubin(
-    program: cudarc::nvrtc::sys::nvrtcProgram,
-) -> Result<Vec<u8>, nvrtc::NvrtcError> {
-    use cudarc::nvrtc::sys;
-    let mut size = 0;
-    // SAFETY: the caller vouches for the program; the buffer has the size NVRTC asked for.
-    unsafe {
-        sys::nvrtcGetCUBINSize(program, &mut size).result()?;
-        let mut image = vec![0u8; size];
-        sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()?;
-        Ok(image)
+        let (image, log) = machine_code(self.name, self.text, &options).map_err(rejected)?;
+        Ok(Cubin { image, log })
     }
 }
 

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossover_timing::cudarc::driver::{CudaFunction, CudaStream};
-use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
-use crossover_timing::{CudaTime, Launch, TimingError};
+use crossover_timing::{CudaTime, Launch, TimingError, compile};
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -75,12 +74,5 @@ pub(crate) fn middle(
 /// A kernel of `source`, compiled for the device of `time`.
 pub(crate) fn function(time: &CudaTime, source: &str, name: &str) -> TestResult<CudaFunction> {
     let context = time.stream().expect("opened on a device").context();
-    let (major, minor) = context.compute_capability()?;
-    // NVRTC's own default is the oldest architecture that it knows.
-    let options = CompileOptions {
-        options: vec![format!("--gpu-architecture=compute_{major}{minor}")],
-        ..CompileOptions::default()
-    };
-    let ptx = compile_ptx_with_opts(source, options)?;
-    Ok(context.load_module(ptx)?.load_function(name)?)
+    Ok(compile(context, source)?.load_function(name)?)
 }

@@ -157,30 +157,33 @@ pub(super) enum Record {
 /// `record` must point to a whole activity record of one of the accepted versions. With `names`, a kernel's
 /// name in it must point to a string that ends in zero, as while the kernel's module is loaded.
 pub(super) unsafe fn read(record: *const u8, names: bool) -> Record {
-    /// # Safety
-    /// `record` must point to a record that begins with the fields of `T`, which any bits are a value of.
-    unsafe fn of<T: std::marker::Copy>(record: *const u8) -> T {
-        // SAFETY: the caller answers for the fields, at an address of any alignment.
-        unsafe { record.cast::<T>().read_unaligned() }
+    // SAFETY: every record begins with its kind.
+    let kind: u32 = unsafe { record.cast::<u32>().read_unaligned() };
+    macro_rules! fields {
+        ($type:ty) => {
+            // SAFETY: the caller answers for the record, and each kind is read as the struct of numbers and
+            // pointers that the tests compare with NVIDIA's.
+            unsafe { record.cast::<$type>().read_unaligned() }
+        };
     }
-    // SAFETY: the caller answers for record and name. Every record begins with its kind, and each kind is read as
-    // the struct of numbers and pointers that the tests compare with NVIDIA's.
-    unsafe {
-        match of::<u32>(record) {
-            CONCURRENT_KERNEL => Record::Work(kernel(&of(record), names)),
-            MEMCPY => Record::Work(copy(&of(record))),
-            MEMCPY2 => Record::Work(peer_copy(&of(record))),
-            MEMSET => Record::Work(set(&of(record))),
-            DRIVER | RUNTIME => Record::Call(of(record)),
-            EXTERNAL_CORRELATION => {
-                let mark: Mark = of(record);
-                Record::InRange {
-                    correlation: mark.correlation,
-                    range: mark.external,
-                }
-            }
-            _ => Record::Other,
+    match kind {
+        CONCURRENT_KERNEL => {
+            let fields = fields!(Kernel);
+            // SAFETY: the caller answers for the name.
+            Record::Work(unsafe { kernel(&fields, names) })
         }
+        MEMCPY => Record::Work(copy(&fields!(Copy))),
+        MEMCPY2 => Record::Work(peer_copy(&fields!(PeerCopy))),
+        MEMSET => Record::Work(set(&fields!(Set))),
+        DRIVER | RUNTIME => Record::Call(fields!(ApiCall)),
+        EXTERNAL_CORRELATION => {
+            let mark = fields!(Mark);
+            Record::InRange {
+                correlation: mark.correlation,
+                range: mark.external,
+            }
+        }
+        _ => Record::Other,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Captures: streams whose work becomes nodes of a graph. Only one capture can be active.
 
+use std::sync::Arc;
+
 use crate::call::{DRIVER, exported};
 use crate::fault::Fault;
 use crate::log;
@@ -53,7 +55,8 @@ exported! { DRIVER:
         let graph = state.names.next("graph");
         log!("end of capture: {graph} of {} nodes", nodes.len());
         let handle = state.made();
-        state.graphs.insert(handle, Graph { name: graph, nodes });
+        let has_kept = Arc::default();
+        state.graphs.insert(handle, Graph { name: graph, nodes, has_kept });
         Ok(handle)
     }
 }

@@ -1,6 +1,7 @@
 //! Graphs: work with edges, made by capture, and replayed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::call::{DRIVER, exported, put};
 use crate::clock::Time;
@@ -59,6 +60,26 @@ exported! { DRIVER:
         Ok(params)
     }
 
+    // The last of the fifteen words of `CUDA_MEM_ALLOC_NODE_PARAMS` is the address.
+    fn cuGraphMemAllocNodeGetParams(state, node: u64) => [u64; 15] {
+        match work(state, node)? {
+            Work::Allocation(address) => Ok(std::array::from_fn(|at| *address * u64::from(at == 14))),
+            _ => Err(Fault::invalid("the node is no allocation")),
+        }
+    }
+
+    fn cuGraphMemFreeNodeGetParams(state, node: u64) => u64 {
+        match work(state, node)? {
+            Work::FreeAllocation(address) => Ok(*address),
+            _ => Err(Fault::invalid("the node frees nothing")),
+        }
+    }
+
+    // No kernel is launched with an attribute.
+    fn cuGraphKernelNodeGetAttribute(state, node: u64, _attribute: u32) => [u64; 8] {
+        work(state, node).map(|_| [0; 8])
+    }
+
     fn cuGraphInstantiateWithFlags(state, graph: u64, _flags: u64) -> u64 {
         let graph = known(&mut state.graphs, graph, "graph")?.clone();
         log!("instantiate {}", graph.name);
@@ -77,6 +98,10 @@ exported! { DRIVER:
     fn cuGraphLaunch(state, executable: u64, stream: u64) {
         let stream = state.usable_stream(stream)?;
         let graph = known(&mut state.executables, executable, "instantiated graph")?.clone();
+        if !graph.kept().is_empty() && graph.has_kept.swap(true, Ordering::Relaxed) {
+            let why = format!("{} still has what it allocated in its last launch", graph.name);
+            return Err(Fault::invalid(why));
+        }
         let text = format!("launch {} of {} nodes", graph.name, graph.nodes.len());
         let device = state.streams[&stream].device;
         state.clock.host += state.devices[device].description.launch_ns;
@@ -92,6 +117,11 @@ exported! { DRIVER:
     fn cuGraphDestroy(state, graph: u64) {
         let graph = removed(&mut state.graphs, graph, "graph")?;
         log!("destroy {}", graph.name);
+        for node in &graph.nodes {
+            if let Work::FreeAllocation(address) = node.work {
+                state.memory.release(address);
+            }
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::clock::Time;
 use crate::effects::Effect;
@@ -90,6 +90,23 @@ pub(crate) struct Capture {
 pub(crate) struct Graph {
     pub(crate) name: String,
     pub(crate) nodes: Vec<Node>,
+    /// Whether it was launched, and keeps what it allocates.
+    pub(crate) has_kept: Arc<AtomicBool>,
+}
+
+impl Graph {
+    /// The addresses that it allocates and does not free.
+    pub(crate) fn kept(&self) -> BTreeSet<u64> {
+        let mut kept = BTreeSet::new();
+        for node in &self.nodes {
+            match node.work {
+                Work::Allocation(address) => _ = kept.insert(address),
+                Work::FreeAllocation(address) => _ = kept.remove(&address),
+                _ => {}
+            }
+        }
+        kept
+    }
 }
 
 #[derive(Clone)]
@@ -112,13 +129,19 @@ pub(crate) struct Used {
 /// A piece of work.
 #[derive(Clone)]
 pub(crate) enum Work {
-    Kernel { effect: Effect, used: Vec<Used> },
+    Kernel {
+        effect: Effect,
+        used: Vec<Used>,
+    },
     Copy(Copy),
     Set(Set),
     Record(Record),
     Wait(Record),
     Free(u64),
     Graph(Arc<Graph>),
+    /// In a graph alone, as the next.
+    Allocation(u64),
+    FreeAllocation(u64),
 }
 
 /// A copy of rows: one row, unless its sides have a pitch.
@@ -159,6 +182,8 @@ impl Work {
             Work::Copy(_) => 1,
             Work::Set(_) => 2,
             Work::Graph(_) => 4,
+            Work::Allocation(_) => 10,
+            Work::FreeAllocation(_) => 11,
             // Nodes that launch nothing.
             _ => 5,
         }

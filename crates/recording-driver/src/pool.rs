@@ -4,7 +4,7 @@
 use crate::call::{DRIVER, exported, get};
 use crate::fault::Fault;
 use crate::memory::Kind;
-use crate::objects::{Pool, Work};
+use crate::objects::{Node, Pool, Work};
 use crate::state::{Outcome, State, known, removed};
 
 /// The beginning of `CUmemPoolProps`. A location is a type and the number of a device.
@@ -89,14 +89,21 @@ exported! { DRIVER:
     fn cuMemFreeAsync(state, address: u64, stream: u64) {
         let stream = state.usable_stream(stream)?;
         let allocation = state.memory.starting_at(address)?;
-        let name = allocation.name.clone();
-        if allocation.kind != Kind::Device || state.streams[&stream].capture.is_some() {
+        let (name, kind) = (allocation.name.clone(), allocation.kind);
+        let is_captured = state.streams[&stream].capture.is_some();
+        let is_own = |node: &Node| matches!(node.work, Work::Allocation(own) if own == address);
+        let mut nodes = state.capture.iter().flat_map(|capture| &capture.nodes);
+        if kind != Kind::Device || is_captured != nodes.any(is_own) {
             return Err(state.spoiled(fault!(
                 INVALID_VALUE,
-                "{name} was not allocated by cuMemAllocAsync, outside of a capture"
+                "{name} was not allocated by cuMemAllocAsync in the same capture, or outside of one"
             )));
         }
         state.memory.free(address);
+        if is_captured {
+            let free = Work::FreeAllocation(address);
+            return state.add_node(stream, free, |on| format!("free {name} on {on}"));
+        }
         state.enqueue(stream, Work::Free(address), |on| format!("free {name} on {on}"))
     }
 }
@@ -105,15 +112,15 @@ impl State {
     /// Enqueues an allocation of `bytes` bytes.
     fn allocate_from(&mut self, pool: u64, from: &str, bytes: usize, stream: u64) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
-        if self.streams[&stream].capture.is_some() {
-            return Err(fault!(
-                NOT_SUPPORTED,
-                "an allocation in a capture makes a graph node that is not modelled here"
-            ));
-        }
         let of = (self.pools[&pool].device, Some(pool));
         let on = self.streams[&stream].name.clone();
         let (address, name) = self.allocate(Kind::Device, bytes, of)?;
+        let name = name.to_owned();
+        if self.streams[&stream].capture.is_some() {
+            let text = |on: &str| format!("allocate {name} {bytes} B{from} on {on}");
+            self.add_node(stream, Work::Allocation(address), text)?;
+            return Ok(address);
+        }
         log!("allocate {name} {bytes} B{from} on {on}");
         Ok(address)
     }

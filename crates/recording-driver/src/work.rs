@@ -61,6 +61,7 @@ impl State {
                 self.memory.release(*base);
                 return Some(start);
             }
+            Work::Allocation(_) | Work::FreeAllocation(_) => return Some(start),
             Work::Graph(graph) => return Some(self.run_graph(on, graph, start)),
         };
         Some(start + self.clock.vary(on, took))

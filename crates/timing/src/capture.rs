@@ -1,5 +1,7 @@
 //! Captures a routine as a CUDA graph, to count its launches and to replay it.
 
+use std::collections::BTreeSet;
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
@@ -16,6 +18,10 @@ use crate::panic::catch_panic;
 const KERNEL: u32 = 0;
 /// `CU_GRAPH_NODE_TYPE_MEMCPY`
 const COPY: u32 = 1;
+/// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`
+const ALLOCATION: u32 = 10;
+/// `CU_GRAPH_NODE_TYPE_MEM_FREE`
+const FREE: u32 = 11;
 /// `CU_GRAPH_NODE_TYPE_GRAPH`: what the launch of a graph becomes within a capture.
 const GRAPH: u32 = 4;
 
@@ -28,6 +34,8 @@ pub struct Enqueued {
     pub graphs: u32,
     /// Copies, memory sets and other nodes.
     pub others: u32,
+    /// Whether a kernel may begin before the one before it has ended (programmatic dependent launch).
+    pub overlaps: bool,
 }
 
 impl Enqueued {
@@ -37,6 +45,7 @@ impl Enqueued {
         launches: 1,
         graphs: 1,
         others: 0,
+        overlaps: false,
     };
 
     /// The entries that it takes in the stream's queue.
@@ -161,9 +170,12 @@ impl Captured {
     /// The work that it has.
     pub(crate) fn enqueued(&self) -> Result<Enqueued, CudaError> {
         let mut enqueued = Enqueued::default();
-        for (_, kind) in self.nodes()? {
+        for (node, kind) in self.nodes()? {
             match kind {
-                KERNEL => enqueued.launches += 1,
+                KERNEL => {
+                    enqueued.launches += 1;
+                    enqueued.overlaps |= may_overlap(node)?;
+                }
                 GRAPH => {
                     enqueued.launches += 1;
                     enqueued.graphs += 1;
@@ -172,6 +184,31 @@ impl Captured {
             }
         }
         Ok(enqueued)
+    }
+
+    /// Why it cannot be replayed more than once, if its memory forbids it.
+    pub(crate) fn reason_to_run_once(&self) -> Result<Option<&'static str>, CudaError> {
+        let mut kept = BTreeSet::new();
+        for (node, kind) in self.nodes()? {
+            let mut address = 0;
+            match kind {
+                ALLOCATION => {
+                    kept.insert(allocated(node)?);
+                }
+                FREE => {
+                    // SAFETY: a node of this kind, of a graph that `self` owns; the address is valid for the write.
+                    let status = unsafe { sys::cuGraphMemFreeNodeGetParams(node, &mut address) };
+                    CudaError::check("cuGraphMemFreeNodeGetParams", status)?;
+                    if !kept.remove(&address) {
+                        return Ok(Some("it frees memory that it did not allocate"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let keeps = "it keeps memory that it allocates, and a second replay would find it still allocated: allocate \
+            it once, outside, or free it in the same iteration";
+        Ok((!kept.is_empty()).then_some(keeps))
     }
 
     /// Its nodes, with their kinds.
@@ -279,6 +316,33 @@ impl Graph {
     }
 }
 
+/// The address of what a node allocates.
+fn allocated(node: sys::CUgraphNode) -> Result<sys::CUdeviceptr, CudaError> {
+    let mut params = MaybeUninit::<sys::CUDA_MEM_ALLOC_NODE_PARAMS>::zeroed();
+    let params = params.as_mut_ptr();
+    // SAFETY: the caller has this node from a graph that is alive; the address is valid for the write.
+    let status = unsafe { sys::cuGraphMemAllocNodeGetParams(node, params) };
+    CudaError::check("cuGraphMemAllocNodeGetParams", status)?;
+    // SAFETY: the struct was zeroed and filled by the driver, and an address is a number.
+    Ok(unsafe { (*params).dptr })
+}
+
+/// Whether a kernel was launched with the attribute of programmatic dependent launch.
+fn may_overlap(kernel: sys::CUgraphNode) -> Result<bool, CudaError> {
+    let attribute = sys::CUkernelNodeAttrID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let mut value = MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
+    // SAFETY: the caller has this node from a graph that is alive; the address is valid for the write.
+    let status =
+        unsafe { sys::cuGraphKernelNodeGetAttribute(kernel, attribute, value.as_mut_ptr()) };
+    CudaError::check("cuGraphKernelNodeGetAttribute", status)?;
+    // SAFETY: zeroed and filled by the driver, and any bits are a number.
+    Ok(unsafe {
+        value
+            .assume_init_ref()
+            .programmaticStreamSerializationAllowed
+    } != 0)
+}
+
 /// Whether a copy in a graph reads or writes host memory that is not pinned.
 fn copies_ordinary_memory(copy: sys::CUgraphNode) -> Result<bool, CudaError> {
     const HOST: u32 = sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32;
@@ -288,26 +352,25 @@ fn copies_ordinary_memory(copy: sys::CUgraphNode) -> Result<bool, CudaError> {
     // SAFETY: the caller has this node from a graph that is alive; the address is valid for the write.
     let status = unsafe { sys::cuGraphMemcpyNodeGetParams(copy, params) };
     CudaError::check("cuGraphMemcpyNodeGetParams", status)?;
-    // SAFETY: the struct was zeroed and filled by the driver. Its enums are read as the numbers that they are.
-    let sides = unsafe {
-        let (from, to) = (
-            &raw const (*params).srcMemoryType,
-            &raw const (*params).dstMemoryType,
-        );
-        [
-            (
-                from.cast::<u32>().read(),
-                (*params).srcHost,
-                (*params).srcDevice,
-            ),
-            (
-                to.cast::<u32>().read(),
-                (*params).dstHost.cast_const(),
-                (*params).dstDevice,
-            ),
-        ]
-    };
-    for (kind, host, device) in sides {
+    /// A side: the kind of its memory, as a number instead of an enum, and both addresses.
+    #[repr(C)]
+    #[allow(dead_code, reason = "the layout is the driver's")]
+    struct Side {
+        offsets: [usize; 4],
+        kind: u32,
+        host: *const c_void,
+        device: sys::CUdeviceptr,
+        array: *const c_void,
+        reserved: *const c_void,
+        pitch_and_height: [usize; 2],
+    }
+    const { assert!(size_of::<[Side; 2]>() + 3 * size_of::<usize>() == size_of::<sys::CUDA_MEMCPY3D>()) };
+    // SAFETY: the struct was zeroed and filled by the driver, and begins with two sides.
+    let sides = unsafe { params.cast::<[Side; 2]>().read() };
+    for Side {
+        kind, host, device, ..
+    } in sides
+    {
         let address = match kind {
             HOST => host.addr() as sys::CUdeviceptr,
             UNIFIED => device,

@@ -19,7 +19,7 @@ impl CudaTime {
     ///
     /// A graph keeps the addresses that its work uses. A routine that copies ordinary host memory is
     /// refused, because it may free that memory before a replay: copy pinned memory that it borrows.
-    /// Device memory that a routine frees and did not allocate itself makes a replay fail.
+    /// So is one that keeps memory which it allocates, or frees other memory than that.
     ///
     /// ```no_run
     /// use crossover_timing::{Clock, CudaTime};
@@ -94,6 +94,9 @@ impl CudaTime {
             let captured = device.capture(routine).map_err(TimingError::not_captured)?;
             if captured.enqueued()?.all() == 0 {
                 return Err(TimingError::NothingEnqueued);
+            }
+            if let Some(why) = captured.reason_to_run_once()? {
+                return Err(TimingError::NotCaptured { cause: why.into() });
             }
             graphs.push(captured.instantiate()?);
         }

@@ -321,6 +321,7 @@ mod tests {
                 launches,
                 graphs,
                 others: 1,
+                overlaps: false,
             }),
             empty_ns,
         };

@@ -140,6 +140,11 @@ impl CudaTime {
         returned
     }
 
+    /// Whether other processes take part in what is measured.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.inner.announce.borrow().is_some()
+    }
+
     pub(crate) fn announce(&self, iterations: u64) -> Result<(), TimingError> {
         let announce = self.inner.announce.borrow().clone();
         Ok(announce.map_or(Ok(()), |announce| announce(iterations))?)
@@ -167,6 +172,7 @@ impl CudaTime {
             flush: RefCell::default(),
             others,
             last_use: Cell::new(None),
+            empty_times: Cell::new(None),
             #[cfg(feature = "criterion")]
             late: Cell::new(0),
         });

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
@@ -11,6 +11,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
 use crate::events::EventPair;
 use crate::gate::Gate;
+use crate::other_streams::EmptyTimes;
 use crate::prepared_launch::bind;
 use crate::sequence::{Edge, Timeline};
 use crossover_words::Clock;
@@ -26,6 +27,8 @@ pub(super) struct ClockedDevice {
     pub(super) others: Vec<sys::CUdevice>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
+    /// What nothing takes behind a gate.
+    pub(super) empty_times: Cell<Option<EmptyTimes>>,
     /// How many samples in a row of Criterion's own `iter` ended while the device was still busy.
     #[cfg(feature = "criterion")]
     pub(super) late: Cell<u32>,
@@ -53,6 +56,8 @@ impl ClockedDevice {
             routine,
             events,
             begun: Instant::now(),
+            is_trial: false,
+            pause: Duration::ZERO,
         })
     }
 
@@ -120,6 +125,10 @@ pub(super) struct Window<'a> {
     events: Option<EventPair>,
     /// The zero of the host's clock.
     begun: Instant,
+    /// Whether the gate waits for a short time only.
+    pub(super) is_trial: bool,
+    /// How long the gate stays closed once all is queued.
+    pub(super) pause: Duration,
 }
 
 impl Window<'_> {
@@ -145,10 +154,11 @@ impl Timeline for Window<'_> {
     }
 
     fn close_gate(&mut self) -> Result<(), TimingError> {
-        Ok(self.device.gate.borrow_mut().close()?)
+        Ok(self.device.gate.borrow_mut().close(self.is_trial)?)
     }
 
     fn open_gate(&mut self) {
+        std::thread::sleep(self.pause);
         self.device.gate.borrow_mut().open();
     }
 

@@ -31,11 +31,12 @@ pub enum TimingError {
     /// No time is measured without an iteration.
     #[error("a measurement of 0 iterations has no time; ask for one or more")]
     NoIterations,
-    /// The gate opened by itself before the batch was queued: the routine synchronised inside, the
-    /// stream's queue was full, or a profiler began to record after the gate had been tried.
+    /// The gate opened by itself before the batch was queued: the routine synchronised inside, another
+    /// thread launches its work, the stream's queue was full, or a profiler began to record after the gate had been tried.
     #[error(
         "the gate opened by itself after {GATE_TIMEOUT:?}, before the batch was queued: the routine synchronises \
-         inside (use the wall clock, iter_wall), enqueues more than a stream's queue holds (pass `launches` if \
+         inside (use the wall clock, iter_wall), another host thread launches its work later (as some frameworks \
+         do: wait for that thread, or use iter_awaited), it enqueues more than a stream's queue holds (pass `launches` if \
          they were not counted, or set CUDA_SCALE_LAUNCH_QUEUES=4x), or a profiler makes launches wait (GateMode::Off, in the suite CROSSOVER_GATE=off)"
     )]
     GateTimeout,
@@ -53,21 +54,29 @@ pub enum TimingError {
     },
     /// The routine enqueued nothing on the stream that is timed.
     #[error(
-        "the routine enqueued nothing on the timed stream; enqueue its work on CudaTime::stream, time work \
-         that it waits for itself with iter_awaited, or CPU code with iter_cpu"
+        "the routine enqueued nothing on the timed stream: its work is on another stream, or another host \
+         thread launches it later; enqueue it on CudaTime::stream, time work that it waits for itself with \
+         iter_awaited, or CPU code with iter_cpu"
     )]
     NothingEnqueued,
+    /// Work of the routine ran while the gate held the timed stream.
+    #[error(
+        "the gate does not hold the routine's work: it is on another stream, which does not wait for the timed \
+         one; enqueue it on CudaTime::stream, have its stream wait for an event of that one, or use the events \
+         or the wall clock"
+    )]
+    NotHeld,
     /// This device or another one was still busy when the timed stream was done.
     #[error(
-        "a device worked for {} after the timed window of {}: work on another stream or device is not in the \
-         time; enqueue it on CudaTime::stream, have that stream wait for an event behind it, or call \
+        "a device worked for {} after {}: work on another stream or device is not in the time; enqueue it on \
+         CudaTime::stream, have that stream wait for an event behind it, or call \
          CudaTime::ignore_other_streams if it is no part of the benchmark",
-        time(*after_ns), time(*window_ns)
+        time(*after_ns), window_in_words(*window_ns)
     )]
     WorkElsewhere {
         /// How long it was still busy, ns.
         after_ns: f64,
-        /// The timed window, ns.
+        /// The timed window, ns; 0 for the capture of a graph.
         window_ns: f64,
     },
     /// The work of the routine cannot be captured in a CUDA graph.
@@ -94,6 +103,13 @@ pub enum TimingError {
     /// The driver returned a time that is not a number.
     #[error("the driver returned a time that is not a number; this is a driver fault, run again")]
     NotANumber,
+}
+
+fn window_in_words(ns: f64) -> String {
+    if ns == 0.0 {
+        return "the capture, in which nothing runs on the timed stream".to_owned();
+    }
+    format!("the timed window of {}", time(ns))
 }
 
 impl TimingError {

@@ -172,10 +172,10 @@ impl Gate {
         Ok(!self.take_timed_out())
     }
 
-    /// Enqueues the gate.
-    pub(super) fn close(&mut self) -> Result<(), CudaError> {
+    /// Enqueues the gate, or one that opens itself after a short time.
+    pub(super) fn close(&mut self, is_trial: bool) -> Result<(), CudaError> {
         self.write(0, 0);
-        self.launch(false)
+        self.launch(is_trial)
     }
 
     /// Lets the stream continue.
@@ -186,13 +186,12 @@ impl Gate {
 
     /// Whether the gate opened by itself since the last call. Valid once the gate has run.
     pub(super) fn take_timed_out(&mut self) -> bool {
-        // SAFETY: the second word of two, which `drop` frees. A gate that has run writes no more.
-        unsafe {
-            let word = self.words.add(1);
-            let timed_out = ptr::read_volatile(word) != 0;
-            ptr::write_volatile(word, 0);
-            timed_out
-        }
+        let word = self.timed_out();
+        // SAFETY: a word that `drop` frees. A gate that has run writes no more.
+        let timed_out = unsafe { ptr::read_volatile(word) } != 0;
+        // SAFETY: as for the read.
+        unsafe { ptr::write_volatile(word, 0) };
+        timed_out
     }
 
     /// A kernel of one thread that ends at once.
@@ -215,11 +214,15 @@ impl Gate {
     }
 
     fn write(&mut self, open: u32, timed_out: u32) {
-        // SAFETY: the two words, which `drop` frees. Each gate is waited for, so none is in flight.
-        unsafe {
-            ptr::write_volatile(self.words.add(1), timed_out);
-            ptr::write_volatile(self.words, open);
-        }
+        // SAFETY: a word that `drop` frees. Each gate is waited for, so none is in flight.
+        unsafe { ptr::write_volatile(self.timed_out(), timed_out) };
+        // SAFETY: as for the other word.
+        unsafe { ptr::write_volatile(self.words, open) };
+    }
+
+    /// The second of the two words.
+    fn timed_out(&self) -> *mut u32 {
+        self.words.wrapping_add(1)
     }
 
     fn synchronize(&self) -> Result<(), CudaError> {

@@ -63,6 +63,9 @@ impl CudaTime {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// If cudarc orders several streams of the context by events, nothing can be captured. The routine then
+    /// runs some twenty times more, behind a gate, to see whether its work is on the timed stream.
+    ///
     /// A call with one iteration runs the routine once more before that: every kernel is loaded by it
     /// before the capture, or before a gate closes. Criterion's warm-up starts with such a call.
     ///
@@ -80,7 +83,7 @@ impl CudaTime {
     }
 
     /// [`measure`](Self::measure) of a routine whose iteration makes `launches` launches, copies and
-    /// memory sets. Nothing is captured or checked.
+    /// memory sets. Nothing is captured.
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
@@ -120,6 +123,9 @@ impl CudaTime {
             iterations,
             iteration,
         };
+        if iterations > 0 && iteration != Iteration::Awaited {
+            self.try_out(clock, &mut routine)?;
+        }
         self.measure_erased(sample, &mut routine)
     }
 
@@ -184,6 +190,15 @@ impl CudaTime {
         finite(nanoseconds, clock)
     }
 
+    /// Tries a routine of a context in which none can be captured.
+    pub(crate) fn try_out(&self, clock: Clock, routine: Routine<'_>) -> Result<(), TimingError> {
+        let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
+        match self.device().filter(|device| device.is_tracked()) {
+            Some(device) if !self.is_profiling() => device.try_out(routine, is_held),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts the launches of an iteration, unless that is needless or impossible.
     pub(crate) fn counted(
         &self,
@@ -225,12 +240,21 @@ impl CudaTime {
             Clock::Events => sequence::events(window, iterations),
             Clock::EventsGated => match batch()? {
                 0 => Err(TimingError::TooManyLaunches { launches }),
-                batch => sequence::gated(window, iterations, u64::from(batch)),
+                batch => {
+                    let ns = sequence::gated(window, iterations, u64::from(batch))?;
+                    let windows = iterations.div_ceil(u64::from(batch));
+                    device.require_time(ns, windows, iterations)?;
+                    Ok(ns)
+                }
             },
             Clock::EventsCold => {
                 device.prepare_flush()?;
                 let gate = self.gate_off_reason().is_none() && batch()? > 0;
-                sequence::cold(window, iterations, gate)
+                let ns = sequence::cold(window, iterations, gate)?;
+                if gate {
+                    device.require_time(ns, iterations, iterations)?;
+                }
+                Ok(ns)
             }
             other => unreachable!("{other} has no sequence"),
         }

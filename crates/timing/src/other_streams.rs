@@ -7,10 +7,10 @@ use cudarc::driver::{result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
-#[cfg(feature = "criterion")]
-use crate::device::ClockedDevice;
+use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
 use crate::prepared_launch::bind;
+use crate::sequence;
 
 /// The device may stay busy after a sample for this share of the sample,
 const SHARE: f64 = 0.02;
@@ -19,6 +19,11 @@ const LEAST_NS: f64 = 20_000.0;
 /// How many samples in a row the device must stay busy for longer. A host that is taken off its core
 /// for a moment waits long only once.
 const TIMES: u32 = 3;
+/// Iterations of a trial, and how often each trial is made.
+const TRIED: u64 = 4;
+const TRIALS: usize = 5;
+/// How much longer, ns, than the window of held work one may take that is held no longer than it is queued.
+const UNHELD_NS: f64 = 1_000.0;
 /// With the longest of how many waits for idle devices a long wait is compared: a busy host is slow in these
 /// too.
 const IDLE_WAITS: usize = 8;
@@ -114,7 +119,8 @@ impl CudaTime {
     /// The error if the device stays busy for long after the timed stream is done.
     fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
         let allowed_ns = LEAST_NS.max(SHARE * window_ns);
-        if self.others_ignored().get() {
+        // Devices of other processes that take part may work on, and this one then waits for them.
+        if self.others_ignored().get() || self.is_announced() {
             return Ok(None);
         }
         let waits = self.waits()?;
@@ -130,6 +136,113 @@ impl CudaTime {
                 window_ns,
             }),
         )
+    }
+}
+
+/// Times behind a gate, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EmptyTimes {
+    /// Of a window without work.
+    window: f64,
+    /// By how much an empty kernel makes it longer.
+    kernel: f64,
+}
+
+impl EmptyTimes {
+    /// Whether iterations took less than half as long as that many empty kernels.
+    fn is_less(self, ns: f64, windows: u64, iterations: u64) -> bool {
+        ns - windows as f64 * self.window < 0.5 * iterations as f64 * self.kernel
+    }
+}
+
+impl ClockedDevice {
+    /// Whether cudarc orders the streams of this context by events, which no capture may wait for.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.context.is_managing_stream_synchronization()
+    }
+
+    /// Tries a routine that cannot be captured, where there is a gate. The timed stream must get work; if a
+    /// gate is to hold the work (`is_held`), none may run before the gate opens. A routine that waits for its
+    /// work is not judged.
+    ///
+    /// # Errors
+    /// [`TimingError::NothingEnqueued`] or [`TimingError::NotHeld`], and those of the routine.
+    pub(crate) fn try_out(&self, routine: Routine<'_>, is_held: bool) -> Result<(), TimingError> {
+        if self.gate.borrow().off().is_some() {
+            return Ok(());
+        }
+        let empty = self.empty_times()?;
+        let begun = Instant::now();
+        sequence::load(&mut self.window(&mut *routine)?)?;
+        // Work that is not held is done by then.
+        let pause = 2 * begun.elapsed() + Duration::from_micros(50);
+        let mut middle = |iterations, pause| -> Result<Option<f64>, TimingError> {
+            let mut samples = [0.0; TRIALS];
+            for sample in &mut samples {
+                let mut window = self.window(&mut *routine)?;
+                window.is_trial = true;
+                window.pause = pause;
+                match sequence::gated(&mut window, iterations, iterations) {
+                    Err(TimingError::GateTimeout) => return Ok(None),
+                    ns => *sample = ns?,
+                }
+                // What is not held must not run into the next trial.
+                self.context.synchronize().called("cuCtxSynchronize")?;
+            }
+            samples.sort_unstable_by(f64::total_cmp);
+            Ok(Some(samples[TRIALS / 2]))
+        };
+        let Some(several) = middle(TRIED, Duration::ZERO)? else {
+            return Ok(());
+        };
+        if empty.is_less(several, 1, TRIED) {
+            return Err(TimingError::NothingEnqueued);
+        }
+        if is_held
+            && let Some(at_once) = middle(1, Duration::ZERO)?
+            && let Some(held) = middle(1, pause)?
+            && at_once - empty.window > 2.0 * (held - empty.window).max(0.0) + UNHELD_NS
+        {
+            return Err(TimingError::NotHeld);
+        }
+        Ok(())
+    }
+
+    /// Requires that a sample behind a gate took longer than nothing, where no capture has shown the work.
+    pub(crate) fn require_time(
+        &self,
+        ns: f64,
+        windows: u64,
+        iterations: u64,
+    ) -> Result<(), TimingError> {
+        let is_nothing = self.is_tracked() && self.empty_times()?.is_less(ns, windows, iterations);
+        if is_nothing {
+            Err(TimingError::NothingEnqueued)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The times of nothing behind a gate, measured once.
+    fn empty_times(&self) -> Result<EmptyTimes, TimingError> {
+        if let Some(times) = self.empty_times.get() {
+            return Ok(times);
+        }
+        let empty = self.gate.borrow().empty();
+        let shortest = |launches: u64| -> Result<f64, TimingError> {
+            // SAFETY: the kernel takes no arguments.
+            let launch = |_| unsafe { empty.launch(&self.stream) };
+            let mut launches = || Ok((0..launches).try_for_each(launch)?);
+            let mut window = self.window(&mut launches)?;
+            let mut windows = (0..TRIALS).map(|_| sequence::gated(&mut window, 1, 1));
+            windows.try_fold(f64::INFINITY, |least, ns| Ok(least.min(ns?)))
+        };
+        shortest(1)?;
+        let window = shortest(0)?;
+        let kernel = (shortest(TRIED)? - window) / TRIED as f64;
+        let times = EmptyTimes { window, kernel };
+        self.empty_times.set(Some(times));
+        Ok(times)
     }
 }
 

@@ -4,14 +4,14 @@
 
 mod device;
 
+use std::ptr::null_mut;
 use std::time::Duration;
 
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtrMut, result, sys};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::CudaProfiler;
-use crossover_timing::range;
-use crossover_timing::{BoxError, Clock, CudaBencherExt, TimingError};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, TimingError, bind, machine_code, range};
 
 use crate::device::{Opened, TestResult, middle};
 
@@ -347,4 +347,83 @@ fn a_benchmark_with_nothing_to_record_has_no_profile() -> TestResult {
     let cpu = bench.profile(Clock::Wall, 0, || Ok::<(), TimingError>(()));
     assert!(cpu.is_err());
     Ok(())
+}
+
+/// Names lie in modules: where one goes during the recording, CUPTI must tell, and no name is read.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn names_are_not_read_once_their_module_is_gone() -> TestResult {
+    let bench = Opened::new()?;
+    let (major, minor) = bench.stream.context().compute_capability()?;
+    let architecture = format!("--gpu-architecture=sm_{major}{minor}");
+    let (image, _) = machine_code("spin.cu", device::SPIN, &[architecture])?;
+    let code = image.as_ptr().cast();
+    let launch = |function, stream| -> Result<(), BoxError> {
+        let mut ns = 1_000u64;
+        let mut arguments = [(&raw mut ns).cast()];
+        // SAFETY: the kernel takes one 64-bit number, which the driver copies.
+        unsafe {
+            result::launch_kernel(function, (1, 1, 1), (1, 1, 1), 0, stream, &mut arguments)
+        }?;
+        Ok(())
+    };
+    let library = || -> Result<(), BoxError> {
+        let (mut library, mut kernel, mut function) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: the image is whole, no option is given, and the address is valid for the write.
+        unsafe {
+            sys::cuLibraryLoadData(
+                &mut library,
+                code,
+                null_mut(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0,
+            )
+        }
+        .result()?;
+        // SAFETY: the library is loaded, and the address is valid for the write.
+        unsafe { sys::cuLibraryGetKernel(&mut kernel, library, c"spin".as_ptr()) }.result()?;
+        // SAFETY: as above.
+        unsafe { sys::cuKernelGetFunction(&mut function, kernel) }.result()?;
+        launch(function, bench.stream.cu_stream())?;
+        bench.stream.synchronize()?;
+        // SAFETY: its kernel has run.
+        Ok(unsafe { sys::cuLibraryUnload(library) }.result()?)
+    };
+    let context = || -> Result<(), BoxError> {
+        let mut own = null_mut();
+        let of = bench.stream.context().cu_device();
+        // SAFETY: the address is valid for the write.
+        unsafe { sys::cuCtxCreate_v4(&mut own, null_mut(), 0, of) }.result()?;
+        // SAFETY: the image is whole.
+        let module = unsafe { result::module::load_data(code) }?;
+        // SAFETY: the module is loaded.
+        let function = unsafe { result::module::get_function(module, c"spin".to_owned()) }?;
+        launch(function, null_mut())?;
+        result::ctx::synchronize()?;
+        // SAFETY: its work is done, and nobody else uses it.
+        unsafe { sys::cuCtxDestroy_v2(own) }.result()?;
+        Ok(bind(bench.stream.context())?)
+    };
+    let gone = |routine: &dyn Fn() -> Result<(), BoxError>, what: &str| -> TestResult {
+        let profile = bench.profile(Clock::Wall, 1, routine)?;
+        let names = profile.device.iter().filter_map(|row| match &row.work {
+            Work::Kernel { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        let names: Vec<String> = names.collect();
+        println!("{what}: {names:?}");
+        assert!(
+            !names.is_empty()
+                && names
+                    .iter()
+                    .all(|name| name.contains("a module was unloaded")),
+            "{what}"
+        );
+        Ok(())
+    };
+    gone(&library, "a library that is unloaded")?;
+    gone(&context, "a context that ends")
 }

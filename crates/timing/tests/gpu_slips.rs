@@ -3,13 +3,18 @@
 
 mod device;
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use crossover_timing::cudarc::driver::CudaContext;
+use crossover_timing::cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
+};
 use crossover_timing::cudarc::nvrtc::Ptx;
-use crossover_timing::{BoxError, Clock, CudaError, Launch, TimingError, bind};
+use crossover_timing::{
+    BoxError, Clock, CudaError, CudaTime, GateMode, Launch, TimingError, bind, open,
+};
 
-use crate::device::{Opened, TestResult, middle};
+use crate::device::{Opened, TestResult, function, middle};
 
 #[test]
 #[ignore = "needs two CUDA devices"]
@@ -186,6 +191,207 @@ fn an_iteration_may_fill_the_queue_behind_the_gate() -> TestResult {
                 assert!(launches > 448 || is_scaled, "{error}");
             }
             Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A program as candle's are: cudarc orders the streams of its context by events, and memory comes from a pool.
+struct Tracked {
+    device: Opened,
+    other: Arc<CudaStream>,
+    scale: CudaFunction,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+}
+
+impl Tracked {
+    fn new(values: usize) -> TestResult<Self> {
+        let device = Opened::new()?;
+        let other = device.stream.context().new_stream()?;
+        Ok(Self {
+            scale: function(&device.time, SCALE, "scale")?,
+            x: other.alloc_zeros(values)?,
+            y: other.alloc_zeros(values)?,
+            other,
+            device,
+        })
+    }
+
+    fn scale(
+        scale: &CudaFunction,
+        on: &Arc<CudaStream>,
+        x: &CudaSlice<f32>,
+        y: &mut CudaSlice<f32>,
+    ) -> Result<(), BoxError> {
+        let count = x.len() as i32;
+        let mut builder = on.launch_builder(scale);
+        builder.arg(x).arg(y).arg(&count);
+        // SAFETY: the kernel takes two arrays of so many values, and their number.
+        unsafe { builder.launch(LaunchConfig::for_num_elems(count as u32)) }?;
+        Ok(())
+    }
+}
+
+const SCALE: &str = r#"
+extern "C" __global__ void scale(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}"#;
+
+/// A kernel on the other stream is refused on each clock, and so is one that runs although the gate is closed; one on
+/// the timed stream is timed.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
+    for values in [1 << 20, 16 << 20] {
+        let Tracked {
+            device,
+            other,
+            scale,
+            x,
+            mut y,
+        } = Tracked::new(values)?;
+        let (time, stream) = (&device.time, &device.stream);
+        // What it takes on the timed stream.
+        let mut right = Vec::new();
+        for &clock in Clock::ALL {
+            let mut own = || Tracked::scale(&scale, stream, &x, &mut y);
+            let ns = middle(5, || time.measure(clock, 100, &mut own))? / 100.0;
+            println!("{values} values, {clock}: {ns:.0} ns");
+            right.push(ns);
+        }
+        let at = |clock| {
+            right[Clock::ALL
+                .iter()
+                .position(|it| *it == clock)
+                .expect("a clock")]
+        };
+        // 8 bytes a value, at no more than 20 TB/s from the cache.
+        assert!(at(Clock::EventsGated) > values as f64 * 8.0 / 20e3);
+        for &clock in Clock::ALL {
+            for launches in [None, Some(1)] {
+                let mut beside = || Tracked::scale(&scale, &other, &x, &mut y);
+                let measured = match launches {
+                    None => time.measure(clock, 100, &mut beside),
+                    Some(launches) => time.measure_launches(clock, 100, launches, &mut beside),
+                };
+                println!("{values} values beside, {clock}: {measured:?}");
+                assert!(
+                    matches!(measured, Err(TimingError::NothingEnqueued)),
+                    "{clock}"
+                );
+                time.settle()?;
+            }
+            let is_gated = matches!(clock, Clock::EventsGated | Clock::EventsCold);
+            // The free waits for the other stream, and the kernel for nothing.
+            let mut pooled = || -> Result<(), BoxError> {
+                // SAFETY: the kernel writes all values.
+                let mut y = unsafe { stream.alloc(values) }?;
+                Tracked::scale(&scale, &other, &x, &mut y)
+            };
+            let measured = time.measure(clock, 100, &mut pooled).map(|ns| ns / 100.0);
+            println!("{values} values beside and freed, {clock}: {measured:?}");
+            match measured {
+                Err(TimingError::NotHeld) => assert!(is_gated, "{clock}"),
+                Err(error) => return Err(error.into()),
+                // A kernel that is done before the gate opens is not found.
+                Ok(_) if is_gated => assert_eq!(values, 1 << 20),
+                Ok(ns) => assert!(clock == Clock::Submit || ns > 0.8 * at(Clock::EventsGated)),
+            }
+            time.settle()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_graph_that_keeps_its_allocation_is_refused_before_it_runs() -> TestResult {
+    // SAFETY: there is one stream.
+    let (_, stream) = unsafe { open(0) }?;
+    let time = CudaTime::on_stream(&stream, GateMode::Auto)?;
+    let mut kept = Vec::new();
+    for keeps in [false, true] {
+        let replayed = time.measure_graph(Clock::EventsGated, 10, || -> Result<(), BoxError> {
+            let memory = stream.alloc_zeros::<u8>(1 << 20)?;
+            kept.extend(Some(memory).filter(|_| keeps));
+            Ok(())
+        });
+        println!("keeps {keeps}: {replayed:?}");
+        match replayed {
+            Ok(ns) => assert!(ns > 0.0 && !keeps),
+            Err(error) => assert!(
+                keeps && error.to_string().contains("it keeps memory"),
+                "{error}"
+            ),
+        }
+    }
+    // Its memory was never there.
+    kept.into_iter().for_each(std::mem::forget);
+    Ok(())
+}
+
+/// Kernels that let the next one begin at once.
+#[test]
+#[ignore = "needs a CUDA device from compute capability 9.0 on"]
+fn programmatic_launches_overlap_and_are_recognised() -> TestResult {
+    const DEPENDENT: &str = r#"
+extern "C" __global__ void dependent(unsigned long long nanoseconds) {
+    asm volatile("griddepcontrol.launch_dependents;");
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - begin < nanoseconds);
+}"#;
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    if stream.context().compute_capability()? < (9, 0) {
+        println!("(skipped: an older device)");
+        return Ok(());
+    }
+    let kernel = function(time, DEPENDENT, "dependent")?;
+    for ns in [20_000u64, 0] {
+        for is_dependent in [0, 1] {
+            let launch = || {
+                let mut attribute = sys::CUlaunchAttribute {
+                    id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                    pad: [0; 4],
+                    value: sys::CUlaunchAttributeValue {
+                        programmaticStreamSerializationAllowed: is_dependent,
+                    },
+                };
+                let config = sys::CUlaunchConfig {
+                    gridDimX: 1,
+                    gridDimY: 1,
+                    gridDimZ: 1,
+                    blockDimX: 1,
+                    blockDimY: 1,
+                    blockDimZ: 1,
+                    sharedMemBytes: 0,
+                    hStream: stream.cu_stream(),
+                    attrs: &mut attribute,
+                    numAttrs: 1,
+                };
+                let mut arguments = [(&raw const ns).cast_mut().cast()];
+                let (function, arguments) = (kernel.cu_function(), arguments.as_mut_ptr());
+                // SAFETY: the kernel takes one 64-bit number, which the driver copies.
+                unsafe { sys::cuLaunchKernelEx(&config, function, arguments, std::ptr::null_mut()) }
+                    .result()
+            };
+            let each = |clock| middle(5, || time.measure(clock, 100, launch)).map(|ns| ns / 100.0);
+            time.measure(Clock::EventsGated, 1, launch)?;
+            let (gated, cold) = (each(Clock::EventsGated)?, each(Clock::EventsCold)?);
+            let one = time.count_launches(launch)?;
+            let two = time.count_launches(|| launch().and_then(|()| launch()))?;
+            println!(
+                "{ns} ns, dependent {is_dependent}: gated {gated:.0} ns, cold {cold:.0} ns; {one:?} {two:?}"
+            );
+            assert_eq!(one.is_some_and(|it| it.overlaps), is_dependent == 1);
+            if ns > 0 && is_dependent == 1 {
+                assert!(gated < 0.5 * cold, "they overlap");
+            }
         }
     }
     Ok(())

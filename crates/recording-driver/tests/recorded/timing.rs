@@ -1,6 +1,7 @@
 //! The timing crate and Criterion: the wrong thing tried, and the sentence seen.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use crossover_timing::criterion::{Bencher, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
-    BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch, TimingError,
-    bind, open,
+    Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
+    TimingError, bind, open,
 };
 use crossover_words::sidecar;
 use libtest_mimic::Trial;
@@ -81,12 +82,17 @@ impl On {
         unsafe { self.spin.launch(&self.other) }
     }
 
-    /// Work on the stream beside.
-    fn hidden(&self) -> Result<(), CudaError> {
-        self.launch()?;
+    /// Work on the stream beside alone.
+    fn spin_there(&self) -> Result<(), CudaError> {
         bind(&self.elsewhere)?;
         self.spin()?;
         bind(self.stream.context())
+    }
+
+    /// Work on the stream beside.
+    fn hidden(&self) -> Result<(), CudaError> {
+        self.launch()?;
+        self.spin_there()
     }
 
     fn bench(&self, name: &str, f: impl FnMut(&mut Bencher<'_, CudaTime>)) {
@@ -160,6 +166,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test_with("hidden on a second device", TWO, 1, &[], hidden),
         test("joined", TWO, joined),
         test("tracked", TWO, tracked),
+        test("beside", exact, beside),
         test("graphs", TWO, graphs),
         test("raw", TWO, |on| {
             let raw = on.stream.cu_stream().cast();
@@ -367,9 +374,55 @@ fn hidden(on: On) -> Result<(), BoxError> {
         found(&|| on.time.measure_launches(clock, 10, 1, || on.hidden()));
     }
     let gated = Clock::EventsGated;
-    found(&|| on.time.measure_graph(gated, 10, || on.hidden()));
+    let graph = || on.time.measure_graph(gated, 10, || on.hidden());
+    found(&graph);
+    let error = graph().expect_err("the work is elsewhere").to_string();
+    assert!(
+        error.contains("after the capture, in which nothing runs"),
+        "{error}"
+    );
+    // Nothing is in the graph.
+    let nothing = on.time.measure_graph(gated, 10, || on.spin_there());
+    assert!(
+        matches!(nothing, Err(TimingError::NothingEnqueued)),
+        "{nothing:?}"
+    );
+    // Of several processes one may wait for another.
+    let announced: Announce = Rc::new(|_| Ok(()));
+    on.time.announcing(Some(announced), || {
+        on.time.measure_launches(gated, 10, 1, || on.hidden())
+    })?;
+    on.time.settle()?;
     on.time.ignore_other_streams(true);
     on.is_known(&on.time)
+}
+
+/// cudarc's event tracking lets nothing be captured. A routine without work on the timed stream is found on every
+/// clock, and one whose memory is freed there after the work is not.
+fn beside(_: On) -> Result<(), BoxError> {
+    let time = ignoring(CudaTime::new(0)?);
+    let stream = time.stream().expect("opened on a device");
+    let other = stream.context().new_stream()?;
+    let mut memory = other.alloc_zeros::<u8>(16 << 20)?;
+    let mut elsewhere = || other.memset_zeros(&mut memory);
+    for &clock in Clock::ALL {
+        for launches in [None, Some(1)] {
+            let measured = match launches {
+                None => time.measure(clock, 10, &mut elsewhere),
+                Some(launches) => time.measure_launches(clock, 10, launches, &mut elsewhere),
+            };
+            let is_found = matches!(measured, Err(TimingError::NothingEnqueued));
+            assert!(is_found, "{clock}: {measured:?}");
+        }
+    }
+    let mut pooled = || {
+        let mut memory = stream.alloc_zeros::<u8>(64)?;
+        other.memset_zeros(&mut memory)
+    };
+    for &clock in Clock::ALL {
+        assert!(time.measure(clock, 10, &mut pooled)? > 0.0, "{clock}");
+    }
+    Ok(())
 }
 
 /// Work on another stream that the timed one waits for.
@@ -433,6 +486,24 @@ fn graphs(on: On) -> Result<(), BoxError> {
             on.stream.memset_zeros(inputs.next_copy())
         })?;
         assert_eq!(calls, captured);
+    }
+    // Memory that a call allocates is freed in the same call, or the graph cannot be replayed twice.
+    let mut kept = Vec::new();
+    for keeps in [false, true] {
+        let replayed = on
+            .time
+            .measure_graph(Clock::EventsGated, 10, || -> Result<(), BoxError> {
+                let memory = on.stream.alloc_zeros::<u8>(64)?;
+                kept.extend(Some(memory).filter(|_| keeps));
+                Ok(())
+            });
+        match replayed {
+            Ok(ns) => assert!(ns > 0.0 && !keeps),
+            Err(error) => assert!(
+                keeps && error.to_string().contains("it keeps memory"),
+                "{error}"
+            ),
+        }
     }
     let mut device = on.stream.alloc_zeros::<u8>(64)?;
     let panics = || -> Result<(), CudaError> { panic!("in a capture") };

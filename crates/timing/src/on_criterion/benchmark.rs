@@ -109,6 +109,7 @@ impl CudaTime {
         self.say_constant(clock)?;
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(&mut *routine)?)?;
+        self.try_out(clock, &mut *routine)?;
         launches.enqueued = device.count(routine)?;
         benchmarks.launches.set(launches);
         let made = launches.enqueued.map(Enqueued::all);
@@ -117,6 +118,9 @@ impl CudaTime {
         }
         if let Some(line) = miscounted(clock, iteration, made) {
             benchmarks.say(line);
+        }
+        if launches.enqueued.is_some_and(|enqueued| enqueued.overlaps) {
+            benchmarks.say(OVERLAPS.to_owned());
         }
         Ok(match iteration {
             Iteration::Uncounted => Iteration::Launches(made.unwrap_or(UNCAPTURED)),
@@ -132,6 +136,10 @@ const NO_PROFILER: &str = "--profile-time records nothing here: in Cargo.toml, a
 /// The note if each launch carries events.
 const TRACKED: &str = "the context has several streams, which cudarc orders by events: those of each launch are part \
     of its time; to order the streams yourself, open the device with crossover_timing::open";
+
+/// The note if kernels of a batch overlap.
+const OVERLAPS: &str = "a routine makes programmatic dependent launches: on events and events-gated its kernels overlap, \
+    so a time is the throughput of a queue of them; events-cold times one alone";
 
 fn is_profile_time(argument: &std::ffi::OsStr) -> bool {
     let argument = argument.to_string_lossy();

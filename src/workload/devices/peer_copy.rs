@@ -109,13 +109,11 @@ fn through_host(
     steps.order(Stream::Compute, receiver)?;
     for piece in super::split(bytes, pieces) {
         let part = buffer.part(piece.start, piece.len());
-        // SAFETY: the piece lies within all three, which the routine owns, and the second copy waits for the
-        // first.
-        unsafe {
-            steps.download(Stream::Compute, source.at(piece.start), part);
-            steps.order(Stream::Compute, receiver)?;
-            steps.upload(receiver, part, target.at(piece.start));
-        }
+        // SAFETY: the piece lies within both, which the routine owns.
+        unsafe { steps.download(Stream::Compute, source.at(piece.start), part) };
+        steps.order(Stream::Compute, receiver)?;
+        // SAFETY: as above, and this copy waits for the other one.
+        unsafe { steps.upload(receiver, part, target.at(piece.start)) };
     }
     Ok(steps.order(receiver, Stream::Compute)?)
 }

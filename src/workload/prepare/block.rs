@@ -46,23 +46,24 @@ impl Block {
         stream: sys::CUstream,
     ) -> Result<(), CudaError> {
         let (host, device) = (self.host.cast(), self.device);
-        // SAFETY: the caller promises rows on both sides that nobody uses until the copy is done.
-        unsafe {
-            match (self.rows, way) {
-                (1, Direction::Up) => CudaError::check(
-                    "cuMemcpyHtoDAsync",
-                    sys::cuMemcpyHtoDAsync_v2(device, host, self.width, stream),
-                ),
-                (1, Direction::Down) => CudaError::check(
-                    "cuMemcpyDtoHAsync",
-                    sys::cuMemcpyDtoHAsync_v2(host, device, self.width, stream),
-                ),
-                _ => CudaError::check(
-                    "cuMemcpy2DAsync",
-                    sys::cuMemcpy2DAsync_v2(&self.of_rows(way), stream),
-                ),
-            }
-        }
+        let (call, status) = match (self.rows, way) {
+            (1, Direction::Up) => (
+                "cuMemcpyHtoDAsync",
+                // SAFETY: the caller promises a row on both sides that nobody uses until the copy is done.
+                unsafe { sys::cuMemcpyHtoDAsync_v2(device, host, self.width, stream) },
+            ),
+            (1, Direction::Down) => (
+                "cuMemcpyDtoHAsync",
+                // SAFETY: as above.
+                unsafe { sys::cuMemcpyDtoHAsync_v2(host, device, self.width, stream) },
+            ),
+            _ => (
+                "cuMemcpy2DAsync",
+                // SAFETY: as above, for several rows.
+                unsafe { sys::cuMemcpy2DAsync_v2(&self.of_rows(way), stream) },
+            ),
+        };
+        CudaError::check(call, status)
     }
 
     /// The copy of more than one row.

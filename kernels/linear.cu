@@ -4,9 +4,8 @@
 // move at once.
 //
 // A library has few tile sizes, and a layer of only a few large tiles leaves multiprocessors idle.
-// Here the tile is chosen per shape, and the sum over k can be divided in two ways, which bring
-// more warps to the same tile: among the warps of a block (SLICES), and among the blocks of a
-// cluster (PIECES). The parts are added up in a fixed order.
+// Here the tile is chosen per shape, and the sum over k can be divided among the warps of a block
+// (SLICES), which brings more warps to the same tile. The parts are added up in a fixed order.
 
 // Terms of the sum in shared memory per stage: eight fours, 128 bytes per row.
 constexpr unsigned DEPTH = 32, FOURS = DEPTH / 4, ROW_BYTES = 4 * DEPTH;
@@ -20,27 +19,6 @@ __device__ __forceinline__ float4 shared_four(unsigned address) {
     return v;
 }
 
-// No block of the cluster continues before all have arrived; then each sees the others' writes.
-__device__ __forceinline__ void wait_for_cluster() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;"
-                 ::: "memory");
-#endif
-}
-// Four values at an address of this block's shared memory, as block `rank` of the cluster has them.
-__device__ __forceinline__ float4 of_block(unsigned address, unsigned rank) {
-    float4 v = {};
-#if __CUDA_ARCH__ >= 900
-    unsigned there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(there)
-                 : "memory");
-#endif
-    return v;
-}
-
 // A block computes BM x BN values, a thread TM x TN of them in registers. The lanes of a warp lie
 // LM x (32 / LM). A thread's values are quads of 4 x 4, spread over the warp's tile so that
 // neighbouring lanes have neighbouring quads.
@@ -49,8 +27,7 @@ __device__ __forceinline__ float4 of_block(unsigned address, unsigned rank) {
 // by side, so that they are copied without passing through registers; a thread reads four terms of
 // a row at a time. Lanes read rows that are four apart, which would all lie in the same banks. So
 // the fours of a row are permuted by its number: four q of row r lies at q ^ (r / 4 % 8).
-template <unsigned BM, unsigned BN, unsigned TM, unsigned TN, unsigned SLICES,
-          unsigned PIECES, unsigned STAGES>
+template <unsigned BM, unsigned BN, unsigned TM, unsigned TN, unsigned SLICES, unsigned STAGES>
 struct Linear {
     static constexpr unsigned LM = 4, LN = 32 / LM;
     static constexpr unsigned WARPS_M = BM / (LM * TM), WARPS_N = BN / (LN * TN);
@@ -64,13 +41,12 @@ struct Linear {
     // Row length of the sums in shared memory: padded, so that rows that are four apart lie in
     // different banks.
     static constexpr unsigned PITCH = BN + 4, SUMS = BM * PITCH;
-    // The rows and fours of C that a block stores: those of its tile, divided among the cluster.
-    static constexpr unsigned ROWS_OUT = BM / PIECES, FOURS_OUT = ROWS_OUT * (BN / 4);
-    static constexpr unsigned STORES = (FOURS_OUT + THREADS - 1) / THREADS;
+    // The fours of C that a thread stores.
+    static constexpr unsigned STORES = BM * BN / 4 / THREADS;
 
     static_assert(BM % (LM * TM) == 0 && BN % (LN * TN) == 0 && TM % 4 == 0 && TN % 4 == 0, "tile");
     static_assert(STEP % 16 == 0 && BM % STEP == 0 && BN % STEP == 0, "copies");
-    static_assert(FOURS % SLICES == 0 && BM % PIECES == 0, "slices and pieces");
+    static_assert(FOURS % SLICES == 0, "slices");
     static_assert(BM * BN / 4 % THREADS == 0, "sums");
 
     // A lane's row and column in the warp. The lanes i and i ^ 1 have the same rows, i and i ^ 2
@@ -135,17 +111,14 @@ struct Linear {
         const unsigned slice = t / 32 / (WARPS_M * WARPS_N);
         const unsigned row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
 
-        // The block's part of the sum. All pieces but the last have equally many stages.
-        const unsigned piece = PIECES > 1 ? blockIdx.z : 0;
-        const unsigned depths = k / DEPTH, most = (depths + PIECES - 1) / PIECES;
-        const unsigned first = min(piece * most, depths), count = min(most, depths - first);
+        const unsigned count = k / DEPTH;
 
         // This thread's share of copying.
         const unsigned copied_row = t / FOURS, copied_four = t % FOURS;
         const unsigned copied_to =
             base + copied_row * ROW_BYTES + (copied_four ^ copied_row / 4 % 8) * 16;
-        const float *a_from = a + (size_t)(row0 + copied_row) * k + first * DEPTH + copied_four * 4;
-        const float *w_from = w + (size_t)(col0 + copied_row) * k + first * DEPTH + copied_four * 4;
+        const float *a_from = a + (size_t)(row0 + copied_row) * k + copied_four * 4;
+        const float *w_from = w + (size_t)(col0 + copied_row) * k + copied_four * 4;
         auto copy = [&](unsigned stage) {
             const unsigned to = copied_to + stage;
 #pragma unroll
@@ -238,7 +211,7 @@ struct Linear {
             return there ? __ldcg((const float4 *)(added + (size_t)r * n + s))
                          : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         };
-        if constexpr (SLICES * PIECES == 1) {
+        if constexpr (SLICES == 1) {
 #pragma unroll
             for (unsigned i = 0; i < TM; ++i) {
                 const unsigned r = row0 + row + i / 4 * (4 * LM) + i % 4;
@@ -265,74 +238,40 @@ struct Linear {
             float4 others[STORES];
 #pragma unroll
             for (unsigned i = 0; i < STORES; ++i) {
-                const unsigned at = t + i * THREADS;
-                const unsigned r = piece * ROWS_OUT + at / (BN / 4), s = at % (BN / 4) * 4;
-                others[i] = residual(at < FOURS_OUT ? row0 + r : m, col0 + s);
+                const unsigned four = t + i * THREADS;
+                others[i] = residual(row0 + four / (BN / 4), col0 + four % (BN / 4) * 4);
             }
             __syncthreads();
-            auto of_slices = [&](unsigned at) {
-                float4 v = *(const float4 *)(sums + at);
-#pragma unroll
-                for (unsigned i = 1; i < SLICES; ++i)
-                    v = plus(v, *(const float4 *)(sums + i * SUMS + at));
-                return v;
-            };
-            if constexpr (PIECES > 1) {
-                if constexpr (SLICES > 1) {
-#pragma unroll
-                    for (unsigned i = 0; i < BM * BN / 4 / THREADS; ++i) {
-                        const unsigned four = t + i * THREADS;
-                        const unsigned at = four / (BN / 4) * PITCH + four % (BN / 4) * 4;
-                        *(float4 *)(sums + at) = of_slices(at);
-                    }
-                }
-                wait_for_cluster();
-            }
 #pragma unroll
             for (unsigned i = 0; i < STORES; ++i) {
                 const unsigned four = t + i * THREADS;
-                if (FOURS_OUT % THREADS != 0 && four >= FOURS_OUT) break;
-                const unsigned r = piece * ROWS_OUT + four / (BN / 4), s = four % (BN / 4) * 4;
-                const unsigned at = r * PITCH + s;
-                float4 v;
-                if constexpr (PIECES > 1) {
-                    v = of_block(base + at * 4, 0);
+                const unsigned r = four / (BN / 4), s = four % (BN / 4) * 4;
+                float4 v = *(const float4 *)(sums + r * PITCH + s);
 #pragma unroll
-                    for (unsigned p = 1; p < PIECES; ++p) v = plus(v, of_block(base + at * 4, p));
-                } else {
-                    v = of_slices(at);
-                }
+                for (unsigned j = 1; j < SLICES; ++j)
+                    v = plus(v, *(const float4 *)(sums + j * SUMS + r * PITCH + s));
                 if (row0 + r < m && col0 + s < n) store(row0 + r, col0 + s, v, others[i]);
             }
-            // A block must not end before the others have read its shared memory.
-            if constexpr (PIECES > 1) wait_for_cluster();
         }
     }
 };
 
 // The last number is the least number of blocks that a multiprocessor must hold at once, which
-// bounds the registers per thread. The name has the tile of a block, that of a thread, slices and
-// pieces.
-#define LINEAR(BM, BN, TM, TN, SLICES, PIECES, STAGES, BLOCKS)                                     \
-    extern "C" __global__ void CLUSTER_##PIECES __launch_bounds__(                                 \
-        Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::THREADS, BLOCKS)                           \
-        linear_##BM##x##BN##_##TM##x##TN##_##SLICES##_##PIECES(                                    \
+// bounds the registers per thread. The name has the tile of a block, that of a thread, and slices.
+#define LINEAR(BM, BN, TM, TN, SLICES, STAGES, BLOCKS)                                             \
+    extern "C" __global__ void __launch_bounds__(                                                  \
+        Linear<BM, BN, TM, TN, SLICES, STAGES>::THREADS, BLOCKS)                                   \
+        linear_##BM##x##BN##_##TM##x##TN##_##SLICES(                                               \
             const float *__restrict__ a, const float *__restrict__ w,                              \
             const float *__restrict__ bias, const float *__restrict__ added,                       \
             float *__restrict__ c, unsigned m, unsigned n, unsigned k, unsigned relu) {            \
-        Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::run(a, w, bias, added, c, m, n, k, relu);  \
+        Linear<BM, BN, TM, TN, SLICES, STAGES>::run(a, w, bias, added, c, m, n, k, relu);          \
     }
-#define CLUSTER_1
-#define CLUSTER_4 __cluster_dims__(1, 1, 4)
 
-LINEAR(128, 128, 8, 8, 1, 1, 3, 1)
-LINEAR(64, 128, 16, 8, 2, 1, 4, 1)
-LINEAR(64, 96, 8, 12, 2, 1, 4, 2)
-LINEAR(64, 96, 8, 12, 4, 1, 4, 1)
-LINEAR(64, 64, 8, 8, 2, 1, 4, 2)
-LINEAR(32, 32, 8, 4, 4, 1, 4, 2)
-LINEAR(32, 32, 8, 4, 8, 1, 4, 1)
-
-#if __CUDA_ARCH__ >= 900
-LINEAR(32, 32, 8, 4, 4, 4, 4, 2)
-#endif
+LINEAR(128, 128, 8, 8, 1, 3, 1)
+LINEAR(64, 128, 16, 8, 2, 4, 1)
+LINEAR(64, 96, 8, 12, 2, 4, 2)
+LINEAR(64, 96, 8, 12, 4, 4, 1)
+LINEAR(64, 64, 8, 8, 2, 4, 2)
+LINEAR(32, 32, 8, 4, 4, 4, 2)
+LINEAR(32, 32, 8, 4, 8, 4, 1)

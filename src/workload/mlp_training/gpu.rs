@@ -10,7 +10,6 @@ use crate::model::{Format, Launches};
 use crate::timing::Launch;
 use crate::workload::mlp_training::problem::{GRADIENTS, MLP_TRAINING, PARAMETERS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified, verified_forward};
-use crate::workload::network::Concurrency::{Sequential, SideFirst};
 use crate::workload::network::{
     Network, Tensor, fused_and_replayed,
     kernels::{elementwise, on_fours},
@@ -30,8 +29,7 @@ const COUNTER_PLACES: usize = 16;
 /// One by one, in f32, it has a kernel per operation, as code without fusion launches them: the
 /// library's products, biases, ReLU, the loss in three kernels, each operation of AdamW over all
 /// parameters. In few kernels bias and ReLU are in the product, the loss has its gradient, the
-/// derivative of ReLU the sums of a bias, and all parameters are updated at once; the gradient of the
-/// second layer is computed beside that of the first, on a second stream.
+/// derivative of ReLU the sums of a bias, and all parameters are updated at once.
 ///
 /// With host memory of one kind the batch and its labels are uploaded before that and the loss is
 /// downloaded after it. It synchronises then: time it on the wall clock.
@@ -112,10 +110,6 @@ impl GpuStep {
         network.activations(inputs, true)?;
         let loss = network.values(Format::F32, batch + 1)?;
         let partial = network.partial_sums()?;
-        if fused {
-            // Two products run at the same time.
-            network.with_workspace_beside()?;
-        }
         Ok(Self {
             network,
             problem: problem.clone(),
@@ -213,30 +207,13 @@ impl GpuStep {
 
     /// The routine, as a graph if `replayed`. With host memory, the uploads of `new` come first, and
     /// the loss is downloaded.
-    fn finish(mut self, replayed: bool, to: Option<HostMemory>) -> Made {
-        let concurrency = match (replayed, self.network.fused) {
-            (true, _) => {
-                let format = self.network.format.name();
-                let step = format!("batch {} in {format}", self.problem.batch);
-                let device = self.network.gpu.properties().name.clone();
-                let of = "gradients of both layers";
-                let words = [
-                    "at the same time, those of the second layer first",
-                    "at the same time, those of the first layer first",
-                    "one after the other",
-                ];
-                let choice = format!("order of the {of}, {step}, on {device}");
-                self.network.fastest_concurrency(of, &choice, words)?
-            }
-            (false, true) => SideFirst,
-            (false, false) => Sequential,
-        };
+    fn finish(self, replayed: bool, to: Option<HostMemory>) -> Made {
         let (problem, loss) = (self.problem, self.loss);
         let loss = (loss, problem.batch..loss.len);
         let (network, moments, gradients) = (self.network, self.moments, self.gradients);
         let (parameters, copies, format) = (network.parameters, network.copies, network.format);
         let (hidden, logits) = (network.values[1], network.values[2]);
-        network.finish(concurrency, replayed, to, loss, move |memory, loss| {
+        network.finish(replayed, to, loss, move |memory, loss| {
             let moments = moments.values(memory)?;
             let (first, rest) = moments.split_at(PARAMETERS);
             let copies = copies.map(|copies| copies.values(memory)).transpose()?;
@@ -284,7 +261,7 @@ pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Training>, launching: Launches) -> Ma
         return Err("a perceptron has two layers".into());
     };
     let (problem, all) = (problem.clone(), (hidden, 0..hidden.len));
-    network.finish(Sequential, false, None, all, move |memory, hidden| {
+    network.finish(false, None, all, move |memory, hidden| {
         Ok(verified_forward(&problem, hidden, &logits.values(memory)?))
     })
 }

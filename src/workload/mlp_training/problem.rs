@@ -279,9 +279,9 @@ impl Workload for Training {
     fn device_bytes(batch: u64) -> u64 {
         // The state twice, the gradient, a buffer of the update and two BF16 copies of the
         // parameters; the inputs, what lies between the layers and the logits, each with its
-        // gradient; a workspace for each of two streams.
+        // gradient; a workspace.
         let per_input = 4 * (INPUTS + 2 * HIDDEN + 3 * CLASSES);
-        36 * PARAMETERS as u64 + batch * per_input as u64 + 2 * CUBLAS_WORKSPACE
+        36 * PARAMETERS as u64 + batch * per_input as u64 + CUBLAS_WORKSPACE
     }
 
     fn kernels() -> &'static [&'static Source] {

@@ -1,5 +1,5 @@
-//! A network on the GPU: its parameters, its activations, and the list of an iteration's parts. Each
-//! part runs once when it is added.
+//! A network on the GPU: its parameters, its activations, and the steps of an iteration. Each step runs
+//! once when it is added.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,40 +11,9 @@ use crate::model::{Format, Launches, Verified};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::Tensor;
-use crate::workload::prepare::steps::Call;
-use crate::workload::prepare::{HostMemory, Memory, Prepared, Steps, Stream, choose};
+use crate::workload::prepare::{HostMemory, Memory, Prepared, Steps, Stream};
 use crate::workload::product::{self, Matrix, Product, Workspace, properties};
 use crate::workload::routine::{Done, Made, RoutineError};
-
-/// Whether the parts of the two lanes run at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Concurrency {
-    /// At the same time, so that products that leave multiprocessors idle fill them together. The side
-    /// lane is enqueued first, and the device may keep to that order.
-    SideFirst,
-    /// At the same time, the side lane enqueued last.
-    SideLast,
-    /// One after the other: products that fill the chip only take cache and bandwidth from each other.
-    Sequential,
-}
-
-/// How a part of an iteration is ordered among the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartLane {
-    Before,
-    Main,
-    /// May run at the same time as the main lane.
-    Side,
-    After,
-}
-
-/// A part of an iteration.
-struct Part {
-    phase: &'static str,
-    lane: PartLane,
-    launches: u32,
-    run: Rc<Call>,
-}
 
 /// A network while its routine is being prepared.
 pub(crate) struct Network {
@@ -69,19 +38,20 @@ pub(crate) struct Network {
     pub(super) matrices: Vec<Tensor>,
     /// The tokens and the table of an embedding that is fused into the next norm.
     pub(super) embeds: Option<[CUdeviceptr; 2]>,
-    /// The phase to which added parts belong; a profile shows it as a range.
+    /// The phase to which added steps belong; a profile shows it as a range.
     pub(crate) phase: &'static str,
-    pub(super) lane: PartLane,
+    /// The phase of the newest step.
+    named: &'static str,
     workspace: Rc<Workspace>,
-    workspace_beside: Option<Rc<Workspace>>,
-    parts: Vec<Part>,
+    /// The steps of an iteration, behind uploads.
+    steps: Steps,
     /// Bytes of device memory: of the parameters and their gradients and moments; and of inputs and
     /// activations.
     pub(crate) bytes: [usize; 2],
 }
 
 impl Network {
-    /// A network with these parameters and no parts yet.
+    /// A network with these parameters and no steps yet.
     ///
     /// # Errors
     /// A format that networks do not have or that the device is too old for, errors of CUDA and its
@@ -109,7 +79,7 @@ impl Network {
         Ok(Self {
             bytes: [bytes, 0],
             workspace: Workspace::new(&gpu)?,
-            workspace_beside: None,
+            steps: Steps::new(&gpu)?,
             gpu,
             work,
             format,
@@ -123,15 +93,8 @@ impl Network {
             matrices: Vec::new(),
             embeds: None,
             phase: "forward",
-            lane: PartLane::Before,
-            parts: Vec::new(),
+            named: "",
         })
-    }
-
-    /// A workspace for products that run beside others.
-    pub(crate) fn with_workspace_beside(&mut self) -> Done {
-        self.workspace_beside = Some(Workspace::new(&self.gpu)?);
-        Ok(())
     }
 
     /// Memory for `width` values for each row.
@@ -190,7 +153,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a part and runs it once, because the next product is calibrated on its results.
+    /// Adds a step and runs it once, because the next product is calibrated on its results.
     fn push(
         &mut self,
         launches: u32,
@@ -198,16 +161,15 @@ impl Network {
     ) -> Result<(), CudaError> {
         run(self.gpu.stream())?;
         self.gpu.synchronize()?;
-        self.parts.push(Part {
-            phase: self.phase,
-            lane: self.lane,
-            launches,
-            run: Rc::new(Box::new(run)),
-        });
+        if self.phase != self.named {
+            self.named = self.phase;
+            self.steps.named(self.phase);
+        }
+        self.steps.call_on(Stream::Compute, launches, run);
         Ok(())
     }
 
-    /// Makes the host wait for the parts added so far.
+    /// Makes the host wait for the steps added so far.
     pub(crate) fn wait(&mut self) -> Result<(), CudaError> {
         self.push(0, synchronize)
     }
@@ -230,86 +192,28 @@ impl Network {
     /// # Safety
     /// As for [`product`](Self::product).
     pub(super) unsafe fn chosen(&mut self, product: Product) -> Result<bool, RoutineError> {
-        let workspace = match &self.workspace_beside {
-            Some(workspace) if self.lane == PartLane::Side => workspace.clone(),
-            _ => self.workspace.clone(),
-        };
         // SAFETY: the caller gave operands of the routine, which outlive the way, and C is none of the others.
-        let fastest = unsafe { product::fastest(&self.gpu, &workspace, product) }?;
+        let fastest = unsafe { product::fastest(&self.gpu, &self.workspace, product) }?;
         let Some((plan, launches)) = fastest else {
             return Ok(false);
         };
         self.note(format!("{}: {plan}", product.name));
-        // SAFETY: parts on one stream follow each other, and those beside have a workspace of their own.
+        // SAFETY: the steps follow each other on one stream, so none uses the workspace of another.
         self.push(launches, move |stream| unsafe { plan.enqueue(stream) })?;
         Ok(true)
     }
 
-    /// The steps of all parts. The side lane runs on a stream of its own if it runs at the same time.
-    fn steps(&self, concurrency: Concurrency) -> Result<Steps, CudaError> {
-        use PartLane::{After, Before, Main, Side};
-        let of = |lane| self.parts.iter().filter(move |part| part.lane == lane);
-        let divides = concurrency != Concurrency::Sequential && of(Side).next().is_some();
-        let mut steps = Steps::new(&self.gpu)?;
-        let lanes = if concurrency == Concurrency::SideLast {
-            [Before, Main, Side, After]
-        } else {
-            [Before, Side, Main, After]
-        };
-        let mut shown = "";
-        for lane in lanes {
-            if divides && lane == After {
-                steps.order(Stream::Up, Stream::Compute)?;
-            }
-            for part in of(lane) {
-                if part.phase != shown {
-                    shown = part.phase;
-                    steps.named(shown);
-                }
-                let run = part.run.clone();
-                let on = if divides && lane == Side {
-                    Stream::Up
-                } else {
-                    Stream::Compute
-                };
-                steps.call_on(on, part.launches, move |stream| run(stream));
-            }
-            if divides && lane == Before {
-                steps.order(Stream::Compute, Stream::Up)?;
-            }
-        }
-        Ok(steps)
-    }
-
-    /// The fastest as a graph, by a calibration that runs the network. A note gives the choice; `words`
-    /// are its texts for each.
-    pub(crate) fn fastest_concurrency(
-        &mut self,
-        of: &str,
-        choice: &str,
-        words: [&str; 3],
-    ) -> Result<Concurrency, RoutineError> {
-        use Concurrency::{Sequential, SideFirst, SideLast};
-        let all = [SideFirst, SideLast, Sequential];
-        let steps = all.map(|concurrency| self.steps(concurrency)).into_iter();
-        let steps = steps.collect::<Result<Vec<Steps>, _>>()?;
-        let at = choose::on_gpu(&self.gpu, choice, &words, |at| steps[at].enqueue())?;
-        self.note(format!("{of}: {}", words[at]));
-        Ok(all[at])
-    }
-
-    /// The routine, of which an iteration runs all parts, as a graph if asked for.
+    /// The routine, of which an iteration runs all steps, as a graph if asked for.
     /// `check` gets the values of this part of `output`; with host memory, each iteration downloads
     /// them.
     pub(crate) fn finish(
         self,
-        concurrency: Concurrency,
         replayed: bool,
         to: Option<HostMemory>,
         (output, part): (Tensor, Range<usize>),
         check: impl Fn(&Memory, &[f32]) -> Result<Verified, RoutineError> + 'static,
     ) -> Made {
-        let mut work = self.prepared(concurrency, replayed)?;
+        let mut work = self.prepared(replayed)?;
         let Some(to) = to else {
             work.check_by(move |memory| check(memory, &output.values(memory)?[part.clone()]));
             return Ok(Box::new(work));
@@ -323,21 +227,19 @@ impl Network {
         Ok(Box::new(work))
     }
 
-    /// Appends the parts to the existing steps, and counts the memory that they take.
-    fn prepared(mut self, concurrency: Concurrency, replayed: bool) -> Result<Prepared, CudaError> {
-        let mut steps = self.steps(concurrency)?;
+    /// Appends the steps to the uploads, and counts the memory that they take.
+    fn prepared(self, replayed: bool) -> Result<Prepared, CudaError> {
+        let (mut steps, mut work) = (self.steps, self.work);
         if replayed {
             steps.replay()?;
         }
-        let work = &mut self.work;
         if work.steps.is_empty() {
             work.steps = steps;
         } else {
             let launches = steps.launches();
             (work.steps).call_on(Stream::Compute, launches, move |_| steps.enqueue());
         }
-        let workspaces = [Some(&self.workspace), self.workspace_beside.as_ref()];
-        let workspace: usize = workspaces.into_iter().flatten().map(|w| w.bytes()).sum();
+        let workspace = self.workspace.bytes();
         let [parameters, activations] = self.bytes;
         let memory = self.gpu.properties().memory_bytes as usize;
         let room = memory.saturating_sub(parameters + workspace);
@@ -352,7 +254,7 @@ impl Network {
         .into();
         let largest = room as f64 * self.rows as f64 / activations as f64;
         (work.figures).insert("largest_batch".to_owned(), largest.floor());
-        Ok(self.work)
+        Ok(work)
     }
 }
 

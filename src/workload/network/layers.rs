@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::kernel::Source;
 use crate::model::Format;
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::gpu::{Network, PartLane};
+use crate::workload::network::gpu::Network;
 use crate::workload::network::kernels::{
     NETWORK, Sums, add_bias, elementwise, partial_sums, sum_rows,
 };
@@ -252,8 +252,7 @@ impl Network {
     }
 
     /// Adds the backward pass: the gradients of all parameters, from that of the last activation. All
-    /// layers are linear. The gradients of a layer's weights and bias may run beside the parts of the
-    /// layers before it. `names` has for each layer, the last one first, the names of the products that
+    /// layers are linear. `names` has for each layer, the last one first, the names of the products that
     /// give the gradients of its weights and of its inputs; `partial` comes from
     /// [`partial_sums`](Self::partial_sums).
     pub(crate) fn backward(
@@ -271,7 +270,6 @@ impl Network {
                 to: gradients.at(linear.bias.start),
                 partial: partial[y.place - 1].address(),
             };
-            self.lane = PartLane::Main;
             let values = self.values[y.place];
             let summed = y.relu() && self.fused;
             if summed {
@@ -284,21 +282,16 @@ impl Network {
             let inputs = self.matrix(&self.values[x.place], x.width);
             let place = gradients.at(linear.weights.start);
             let to = Matrix::new(place, Format::F32, y.width, x.width);
-            if x.place > 0 {
-                self.lane = PartLane::Side;
-            }
             self.multiply(of_weights, [rows.t(), inputs, to], 1)?;
             if !summed {
                 self.add(sum_rows(&gpu, &of_y, None, sums)?)?;
             }
-            self.lane = PartLane::Main;
             if x.place > 0 {
                 let weights = self.weights(linear, self.format, [y, x]);
                 let to = self.matrix(&of_x, x.width);
                 self.multiply(of_inputs, [rows, weights, to], 1)?;
             }
         }
-        self.lane = PartLane::After;
         Ok(())
     }
 }

@@ -17,5 +17,5 @@ pub(super) mod tensor;
 
 pub(crate) use compared::{Compared, largest, rms, unit};
 pub(crate) use cpu::{CpuRoutine, OnCpu};
-pub(crate) use gpu::{Concurrency, Network, fused_and_replayed};
+pub(crate) use gpu::{Network, fused_and_replayed};
 pub(crate) use tensor::Tensor;

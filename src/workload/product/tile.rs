@@ -33,9 +33,8 @@ pub(crate) struct Tile {
     pub(crate) block: [u32; 2],
     /// Rows and columns of a thread.
     thread: [u32; 2],
-    /// Parts of the sum over the warps of a block, and over the blocks of a cluster.
+    /// Parts of the sum over the warps of a block.
     slices: u32,
-    pieces: u32,
     /// Stages of operands in shared memory.
     stages: u32,
     /// Least number of blocks that a multiprocessor must hold at once.
@@ -45,9 +44,9 @@ pub(crate) struct Tile {
 /// Every tile of `matmul.cu`.
 #[rustfmt::skip]
 pub(crate) static TILES: [Tile; 3] = [
-    Tile { block: [128, 128], thread: [8, 8], slices: 1, pieces: 1, stages: 2, resident: 2 },
-    Tile { block: [64, 64], thread: [8, 4], slices: 1, pieces: 1, stages: 2, resident: 4 },
-    Tile { block: [32, 32], thread: [4, 4], slices: 1, pieces: 1, stages: 2, resident: 8 },
+    Tile { block: [128, 128], thread: [8, 8], slices: 1, stages: 2, resident: 2 },
+    Tile { block: [64, 64], thread: [8, 4], slices: 1, stages: 2, resident: 4 },
+    Tile { block: [32, 32], thread: [4, 4], slices: 1, stages: 2, resident: 8 },
 ];
 
 /// Time of a multiply-add by each of [`TILES`] relative to the largest one, on a full device. Estimated
@@ -57,18 +56,16 @@ const SLOWDOWN: [f64; 3] = [1.0, 1.25, 2.0];
 /// Every tile of `linear.cu`. They were the fastest of twenty for a layer of the networks on an H200 in
 /// more than one run. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192 rows and 256
 /// columns, those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at 128 rows. If a
-/// layer has fewer tiles, pieces of the sum give more blocks; if a tile has few warps, slices of the
-/// sum give more.
+/// tile has few warps, slices of the sum give more.
 #[rustfmt::skip]
-static LAYER_TILES: [Tile; 8] = [
-    Tile { block: [128, 128], thread: [8, 8], slices: 1, pieces: 1, stages: 3, resident: 1 },
-    Tile { block: [64, 128], thread: [16, 8], slices: 2, pieces: 1, stages: 4, resident: 1 },
-    Tile { block: [64, 96], thread: [8, 12], slices: 2, pieces: 1, stages: 4, resident: 2 },
-    Tile { block: [64, 96], thread: [8, 12], slices: 4, pieces: 1, stages: 4, resident: 1 },
-    Tile { block: [64, 64], thread: [8, 8], slices: 2, pieces: 1, stages: 4, resident: 2 },
-    Tile { block: [32, 32], thread: [8, 4], slices: 4, pieces: 1, stages: 4, resident: 2 },
-    Tile { block: [32, 32], thread: [8, 4], slices: 8, pieces: 1, stages: 4, resident: 1 },
-    Tile { block: [32, 32], thread: [8, 4], slices: 4, pieces: 4, stages: 4, resident: 2 },
+static LAYER_TILES: [Tile; 7] = [
+    Tile { block: [128, 128], thread: [8, 8], slices: 1, stages: 3, resident: 1 },
+    Tile { block: [64, 128], thread: [16, 8], slices: 2, stages: 4, resident: 1 },
+    Tile { block: [64, 96], thread: [8, 12], slices: 2, stages: 4, resident: 2 },
+    Tile { block: [64, 96], thread: [8, 12], slices: 4, stages: 4, resident: 1 },
+    Tile { block: [64, 64], thread: [8, 8], slices: 2, stages: 4, resident: 2 },
+    Tile { block: [32, 32], thread: [8, 4], slices: 4, stages: 4, resident: 2 },
+    Tile { block: [32, 32], thread: [8, 4], slices: 8, stages: 4, resident: 1 },
 ];
 
 impl Tile {
@@ -86,7 +83,7 @@ impl Tile {
     /// The kernel for linear layers.
     fn of_layer(&self) -> String {
         let ([m, n], [tm, tn]) = (self.block, self.thread);
-        format!("linear_{m}x{n}_{tm}x{tn}_{}_{}", self.slices, self.pieces)
+        format!("linear_{m}x{n}_{tm}x{tn}_{}", self.slices)
     }
 
     /// Shared memory per block for a layer: the stages, whose place the sums of each slice take later,
@@ -94,18 +91,9 @@ impl Tile {
     fn shared_bytes(&self) -> u32 {
         let [m, n] = self.block;
         let stages = self.stages * (m + n) * DEPTH as u32 * 4;
-        match self.slices * self.pieces {
+        match self.slices {
             1 => stages,
             _ => stages.max(self.slices * m * (n + FOUR as u32) * 4),
-        }
-    }
-
-    /// The oldest compute capability for a layer: clusters came with Hopper.
-    fn oldest(&self) -> (u32, u32) {
-        if self.pieces > 1 {
-            (9, 0)
-        } else {
-            LINEAR.oldest
         }
     }
 
@@ -113,7 +101,7 @@ impl Tile {
     fn launch(&self, kernel: CudaFunction, m: usize, n: usize) -> Result<Launch, RoutineError> {
         let [rows, columns] = self.block;
         let (m, n) = (u32::try_from(m)?, u32::try_from(n)?);
-        let grid = (n.div_ceil(columns), m.div_ceil(rows), self.pieces);
+        let grid = (n.div_ceil(columns), m.div_ceil(rows), 1);
         Ok(Launch::new(kernel, grid, (self.threads(), 1, 1)))
     }
 
@@ -162,9 +150,6 @@ impl fmt::Display for Tile {
         if self.slices > 1 {
             write!(f, ", {} slices", self.slices)?;
         }
-        if self.pieces > 1 {
-            write!(f, ", {} pieces", self.pieces)?;
-        }
         Ok(())
     }
 }
@@ -204,10 +189,13 @@ pub(crate) fn of_layer(
     if !(plain && rows && aligned && whole) {
         return Ok(Vec::new());
     }
+    if gpu.properties().compute_capability < LINEAR.oldest {
+        return Ok(Vec::new());
+    }
     let most = most_shared_memory(gpu)?;
-    let found = gpu.properties().compute_capability;
-    let fits = |tile: &&Tile| tile.oldest() <= found && tile.shared_bytes() <= most;
-    let tiles = LAYER_TILES.iter().filter(fits);
+    let tiles = LAYER_TILES
+        .iter()
+        .filter(|tile| tile.shared_bytes() <= most);
     let launch = |tile: &Tile| Ok((tile.to_string(), tile.layer(gpu, product, shape)?));
     tiles.map(launch).collect()
 }
@@ -247,9 +235,8 @@ mod tests {
         }
         let layers = LAYER_TILES.iter().map(|tile| {
             let ([m, n], [tm, tn]) = (tile.block, tile.thread);
-            let (slices, pieces) = (tile.slices, tile.pieces);
-            let (stages, resident) = (tile.stages, tile.resident);
-            format!("LINEAR({m}, {n}, {tm}, {tn}, {slices}, {pieces}, {stages}, {resident})")
+            let (slices, stages, resident) = (tile.slices, tile.stages, tile.resident);
+            format!("LINEAR({m}, {n}, {tm}, {tn}, {slices}, {stages}, {resident})")
         });
         assert_eq!(layers.collect::<Vec<_>>(), in_source(&LINEAR, "LINEAR("));
         assert!(LINEAR.text.contains(&format!("DEPTH = {DEPTH},")));

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use crate::device::Gpu;
 use crate::model::{Format, Launches};
-use crate::workload::network::Concurrency::Sequential;
 use crate::workload::network::{Network, Tensor, fused_and_replayed};
 use crate::workload::prepare::{HostMemory, Prepared};
 use crate::workload::routine::Made;
@@ -42,7 +41,7 @@ pub fn pass(
     network.forward()?;
     let logits = *network.values.last().expect("activations");
     let (problem, all) = (problem.clone(), (logits, 0..logits.len));
-    network.finish(Sequential, replayed, memory, all, move |_, logits| {
+    network.finish(replayed, memory, all, move |_, logits| {
         Ok(verified(&problem, format, logits))
     })
 }

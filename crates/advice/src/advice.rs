@@ -177,12 +177,13 @@ impl Advice {
                 if slot.is_some() {
                     return Err(wrong("has two answers for data in one place"));
                 }
-                *slot = Some(PreparedPlace::new(place, &operation.places).map_err(wrong)?);
+                *slot = Some(PreparedPlace::new(place).map_err(wrong)?);
             }
             operations.push(PreparedOperation {
                 name: name.clone(),
                 shape: operation.shape,
                 first_call_ns: operation.first_call_ns,
+                is_of_programs: operation.sides.is_some(),
                 places,
             });
         }
@@ -227,6 +228,7 @@ impl Advice {
         };
         Answer {
             choice,
+            there: answer.choice,
             other_machine: self.is_other_machine,
             ..answer
         }

@@ -130,11 +130,6 @@ impl Interpolation {
         }
     }
 
-    /// The measured size that is nearest to a size outside of the range, by their logarithms.
-    pub(crate) fn measured(&self, size: f64) -> f64 {
-        size.clamp(self.0[0].size, self.0[self.0.len() - 1].size)
-    }
-
     /// Interpolated or beyond an end.
     fn end(&self, next: usize, size: f64) -> Interpolated {
         let (knot, position) = match next {

@@ -105,10 +105,10 @@ impl From<(usize, usize, usize)> for Size {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// The CPU's time, wherever the data are for the GPU.
+    /// The CPU's time in the processes that measured this place of the data.
     pub cpu_ns: f64,
     /// The GPU's time, with the copies of the data and the start of a cold process: the CPU's time
-    /// divided by the speedup, which processes measured in turns.
+    /// divided by the speedup.
     pub gpu_ns: f64,
     /// The CPU's time over the GPU's in the processes that measured both for this place of the data.
     pub speedup: f64,
@@ -191,6 +191,8 @@ impl std::error::Error for Reason {}
 pub struct Answer {
     /// Who is faster.
     pub choice: Choice,
+    /// Who is faster on the machine of the thresholds.
+    pub there: Choice,
     /// The times and the speedup, where they are known; outside the measured sizes, those of the
     /// [nearest](Estimate::nearest) one.
     pub estimate: Option<Estimate>,
@@ -206,6 +208,7 @@ impl Answer {
     pub(crate) fn unsure(reason: Reason) -> Self {
         Self {
             choice: Choice::Unsure,
+            there: Choice::Unsure,
             estimate: None,
             reason,
             other_machine: false,
@@ -232,8 +235,7 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
     let at = sizes.look_up(moved);
     let speedups = at.speedups();
     let reuse = f64::from(question.reuse);
-    let cpu_ns = reuse * at.cpu().exp();
-    let shown_cpu_ns = reuse * sizes.cpu(moved).exp();
+    let mut cpu_ns = reuse * at.cpu().exp();
     let mut of_all = speedups;
     let mut ends = [at.end(moved), None];
     if question.reuse > 1 && !question.data.on_device() {
@@ -246,9 +248,17 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
         let there = sizes.look_up(resident);
         ends[1] = there.end(resident);
         // One of k calls moves the data, and k - 1 find them on the device: the speedup is the harmonic
-        // mean of both. Moving the data never gains time.
+        // mean of both, weighted by the times of the first side. For a CPU these are equal, and moving the
+        // data never gains time.
+        let (weight, is_cpu) = match operation.is_of_programs {
+            true => ((there.cpu() - at.cpu()).exp(), false),
+            false => (1.0, true),
+        };
+        let weights = 1.0 + (reuse - 1.0) * weight;
+        cpu_ns *= weights / reuse;
         for (speedup, there) in of_all.iter_mut().zip(there.speedups()) {
-            *speedup = reuse / (1.0 / *speedup + (reuse - 1.0) / there.max(*speedup));
+            let there = if is_cpu { there.max(*speedup) } else { there };
+            *speedup = weights / (1.0 / *speedup + (weights - 1.0) / there);
         }
     }
     if !question.warm {
@@ -277,9 +287,10 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
     };
     Answer {
         choice,
+        there: choice,
         estimate: Some(Estimate {
-            cpu_ns: shown_cpu_ns,
-            gpu_ns: shown_cpu_ns / speedup,
+            cpu_ns,
+            gpu_ns: cpu_ns / speedup,
             speedup,
             low,
             high,
@@ -325,14 +336,6 @@ impl Lookup {
             Lookup::Two(small, large) => {
                 Between(place.curve.at(small), Some(place.curve.at(large)))
             }
-        }
-    }
-
-    /// Logarithm of the CPU's time, wherever the data are.
-    fn cpu(self, place: &PreparedPlace) -> f64 {
-        match self {
-            Lookup::One(size) => place.cpu(size),
-            Lookup::Two(small, large) => f64::midpoint(place.cpu(small), place.cpu(large)),
         }
     }
 }

@@ -9,6 +9,8 @@ use crossover_advice::{
     Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds,
 };
 
+use crossover_advice::thresholds::{Operation, Place};
+
 use crate::planted::{point, thresholds};
 
 fn advice() -> Advice {
@@ -95,7 +97,7 @@ fn a_wide_gap_answers_only_where_both_its_ends_agree() {
 
 /// Processes differ in the time of the same CPU code, and places in their sizes.
 #[test]
-fn the_time_of_the_cpu_is_the_same_wherever_the_data_are() {
+fn each_place_has_the_two_times_that_were_measured_for_it() {
     let mut thresholds = thresholds();
     let places = &mut thresholds.operations[0].places;
     places[1].points.remove(5);
@@ -103,14 +105,50 @@ fn the_time_of_the_cpu_is_the_same_wherever_the_data_are() {
         (point.cpu_ns, point.gpu_ns) = (1.3 * point.cpu_ns, 1.3 * point.gpu_ns);
         point.processes += 1;
     }
+    let places = places.clone();
     let advice = Advice::new(thresholds).unwrap();
-    for size in [3u64, 8, 100, 128, 700, 4096] {
-        let n = (size as f64).clamp(4.0, 2048.0);
-        for data in [Residency::Queued, Residency::Pinned, Residency::Ordinary] {
-            let estimate = advice.decide(&product(size).data(data)).estimate.unwrap();
-            near(estimate.cpu_ns, 1.3 * n.powi(3));
-        }
+    for (place, size) in places
+        .iter()
+        .flat_map(|place| [4, 128, 2048].map(|n| (place, n)))
+    {
+        let answer = advice.decide(&product(size).data(place.data));
+        let estimate = answer.estimate.unwrap();
+        let point = place.points.iter().find(|point| point.size == size as f64);
+        let Some(point) = point else {
+            assert_ne!(answer.reason, Measured);
+            continue;
+        };
+        near(estimate.cpu_ns, point.cpu_ns);
+        near(estimate.gpu_ns, point.gpu_ns);
     }
+}
+
+/// In ordinary memory a takes 10 ns per unit and b 14, on the device 1 and 0.2.
+#[test]
+fn two_programs_have_times_of_their_own_in_each_place() {
+    let place = |data, [a, b]: [f64; 2]| Place {
+        data,
+        points: [50.0, 100.0, 200.0].map(|n| point(n, a * n, b * n)).into(),
+        ..Place::default()
+    };
+    let operation = Operation {
+        name: "op".into(),
+        sides: Some(["a", "b"].map(str::to_owned)),
+        places: vec![
+            place(Residency::Queued, [1.0, 0.2]),
+            place(Residency::Ordinary, [10.0, 14.0]),
+        ],
+        ..Operation::default()
+    };
+    let advice = Advice::new(Thresholds {
+        operations: vec![operation],
+        ..Thresholds::default()
+    });
+    let answer = advice.unwrap().decide(&Question::new("op", 100).reuse(2));
+    let estimate = answer.estimate.unwrap();
+    assert_eq!(answer.choice, Cpu);
+    near(estimate.cpu_ns, 1100.0);
+    near(estimate.gpu_ns, 1420.0);
 }
 
 #[test]

@@ -30,8 +30,15 @@ const CLEARLY: f64 = 3.0;
 /// No two ways to do the same work differ by this factor.
 const IMPLAUSIBLE: f64 = 1e5;
 
-/// The points of each way but the first, against the first, and whether every size has them.
-type Measured = (Vec<Vec<Point>>, bool);
+/// What a process measured.
+pub(super) struct Measured {
+    /// The points of each way but the first, against the first.
+    pub(super) points: Vec<Vec<Point>>,
+    /// Whether every size has them.
+    pub(super) is_complete: bool,
+    /// The time of each way's first call in this process beyond its later calls, ns.
+    pub(super) first_call_ns: Vec<f64>,
+}
 
 /// Times the ways at each size, the smallest first. A size has its share of the time that is left, and
 /// leaves what it does not need to the others; those that are undecided then share the rest.
@@ -46,6 +53,11 @@ pub(super) fn measure<I>(
         return Err("there is nothing to measure: name sizes above zero".to_owned());
     }
     let start = Instant::now();
+    let mut prepare = |size| {
+        let prepared = catch_unwind(AssertUnwindSafe(|| prepare(size)));
+        prepared.map_err(|_| format!("`prepare` panicked at size {size}, so nothing is decided"))
+    };
+    let mut first_calls = Vec::new();
     let mut ratios = vec![Ratios::new(ways.len()); sizes.len()];
     loop {
         let is_open = |at: &usize| !ratios[*at].are_decided();
@@ -56,7 +68,14 @@ pub(super) fn measure<I>(
                 break;
             }
             let share = left / (open.len() - done) as u32;
-            ratios[*at].measure(sizes[*at], share, &mut prepare, ways, names)?;
+            ratios[*at].measure(
+                sizes[*at],
+                share,
+                &mut prepare,
+                ways,
+                names,
+                &mut first_calls,
+            )?;
         }
         if open.is_empty() || start.elapsed() >= budget {
             break;
@@ -69,7 +88,19 @@ pub(super) fn measure<I>(
     };
     let points: Vec<Vec<Point>> = (1..ways.len()).map(of_way).collect();
     let is_complete = points.iter().all(|points| points.len() == sizes.len());
-    Ok((points, is_complete && ways.len() > 1))
+    let first_call_ns = first_calls.iter().enumerate().map(|(way, first)| {
+        let later = if ratios[0].0[way].is_empty() {
+            0.0
+        } else {
+            ratios[0].seconds(way)
+        };
+        1e9 * (first - later).max(0.0)
+    });
+    Ok(Measured {
+        points,
+        is_complete: is_complete && ways.len() > 1,
+        first_call_ns: first_call_ns.collect(),
+    })
 }
 
 /// The samples of one size: seconds per call of each way, by pair.
@@ -86,16 +117,21 @@ impl Ratios {
         &mut self,
         size: usize,
         share: Duration,
-        prepare: &mut impl FnMut(usize) -> I,
+        prepare: &mut impl FnMut(usize) -> Result<I, String>,
         ways: &mut [Way<'_, I>],
         names: &[String],
+        first_calls: &mut Vec<f64>,
     ) -> Result<(), String> {
         let start = Instant::now();
-        let input = &prepare(size);
+        let input = &prepare(size)?;
         let mut sides = Vec::with_capacity(ways.len());
         for (way, name) in ways.iter_mut().zip(names) {
             // The first call makes what later calls find: threads, memory, a device.
+            let begin = Instant::now();
             call(way, input, name, size)?;
+            if first_calls.len() < names.len() {
+                first_calls.push(begin.elapsed().as_secs_f64());
+            }
             let is_short = start.elapsed() < SAMPLE;
             sides.push(side(is_short, || call(way, input, name, size)));
         }
@@ -163,7 +199,6 @@ impl Ratios {
             low: interval.low.exp(),
             high: interval.high.exp(),
             processes: 1,
-            ..Point::default()
         })
     }
 

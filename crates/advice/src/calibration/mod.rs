@@ -2,22 +2,27 @@
 //! sizes, once on each machine, and from then on the faster one is looked up.
 
 mod kept;
+mod load;
 mod measure;
 
 use std::cmp::Ordering;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::calibration::kept::Key;
+use crate::calibration::load::Load;
 use crate::calibration::measure::measure;
 use crate::thresholds::Operation;
-use crate::{Advice, Choice, Estimate, Question};
+use crate::{Advice, Choice, Question};
 
 pub use crate::calibration::measure::{Pair, Way, pair};
 
 /// The time that a calibration takes at most if the caller names none.
 const BUDGET: Duration = Duration::from_secs(1);
+
+/// First calls of two processes differ by up to this factor, as loading a driver or starting threads does.
+const FIRST_CALLS_DIFFER: f64 = 1.5;
 
 /// Finds out on the first use on a machine which of several closures is the fastest, by the size of their
 /// input, and keeps the result for later processes.
@@ -60,8 +65,8 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// Each closure must return only when its result is there. Their inputs are prepared outside of the timed
 /// part and handed to all of them by reference.
 ///
-/// The file of a result belongs to the name, the names of the closures, the sizes, the CPU, the threads
-/// and the GPUs; whatever else decides belongs into the name.
+/// The file of a result belongs to the name, the names of the closures, the sizes, the CPU, the threads,
+/// the GPUs, whether debug assertions are on, and the [`version`](Calibration::version).
 #[derive(Clone, Debug)]
 pub struct Calibration<P = fn(usize) -> usize> {
     settings: Settings,
@@ -74,6 +79,7 @@ struct Settings {
     names: Vec<String>,
     sizes: Vec<usize>,
     budget: Option<Duration>,
+    version: String,
     threads: Option<usize>,
     folder: Option<PathBuf>,
 }
@@ -115,6 +121,14 @@ impl<P> Calibration<P> {
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
         self.settings.budget = Some(budget);
+        self
+    }
+
+    /// Whatever else decides, such as the version of the code, its features or a setting: another version is
+    /// calibrated anew.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.settings.version = version.into();
         self
     }
 
@@ -171,6 +185,7 @@ impl<P> Calibration<P> {
             name,
             names,
             sizes,
+            version,
             threads,
             folder,
             ..
@@ -178,38 +193,41 @@ impl<P> Calibration<P> {
         let budget = self.settings.budget.unwrap_or(BUDGET);
         let numbered = (names.len()..N).map(|at| format!("number {}", at + 1));
         let names: Vec<String> = names.into_iter().chain(numbered).take(N).collect();
-        let key = Key::new(name, names, &sizes, threads);
+        let key = Key::new(name, names, &sizes, version, threads);
         let folder = folder.or_else(kept::folder);
         let path = folder.map(|folder| folder.join(key.file_name()));
-        if let Some(advice) = path.as_deref().and_then(|path| key.read(path)) {
-            return Calibrated {
-                advice,
-                problem: None,
-            };
-        }
-        let mut problem = None;
-        let measured = measure(&sizes, budget, self.prepare, &mut ways, &key.names);
-        let (points, is_complete) = measured.unwrap_or_else(|error| {
-            problem = Some(error);
-            (vec![Vec::new(); N.saturating_sub(1)], false)
-        });
-        let thresholds = key.thresholds(points);
-        if is_complete {
-            problem = path.and_then(|path| kept::write(&path, &thresholds).err());
-        } else {
-            problem.get_or_insert_with(|| {
-                format!(
-                    "{} ms were over before every size was measured; the next process tries again: give it \
-                     more time, fewer sizes or smaller ones",
-                    budget.as_millis()
-                )
-            });
-        }
+        let earlier = path.as_deref().and_then(|path| key.read(path));
+        let open = earlier
+            .as_ref()
+            .map_or(sizes.clone(), |kept| kept.open(&sizes));
+        let (kept, problem) = match earlier {
+            Some(kept) if open.is_empty() => (kept, None),
+            earlier => {
+                let load = Load::begin();
+                let measured = measure(&open, budget, self.prepare, &mut ways, &key.names);
+                let disturbed_by = load.too_high(key.threads());
+                let renewed = measured.and_then(|measured| {
+                    key.renewed(earlier.as_ref(), measured, disturbed_by, budget)
+                });
+                match renewed {
+                    Ok(kept) => {
+                        let problem = kept::write(path.as_deref(), &kept).err();
+                        (kept, problem)
+                    }
+                    Err(problem) => (earlier.unwrap_or_default(), Some(problem)),
+                }
+            }
+        };
         if let Some(problem) = &problem {
             eprintln!("crossover: calibration of {}: {problem}", key.name);
         }
-        let advice = Advice::new(thresholds).expect("measured times are sound");
-        Calibrated { advice, problem }
+        let advice = Advice::new(kept.thresholds).expect("measured times are sound");
+        Calibrated {
+            advice,
+            first_call_ns: kept.first_call_ns,
+            file: path,
+            problem,
+        }
     }
 }
 
@@ -217,6 +235,8 @@ impl<P> Calibration<P> {
 #[derive(Clone, Debug)]
 pub struct Calibrated {
     advice: Advice,
+    first_call_ns: Vec<f64>,
+    file: Option<PathBuf>,
     problem: Option<String>,
 }
 
@@ -231,44 +251,87 @@ pub enum Faster {
     Unsure,
 }
 
-impl Calibrated {
-    /// The faster of two closures at a size.
-    pub fn at(&self, size: usize) -> Faster {
-        match self.fastest(size) {
+impl Faster {
+    fn of(fastest: Option<usize>) -> Self {
+        match fastest {
             Some(0) => Faster::First,
             Some(1) => Faster::Second,
             _ => Faster::Unsure,
         }
     }
+}
+
+impl Calibrated {
+    /// The faster of two closures at a size, in a process that has called both before.
+    pub fn at(&self, size: usize) -> Faster {
+        Faster::of(self.fastest(size))
+    }
+
+    /// The faster of two closures for this many calls in a process that has called neither before. Its first
+    /// call takes as much longer as in the process that was calibrated.
+    pub fn decide_for(&self, size: usize, calls: u32) -> Faster {
+        Faster::of(self.fastest_for(size, calls))
+    }
 
     /// The index of the fastest closure at a size; `None` if the measurements do not decide.
     pub fn fastest(&self, size: usize) -> Option<usize> {
+        self.of_calls(size, None)
+    }
+
+    /// The index of the fastest closure for this many calls: see [`decide_for`](Self::decide_for).
+    pub fn fastest_for(&self, size: usize, calls: u32) -> Option<usize> {
+        self.of_calls(size, Some(calls))
+    }
+
+    fn of_calls(&self, size: usize, calls: Option<u32>) -> Option<usize> {
         // Each operation compares a closure with the first one, which has the place of the CPU.
-        let against_first = |operation: &Operation| {
+        let against_first = |(at, operation): (usize, &Operation)| {
             let answer = self.advice.decide(&Question::new(&operation.name, size));
-            Some((answer.choice, answer.estimate?))
+            let estimate = answer.estimate?;
+            let speedups = [estimate.speedup, estimate.low, estimate.high];
+            let Some(calls) = calls else {
+                return Some((answer.choice, speedups));
+            };
+            let [first, own] = [0, at + 1].map(|at| self.first_call_ns.get(at).copied());
+            let (first, own, calls) = (first?, own?, f64::from(calls));
+            // The first call of another process takes up to this much longer or shorter.
+            let ends = [1.0, FIRST_CALLS_DIFFER, 1.0 / FIRST_CALLS_DIFFER];
+            let mut all = speedups;
+            for (speedup, factor) in all.iter_mut().zip(ends) {
+                let cpu_ns = calls * estimate.cpu_ns;
+                *speedup = (cpu_ns + first / factor) / (cpu_ns / *speedup + own * factor);
+            }
+            let [speedup, low, high] = all;
+            let is_known = estimate.nearest.is_none() || answer.choice != Choice::Unsure;
+            let choice = match is_known {
+                true => Choice::of(speedup, low, high),
+                false => Choice::Unsure,
+            };
+            Some((choice, all))
         };
         let operations = &self.advice.thresholds().operations;
-        let all = || operations.iter().map(against_first);
-        let speedup = |at: &Option<(Choice, Estimate)>| at.map(|(_, estimate)| estimate.speedup);
+        let all = || operations.iter().enumerate().map(against_first);
+        let speedup = |at: &Option<(Choice, [f64; 3])>| at.map(|(_, [speedup, ..])| speedup);
         let (at, best) = all().enumerate().max_by(|(_, a), (_, b)| {
             speedup(a)
                 .partial_cmp(&speedup(b))
                 .unwrap_or(Ordering::Equal)
         })?;
-        let (choice, best) = best?;
+        let (choice, [_, low, _]) = best?;
         if choice != Choice::Gpu {
             let is_first =
                 all().all(|other| other.is_some_and(|(choice, _)| choice == Choice::Cpu));
             return is_first.then_some(0);
         }
-        let is_slower = |other: Option<(Choice, Estimate)>| {
-            other.is_some_and(|(_, other)| other.speedup <= best.low)
-        };
-        let is_fastest = all()
-            .enumerate()
-            .all(|(other, estimate)| other == at || is_slower(estimate));
+        let is_fastest = all().enumerate().all(|(other, estimate)| {
+            other == at || speedup(&estimate).is_some_and(|speedup| speedup <= low)
+        });
         is_fastest.then_some(at + 1)
+    }
+
+    /// The file of the result; delete it to calibrate again. `None` without a data folder.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The reason why there is no decision, or why it was not kept: a sentence.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crossover_results::analysis::answer::confirmations::with_confirmed_times;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer};
 use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
@@ -60,6 +61,7 @@ impl Report {
             true => None,
             false => named.iter().chain(&committed).find(has_gpu).cloned(),
         };
+        let reference = reference.map(with_confirmed_times);
         let found = crossover_answer::find(&machine, reference.as_slice());
         let of_reference = reference.iter();
         let of_reference = of_reference.flat_map(|gpu| crossover_answer::find(gpu, &[]));

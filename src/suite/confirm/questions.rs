@@ -8,7 +8,9 @@ use crate::model::record::{Confirmation, PairedTimes};
 use crate::suite::journal::Journal;
 use crate::timing::Clock;
 use crossover_advice::thresholds::CrossingKind;
-use crossover_results::analysis::answer::confirmations::{next_sizes, of_confirmations};
+use crossover_results::analysis::answer::confirmations::{
+    next_sizes, of_confirmations, with_confirmed_times,
+};
 use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines, of_several,
 };
@@ -124,7 +126,8 @@ impl OpenQuestions {
         // Unsteady results too: the processes can decide them.
         let all =
             MachineResults::of_results(journal.results(), "this machine", false).with_unsteady();
-        let others = MachineResults::read_machines(references).0;
+        let others = MachineResults::read_machines(references).0.into_iter();
+        let others: Vec<MachineResults> = others.map(with_confirmed_times).collect();
         self.machine = match is_whole {
             true => all.of_run(run),
             false => all.clone(),

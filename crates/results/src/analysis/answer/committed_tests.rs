@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
-use crate::analysis::answer::confirmations::{RunAnswer, of_confirmations, of_runs};
+use crate::analysis::answer::confirmations::{
+    RunAnswer, of_confirmations, of_runs, with_confirmed_times,
+};
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, find, headlines};
 use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES};
 use crate::analysis::tests::{H100, NEWEST, golden, machines};
 use crate::analysis::trust::{self, Grade, Trust};
+use crate::model::id::Device;
 use crate::model::record::Confirmation;
+use crate::model::role::Residency;
 use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
 use crossover_advice::thresholds::CrossingKind;
@@ -119,10 +123,11 @@ fn the_intervals_of_one_run_hold_the_answers_of_another() {
         ([70, 68], 72, ["2.05", "1.43"]),
         ([213, 197], 216, ["2.03", "1.59"]),
     ];
-    for (machine, (held, all, widths)) in records().zip(wanted) {
-        let widths = widths.map(str::to_owned);
-        assert_eq!(coverage(&of_runs(&machine)), (held, all, widths));
-    }
+    let wanted = wanted.map(|(held, all, widths)| (held, all, widths.map(str::to_owned)));
+    let found: Vec<_> = records()
+        .map(|machine| coverage(&of_runs(&machine)))
+        .collect();
+    assert_eq!(found, wanted);
 }
 
 fn is_firm(answer: &Crossing) -> bool {
@@ -154,7 +159,9 @@ fn the_first_firm_answer_is_as_good() {
         ([204, 214], ["1.83", "1.50"], [89, 93], 390),
         ([210, 200], ["1.95", "1.70"], [82, 82], 404),
     ];
-    for (machine, (held, widths, firm, processes)) in records().zip(wanted) {
+    let wanted = wanted
+        .map(|(held, widths, firm, processes)| (held, widths.map(str::to_owned), firm, processes));
+    let found = records().take(wanted.len()).map(|machine| {
         let asked = machine.confirmations();
         let asked: Vec<_> = asked.map(|(run, all)| (run, until_firm(all))).collect();
         let answers = asked.iter().flat_map(|(run, asked)| {
@@ -166,20 +173,21 @@ fn the_first_firm_answer_is_as_good() {
         });
         let answers: Vec<RunAnswer> = answers.collect();
         let count = |answers: &[RunAnswer]| answers.iter().filter(|of| is_firm(&of.answer)).count();
-        assert_eq!([count(&of_runs(&machine)), count(&answers)], firm);
+        let firm = [count(&of_runs(&machine)), count(&answers)];
         let asked = answers.iter().map(|of| of.asked.processes.len());
-        assert_eq!(asked.sum::<usize>(), processes);
-        assert_eq!(coverage(&answers), (held, 216, widths.map(str::to_owned)));
-    }
+        let (held, all, widths) = coverage(&answers);
+        assert_eq!(all, 216);
+        (held, widths, firm, asked.sum::<usize>())
+    });
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
 
 /// How many of a record's 36 answers are firm, and how many of those of its first run alone, as
 /// docs/method.md has it.
 #[test]
 fn most_answers_of_the_committed_records_are_firm() {
-    for (machine, wanted) in
-        records().zip([(31, 32), (27, 30), (28, 31), (27, 27), (29, 25), (26, 27)])
-    {
+    let wanted = [(31, 32), (27, 30), (28, 31), (27, 27), (29, 25), (26, 27)];
+    let found = records().map(|machine| {
         let found = find(&machine, &[]);
         let runs = of_runs(&machine);
         let trust = |f| trust::of(f, &machine, &machine, &runs);
@@ -188,6 +196,46 @@ fn most_answers_of_the_committed_records_are_firm() {
         let oldest = &machine.runs.last().unwrap().0.run;
         let of_oldest = runs.iter().filter(|of| of.run == oldest);
         let alone = of_oldest.filter(|of| is_firm(&of.answer)).count();
-        assert_eq!((firm, alone), wanted);
-    }
+        (firm, alone)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
+}
+
+/// The GPU of a record stands in for a machine without one. Its transform from ordinary memory was unsteady in
+/// the run itself, and steady in three processes.
+#[test]
+fn processes_time_what_was_unsteady_in_the_run() {
+    let machine = MachineResults::read_other(&machines().join(NEWEST)).unwrap();
+    let without_gpu = machine.only(|b| b.device == Device::Cpu);
+    let largest = |gpu: &MachineResults| {
+        let found = find(&without_gpu, std::slice::from_ref(gpu));
+        let is_it = |f: &&CrossoverAnswer| f.group == "fft" && f.question == Residency::Ordinary;
+        let found = headlines(&found).find(is_it).unwrap();
+        let at_it = found
+            .gpu_series(gpu.group("fft").unwrap())
+            .unwrap()
+            .at(262_144);
+        (found.crossing.largest, at_it.unwrap().clone())
+    };
+    let (size, unsteady) = largest(&machine);
+    assert!(size < 262_144.0 && unsteady.unsteady.is_some());
+    let (size, confirmed) = largest(&with_confirmed_times(machine.clone()));
+    assert_eq!(size, 262_144.0);
+    let asked = machine
+        .confirmations()
+        .filter(|(run, _)| Some(*run) == unsteady.run.as_deref());
+    let asked = asked.flat_map(|(_, all)| all);
+    let asked =
+        asked.filter(|asked| (&*asked.group, asked.question) == ("fft", Residency::Ordinary));
+    let pairs = asked.flat_map(|asked| asked.processes.iter().flatten());
+    let times = pairs
+        .filter(|pair| pair.size == 262_144)
+        .map(|pair| pair.gpu_ns);
+    assert!((confirmed.median_ns / median(times).unwrap() - 1.0).abs() < 1e-9);
+    assert!(
+        confirmed
+            .notes
+            .iter()
+            .any(|note| note.starts_with("the median of 3 processes; "))
+    );
 }

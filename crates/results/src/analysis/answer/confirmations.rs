@@ -2,16 +2,19 @@
 //! which the next process measures.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::analysis::answer::curve::Gap;
 use crate::analysis::answer::estimate::{
-    Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates,
+    Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates, half_width,
 };
 use crate::analysis::answer::kind::Speedup;
 use crate::analysis::answer::root::{ON_EITHER_SIDE, centre};
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
+use crate::statistics::median::median;
 use crate::statistics::positive;
+use crate::statistics::spread::Spread;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine::MachineResults;
 
@@ -32,6 +35,7 @@ pub fn of_confirmations(confirmations: &[Confirmation]) -> Vec<Option<Crossing>>
         Samples {
             place: asked.question,
             range: (first as f64, last as f64),
+            is_searched: true,
             processes,
         }
     };
@@ -85,10 +89,12 @@ fn sound(processes: &[Vec<PairedTimes>]) -> Vec<Vec<Gap>> {
 
 fn gaps_of(process: &[PairedTimes]) -> Option<Vec<Gap>> {
     let gap = |pair: &PairedTimes| {
+        // Logarithms one by one, because the ratio of a damaged file's values may overflow.
+        let log_time = positive(pair.cpu_ns)?.ln();
         Some(Gap {
             size: positive(pair.size as f64)?,
-            // Logarithms one by one, because the ratio of a damaged file's values may overflow.
-            log: positive(pair.gpu_ns)?.ln() - positive(pair.cpu_ns)?.ln(),
+            log: positive(pair.gpu_ns)?.ln() - log_time,
+            log_time,
             half_width: 0.0,
             measured: true,
         })
@@ -194,6 +200,66 @@ pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswe
         }
     }
     confirmed
+}
+
+/// The machine with the times of a run's processes in place of results of its GPU that were unsteady in the
+/// run itself. Where its GPU stands in for another machine's, nothing else takes these times.
+pub fn with_confirmed_times(mut machine: MachineResults) -> MachineResults {
+    let mut times: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for (run, asked) in machine
+        .confirmations()
+        .flat_map(|(run, all)| all.iter().map(move |asked| (run, asked)))
+    {
+        for pair in asked.processes.iter().flatten() {
+            let row = (
+                asked.group.clone(),
+                asked.gpu.clone(),
+                asked.clock.name(),
+                pair.size,
+                run.to_owned(),
+            );
+            times
+                .entry(row)
+                .or_default()
+                .extend(positive(pair.gpu_ns).map(f64::ln));
+        }
+    }
+    times.retain(|_, logs| logs.len() >= FEWEST_PROCESSES);
+    let confirmed = |series: &Series, b: &Benchmark| {
+        let row = (
+            b.group.clone(),
+            b.implementation.clone(),
+            series.clock_name(),
+            b.size,
+            b.run.clone()?,
+        );
+        times.get(&row).filter(|_| b.unsteady.is_some())
+    };
+    for group in &mut machine.groups {
+        let is_any = |series: &Series| series.points.iter().any(|b| confirmed(series, b).is_some());
+        if !group.on(Device::Gpu).any(is_any) {
+            continue;
+        }
+        for series in &mut Arc::make_mut(group).series {
+            let found: Vec<_> = series.points.iter().map(|b| confirmed(series, b)).collect();
+            for (b, logs) in series.points.iter_mut().zip(found) {
+                let Some((logs, middle)) =
+                    logs.and_then(|logs| Some((logs, median(logs.iter().copied())?)))
+                else {
+                    continue;
+                };
+                let half = half_width(Spread::of(logs), std::iter::empty(), logs.len());
+                b.median_ns = middle.exp();
+                b.interval_ns = Some(((middle - half).exp(), (middle + half).exp()));
+                b.notes.push(format!(
+                    "the median of {} processes; in the run's own process {}",
+                    logs.len(),
+                    b.unsteady.take().unwrap_or_default()
+                ));
+            }
+        }
+    }
+    machine
 }
 
 /// The answer of a run's processes to one of its questions.

@@ -233,7 +233,7 @@ fn compare(
     // The processes also decide results that were unsteady.
     let all_ours = LazyCell::new(|| ours.with_unsteady());
     let all_theirs = LazyCell::new(|| theirs.with_unsteady());
-    let names = LazyCell::new(|| best_cpu(&all_ours).1);
+    let all_best = LazyCell::new(|| best_cpu(&all_ours));
     let mut questions = Residency::ALL.map(|question| (question, None)).to_vec();
     if theirs.baseline() == Device::Gpu {
         let rows = theirs.answering(Device::Gpu);
@@ -271,7 +271,7 @@ fn compare(
                 // The processes may have measured at other sizes than the runs.
                 if let Some(gpu) = found[i].gpu_series(&all_theirs) {
                     let crossing = &found[i].crossing;
-                    found[i].benchmarks = rests_on(&all_ours, gpu, &names, crossing);
+                    found[i].benchmarks = rests_on(&all_ours, gpu, &all_best.1, crossing);
                 }
             }
         }
@@ -281,18 +281,43 @@ fn compare(
         let series = found.gpu_series(theirs);
         let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
-        // At a larger size, too unsteady to count, the GPU may win.
-        let results = series.iter().flat_map(|series| &series.points);
-        let mut larger = results.filter(|b| b.size as f64 > found.crossing.largest);
-        let may_win = larger.any(|b| {
-            let cpu = cpu.at(b.size as f64);
-            b.unsteady.is_some() && cpu.is_some_and(|cpu| b.low_ns() < cpu.high)
-        });
-        if found.crossing.answer == CrossingKind::Never && may_win {
-            found.crossing.answer = CrossingKind::Undecided;
+        let is_every = matches!(
+            found.crossing.answer,
+            CrossingKind::Always | CrossingKind::Never
+        );
+        if let Some(series) = series.filter(|_| is_every) {
+            let sizes = found.speedups(&cpu, series);
+            let open = undecided_by_unsteady(&sizes, &all_best.0, series, &found.crossing);
+            found.crossing.decide_again(sizes, open);
         }
     }
     found
+}
+
+/// The sizes that were measured on both sides, with a result too unsteady to count, and that the side may win
+/// which never wins elsewhere.
+fn undecided_by_unsteady(
+    known: &[Speedup],
+    all_cpu: &Curve,
+    gpu: &Series,
+    crossing: &Crossing,
+) -> Vec<f64> {
+    let wins = crossing.wins_at_the_largest();
+    let is_known = |size: f64| known.iter().any(|at| at.size == size && at.processes > 0);
+    let is_open = |b: &&Benchmark| {
+        let cpu = all_cpu.at(b.size as f64).filter(|cpu| cpu.measured);
+        let may_differ = cpu.is_some_and(|cpu| match wins {
+            Some(true) => b.high_ns() > cpu.low,
+            Some(false) => b.low_ns() < cpu.high,
+            None => false,
+        });
+        may_differ && !is_known(b.size as f64)
+    };
+    gpu.points
+        .iter()
+        .filter(is_open)
+        .map(|b| b.size as f64)
+        .collect()
 }
 
 /// The answer of each GPU implementation by itself.
@@ -318,6 +343,7 @@ fn one(
     let samples = Samples {
         place: series.role.data,
         range,
+        is_searched: false,
         processes: vec![gaps],
     };
     let mut crossing = estimates(&[samples]).pop()??;

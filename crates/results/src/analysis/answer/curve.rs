@@ -91,6 +91,8 @@ pub struct Gap {
     pub size: f64,
     /// Logarithm of the time of b over that of a: below zero where b is faster.
     pub log: f64,
+    /// Logarithm of the time of a.
+    pub log_time: f64,
     /// Half the width of the interval in which another process finds it; zero where several
     /// processes show it.
     pub half_width: f64,
@@ -132,6 +134,7 @@ pub fn gaps(a: &Curve, b: &Curve) -> Vec<Gap> {
         Some(Gap {
             size,
             log: (b.median / a.median).ln(),
+            log_time: a.median.ln(),
             half_width: half(a).hypot(half(b)).max(MINIMUM_EFFECT.ln_1p()),
             measured: a.measured && b.measured,
         })

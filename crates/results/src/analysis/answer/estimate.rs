@@ -2,8 +2,8 @@
 //! of several. CPU and GPU are one such pair of sides.
 //!
 //! A process contributes one crossing and one speedup at the largest size. The crossing is the root
-//! of a straight line through the logarithms of the ratios at the sizes around it, between the sizes
-//! whose signs enclose it. The estimate is the median over the processes. Its interval contains the
+//! of a straight line through the logarithms of the ratios at sizes close around it. Between sizes farther
+//! apart it is the root of the two curves, each with a latency and a rate if the sizes show them. The estimate is the median over the processes. Its interval contains the
 //! estimate of another run with a probability of 95 %.
 //!
 //! Two estimates differ by the spread between processes and by changes of the machine between two runs,
@@ -44,6 +44,8 @@ pub struct Samples {
     pub place: Residency,
     /// The smallest and the largest size of interest.
     pub range: (f64, f64),
+    /// Whether each process measured around the crossing that the ones before it found.
+    pub is_searched: bool,
     /// The measured gaps of each process, by size, ascending. The last size of each is the largest.
     pub processes: Vec<Vec<Gap>>,
 }
@@ -132,6 +134,24 @@ impl Crossing {
         (self.answer, self.changes) = kind(&sizes, self.range, self.root);
     }
 
+    /// Finds the kind again if sizes are open that were measured on both sides and decide nothing.
+    pub(super) fn decide_again(&mut self, sizes: Vec<Speedup>, open: Vec<f64>) {
+        if open.is_empty() {
+            return;
+        }
+        let unsure = |size| Speedup {
+            size,
+            ratio: 1.0,
+            low: 0.0,
+            high: f64::INFINITY,
+            processes: 1,
+        };
+        let known = sizes.into_iter().filter(|at| at.processes > 0);
+        let mut sizes: Vec<Speedup> = known.chain(open.into_iter().map(unsure)).collect();
+        sizes.sort_by(|a, b| a.size.total_cmp(&b.size));
+        (self.answer, self.changes) = kind(&sizes, self.range, self.root);
+    }
+
     /// Whether the answer of another run has no crossing in common with this one, or another winner.
     pub fn contradicts(&self, other: &Crossing) -> bool {
         match (self.for_good(), other.for_good()) {
@@ -201,7 +221,7 @@ impl<'a> Pooled<'a> {
         let speedups: Vec<f64> = largest.map(|gap| -gap.log).collect();
         let roots: Vec<Root> = processes
             .iter()
-            .filter_map(|gaps| Root::of(gaps, asked.range))
+            .filter_map(|gaps| Root::of(gaps, asked.range, asked.is_searched))
             .collect();
         let exact: Vec<f64> = (roots.iter().filter_map(Root::exact))
             .filter(|root| root.is_finite())
@@ -211,6 +231,11 @@ impl<'a> Pooled<'a> {
             roots if roots.len() < FEWEST_PROCESSES => (None, 0.0),
             roots => middle(roots).map_or((None, 0.0), |(root, unknown)| (Some(root), unknown)),
         };
+        // A process may have measured closer to the crossing than others.
+        let bends = roots
+            .iter()
+            .filter(|own| own.exact().is_some_and(f64::is_finite));
+        let unknown = unknown + bends.map(|root| root.bend).reduce(f64::min).unwrap_or(0.0);
         let slope = median(roots.iter().filter_map(|root| root.slope));
         let [of_speedups, of_crossings] = match &processes[..] {
             // A single process has only the spread of its benchmarks.

@@ -8,8 +8,8 @@
 //! - *undecided* if the largest size is unsure,
 //! - *both ways* if a size is won below one that is lost,
 //! - *never* if the largest size is lost, and none below is won,
-//! - *always* if the smallest and the largest size are won, and none is lost,
-//! - *from* a size on if the largest size is won, the smallest is not, and none is won below one that is
+//! - *always* if every size is won,
+//! - *from* a size on if the largest size is won, another one is not, and none is won below one that is
 //!   lost. That size lies between the last one that is lost and the first from which on all are won.
 
 use crossover_advice::thresholds::CrossingKind;
@@ -85,8 +85,17 @@ pub(super) fn kind(
     let mut pairs: Vec<(&Speedup, &Speedup, bool)> = opens.into_iter().chain(pairs).collect();
     // Above an unsure size b may not win yet for good.
     let unsure = sizes.iter().rposition(|at| wins(at) != Some(true));
-    if let (Some((_, to, true)), Some(at)) = (pairs.last_mut(), unsure) {
-        *to = sizes.get(at + 1).unwrap_or(to);
+    let settled = unsure.and_then(|at| Some((at, sizes.get(at + 1)?)));
+    let mut earliest = f64::INFINITY;
+    match (pairs.last_mut(), settled) {
+        (Some((_, to, true)), Some((_, settled))) => *to = settled,
+        // Won at the smallest size and lost at none, but not decided at every one.
+        (None, Some((at, settled))) if wins(settled) == Some(true) => {
+            let before = sizes.iter().take_while(|at| wins(at).is_some()).last();
+            earliest = before.map_or(range.0, |at| at.size);
+            pairs.push((&sizes[at], settled, true));
+        }
+        _ => {}
     }
     let change = |&(from, to, to_b): &(&Speedup, &Speedup, bool)| {
         let (first, last) = (from.size, to.size);
@@ -96,7 +105,9 @@ pub(super) fn kind(
             _ => (first..=last).contains(&own.size),
         };
         let Some(own) = estimate.filter(|own| to_b && is_it(own)) else {
-            return between(from, to, to_b);
+            let change = between(from, to, to_b);
+            let low = change.low.min(earliest);
+            return WinnerChange { low, ..change };
         };
         let size = own.size.clamp(first, last);
         let (low, high) = (own.low.min(size), own.high.max(size));

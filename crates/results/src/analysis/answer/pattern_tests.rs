@@ -20,7 +20,7 @@ fn defined(pattern: &str) -> CrossingKind {
         CrossingKind::BothWays
     } else if pattern.ends_with('L') {
         CrossingKind::Never
-    } else if pattern.starts_with('W') {
+    } else if !pattern.contains(['U', 'L']) {
         CrossingKind::Always
     } else {
         CrossingKind::From
@@ -91,12 +91,14 @@ fn one_process_answers_as_the_kinds_are_defined() {
             let gap = |(at, state)| Gap {
                 size: size(at) as f64,
                 log: logs(state, [lean; 3])[1],
+                log_time: 0.0,
                 half_width: 0.1,
                 measured: true,
             };
             let samples = Samples {
                 place: Residency::Queued,
                 range: (size(0) as f64, size(pattern.len() - 1) as f64),
+                is_searched: false,
                 processes: vec![pattern.char_indices().map(gap).collect()],
             };
             is_as_defined(&pattern, estimates(&[samples])[0].as_ref().unwrap());
@@ -112,6 +114,7 @@ fn confirmed(pattern: &str, measured: std::ops::Range<usize>, unsure: [f64; 3]) 
     let own = states().map(|(at, state)| Gap {
         size: size(at) as f64,
         log: logs(state, unsure)[1],
+        log_time: 0.0,
         half_width: 0.1,
         measured: true,
     });

@@ -42,6 +42,7 @@ fn search(a: &Curve, b: &Curve) -> Option<Crossing> {
     let samples = Samples {
         place: Residency::Queued,
         range: (gaps.first()?.size, gaps.last()?.size),
+        is_searched: false,
         processes: vec![gaps],
     };
     estimates(&[samples]).pop()?

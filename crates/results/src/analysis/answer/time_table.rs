@@ -43,22 +43,32 @@ pub struct TableAnswer {
     /// The speedup of b over a at each size, by size: of several processes at the sizes that enough of
     /// them measured.
     pub speedups: Vec<Speedup>,
+    /// The sizes of the table that do not count. No answer reaches beyond them.
+    pub left_out: Vec<(u64, LeftOut)>,
 }
 
-impl TableAnswer {
-    /// The sizes of both sides that too few processes measured.
-    pub fn left_out(&self) -> impl Iterator<Item = u64> {
-        let [a, b] = &self.curves;
-        let sizes = a
-            .points()
-            .iter()
-            .map(|at| at.size)
-            .filter(|size| b.has(*size));
-        let is_known = |size: f64| self.speedups.iter().any(|at| at.size == size);
-        sizes
-            .filter(move |size| !is_known(*size))
-            .map(|size| size as u64)
-    }
+/// Why a size of a table does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// This side was not measured there.
+    Lacking(usize),
+    /// One side was measured once, which gives no interval.
+    Once,
+    /// Fewer than three processes measured it.
+    FewProcesses,
+}
+
+/// Removes the sizes that one side lacks, or that it measured once.
+fn remove_incomplete(sizes: &mut BySize) -> Vec<(u64, LeftOut)> {
+    let incomplete = sizes.iter().filter_map(|(size, sides)| {
+        let lacking = (0..2).find(|side| sides[*side].is_empty());
+        let once = sides.iter().any(|samples| samples.len() == 1);
+        let why = lacking.map(LeftOut::Lacking);
+        Some((*size, why.or(once.then_some(LeftOut::Once))?))
+    });
+    let incomplete: Vec<(u64, LeftOut)> = incomplete.collect();
+    sizes.retain(|size, _| !incomplete.iter().any(|(other, _)| other == size));
+    incomplete
 }
 
 /// The samples of both sides in ns, by size.
@@ -79,7 +89,12 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut asked = Vec::new();
     let mut answers = Vec::new();
     for ((operation, place), mut processes) in questions {
-        let curves = curves(processes.remove(&None).unwrap_or_default());
+        let mut together = processes.remove(&None).unwrap_or_default();
+        let mut left_out = remove_incomplete(&mut together);
+        for sizes in processes.values_mut() {
+            sizes.retain(|size, _| together.contains_key(size));
+        }
+        let curves = curves(together);
         let apart = with_both_sides(processes.into_values()).into_iter();
         let mut processes: Vec<Vec<Gap>> = apart.filter_map(of_process).collect();
         up_to_a_common_size(&mut processes);
@@ -93,11 +108,16 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         } else {
             at_each_size(processes.concat())
         };
+        let sizes = curves[0].points().iter().map(|at| at.size);
+        let few = sizes.filter(|size| !speedups.iter().any(|at| at.size == *size));
+        left_out.extend(few.map(|size| (size as u64, LeftOut::FewProcesses)));
+        left_out.sort_by_key(|(size, _)| *size);
         let ends = speedups.first().zip(speedups.last());
         let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
         asked.push(Samples {
             place,
             range,
+            is_searched: false,
             processes,
         });
         answers.push(TableAnswer {
@@ -106,6 +126,7 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
             curves,
             crossing: None,
             speedups,
+            left_out,
         });
     }
     for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
@@ -194,6 +215,9 @@ fn curves(sizes: BySize) -> [Curve; 2] {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
     use crossover_advice::thresholds::CrossingKind;
 
@@ -213,7 +237,16 @@ mod tests {
             [(0, (size as f64).powi(2)), (1, 1e4)].map(time)
         };
         let of_process = |process| sizes.map(|size| (process, size));
-        (0..processes).flat_map(of_process).flat_map(at).collect()
+        let mut times: Vec<Time> = (0..processes).flat_map(of_process).flat_map(at).collect();
+        twice_if_alone(&mut times, processes);
+        times
+    }
+
+    /// A size that was measured once has no interval.
+    fn twice_if_alone(times: &mut Vec<Time>, processes: usize) {
+        if processes == 1 {
+            times.extend(times.clone());
+        }
     }
 
     #[test]
@@ -237,6 +270,58 @@ mod tests {
         }
     }
 
+    /// a takes 3 ns per unit, and b 20 µs and then 1.6 ns: they cross at 14,286.
+    fn latency_and_rate(sizes: impl Iterator<Item = u64>, seed: u64) -> Crossing {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut times = Vec::new();
+        for size in sizes {
+            for process in 0..5 {
+                for (side, ns) in [(0, 3.0 * size as f64), (1, 2e4 + 1.6 * size as f64)] {
+                    let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
+                    times.push(Time {
+                        operation: "op".into(),
+                        place: Residency::Ordinary,
+                        size,
+                        side,
+                        process: process.to_string(),
+                        ns: ns * (1.0 + 0.01 * noise),
+                    });
+                }
+            }
+        }
+        of_times(&times).remove(0).crossing.unwrap()
+    }
+
+    #[test]
+    fn a_crossing_between_sizes_far_apart_lies_where_the_curves_meet() {
+        let (truth, mut narrowest) = (2e4 / 1.4, f64::INFINITY);
+        for (step, within) in [(10u64, 0.1), (4, 0.05), (2, 0.04)] {
+            let sizes = || {
+                (0..)
+                    .map(|e| 100 * step.pow(e))
+                    .take_while(|size| *size <= 1_700_000)
+            };
+            let mut widths = Vec::new();
+            for seed in 0..20 {
+                let crossing = latency_and_rate(sizes(), seed);
+                let change = crossing.for_good().unwrap();
+                let off = (change.size / truth).ln().abs();
+                assert!(off < within, "{step}: {change:?}");
+                assert!(
+                    (change.low..=change.high).contains(&truth),
+                    "{step}: {change:?}"
+                );
+                widths.push(change.high / change.low);
+            }
+            // The farther apart the sizes are, the more is left open.
+            assert!(
+                widths.iter().all(|width| *width < narrowest),
+                "{step}: {widths:?}"
+            );
+            narrowest = widths.into_iter().fold(f64::INFINITY, f64::min);
+        }
+    }
+
     #[test]
     fn each_size_that_the_other_side_wins_counts_with_one_process_and_with_several() {
         for (speedups, changes) in [
@@ -257,7 +342,8 @@ mod tests {
                     })
                 };
                 let times = (0..processes).flat_map(|p| (0..speedups.len()).map(move |at| (p, at)));
-                let times: Vec<Time> = times.flat_map(time).collect();
+                let mut times: Vec<Time> = times.flat_map(time).collect();
+                twice_if_alone(&mut times, processes);
                 let crossing = of_times(&times).remove(0).crossing.unwrap();
                 let to_b: Vec<bool> = crossing.changes.iter().map(|change| change.to_b).collect();
                 assert_eq!(
@@ -274,8 +360,11 @@ mod tests {
             let mut times = table(Residency::Ordinary, processes, SIZES);
             // b alone was measured at the largest size, and a alone at the one before.
             times.retain(|time| time.size < 100 || (time.side == 0) == (time.size == 112));
-            let crossing = of_times(&times).remove(0).crossing.unwrap();
+            let answer = of_times(&times).remove(0);
+            let crossing = answer.crossing.unwrap();
             assert_eq!((crossing.largest, crossing.processes), (90.0, processes));
+            let lacking = [(112, LeftOut::Lacking(1)), (200, LeftOut::Lacking(0))];
+            assert_eq!(answer.left_out, lacking);
         }
     }
 
@@ -302,7 +391,8 @@ mod tests {
         let answer = of_times(&times).remove(0);
         let crossing = answer.crossing.as_ref().unwrap();
         assert_eq!((crossing.processes, crossing.range), (4, (64.0, 200.0)));
-        assert_eq!(answer.left_out().collect::<Vec<_>>(), [112, 400]);
+        let left_out = [(112, LeftOut::Once), (400, LeftOut::FewProcesses)];
+        assert_eq!(answer.left_out, left_out);
     }
 
     #[test]
@@ -320,7 +410,8 @@ mod tests {
 
     #[test]
     fn another_process_than_a_single_one_may_differ_at_each_size() {
-        let times: Vec<Time> = SIZES.iter().flat_map(|size| similar(0, *size)).collect();
+        let mut times: Vec<Time> = SIZES.iter().flat_map(|size| similar(0, *size)).collect();
+        twice_if_alone(&mut times, 1);
         let answer = of_times(&times).remove(0);
         assert_eq!(answer.speedups.len(), 4);
         let is_open = |at: &Speedup| at.low < 0.9 && at.high > 1.2;

@@ -190,10 +190,24 @@ pub struct Place {
 const TELLING: usize = 3;
 
 impl Place {
-    /// Sets the answers beyond both ends from the measured points.
-    pub fn find_ends(&mut self) {
+    /// Sets the answers beyond both ends from the measured points. Beyond an end there is no answer if one
+    /// of the sizes there was measured without a result for both sides: one of them may have failed. A
+    /// size with a choice excludes this choice alone.
+    pub fn find_ends(&mut self, sizes: impl IntoIterator<Item = (f64, Option<Choice>)>) {
         let measured = || self.points.iter().filter(|point| point.processes > 0);
         (self.below, self.above) = (steady(measured()), steady(measured().rev()));
+        let ends = self.points.first().zip(self.points.last());
+        let Some((first, last)) = ends.map(|(first, last)| (first.size, last.size)) else {
+            return;
+        };
+        for (size, excluded) in sizes {
+            let end = match () {
+                () if size < first => &mut self.below,
+                () if size > last => &mut self.above,
+                () => continue,
+            };
+            *end = end.filter(|choice| excluded.is_some_and(|excluded| excluded != *choice));
+        }
     }
 }
 

@@ -1,13 +1,13 @@
-//! Reads a table of times.
+//! Reads a table of times, or the results of hyperfine.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use crossover_advice::Residency;
+use crossover_report::thresholds::of_table::CPU_AND_GPU;
 use crossover_results::analysis::answer::time_table::Time;
-use crossover_words::units;
 
+/// A sample, with the name of its side.
 #[derive(serde::Deserialize)]
 struct Line {
     operation: String,
@@ -18,31 +18,57 @@ struct Line {
     ns: f64,
 }
 
-/// The samples of a table. A side is `a`, `b` or one of these names.
-pub(super) fn read(path: &Path, sides: &[String; 2]) -> anyhow::Result<Vec<Time>> {
+/// The file that `hyperfine --export-json` writes.
+#[derive(serde::Deserialize)]
+struct Hyperfine {
+    results: Vec<Command>,
+}
+
+/// A command line at one size. Each of its times is that of a process.
+#[derive(serde::Deserialize)]
+struct Command {
+    command: String,
+    /// Seconds.
+    times: Vec<f64>,
+    #[serde(default)]
+    parameters: std::collections::BTreeMap<String, String>,
+}
+
+/// The samples of a file, and the names of its sides: the given ones, or else those in the file.
+pub(super) fn read(
+    path: &Path,
+    sides: Option<&[String]>,
+) -> anyhow::Result<(Vec<Time>, [String; 2])> {
     let named = || path.display().to_string();
     let text = std::fs::read(path).with_context(named)?;
-    let mut table = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(&*text);
-    let lines = table.deserialize().enumerate();
-    let times = lines.map(|(at, line)| {
-        let line: Line = line.context(
-            "the columns are operation, size, place (queued, awaited, pinned or ordinary), side, process and ns",
-        )?;
-        let [a, b] = sides;
-        let is_named = |names: &[&str]| names.contains(&&*line.side);
-        let side = match (is_named(&["a", a]), is_named(&["b", b])) {
-            (true, _) => 0,
-            (_, true) => 1,
-            _ => bail!(
+    let is_json = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let lines = match is_json {
+        true => of_hyperfine(&text, path),
+        false => of_csv(&text),
+    };
+    let lines = lines.with_context(named)?;
+    ensure!(!lines.is_empty(), "{} has no samples", named());
+    let sides = names(&lines, sides).with_context(named)?;
+    let time = |(at, line): (usize, Line)| {
+        let is = |side: usize, letter: &str| line.side == sides[side] || line.side == letter;
+        // A name comes before a letter, which may be the name of the other side.
+        let exact = sides.iter().position(|name| *name == line.side);
+        let side = exact.or_else(|| [is(0, "a"), is(1, "b")].iter().position(|is| *is));
+        let [a, b] = &sides;
+        let side = side.with_context(|| {
+            format!(
                 "sample {}: the side {:?} is neither a, b, {a} nor {b}",
                 at + 1,
                 line.side
-            ),
-        };
-        let sound = line.size > 0 && line.ns.is_finite() && line.ns > 0.0;
-        ensure!(sound, "sample {}: size and ns are numbers above zero", at + 1);
+            )
+        })?;
+        // A thousandth of a nanosecond to thirty years.
+        let sound = line.size > 0 && (1e-3..=1e18).contains(&line.ns);
+        ensure!(
+            sound,
+            "sample {}: a size is above zero, and a time between 0.001 and 1e18 ns",
+            at + 1
+        );
         Ok(Time {
             operation: line.operation,
             place: line.place,
@@ -51,33 +77,84 @@ pub(super) fn read(path: &Path, sides: &[String; 2]) -> anyhow::Result<Vec<Time>
             process: line.process,
             ns: line.ns,
         })
-    });
-    let times = times
-        .collect::<anyhow::Result<Vec<Time>>>()
-        .with_context(named)?;
-    ensure!(!times.is_empty(), "{} has no samples", named());
-    Ok(times)
+    };
+    let times = lines.into_iter().enumerate().map(time);
+    let times = times.collect::<anyhow::Result<_>>().with_context(named)?;
+    Ok((times, sides))
 }
 
-/// Leaves out sizes that one side measured once, which have no interval; and a sentence for each.
-pub(super) fn without_single_samples(mut times: Vec<Time>) -> (Vec<Time>, Vec<String>) {
-    let mut counts: HashMap<_, [usize; 2]> = HashMap::new();
-    let key = |time: &Time| (time.operation.clone(), time.place, time.size);
-    for time in &times {
-        counts.entry(key(time)).or_default()[time.side] += 1;
+fn of_csv(text: &[u8]) -> anyhow::Result<Vec<Line>> {
+    let mut table = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(text);
+    table.deserialize().collect::<Result<_, _>>().context(
+        "the columns are operation, size, place (queued, awaited, pinned or ordinary), side, process and ns",
+    )
+}
+
+/// The times of two command lines whose text differs only by the size.
+fn of_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
+    let file: Hyperfine = serde_json::from_slice(text)
+        .context("it is neither a table nor what `hyperfine --export-json` writes")?;
+    let operation = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut lines = Vec::new();
+    for command in &file.results {
+        let size = command.parameters.get("size").map(|size| size.trim());
+        let size =
+            size.context("a command has no size: run hyperfine with `--parameter-list size …`")?;
+        let words = command
+            .command
+            .split_whitespace()
+            .filter(|word| *word != size);
+        let side = words.collect::<Vec<_>>().join(" ");
+        let size = size
+            .parse()
+            .ok()
+            .with_context(|| format!("the size {size:?} is not a whole number"))?;
+        for (process, seconds) in command.times.iter().enumerate() {
+            lines.push(Line {
+                operation: operation.clone().into_owned(),
+                size,
+                place: Residency::Ordinary,
+                side: side.clone(),
+                process: process.to_string(),
+                ns: seconds * 1e9,
+            });
+        }
     }
-    times.retain(|time| !counts[&key(time)].contains(&1));
-    let mut once: Vec<_> = counts
-        .into_iter()
-        .filter(|(_, counts)| counts.contains(&1))
-        .collect();
-    once.sort_unstable();
-    let sentence = |((operation, place, size), _): ((String, Residency, u64), _)| {
-        format!(
-            "{operation}, {}: size {} was measured once and is left out; measure it again",
-            place.words(),
-            units::size(size)
-        )
-    };
-    (times, once.into_iter().map(sentence).collect())
+    Ok(lines)
+}
+
+/// The names of both sides.
+fn names(lines: &[Line], given: Option<&[String]>) -> anyhow::Result<[String; 2]> {
+    if let Some([a, b]) = given {
+        ensure!(
+            !a.is_empty() && !b.is_empty(),
+            "--sides: a side needs a name"
+        );
+        ensure!(
+            a != b,
+            "--sides: the two sides need different names, not {a} twice"
+        );
+        return Ok([a.clone(), b.clone()]);
+    }
+    let mut found: Vec<&str> = Vec::new();
+    for line in lines {
+        if !found.contains(&&*line.side) {
+            found.push(&line.side);
+        }
+    }
+    // a is the first side, and so is the CPU.
+    for known in [["a", "b"], CPU_AND_GPU] {
+        if known.iter().all(|name| found.contains(name)) {
+            found.sort_by_key(|name| known.iter().position(|known| known == name));
+        }
+    }
+    match found[..] {
+        [a, b] if !a.is_empty() && !b.is_empty() => Ok([a.to_owned(), b.to_owned()]),
+        [only] => bail!("there are times of {only:?} alone; measure both sides"),
+        _ => bail!(
+            "it has the sides {found:?}, and two are compared: leave out the others, or name both with --sides"
+        ),
+    }
 }

@@ -117,6 +117,9 @@ fn main() -> ExitCode {
         stored::files_are_written_where_nothing_can_be_printed,
         thresholds::a_table_becomes_answers_and_a_file,
         thresholds::each_fault_is_one_sentence,
+        thresholds::sizes_that_do_not_count_are_named_and_end_the_answer,
+        thresholds::the_results_of_hyperfine_become_answers,
+        thresholds::the_table_is_not_overwritten_and_sides_are_two_names,
         thresholds::a_crossing_outside_of_the_measured_sizes_is_told,
     ];
     #[cfg(not(unix))]

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crossover_advice::thresholds::{
-    Binding, Change, Crossing, Machine as Held, Operation, Place, Point, SCHEMA, Shape, Thresholds,
+    Binding, Change, Choice, Crossing, Machine as Held, Operation, Place, Point, SCHEMA, Shape,
+    Thresholds,
 };
 use rayon::prelude::*;
 
@@ -176,10 +177,19 @@ fn shape(group: &Group) -> Shape {
 }
 
 fn place(report: &Report, group: &GroupView, answer: &GroupAnswer) -> Option<Place> {
-    let found = answer.found;
+    let (found, series) = (answer.found, answer.series);
     let points = points(group.own?, &group.best_cpu, answer);
     points.last()?;
-    decided(Place {
+    // The CPU's sizes without a decision: the GPU's result is unsteady there, or the GPU may have failed.
+    let ours = group
+        .own?
+        .series
+        .iter()
+        .filter(|s| s.is_baseline() && s.answers());
+    let sizes = ours.flat_map(|series| &series.points).map(|b| b.size);
+    let lacking = |size: u64| (size, series.at(size).is_none().then_some(Choice::Gpu));
+    let sizes: Vec<_> = sizes.map(lacking).collect();
+    let place = Place {
         data: found.question,
         cpu: found.cpu.clone(),
         gpu: found.gpu.clone(),
@@ -188,12 +198,17 @@ fn place(report: &Report, group: &GroupView, answer: &GroupAnswer) -> Option<Pla
         limits: bindings(report, group.own?, answer, &points),
         points,
         ..Place::default()
-    })
+    };
+    decided(place, sizes)
 }
 
-/// The place with the answers that follow from its points.
-fn decided(mut place: Place) -> Option<Place> {
-    place.find_ends();
+/// The place with the answers that follow from its points. `sizes` are those of [`Place::find_ends`].
+fn decided(
+    mut place: Place,
+    sizes: impl IntoIterator<Item = (u64, Option<Choice>)>,
+) -> Option<Place> {
+    let sizes = sizes.into_iter();
+    place.find_ends(sizes.map(|(size, excluded)| (size as f64, excluded)));
     place.answers = breakpoints::answers(&place)?;
     Some(place)
 }

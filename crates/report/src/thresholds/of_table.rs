@@ -9,7 +9,7 @@ use super::{decided, measured, stored};
 use crossover_results::analysis::answer::time_table::TableAnswer;
 use crossover_results::store::runs;
 
-/// The names that a CPU and a GPU have if a table names no others.
+/// The names of a CPU and a GPU in a table.
 pub const CPU_AND_GPU: [&str; 2] = ["cpu", "gpu"];
 
 /// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
@@ -31,14 +31,15 @@ pub fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresh
 fn operation(answers: &[TableAnswer], [a, b]: &[String; 2]) -> Option<Operation> {
     let place = |answer: &TableAnswer| {
         let point = |at| Some(measured(at, answer.curves[1].at(at.size)?.median));
-        decided(Place {
+        let place = Place {
             data: answer.place,
             cpu: a.clone(),
             gpu: b.clone(),
             crossing: stored(answer.crossing.as_ref()?),
             points: answer.speedups.iter().map(point).collect::<Option<_>>()?,
             ..Place::default()
-        })
+        };
+        decided(place, answer.left_out.iter().map(|(size, _)| (*size, None)))
     };
     Some(Operation {
         name: answers[0].operation.clone(),

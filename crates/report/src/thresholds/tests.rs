@@ -137,7 +137,7 @@ fn record(file: &str) -> Report {
 fn without(place: &Place, left_out: usize) -> Option<Advice> {
     let mut place = place.clone();
     place.points.remove(left_out);
-    place.find_ends();
+    place.find_ends([]);
     of_place(place).ok()
 }
 

@@ -2,5 +2,5 @@
 
 fn main() {
     let schema = schemars::schema_for!(crossover_advice::Thresholds);
-    println!("{schema:#}");
+    println!("{:#}", schema.as_value());
 }

@@ -206,8 +206,16 @@ impl Concern {
             .today
             .zip(day(&thresholds.date))
             .map(|(today, day)| today - day);
-        if let Some(days) = age.filter(|days| *days > OLD) {
-            concerns.push(Self::doubt(format!("the thresholds are {days} days old")));
+        match age {
+            Some(days) if days > OLD => {
+                concerns.push(Self::doubt(format!("the thresholds are {days} days old")));
+            }
+            // A day that has begun elsewhere.
+            Some(days) if days < -1 => concerns.push(Self::doubt(format!(
+                "the thresholds are dated {} days from now: check this machine's clock, or measure again",
+                -days
+            ))),
+            _ => {}
         }
         concerns
     }
@@ -333,6 +341,9 @@ mod tests {
         let all = Concern::all(&thresholds, &other);
         let others: Vec<bool> = all.iter().map(Concern::is_other_machine).collect();
         assert_eq!(others, [true, true, true, false, false], "{all:?}");
+        let mut early = same.clone();
+        early.today = Some(20_777);
+        assert_eq!(Concern::all(&thresholds, &early).len(), 1);
         // Known on both sides.
         thresholds.machine.caches = same.caches.clone();
         thresholds.machine.vector_extensions = same.vector_extensions.clone();

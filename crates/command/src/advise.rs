@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The operation, a group of the report
     operation: Option<String>,
     /// Its size; for a matrix product also M N K (M x K times K x N)
-    #[arg(num_args = 1..=3, requires = "operation", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(num_args = 1..=3, requires = "operation", value_parser = size)]
     size: Vec<u64>,
     /// Where the data start and end [default: ordinary]
     #[arg(
@@ -102,7 +102,10 @@ fn measured(
     if let Some(devices) = arguments.devices {
         return on_several(advice, name, devices, arguments);
     }
-    let Some(operation) = operations.iter().find(|operation| operation.name == name) else {
+    let is_it = |operation: &&Operation| {
+        operation.name == name || operation.title.eq_ignore_ascii_case(name)
+    };
+    let Some(operation) = operations.iter().find(is_it) else {
         let names = || operations.iter().map(|operation| operation.name.as_str());
         if groups.iter().any(|group| group == name) {
             bail!(
@@ -114,7 +117,7 @@ fn measured(
         let all: Vec<&str> = names().collect();
         bail!("no operation {name}{end} There are: {}", all.join(", "));
     };
-    let question = Question::new(name, asked_size(operation, arguments)?)
+    let question = Question::new(&operation.name, asked_size(operation, arguments)?)
         .data(arguments.data.unwrap_or_default())
         .reuse(arguments.reuse.unwrap_or(1));
     let question = if arguments.cold {
@@ -123,6 +126,12 @@ fn measured(
         question
     };
     Ok(decision_in_words::measured(advice, operation, &question))
+}
+
+/// Parses a size.
+fn size(text: &str) -> Result<u64, &'static str> {
+    let size = text.parse().ok().filter(|size| *size > 0);
+    size.ok_or("a size is a whole number above zero, such as 700; a product has three, M N K, with spaces between")
 }
 
 fn asked_size(operation: &Operation, arguments: &Args) -> anyhow::Result<Size> {

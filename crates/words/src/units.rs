@@ -203,9 +203,12 @@ pub fn superscript(n: u32) -> String {
         .collect()
 }
 
-/// A ratio as a factor: `26×`, `1.4×`.
+/// Decimal ties are no binary numbers: this moves the nearest number to one above it.
+const TIES_UP: f64 = 1.0 + 1e-12;
+
+/// A ratio as a factor: `26×`, `1.4×`. A tie is rounded up, as the script of the page does it.
 pub fn factor(ratio: f64) -> String {
-    match ratio {
+    match ratio * TIES_UP {
         r if r.abs() < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
         r => format!("{}×", count(r)),
     }

@@ -238,7 +238,8 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
         ("matmul", "name a size of matmul"),
         ("matmul 3 4", "name a size of matmul"),
         ("matmul 3 --reuse 0", "0 is not in 1.."),
-        ("matmul 0", "0 is not in 1.."),
+        ("matmul 0", "a size is a whole number above zero"),
+        ("matmul 700x700", "M N K, with spaces between"),
         (
             "--cold",
             "required arguments were not provided:\n  <OPERATION>",

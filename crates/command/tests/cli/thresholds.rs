@@ -227,7 +227,7 @@ const FAULTS: [[&str; 3]; 5] = [
     [
         "0,product,25,ordinary,gpu",
         "0,product,25,ordinary,tpu",
-        "it has the sides [\"cpu\", \"tpu\", \"gpu\"]",
+        "it has the sides [\"tpu\", \"cpu\", \"gpu\"]",
     ],
     [",10000", ",-1", "a size is above zero, and a time between"],
     [

@@ -3,7 +3,7 @@
 use crossover_advice::thresholds::{Binding, Change, Operation, Place, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
 
-use super::with_article;
+use super::{rounded, with_article};
 use crossover_results::analysis::answer::answer_in_words::{self, by_how_much};
 use crossover_results::analysis::answer::estimate;
 use crossover_results::analysis::answer::kind::WinnerChange;
@@ -214,14 +214,23 @@ pub(crate) fn limit_words(name: &str) -> String {
 /// `stay on the CPU; the GPU is 1.4× slower (1.2× to 1.7×)`.
 pub(crate) fn decision(advice: &Advice, operation: &Operation, answer: &Answer) -> String {
     let both = sides(operation);
-    let is_other = answer.other_machine && !advice.thresholds().machine.gpu_of_another_machine;
-    let choice = if is_other {
+    // A GPU that stands in is no other machine for the page either.
+    let stands_in = usize::from(advice.thresholds().machine.gpu_of_another_machine);
+    let others = advice
+        .concerns()
+        .iter()
+        .filter(|concern| concern.is_other_machine());
+    let choice = if others.count() > stands_in {
         format!("unsure; on that other machine {} is", both[1])
     } else {
-        choice_words(advice, both, answer.choice)
+        choice_words(advice, both, answer.there)
     };
     match answer.estimate {
-        Some(e) => format!("{choice} {}", by_how_much(e.speedup, Some((e.low, e.high)))),
+        Some(e) => {
+            // The numbers of the page.
+            let [speedup, low, high] = [e.speedup, e.low, e.high].map(rounded);
+            format!("{choice} {}", by_how_much(speedup, Some((low, high))))
+        }
         None => format!("unsure; {}", reasons(answer)),
     }
 }

@@ -11,7 +11,10 @@ const scaled = (v, units) => {
   const power = found < 0 ? units.length - 1 : found;
   return `${number(v / 1000 ** power)} ${units[power]}`;
 };
-export const factor = (r) => `${r < 9.95 ? r.toFixed(1).replace(".0", "") : r < 99.5 ? Math.round(r) : number(Math.round(r))}×`;
+// A tie is rounded up, as in `units::factor`.
+const TIES_UP = 1 + 1e-12;
+const factorText = (r) => `${r < 9.95 ? r.toFixed(1).replace(".0", "") : r < 99.5 ? Math.round(r) : number(Math.round(r))}×`;
+export const factor = (ratio) => factorText(ratio * TIES_UP);
 // `2.5× faster`, `1.2× slower`, or `as fast`.
 export const by = (r) => {
   const words = factor(r >= 1 ? r : 1 / r);

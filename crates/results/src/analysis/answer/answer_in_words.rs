@@ -158,7 +158,7 @@ mod tests {
             (1.2, (1.19, 1.21), "1.2× faster (1.2×)"),
             (2.2, (1.9, 2.6), "2.2× faster (1.9× to 2.6×)"),
             (0.5, (0.4, 0.75), "2× slower (1.3× to 2.5×)"),
-            (1.0, (0.8, 1.3), "as fast (1.2× slower to 1.3× faster)"),
+            (1.0, (0.8, 1.3), "as fast (1.3× slower to 1.3× faster)"),
         ] {
             assert_eq!(by_how_much(speedup, Some(ends)), words);
         }

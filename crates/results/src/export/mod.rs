@@ -63,7 +63,12 @@ pub fn record(
     // The confirmations of other runs are shown beside the answers of the newest.
     let kept = (machine.runs.iter().rev())
         .filter(|(run, results)| *results > 0 || !run.confirmations.is_empty());
-    let runs: Vec<&RunRecord> = kept.map(|(run, _)| &**run).collect();
+    // What is removed below is in the digest.
+    let kept = kept.map(|(run, _)| RunRecord {
+        digest: String::new(),
+        ..RunRecord::clone(run)
+    });
+    let runs: Vec<RunRecord> = kept.collect();
     let profiles = machine.profiles.iter().map(|profiled| &profiled.profile);
     let mut value = json!({
         "kind": KIND,

@@ -249,6 +249,10 @@ pub struct RunRecord {
     pub skipped: Vec<Skip>,
     /// Failed benchmarks.
     pub failed: Vec<Failure>,
+    /// Digest of the confirmations, ceilings and curves, which decide answers; empty in the record of a
+    /// machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
 }
 
 /// The activities of a run.

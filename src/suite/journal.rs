@@ -195,6 +195,13 @@ impl Journal {
                 self.record.profile
             );
         }
+        let unsteady = self.own.values().filter(|result| result.unsteady.is_some());
+        if let unsteady @ 1.. = unsteady.count() {
+            eprintln!(
+                "{} unsteady, so no answer uses them; the page gives the reasons",
+                units::counted(unsteady, "benchmark")
+            );
+        }
         if let Some(signal) = interrupt::signal() {
             eprintln!(
                 "interrupted: the results so far are kept in {}; `crossover report` shows them",

@@ -129,25 +129,14 @@ impl<'a> Sampler<'a> {
         let first = self.series(iterations)?;
         let is_over = || interrupt::signal().is_some();
         let is_again = !is_long(self.code.launches, self.plan.iteration) && !is_over();
-        let series = match &first.unsteady {
-            Some(why) if is_again => {
-                eprintln!("note: {} is unsteady and is measured again: {why}", self.id);
-                match self.series(iterations) {
-                    // After a signal an unsteady result is better than none.
-                    Err(_) if is_over() => first,
-                    second => second?,
-                }
-            }
-            _ => first,
-        };
-        if let Some(why) = &series.unsteady {
-            let still = if is_again { "still " } else { "" };
-            eprintln!(
-                "note: {} is {still}unsteady: {why}; no answer uses it",
-                self.id
-            );
+        if first.unsteady.is_none() || !is_again {
+            return Ok(first);
         }
-        Ok(series)
+        match self.series(iterations) {
+            // After a signal an unsteady result is better than none.
+            Err(_) if is_over() => Ok(first),
+            second => second,
+        }
     }
 
     /// Takes a series, and runs the code once more into a poisoned output.

@@ -172,10 +172,13 @@ fn an_unsteady_benchmark_is_measured_again() {
             why.starts_with("two modes, ") || why.contains("interval"),
             "{why}"
         );
-        let never = format!("note: moody/cpu/never/{size} is ");
-        holds(&said, &format!("{never}unsteady and is measured again: "));
-        holds(&said, &format!("{never}still unsteady: {why}"));
+        assert!(!said.contains(&why), "the record has the reason: {said}");
     }
+    // On a busy host the others are unsteady, too.
+    let unsteady = said.matches(", unsteady").count();
+    let line = format!("{unsteady} benchmarks unsteady, so no answer uses them");
+    assert_eq!(said.matches("so no answer uses").count(), 1, "{said}");
+    holds(&said, &line);
     assert!(!root.join("moody/cpu_settles_2").exists());
     let report = fs::read_to_string(root.join("moody/report/index.html")).expect("a page");
     for part in ["settles/4", "settles/8", "never/4", "never/8"] {

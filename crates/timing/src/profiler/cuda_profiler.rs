@@ -57,7 +57,10 @@ impl CudaProfiler {
         let (recording, described) = recorded;
         let profile = Profile {
             benchmark: benchmark.to_owned(),
-            recorded: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            recorded: humantime::format_rfc3339_seconds(
+                SystemTime::now().max(SystemTime::UNIX_EPOCH),
+            )
+            .to_string(),
             ..described
         };
         let profile = analyse(&recording, profile);

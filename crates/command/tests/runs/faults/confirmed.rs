@@ -10,7 +10,7 @@ use crossover::model::{GpuInfo, RunRecord};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::faults::habits::hang_later;
+use crate::faults::habits::{CONFIRMS_AND_IS_KILLED, HABITS, hang_later};
 use crate::faults::run::{bench, crossover, files, measured, read, record, shown};
 use crate::faults::signals::interrupted_at;
 use crate::printed::{expect, holds};
@@ -118,6 +118,21 @@ pub(crate) fn answered() {
     let answer = &record["answers"][0];
     assert_eq!(answer["processes"], processes, "{answer}");
     assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
+}
+
+/// As on a host that runs out of memory. The run says so, and shows its own results.
+pub(crate) fn killed() {
+    for habit in CONFIRMS_AND_IS_KILLED {
+        let (_dir, run, said) = run("3", "sound", |command| {
+            command.env(HABITS, habit);
+        });
+        holds(
+            &said,
+            "note: child process 1 did not answer: it ended with signal: 9 (SIGKILL)",
+        );
+        holds(&said, "1 answer: 0 firm, 0 uncertain, 1 of one process");
+        assert_eq!(run.confirmations, []);
+    }
 }
 
 /// What was not measured in this run is not confirmed, and with 0 processes nothing is.

@@ -43,6 +43,7 @@ tests! {
     Beside choices_are_said_and_taken: driven::choices,
     Beside answers_of_several_processes: confirmed::answered,
     Beside a_main_and_a_library_that_print_and_leave_a_process: habits::confirmed_with_all,
+    Beside processes_that_are_killed: confirmed::killed,
     Beside what_is_not_asked: confirmed::not_asked,
     Beside a_signal_while_processes_answer: confirmed::after_another,
     Beside a_small_container: settings::little_memory,

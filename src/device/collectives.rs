@@ -1,14 +1,24 @@
 //! Collective operations of several devices, of one process or of a process each.
 
 use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::device::Gpu;
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
 use crossover_machine::nccl::{Communicator, Nccl, UniqueId};
+use crossover_system::interrupt;
+
+/// NCCL connects eight devices in some seconds, and waits for other processes to start.
+const LONGEST_CONNECT: Duration = Duration::from_secs(120);
+/// Time between two checks for a signal.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// A communicator for each device of this process.
 pub(crate) struct Collectives {
@@ -54,7 +64,13 @@ impl Collectives {
         [first, devices]: [usize; 2],
     ) -> Result<Self, CudaError> {
         let place = [first, gpus.len(), devices];
-        let connected = nccl.communicators(id, place, |at| gpus[at].bind());
+        let contexts: Vec<Arc<CudaContext>> =
+            gpus.iter().map(|gpu| gpu.context().clone()).collect();
+        let bind = move |at: usize| contexts[at].bind_to_thread().called("cuCtxSetCurrent");
+        // In a thread of its own, which is left behind if NCCL hangs.
+        let (tell, connected) = mpsc::channel();
+        thread::spawn(move || tell.send(nccl.communicators(id, place, bind)));
+        let connected = within(LONGEST_CONNECT, &connected);
         gpus[0].bind()?;
         Ok(Self {
             nccl,
@@ -93,5 +109,46 @@ impl Collectives {
         })?;
         self.communicators.replace(communicators);
         Ok(())
+    }
+}
+
+/// What NCCL's start comes to.
+///
+/// # Errors
+/// NCCL's; a signal, and that it takes longer than `limit`.
+fn within<T>(limit: Duration, ends: &Receiver<Result<T, CudaError>>) -> Result<T, CudaError> {
+    let failed = |why: &str| Err(CudaError::with_message("ncclCommInitRank", why));
+    let start = Instant::now();
+    loop {
+        match ends.recv_timeout(GLANCE) {
+            Ok(ended) => return ended,
+            Err(RecvTimeoutError::Disconnected) => return failed("its thread panicked"),
+            Err(RecvTimeoutError::Timeout) if interrupt::signal().is_some() => {
+                return failed("a signal ended the wait for it");
+            }
+            Err(RecvTimeoutError::Timeout) if start.elapsed() >= limit => {
+                return failed(&format!(
+                    "it did not return within {} s; NCCL_DEBUG=INFO shows where it hangs, NCCL_P2P_DISABLE=1 \
+                     has it copy through the host, and CROSSOVER_DEVICE with one device leaves it out",
+                    limit.as_secs()
+                ));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_hangs_ends_in_a_sentence() {
+        let (hangs, ends) = mpsc::channel::<Result<(), CudaError>>();
+        let error = within(Duration::ZERO, &ends).unwrap_err().to_string();
+        let begins = "ncclCommInitRank failed: it did not return within 0 s; NCCL_DEBUG=INFO";
+        assert!(error.starts_with(begins), "{error}");
+        hangs.send(Ok(())).unwrap();
+        assert_eq!(within(Duration::ZERO, &ends), Ok(()));
     }
 }

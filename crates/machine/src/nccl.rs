@@ -87,7 +87,8 @@ impl Nccl {
     }
 
     /// Communicators of `own` devices of this process, the first of which is device `first` of all `size` devices.
-    /// `bind` makes the context of one current. Waits until all processes have called this with the same id.
+    /// `bind` makes the context of one current. Waits until all processes have called this with the same id, and
+    /// as long as the library takes: if it hangs, for ever.
     ///
     /// # Errors
     /// The library's, and those of `bind`.
@@ -146,6 +147,10 @@ pub struct Communicator {
     nccl: &'static Nccl,
     handle: Handle,
 }
+
+// SAFETY: NCCL takes calls for a communicator from any thread, one at a time, and a `&mut` or `&` of this is in one
+// thread at a time, since it is not `Sync`.
+unsafe impl Send for Communicator {}
 
 impl Communicator {
     /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.

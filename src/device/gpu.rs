@@ -80,6 +80,7 @@ impl Gpu {
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
         let (properties, stream) = open_alone(ordinal)?;
         let context = stream.context().clone();
+        CudaError::name_device(context.cu_ctx(), ordinal);
         // SAFETY: `Steps` and the routines of this crate, which alone get these streams, order them by events,
         // and end on the stream that frees the memory.
         let others = (0..OTHER_STREAMS)

@@ -1,6 +1,9 @@
 //! Errors of CUDA calls.
 
-use cudarc::driver::{DriverError, sys};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::{DriverError, result, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,13 +32,21 @@ impl CudaError {
         Self {
             call,
             message: format!(
-                "{}: {}",
+                "{}: {}{}",
                 text(error.error_name()),
-                text(error.error_string())
+                text(error.error_string()),
+                device_in_words(),
             ),
             sticky: is_sticky(error.0),
             source: Some(error),
         }
+    }
+
+    /// From now on, errors in this context name this device, if the process opens others too.
+    #[doc(hidden)]
+    pub fn name_device(context: sys::CUcontext, ordinal: usize) {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.insert(context.addr(), ordinal);
     }
 
     /// The error of a function of another library, with that library's text. The context is assumed to
@@ -58,6 +69,21 @@ impl CudaError {
     pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
         status.result().map_err(|e| Self::new(call, e))
     }
+}
+
+/// The devices that this process has opened, by the addresses of their contexts: the driver itself names no
+/// device once a context is lost.
+static OPENED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// ` (device 1)`, the device of the current context, if the process has opened several.
+fn device_in_words() -> String {
+    let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if opened.len() < 2 {
+        return String::new();
+    }
+    let current = result::ctx::get_current().ok().flatten();
+    let device = current.and_then(|context| opened.get(&context.addr()));
+    device.map_or(String::new(), |device| format!(" (device {device})"))
 }
 
 /// Names the driver function in an error that cudarc returned.

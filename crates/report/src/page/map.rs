@@ -114,7 +114,7 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
                     Some(reference) => { "the GPU of another machine, " (reference.hardware()) "," }
                     None => "the GPU",
                 }
-                " wins, and its speedup at the largest size, which is named where the cells of a row differ in it, for \
+                " wins, and its speedup at the largest size measured for the cell, which is named where a row has several, for \
                  data in ordinary or pinned host memory, or on the device where each call is awaited or calls are queued."
                 @for marked in &marks { (note(marked)) }
             }
